@@ -1,0 +1,77 @@
+//! Typed errors, and the one place that turns them into RESP error lines.
+
+use crate::store::StoreError;
+
+/// Why a command was not carried out. Each variant's text is what Redis 7.2 says.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CommandError {
+    /// The key holds a value of another type.
+    #[error("WRONGTYPE Operation against a key holding the wrong kind of value")]
+    WrongType,
+    /// The arguments do not follow the command's grammar.
+    #[error("ERR syntax error")]
+    Syntax,
+    /// An argument is not a 64-bit integer.
+    #[error("ERR value is not an integer or out of range")]
+    NotAnInteger,
+    /// An argument is not a floating-point number.
+    #[error("ERR value is not a valid float")]
+    NotAFloat,
+    /// The key that the command needs does not exist.
+    #[error("ERR no such key")]
+    NoSuchKey,
+    /// A position beyond the ends of a list.
+    #[error("ERR index out of range")]
+    IndexOutOfRange,
+    /// A database number that SELECT does not reach.
+    #[error("ERR DB index is out of range")]
+    DatabaseOutOfRange,
+    /// The number of arguments does not fit the command (`name` in lower case).
+    #[error("ERR wrong number of arguments for '{0}' command")]
+    WrongArity(String),
+    /// Any other refusal: the whole line behind the `-`.
+    #[error("{0}")]
+    Text(std::borrow::Cow<'static, str>),
+    /// The command needs more than one transaction of the store can hold.
+    #[error("ERR command needs more than one transaction of the store can hold; nothing was changed")]
+    TooLarge,
+    /// The store failed.
+    #[error("{}", store_error_text(.0))]
+    Store(#[from] StoreError),
+}
+
+impl CommandError {
+    /// A refusal with a fixed text.
+    pub const fn text(line: &'static str) -> Self {
+        CommandError::Text(std::borrow::Cow::Borrowed(line))
+    }
+
+    /// The error line behind the `-`: the one place where errors become RESP.
+    /// Line breaks, which the protocol cannot carry, become spaces as in Redis.
+    pub fn to_line(&self) -> String {
+        let line = self.to_string();
+        if line.contains(['\r', '\n']) {
+            line.replace(['\r', '\n'], " ")
+        } else {
+            line
+        }
+    }
+}
+
+/// What a client reads when the store fails: never whether the write was applied unless it is
+/// known.
+fn store_error_text(error: &StoreError) -> String {
+    match error {
+        StoreError::Conflict => {
+            "TRYAGAIN Store transaction kept conflicting with others; nothing was changed".to_owned()
+        }
+        StoreError::UnknownResult => {
+            "UNKNOWN Store did not tell whether the command was applied".to_owned()
+        }
+        StoreError::TooLarge => CommandError::TooLarge.to_string(),
+        StoreError::TooOld => "TRYAGAIN Store transaction took too long; nothing was changed".to_owned(),
+        StoreError::Unavailable(reason) => format!("MISCONF Store is not available: {reason}"),
+        StoreError::Fatal(reason) => format!("MISCONF Store failed: {reason}"),
+        StoreError::Corrupt(reason) => format!("ERR Store holds what Quoin cannot read: {reason}"),
+    }
+}

@@ -1,0 +1,22 @@
+//! Quoin: durable queues behind the Redis protocol.
+//!
+//! The way of data, and the direction of imports (each module uses only those after it):
+//! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
+//! `error`, `limits`, `clock` and `random` are leaves that everyone may use.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic
+    )
+)]
+
+pub mod clock;
+pub mod error;
+pub mod limits;
+pub mod random;
+pub mod reply;
+pub mod store;
+pub mod wire;

@@ -1,0 +1,61 @@
+//! Every limit of Quoin, in one place. docs/limits.md explains those that a user can meet.
+
+/// Arguments in one request (Redis: `proto-max-multibulk-len`, 1024 * 1024).
+pub const REQUEST_ARGUMENTS_MAX: usize = 1_048_576;
+/// Bytes of one bulk argument (Redis: `proto-max-bulk-len`).
+pub const REQUEST_BULK_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bytes of one inline request, and of one length line (Redis: `PROTO_INLINE_MAX_SIZE`).
+pub const REQUEST_INLINE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one request altogether (Redis: `client-query-buffer-limit`).
+pub const REQUEST_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Arguments that a client which has not authenticated may send (Redis 7: 10).
+pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
+/// Bytes of a bulk that a client which has not authenticated may send (Redis 7: 16384).
+pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16_384;
+
+/// Databases that SELECT reaches (Redis's default).
+pub const DATABASES: u32 = 16;
+
+/// Commands of one connection's pipeline that are handed to the executor together.
+pub const SUBMISSION_COMMANDS_MAX: usize = 1024;
+/// Argument bytes of one connection's pipeline that are handed over together.
+pub const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
+/// Reply bytes of one submission after which the rest waits until these are on the wire.
+pub const SUBMISSION_REPLY_BYTES_MAX: usize = 256 * 1024;
+/// Submissions that wait before a lane of the executor; more wait in their connections.
+pub const LANE_QUEUE_MAX: usize = 16_384;
+
+/// Commands that share one store transaction.
+pub const BATCH_COMMANDS_MAX: usize = 4096;
+/// Time that a batch may spend on running commands before it commits what it has.
+pub const BATCH_AGE_MAX_MS: u64 = 100;
+/// Attempts at committing one batch before its commands are answered with an error.
+pub const COMMIT_ATTEMPTS_MAX: u32 = 64;
+/// Time after which a batch that keeps failing is given up.
+pub const COMMIT_RETRY_MAX_MS: u64 = 5_000;
+
+/// Bytes of a key or member that stand in a store key as they are. With every byte escaped
+/// this stays below LMDB's limit of 1,982 bytes; longer ones are stored as prefix and label or
+/// digest (docs/layout.md).
+pub const INLINE_NAME_BYTES_MAX: usize = 900;
+/// Bytes of one chunk of a value that is split (FoundationDB: 100,000 a value, with our header).
+pub const VALUE_CHUNK_BYTES_MAX: usize = 90_000;
+/// Rows that a long range read fetches at a time.
+pub const RANGE_PAGE_ROWS: usize = 1024;
+
+/// Transaction size up to which the FoundationDB store lets a batch grow.
+pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
+/// Transaction size above which the FoundationDB store refuses a command (FoundationDB: 10 MB
+/// with its own overhead).
+pub const FDB_TRANSACTION_BYTES_MAX: usize = 9_000_000;
+/// Transaction size up to which the embedded store lets a batch grow.
+pub const EMBEDDED_BATCH_BYTES_SOFT_MAX: usize = 16 * 1024 * 1024;
+/// Transaction size above which the embedded store refuses a command.
+pub const EMBEDDED_TRANSACTION_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Virtual address space that the embedded store reserves: the largest that its file can become.
+pub const EMBEDDED_MAP_BYTES: usize = 1 << 40;
+/// Read transactions that may be open at once on the embedded store.
+pub const EMBEDDED_READERS_MAX: u32 = 1024;
+
+/// Keys that one background pass expires or one trash pass visits.
+pub const REAPER_ROWS_PER_PASS: usize = 2_000;

@@ -1,0 +1,2 @@
+//! The `quoin` program.
+fn main() {}

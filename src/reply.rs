@@ -1,0 +1,70 @@
+//! What a command answers, before the protocol version of the client is applied.
+
+use bytes::Bytes;
+
+/// A typed reply. `wire::encode` turns it into RESP2 or RESP3.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// A status such as `+OK`.
+    Simple(&'static str),
+    /// An error: the whole line behind the `-`, code included (`ERR syntax error`).
+    Error(String),
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A byte string.
+    Bulk(Bytes),
+    /// No value: `$-1` in RESP2, `_` in RESP3.
+    Null,
+    /// No array: `*-1` in RESP2, `_` in RESP3.
+    NullArray,
+    /// A list of replies.
+    Array(Vec<Reply>),
+    /// Ordered pairs: a flat array in RESP2.
+    Map(Vec<(Reply, Reply)>),
+    /// A set: an array in RESP2.
+    Set(Vec<Reply>),
+    /// An out-of-band message: an array in RESP2.
+    Push(Vec<Reply>),
+    /// A floating-point number: a bulk string in RESP2.
+    Double(f64),
+    /// A boolean: an integer in RESP2.
+    Boolean(bool),
+    /// Text with a three-letter format (`txt`): a bulk string in RESP2.
+    Verbatim(&'static str, Bytes),
+    /// Nothing at all (CLIENT REPLY OFF).
+    Silence,
+}
+
+impl Reply {
+    /// `+OK`.
+    pub const OK: Reply = Reply::Simple("OK");
+
+    /// A byte string from anything that turns into bytes.
+    pub fn bulk(bytes: impl Into<Bytes>) -> Reply {
+        Reply::Bulk(bytes.into())
+    }
+
+    /// An integer from a count.
+    pub fn count(count: usize) -> Reply {
+        Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// About how many bytes this takes on the wire; used to bound what waits for a client.
+    pub fn size_hint(&self) -> usize {
+        match self {
+            Reply::Simple(text) => text.len() + 3,
+            Reply::Error(text) => text.len() + 3,
+            Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => bytes.len() + 16,
+            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
+                16 + items.iter().map(Reply::size_hint).sum::<usize>()
+            }
+            Reply::Map(pairs) => {
+                16 + pairs
+                    .iter()
+                    .map(|(name, value)| name.size_hint() + value.size_hint())
+                    .sum::<usize>()
+            }
+            _ => 24,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The transactional store below everything: an ordered map of byte strings with serializable
+//! transactions, drawn from FoundationDB's model.
+//!
+//! Implementations: [`embedded`] (one machine, LMDB), `fdb` (a FoundationDB cluster, feature
+//! `fdb`) and [`faults`] (a wrapper that makes any store fail on purpose).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+
+
+/// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
+/// client of a batch.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Another transaction changed what this one read; run it again. Nothing was applied.
+    #[error("transaction conflicts with another")]
+    Conflict,
+    /// The commit was sent, and whether it was applied is not known.
+    #[error("result of the commit is not known")]
+    UnknownResult,
+    /// The transaction is larger than the store accepts. Nothing was applied.
+    #[error("transaction is too large")]
+    TooLarge,
+    /// The transaction's read version is too old; run it again. Nothing was applied.
+    #[error("transaction is too old")]
+    TooOld,
+    /// The store cannot be reached or has no room at present. Nothing was applied.
+    #[error("store is not available: {0}")]
+    Unavailable(Arc<dyn std::error::Error + Send + Sync>),
+    /// The store is broken until the server is started anew.
+    #[error("store failed: {0}")]
+    Fatal(Arc<dyn std::error::Error + Send + Sync>),
+    /// Stored bytes that are not of Quoin's layout.
+    #[error("stored bytes are not of this layout: {0}")]
+    Corrupt(&'static str),
+}
+
+impl StoreError {
+    /// Whether the same transaction may succeed when it is run again from its start.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, StoreError::Conflict | StoreError::TooOld)
+    }
+}
+
+/// One row of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyValue {
+    /// The row's whole key.
+    pub key: Bytes,
+    /// The row's value.
+    pub value: Bytes,
+}
+
+/// Whether a read takes part in conflict detection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// A concurrent write of what was read makes this transaction conflict.
+    Serializable,
+    /// The read sees the transaction's snapshot (and its own writes) but never conflicts.
+    Snapshot,
+}
+
+/// A range read: keys in `begin..end`.
+#[derive(Debug, Clone, Copy)]
+pub struct RangeQuery<'q> {
+    /// First key that belongs to the range.
+    pub begin: &'q [u8],
+    /// First key behind the range.
+    pub end: &'q [u8],
+    /// Most rows to return.
+    pub limit: usize,
+    /// From the end of the range backwards.
+    pub reverse: bool,
+    /// Whether this read can conflict. A serializable read conflicts on what it covered: up to
+    /// the last row returned where the limit was reached, else the whole range.
+    pub isolation: Isolation,
+}
+
+/// A read's answer: at once (embedded) or after a round trip (FoundationDB), without an
+/// allocation in the first case.
+pub enum StoreFuture<'t, T> {
+    /// The answer is there; taken by the first poll.
+    Ready(Option<Result<T, StoreError>>),
+    /// The answer is under way.
+    Pending(Pin<Box<dyn Future<Output = Result<T, StoreError>> + 't>>),
+}
+
+impl<T> StoreFuture<'_, T> {
+    /// An answer that is there.
+    pub fn ready(answer: Result<T, StoreError>) -> Self {
+        StoreFuture::Ready(Some(answer))
+    }
+}
+
+impl<T: Unpin> Future for StoreFuture<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            StoreFuture::Ready(answer) => match answer.take() {
+                Some(answer) => Poll::Ready(answer),
+                None => Poll::Pending,
+            },
+            StoreFuture::Pending(future) => future.as_mut().poll(context),
+        }
+    }
+}
+
+/// Reads at one snapshot of the store, and sees the transaction's own writes.
+pub trait ReadTransaction {
+    /// The value of one key.
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>>;
+
+    /// The rows of a range, at most `query.limit`, in the order asked for.
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
+}
+
+/// A transaction that writes. Writes are seen by its own later reads and by nobody else until
+/// the commit. Writes themselves do not fail; what is wrong with them the commit says.
+/// A transaction that is dropped without a commit changes nothing.
+pub trait Transaction: ReadTransaction {
+    /// Sets a key.
+    fn set(&self, key: &[u8], value: &[u8]);
+
+    /// Removes a key.
+    fn clear(&self, key: &[u8]);
+
+    /// Removes every key in `begin..end`.
+    fn clear_range(&self, begin: &[u8], end: &[u8]);
+
+    /// Adds to a counter (8 bytes, little-endian; absent counts as 0) without reading it, so
+    /// that concurrent additions never conflict. Wraps around on overflow.
+    fn atomic_add(&self, key: &[u8], delta: i64);
+
+    /// Makes this transaction conflict with any other that writes in `begin..end`, as if it had
+    /// read the range. (On FoundationDB keys that this transaction has already written are
+    /// skipped: add the conflict before the write.)
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
+
+    /// About how many bytes the commit will carry: keys, values and conflict ranges.
+    fn size_bytes(&self) -> usize;
+
+    /// How many writes were made; tells a command that failed before writing from one that
+    /// failed midway.
+    fn mutation_count(&self) -> u64;
+
+    /// Makes the writes durable and visible, all or none.
+    ///
+    /// # Errors
+    /// Every variant of [`StoreError`] except `Corrupt`; only after `UnknownResult` may the
+    /// writes have been applied.
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't;
+}
+
+/// What a store can do, for the code that must act differently.
+#[derive(Debug, Clone, Copy)]
+pub struct Capabilities {
+    /// The store's name in INFO and logs.
+    pub name: &'static str,
+    /// One transaction writes at a time, and only through this process: nothing ever conflicts.
+    pub single_writer: bool,
+    /// A range is cleared in about the time of one key, however long it is.
+    pub clears_ranges_at_once: bool,
+    /// A commit may end with [`StoreError::UnknownResult`].
+    pub has_unknown_results: bool,
+    /// Size at which a batch should be committed, in bytes.
+    pub batch_bytes_soft_max: usize,
+    /// Size above which a transaction is refused, in bytes.
+    pub transaction_bytes_max: usize,
+    /// Write transactions worth having under way at once.
+    pub parallel_batches: usize,
+}
+
+/// Resolves when a watched key may have changed. Dropping it ends the watch.
+pub type Watch = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
+
+/// A key's value together with a watch for its next change.
+pub struct Watched {
+    /// The value when the watch was armed.
+    pub value: Option<Bytes>,
+    /// Resolves after the value has changed from that. May also resolve without a change, and a
+    /// change back to the same value may be missed: look again after it.
+    pub changed: Watch,
+}
+
+/// An ordered, transactional, durable map of byte strings.
+pub trait Store: Send + Sync + 'static {
+    /// What this store can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Opens a snapshot for reading.
+    ///
+    /// # Errors
+    /// `Unavailable` or `Fatal`.
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError>;
+
+    /// Opens a transaction for reading and writing.
+    ///
+    /// # Errors
+    /// `Unavailable` or `Fatal`.
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
+
+    /// Reads a key and watches it.
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched>;
+
+    /// Bytes that the store takes on disk, where it knows.
+    fn disk_bytes(&self) -> Option<u64> {
+        None
+    }
+}

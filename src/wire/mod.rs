@@ -1,0 +1,1 @@
+//! RESP on the wire: requests in, replies out.
