@@ -15,6 +15,7 @@
 
 pub mod clock;
 pub mod error;
+pub mod glob;
 pub mod limits;
 pub mod random;
 pub mod reply;

@@ -59,3 +59,12 @@ pub const EMBEDDED_READERS_MAX: u32 = 1024;
 
 /// Keys that one background pass expires or one trash pass visits.
 pub const REAPER_ROWS_PER_PASS: usize = 2_000;
+
+/// Separate `*` in a glob pattern beyond which it matches nothing (Redis: nesting of 1,000).
+pub const GLOB_STARS_MAX: usize = 1_000;
+/// Bytes of the prefix under which a store holds everything of Quoin.
+pub const ROOT_PREFIX_BYTES_MAX: usize = 128;
+/// Addresses that a server listens on (Redis: `CONFIG_BINDADDR_MAX`).
+pub const BIND_ADDRESSES_MAX: usize = 16;
+/// Bytes of a settings file.
+pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
