@@ -56,6 +56,15 @@ pub const EMBEDDED_TRANSACTION_BYTES_MAX: usize = 1024 * 1024 * 1024;
 pub const EMBEDDED_MAP_BYTES: usize = 1 << 40;
 /// Read transactions that may be open at once on the embedded store.
 pub const EMBEDDED_READERS_MAX: u32 = 1024;
+/// Watches that may be open at once on the embedded store.
+pub const EMBEDDED_WATCHES_MAX: usize = 1_000_000;
+/// Bytes of keys that a transaction of the embedded store remembers for watches; one that wrote
+/// more wakes them all.
+pub const EMBEDDED_TOUCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Cleared ranges that a transaction of the embedded store remembers for watches.
+pub const EMBEDDED_TOUCHED_RANGES_MAX: usize = 1024;
+/// Time between two syncs of the embedded store with `fsync = everysec`.
+pub const EMBEDDED_SYNC_INTERVAL_MS: u64 = 1_000;
 
 /// Keys that one background pass expires or one trash pass visits.
 pub const REAPER_ROWS_PER_PASS: usize = 2_000;

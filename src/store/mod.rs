@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-
+pub mod embedded;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.

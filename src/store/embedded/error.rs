@@ -1,0 +1,62 @@
+//! Errors of the embedded store: why it does not open, and what LMDB's codes mean here.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use heed::MdbError;
+
+use crate::store::StoreError;
+
+/// Why the data folder could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder, or the lock file in it, could not be made.
+    #[error("cannot create data folder {}: {source}", folder.display())]
+    Create {
+        /// The data folder.
+        folder: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Another process (or this one) has the folder open.
+    #[error("data folder {} is in use by another server; stop that one or choose another folder", folder.display())]
+    Locked {
+        /// The data folder.
+        folder: PathBuf,
+    },
+    /// The engine refused the folder's files.
+    #[error("cannot open data folder {}: {source}", folder.display())]
+    Engine {
+        /// The data folder.
+        folder: PathBuf,
+        /// What the engine said.
+        source: Box<dyn StdError + Send + Sync>,
+    },
+}
+
+/// What a failure of LMDB means to the caller.
+///
+/// A full map or disk is found before the meta page is written, so nothing was applied and the
+/// next, smaller transaction may succeed. A failed write or sync is `Fatal`: what of it is on the
+/// disk is not known, and a later sync may report success for data that was lost.
+pub(super) fn store_error(error: heed::Error) -> StoreError {
+    match &error {
+        heed::Error::Mdb(MdbError::TxnFull | MdbError::CursorFull | MdbError::BadValSize) => {
+            StoreError::TooLarge
+        }
+        heed::Error::Mdb(MdbError::MapFull | MdbError::ReadersFull) => {
+            StoreError::Unavailable(Arc::new(error))
+        }
+        heed::Error::Io(cause) if is_out_of_room(cause) => StoreError::Unavailable(Arc::new(error)),
+        _ => StoreError::Fatal(Arc::new(error)),
+    }
+}
+
+fn is_out_of_room(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM | libc::EFBIG)
+    )
+}

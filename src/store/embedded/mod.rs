@@ -1,0 +1,262 @@
+//! The embedded store: one folder on one machine, by LMDB.
+//!
+//! One transaction writes at a time, any number read snapshots. A commit writes the changed
+//! pages behind and beside the old ones and then one meta page that names them, so a process
+//! that dies at any moment leaves the last commit as it was.
+//!
+//! A second write transaction waits for the first: never open two on one thread.
+
+mod error;
+mod rows;
+mod sync;
+mod transaction;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use heed::types::Bytes as Raw;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+
+use self::sync::Syncer;
+use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
+use self::watch::WatchRegistry;
+use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
+use crate::limits;
+
+pub use self::error::OpenError;
+
+/// The file in the data folder that a running server holds locked.
+const LOCK_FILE: &str = "LOCK";
+/// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
+const MAP_BYTES_UNIT: usize = 64 * 1024;
+
+type Rows = Database<'static, Raw, Raw>;
+
+/// When an acknowledged write is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FsyncPolicy {
+    /// Before it is acknowledged: every commit is synced. Nothing is lost at a power failure.
+    #[default]
+    Always,
+    /// Within about a second (longer where a sync takes longer). A process that dies loses
+    /// nothing. A power failure or a crash of the operating system loses the writes of about the
+    /// last second; and as LMDB does not order its writes without syncing, one that falls
+    /// between the file system's own partial write-outs can leave the data file unreadable.
+    EverySecond,
+}
+
+/// How to open an embedded store.
+#[derive(Debug, Clone, Copy)]
+pub struct EmbeddedOptions {
+    /// When commits are synced.
+    pub fsync: FsyncPolicy,
+    /// The largest that the data file can become, in bytes: address space that is reserved, not
+    /// memory or disk. Rounded down to a multiple of 64 KiB.
+    pub map_bytes: usize,
+}
+
+impl Default for EmbeddedOptions {
+    fn default() -> Self {
+        Self {
+            fsync: FsyncPolicy::default(),
+            map_bytes: limits::EMBEDDED_MAP_BYTES,
+        }
+    }
+}
+
+/// A store in a folder of its own, which it keeps locked while it lives.
+pub struct EmbeddedStore {
+    // Dropped in this order: the thread that syncs ends, the files are closed, and only then is
+    // the folder free for the next.
+    syncer: Option<Syncer>,
+    rows: Rows,
+    environment: Env<WithoutTls>,
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    _lock: File,
+}
+
+/// What the store shares with its transactions and with the thread that syncs.
+#[derive(Debug, Default)]
+struct Shared {
+    watches: Arc<WatchRegistry>,
+    /// The failure after which nothing is certain any more; every later transaction is refused.
+    broken: OnceLock<StoreError>,
+    /// A commit has been made since the last sync.
+    is_unsynced: AtomicBool,
+}
+
+impl Shared {
+    fn check(&self) -> Result<(), StoreError> {
+        match self.broken.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, error: StoreError) -> StoreError {
+        if matches!(error, StoreError::Fatal(_)) {
+            return self.broken.get_or_init(|| error).clone();
+        }
+        error
+    }
+
+    fn committed(&self) {
+        self.is_unsynced.store(true, Ordering::SeqCst);
+    }
+}
+
+impl EmbeddedStore {
+    /// Opens the store in `folder`, which is made where it is missing.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let lock = lock_folder(folder)?;
+        let refused = |error: heed::Error| OpenError::Engine {
+            folder: folder.to_owned(),
+            source: Box::new(error),
+        };
+        let environment = open_environment(folder, options).map_err(refused)?;
+        // Readers of a process that was killed would keep their old pages alive for ever.
+        environment.clear_stale_readers().map_err(refused)?;
+        let rows = open_rows(&environment).map_err(refused)?;
+        let shared = Arc::new(Shared::default());
+        let syncer = match options.fsync {
+            FsyncPolicy::Always => None,
+            FsyncPolicy::EverySecond => Some(
+                Syncer::start(environment.clone(), Arc::clone(&shared))
+                    .map_err(|error| refused(heed::Error::Io(error)))?,
+            ),
+        };
+        Ok(Self {
+            syncer,
+            rows,
+            environment,
+            shared,
+            folder: folder.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// The folder that the data lies in.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The longest key that the store takes, in bytes.
+    pub fn key_bytes_max(&self) -> usize {
+        self.environment.max_key_size()
+    }
+
+    /// When commits are synced.
+    pub fn fsync(&self) -> FsyncPolicy {
+        match self.syncer {
+            Some(_) => FsyncPolicy::EverySecond,
+            None => FsyncPolicy::Always,
+        }
+    }
+}
+
+fn lock_folder(folder: &Path) -> Result<File, OpenError> {
+    let failed = |source| OpenError::Create {
+        folder: folder.to_owned(),
+        source,
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(folder.join(LOCK_FILE))
+        .map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
+            folder: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+fn open_environment(
+    folder: &Path,
+    options: EmbeddedOptions,
+) -> Result<Env<WithoutTls>, heed::Error> {
+    let mut opening = EnvOpenOptions::new().read_txn_without_tls();
+    opening
+        .map_size(options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT)
+        .max_readers(limits::EMBEDDED_READERS_MAX);
+    if options.fsync == FsyncPolicy::EverySecond {
+        // SAFETY: NO_SYNC gives up durability only, in the way that `FsyncPolicy` tells.
+        #[allow(unsafe_code)]
+        unsafe {
+            opening.flags(EnvFlags::NO_SYNC);
+        }
+    }
+    // Readahead stays on: a queue is read in the order in which it was written.
+    // SAFETY: the map is sound while nobody else changes or truncates the file. The folder's
+    // lock keeps other servers away; `heed` itself refuses a second opening in this process.
+    #[allow(unsafe_code)]
+    unsafe {
+        opening.open(folder)
+    }
+}
+
+/// The unnamed database: a named one would cost a page more at every commit.
+fn open_rows(environment: &Env<WithoutTls>) -> Result<Rows, heed::Error> {
+    let transaction = environment.write_txn()?;
+    let opened = environment.create_databases_and_commit(transaction, |opener, transaction| {
+        opener
+            .create_database::<Raw, Raw>(transaction, None)
+            .map(CommitOrAbort::<_, heed::Error>::Commit)
+    })?;
+    opened.into()
+}
+
+impl Store for EmbeddedStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "embedded",
+            single_writer: true,
+            clears_ranges_at_once: false,
+            has_unknown_results: false,
+            batch_bytes_soft_max: limits::EMBEDDED_BATCH_BYTES_SOFT_MAX,
+            transaction_bytes_max: limits::EMBEDDED_TRANSACTION_BYTES_MAX,
+            parallel_batches: 1,
+        }
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
+        self.shared.check()?;
+        Ok(Box::new(EmbeddedSnapshot::begin(self)?))
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        self.shared.check()?;
+        Ok(Box::new(EmbeddedTransaction::begin(self)?))
+    }
+
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
+        let watched = || {
+            self.shared.check()?;
+            let changed = self.shared.watches.register(key)?;
+            let value = EmbeddedSnapshot::begin(self)?.value(key)?;
+            Ok(Watched {
+                value,
+                changed: Box::pin(changed),
+            })
+        };
+        StoreFuture::ready(watched())
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.environment.real_disk_size().ok()
+    }
+}

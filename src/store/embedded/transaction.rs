@@ -1,0 +1,293 @@
+//! The embedded store's transactions.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use heed::{RoTxn, RwTxn, WithoutTls};
+
+use super::error::store_error;
+use super::watch::Touched;
+use super::{EmbeddedStore, rows};
+use crate::limits;
+use crate::store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
+};
+
+/// A snapshot of the embedded store.
+pub(super) struct EmbeddedSnapshot<'s> {
+    store: &'s EmbeddedStore,
+    transaction: RoTxn<'s, WithoutTls>,
+}
+
+impl<'s> EmbeddedSnapshot<'s> {
+    pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
+        let transaction = store.environment.read_txn().map_err(store_error)?;
+        Ok(Self { store, transaction })
+    }
+
+    pub(super) fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let found = rows::get(&self.store.rows, &self.transaction, key)?;
+        Ok(found.map(Bytes::copy_from_slice))
+    }
+}
+
+impl ReadTransaction for EmbeddedSnapshot<'_> {
+    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        StoreFuture::ready(self.value(key))
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        StoreFuture::ready(rows::get_range(&self.store.rows, &self.transaction, &query))
+    }
+}
+
+/// The embedded store's one writer.
+pub(super) struct EmbeddedTransaction<'s> {
+    store: &'s EmbeddedStore,
+    state: RefCell<WriteState<'s>>,
+}
+
+struct WriteState<'s> {
+    transaction: RwTxn<'s>,
+    /// Additions that are not yet in the rows: a counter that a whole batch adds to is written
+    /// once. In order, for LMDB writes neighbours faster than strangers.
+    pending_adds: BTreeMap<Box<[u8]>, i64>,
+    /// The first write that failed; the commit tells it.
+    failure: Option<StoreError>,
+    touched: Touched,
+    size_bytes: usize,
+    mutation_count: u64,
+}
+
+impl<'s> EmbeddedTransaction<'s> {
+    /// Waits for the writer before this one.
+    pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
+        let transaction = store.environment.write_txn().map_err(store_error)?;
+        // The wait may have been for a writer whose commit broke the store.
+        store.shared.check()?;
+        Ok(Self {
+            store,
+            state: RefCell::new(WriteState {
+                transaction,
+                pending_adds: BTreeMap::new(),
+                failure: None,
+                touched: Touched::new(store.shared.watches.is_used()),
+                size_bytes: 0,
+                mutation_count: 0,
+            }),
+        })
+    }
+
+    fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let state = self.state.borrow();
+        state.check()?;
+        let found = rows::get(&self.store.rows, &state.transaction, key)?;
+        Ok(match state.pending_add(key) {
+            Some(delta) => Some(Bytes::copy_from_slice(&added(found, delta))),
+            None => found.map(Bytes::copy_from_slice),
+        })
+    }
+
+    fn rows_of(&self, query: &RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
+        let mut state = self.state.borrow_mut();
+        state.write_adds(self.store, query.begin, Some(query.end));
+        state.check()?;
+        rows::get_range(&self.store.rows, &state.transaction, query)
+    }
+
+    fn finish(self) -> Result<(), StoreError> {
+        let store = self.store;
+        let mut state = self.state.into_inner();
+        state.write_adds(store, &[], None);
+        if state.size_bytes > limits::EMBEDDED_TRANSACTION_BYTES_MAX {
+            state.fail(StoreError::TooLarge);
+        }
+        state.check()?;
+        if let Err(error) = state.transaction.commit() {
+            return Err(store.shared.failed(store_error(error)));
+        }
+        if state.mutation_count > 0 {
+            store.shared.committed();
+            store.shared.watches.notify(&state.touched);
+        }
+        Ok(())
+    }
+}
+
+impl WriteState<'_> {
+    fn check(&self) -> Result<(), StoreError> {
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.failure.get_or_insert(error);
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.size_bytes = self.size_bytes.saturating_add(bytes);
+        self.mutation_count += 1;
+    }
+
+    /// The pending addition to a key. The maps' emptiness is asked first: most batches that pop
+    /// or read have none, and a lookup compares whole keys.
+    fn pending_add(&self, key: &[u8]) -> Option<i64> {
+        if self.pending_adds.is_empty() {
+            return None;
+        }
+        self.pending_adds.get(key).copied()
+    }
+
+    fn forget_add(&mut self, key: &[u8]) {
+        if !self.pending_adds.is_empty() {
+            self.pending_adds.remove(key);
+        }
+    }
+
+    /// Takes the pending additions to keys in `begin..end` (`None`: without end).
+    fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Box<[u8]>, i64)> {
+        if self.pending_adds.is_empty() || end.is_some_and(|end| begin >= end) {
+            return Vec::new();
+        }
+        let bounds = (
+            Bound::Included(begin),
+            end.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+        let keys: Vec<Box<[u8]>> = self
+            .pending_adds
+            .range::<[u8], _>(bounds)
+            .map(|(key, _)| key.clone())
+            .collect();
+        keys.into_iter()
+            .filter_map(|key| self.pending_adds.remove_entry(&key))
+            .collect()
+    }
+
+    /// Writes pending additions into the rows, so that a range read finds them there.
+    fn write_adds(&mut self, store: &EmbeddedStore, begin: &[u8], end: Option<&[u8]>) {
+        if self.failure.is_some() {
+            return;
+        }
+        for (key, delta) in self.take_adds(begin, end) {
+            let sum = match rows::get(&store.rows, &self.transaction, &key) {
+                Ok(found) => added(found, delta),
+                Err(error) => return self.fail(error),
+            };
+            if let Err(error) = store.rows.put(&mut self.transaction, &key, &sum) {
+                return self.fail(store_error(error));
+            }
+        }
+    }
+}
+
+/// FoundationDB's ADD: a missing value, or the missing high bytes of a short one, count as 0;
+/// what is behind the eighth byte is dropped; the sum wraps around.
+fn added(value: Option<&[u8]>, delta: i64) -> [u8; 8] {
+    let mut number = [0; 8];
+    for (to, from) in number.iter_mut().zip(value.unwrap_or_default()) {
+        *to = *from;
+    }
+    i64::from_le_bytes(number).wrapping_add(delta).to_le_bytes()
+}
+
+impl ReadTransaction for EmbeddedTransaction<'_> {
+    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        StoreFuture::ready(self.value(key))
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        StoreFuture::ready(self.rows_of(&query))
+    }
+}
+
+impl Transaction for EmbeddedTransaction<'_> {
+    fn set(&self, key: &[u8], value: &[u8]) {
+        let mut state = self.state.borrow_mut();
+        state.count(key.len() + value.len());
+        if state.failure.is_some() {
+            return;
+        }
+        state.forget_add(key);
+        state.touched.key(key);
+        if let Err(error) = self.store.rows.put(&mut state.transaction, key, value) {
+            state.fail(store_error(error));
+        }
+    }
+
+    fn clear(&self, key: &[u8]) {
+        let mut state = self.state.borrow_mut();
+        state.count(key.len());
+        if state.failure.is_some() {
+            return;
+        }
+        state.forget_add(key);
+        state.touched.key(key);
+        match self.store.rows.delete(&mut state.transaction, key) {
+            // A key that LMDB does not take cannot be there.
+            Ok(_) | Err(heed::Error::Mdb(heed::MdbError::BadValSize)) => {}
+            Err(error) => state.fail(store_error(error)),
+        }
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        let mut state = self.state.borrow_mut();
+        state.count(begin.len() + end.len());
+        if state.failure.is_some() || begin >= end {
+            return;
+        }
+        drop(state.take_adds(begin, Some(end)));
+        state.touched.range(begin, end);
+        let bounds = (
+            if begin.is_empty() {
+                Bound::Unbounded
+            } else {
+                Bound::Included(begin)
+            },
+            Bound::Excluded(end),
+        );
+        if let Err(error) = self
+            .store
+            .rows
+            .delete_range(&mut state.transaction, &bounds)
+        {
+            state.fail(store_error(error));
+        }
+    }
+
+    fn atomic_add(&self, key: &[u8], delta: i64) {
+        let mut state = self.state.borrow_mut();
+        state.count(key.len() + size_of::<i64>());
+        if state.failure.is_some() {
+            return;
+        }
+        if let Some(pending) = state.pending_adds.get_mut(key) {
+            *pending = pending.wrapping_add(delta);
+            return;
+        }
+        state.touched.key(key);
+        state.pending_adds.insert(key.into(), delta);
+    }
+
+    fn add_read_conflict_range(&self, _begin: &[u8], _end: &[u8]) {
+        // There is no other writer to conflict with.
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.state.borrow().size_bytes
+    }
+
+    fn mutation_count(&self) -> u64 {
+        self.state.borrow().mutation_count
+    }
+
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't,
+    {
+        StoreFuture::ready(self.finish())
+    }
+}
