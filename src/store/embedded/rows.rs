@@ -9,6 +9,9 @@ use super::Rows;
 use super::error::store_error;
 use crate::store::{KeyValue, RangeQuery, StoreError};
 
+/// A row's key and value where LMDB keeps them.
+type Row<'t> = (&'t [u8], &'t [u8]);
+
 /// The bytes of one key. An empty key, or one longer than LMDB takes, cannot be there.
 pub(super) fn get<'t>(
     rows: &Rows,
@@ -41,7 +44,7 @@ pub(super) fn get_range(
         Bound::Included(query.begin)
     };
     let range = (begin, Bound::Excluded(query.end));
-    let found: Result<Vec<(&[u8], &[u8])>, heed::Error> = if query.reverse {
+    let found: Result<Vec<Row>, heed::Error> = if query.reverse {
         rows.rev_range(transaction, &range)
             .and_then(|found| found.take(query.limit).collect())
     } else {
@@ -73,7 +76,7 @@ fn one_row(
     Ok(share_buffer(&[(key, value)]).pop())
 }
 
-fn share_buffer(found: &[(&[u8], &[u8])]) -> Vec<KeyValue> {
+fn share_buffer(found: &[Row]) -> Vec<KeyValue> {
     let total_bytes = found
         .iter()
         .map(|(key, value)| key.len() + value.len())

@@ -28,8 +28,13 @@ pub(super) struct WatchRegistry {
 #[derive(Debug, Default)]
 struct Waiters {
     next_id: u64,
-    by_key: BTreeMap<Box<[u8]>, Vec<(u64, oneshot::Sender<()>)>>,
+    by_key: BTreeMap<Key, Vec<Waiter>>,
 }
+
+/// A watch's number and how to wake it.
+type Waiter = (u64, oneshot::Sender<()>);
+
+type Key = Box<[u8]>;
 
 impl WatchRegistry {
     /// Whether anyone waits for anything.
@@ -76,7 +81,7 @@ impl WatchRegistry {
                     Bound::Included(begin.as_ref()),
                     Bound::Excluded(end.as_ref()),
                 );
-                let keys: Vec<Box<[u8]>> = waiters
+                let keys: Vec<Key> = waiters
                     .by_key
                     .range::<[u8], _>(bounds)
                     .map(|(key, _)| key.clone())
@@ -118,7 +123,7 @@ impl WatchRegistry {
 /// One watch: resolves after the first commit that touched its key; ends when it is dropped.
 pub(super) struct WatchHandle {
     registry: Arc<WatchRegistry>,
-    key: Box<[u8]>,
+    key: Key,
     id: u64,
     receiver: oneshot::Receiver<()>,
 }
@@ -147,7 +152,7 @@ pub(super) struct Touched {
     /// Keys one behind the other: cheaper than an allocation for each.
     key_bytes: Vec<u8>,
     key_ends: Vec<usize>,
-    ranges: Vec<(Box<[u8]>, Box<[u8]>)>,
+    ranges: Vec<(Key, Key)>,
 }
 
 impl Touched {
