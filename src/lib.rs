@@ -14,6 +14,7 @@
 )]
 
 pub mod clock;
+pub mod config;
 pub mod error;
 pub mod glob;
 pub mod limits;

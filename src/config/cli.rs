@@ -1,0 +1,136 @@
+//! The command line: what `quoin` is asked to do, and with which settings.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Command};
+
+use super::error::{ConfigError, suggest};
+use super::load::{FILE_VARIABLE, LoadedSettings, load};
+use super::table::{SETTINGS, SettingRow};
+
+const CHECK_CONFIG: &str = "check-config";
+const FILE_FLAG: &str = "config";
+
+/// What the program is asked to do.
+#[derive(Debug)]
+pub enum Invocation {
+    /// Run the server.
+    Run(LoadedSettings),
+    /// Show the settings in effect and where each came from.
+    CheckConfig(LoadedSettings),
+    /// Print a text (help, version), then end well.
+    Print(String),
+}
+
+/// The version, and which stores this build has.
+pub fn version() -> &'static str {
+    if cfg!(feature = "fdb") {
+        concat!(env!("CARGO_PKG_VERSION"), " (with FoundationDB)")
+    } else {
+        concat!(env!("CARGO_PKG_VERSION"), " (without FoundationDB)")
+    }
+}
+
+/// Reads the command line (`arguments`, the program's name first) and loads the settings from
+/// it, the environment (`variables`) and the file that either names.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Invocation, ConfigError> {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            return match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                    Ok(Invocation::Print(error.to_string()))
+                }
+                _ => Err(ConfigError::Usage(usage_error(&error))),
+            };
+        }
+    };
+    let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
+    let loaded = load(file, variables, flags(&matches))?;
+    Ok(match matches.subcommand_name() {
+        Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
+        _ => Invocation::Run(loaded),
+    })
+}
+
+fn flags(matches: &ArgMatches) -> Vec<(&'static SettingRow, String)> {
+    SETTINGS
+        .iter()
+        .filter_map(|row| Some((row, matches.get_one::<String>(row.name)?.clone())))
+        .collect()
+}
+
+fn command() -> Command {
+    let file = Arg::new(FILE_FLAG)
+        .long(FILE_FLAG)
+        .value_name("PATH")
+        .value_parser(clap::value_parser!(PathBuf))
+        .global(true)
+        .help(format!(
+            "Settings file (TOML); config/quoin.toml shows every setting [env: {FILE_VARIABLE}]"
+        ));
+    Command::new("quoin")
+        .version(version())
+        .about(
+            "A TCP server that speaks the Redis protocol and keeps lists and sorted sets durably.",
+        )
+        .after_help(
+            "The later wins: default, settings file, environment variable, flag.\n\
+             `quoin check-config` with the same options shows what comes out.",
+        )
+        .arg(file)
+        .args(SETTINGS.iter().map(flag))
+        .subcommand(
+            Command::new(CHECK_CONFIG)
+                .about("Show the settings in effect and where each came from, or what is wrong"),
+        )
+        .disable_help_subcommand(true)
+}
+
+fn flag(row: &'static SettingRow) -> Arg {
+    let default = match row.default {
+        "" => "none",
+        default => default,
+    };
+    Arg::new(row.name)
+        .long(row.name)
+        .value_name(row.kind.placeholder())
+        // -1 is a value, not a flag.
+        .allow_negative_numbers(true)
+        .global(true)
+        .help(format!(
+            "{} [default: {default}] [env: {}]",
+            row.help,
+            row.environment()
+        ))
+}
+
+/// What clap says, and the nearest flag where there is one.
+fn usage_error(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
+    let given = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(given)) if error.kind() == ErrorKind::UnknownArgument => given,
+        _ => return text.to_owned(),
+    };
+    let known: Vec<String> = SETTINGS
+        .iter()
+        .map(|row| row.name)
+        .chain([FILE_FLAG, "help", "version"])
+        .map(|name| format!("--{name}"))
+        .collect();
+    let suggestion = suggest(given, known.iter().map(String::as_str));
+    match text.split_once('\n') {
+        Some((first, rest)) => format!("{first}{suggestion}\n{rest}"),
+        None => format!("{text}{suggestion}"),
+    }
+}
+
+#[cfg(test)]
+#[path = "cli/tests.rs"]
+mod tests;

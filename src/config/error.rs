@@ -1,0 +1,138 @@
+//! What can be wrong with settings, in words that let a person put it right.
+
+use std::path::PathBuf;
+
+use super::load::Origin;
+
+/// Why the settings or the command line are not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A value does not fit its setting. A password is never repeated.
+    #[error("{setting} ({origin}): wrong value{given}: {reason}; accepted: {accepted}")]
+    Value {
+        /// Name of the setting.
+        setting: &'static str,
+        /// Where the value stands.
+        origin: Origin,
+        /// The value in quotes behind a space, or nothing for a password.
+        given: String,
+        /// Why it does not fit.
+        reason: String,
+        /// What does.
+        accepted: String,
+    },
+    /// A key of the file or a `QUOIN_*` variable that is no setting.
+    #[error("{origin}: no such setting: '{name}'{suggestion}")]
+    Unknown {
+        /// The name as given.
+        name: String,
+        /// Where it stands.
+        origin: Origin,
+        /// The nearest known name, in words, or nothing.
+        suggestion: String,
+    },
+    /// A file that cannot be read.
+    #[error("settings file {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file that is larger than a settings file can be.
+    #[error("settings file {}: larger than {max} bytes", path.display())]
+    FileTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        max: u64,
+    },
+    /// A file that is not TOML.
+    #[error("{origin}: {message}")]
+    Toml {
+        /// Where it stops being TOML.
+        origin: Origin,
+        /// What the parser says.
+        message: String,
+    },
+    /// The store that was asked for is not part of this build.
+    #[error(
+        "store fdb ({0}): this quoin was built without FoundationDB. Build it with \
+         `cargo build --release --features fdb`, which needs libclang (Debian: libclang-dev) and \
+         FoundationDB's client library libfdb_c 7.3 (the foundationdb-clients package), or use \
+         --store embedded"
+    )]
+    StoreNotBuilt(Origin),
+    /// The command line does not follow the usage: the whole text to show.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl ConfigError {
+    /// The exit code of the program: 2 for a wrong command line, 1 for all else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ConfigError::Usage(_) => 2,
+            ConfigError::Value { origin, .. } | ConfigError::StoreNotBuilt(origin) => {
+                match origin {
+                    Origin::Flag(_) => 2,
+                    _ => 1,
+                }
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// `; did you mean 'name'?` with the known name nearest to `given`, or nothing when none is near.
+pub(super) fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
+    let given = given.to_ascii_lowercase();
+    known
+        .map(|name| (distance(&given, &name.to_ascii_lowercase()), name))
+        .min()
+        .filter(|&(distance, name)| distance <= name.len().div_ceil(2))
+        .map(|(_, name)| format!("; did you mean '{name}'?"))
+        .unwrap_or_default()
+}
+
+/// Letters to insert, remove or change to get from one text to the other (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.bytes().enumerate() {
+        let mut next = vec![i + 1];
+        let mut left = i + 1;
+        for (b, window) in to.bytes().zip(row.windows(2)) {
+            let &[diagonal, above] = window else { break };
+            left = (diagonal + usize::from(a != b))
+                .min(above + 1)
+                .min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(from.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_levenshtein() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", ""), 3);
+        assert_eq!(distance("same", "same"), 0);
+    }
+
+    #[test]
+    fn only_a_near_name_is_suggested() {
+        let known = || ["port", "maxclients"].into_iter();
+        assert_eq!(suggest("prot", known()), "; did you mean 'port'?");
+        assert_eq!(
+            suggest("MAXCLIENT", known()),
+            "; did you mean 'maxclients'?"
+        );
+        assert_eq!(suggest("qqqqqqqqqqqqqqqq", known()), "");
+    }
+}

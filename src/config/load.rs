@@ -1,0 +1,277 @@
+//! Settings from their sources: defaults, then the file, then `QUOIN_*` variables, then flags,
+//! where the later wins.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ConfigError, suggest};
+use super::settings::{Settings, StoreKind};
+use super::table::{SETTINGS, SettingRow};
+use crate::limits::SETTINGS_FILE_BYTES_MAX;
+
+/// The variable that names the settings file.
+pub(super) const FILE_VARIABLE: &str = "QUOIN_CONFIG";
+/// Variables with these beginnings belong to the tests and benchmarks, not to the server.
+const FOREIGN_PREFIXES: [&str; 2] = ["QUOIN_TEST_", "QUOIN_BENCH_"];
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The table of settings.
+    Default,
+    /// A line of the settings file, counted from 1.
+    File(PathBuf, usize),
+    /// An environment variable.
+    Variable(String),
+    /// A flag, with its dashes.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Origin::Variable(name) => write!(f, "environment variable {name}"),
+            Origin::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// Settings together with where each came from.
+#[derive(Debug, Clone)]
+pub struct LoadedSettings {
+    /// The settings in effect.
+    pub settings: Settings,
+    /// The file that was read, which CONFIG REWRITE writes.
+    pub file: Option<PathBuf>,
+    origins: Vec<(&'static str, Origin)>,
+}
+
+impl LoadedSettings {
+    /// The defaults alone.
+    pub fn defaults() -> Self {
+        LoadedSettings {
+            settings: Settings::default(),
+            file: None,
+            origins: Vec::new(),
+        }
+    }
+
+    /// Where the setting of that name came from.
+    pub fn origin(&self, name: &str) -> Origin {
+        self.origins
+            .iter()
+            .rev()
+            .find(|(known, _)| *known == name)
+            .map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+
+    /// Every setting and where it came from, as a settings file. Passwords are left out.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        for row in SETTINGS {
+            let value = (row.render)(&self.settings);
+            let origin = self.origin(row.name);
+            let line = if row.is_secret() && !value.is_empty() {
+                format!("# {} is set, and not shown", row.name)
+            } else {
+                format!("{} = {}", row.name, row.kind.to_toml(&value))
+            };
+            text.push_str(&format!("{line:<44} # {origin}\n"));
+        }
+        text
+    }
+
+    fn set(
+        &mut self,
+        row: &'static SettingRow,
+        given: &str,
+        origin: Origin,
+    ) -> Result<(), ConfigError> {
+        row.set(&mut self.settings, given)
+            .map_err(|reason| ConfigError::Value {
+                setting: row.name,
+                origin: origin.clone(),
+                given: match row.is_secret() {
+                    true => String::new(),
+                    false => format!(" '{given}'"),
+                },
+                reason,
+                accepted: row.kind.accepted(),
+            })?;
+        self.origins.push((row.name, origin));
+        Ok(())
+    }
+}
+
+/// Loads the settings. `file` is the path that a flag gave; `variables` is the environment;
+/// `flags` are settings with the values that flags gave.
+pub fn load(
+    file: Option<PathBuf>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+    flags: impl IntoIterator<Item = (&'static SettingRow, String)>,
+) -> Result<LoadedSettings, ConfigError> {
+    let mut variables: Vec<(String, OsString)> = variables
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| name.starts_with("QUOIN_"))
+        .filter(|(name, _)| {
+            !FOREIGN_PREFIXES
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+        })
+        .collect();
+    // So that of several errors always the same one is reported.
+    variables.sort();
+
+    let mut loaded = LoadedSettings::defaults();
+    loaded.file = file.or_else(|| {
+        variables
+            .iter()
+            .find(|(name, value)| name == FILE_VARIABLE && !value.is_empty())
+            .map(|(_, value)| PathBuf::from(value))
+    });
+    if let Some(path) = loaded.file.clone() {
+        let text = read_file(&path)?;
+        for entry in file_entries(&path, &text)? {
+            loaded.set(entry.row, &entry.given, entry.origin)?;
+        }
+    }
+    for (name, value) in variables {
+        if name == FILE_VARIABLE {
+            continue;
+        }
+        let origin = Origin::Variable(name.clone());
+        let Some(row) = SETTINGS.iter().find(|row| row.environment() == name) else {
+            let known: Vec<String> = SETTINGS.iter().map(SettingRow::environment).collect();
+            let known = known.iter().map(String::as_str).chain([FILE_VARIABLE]);
+            return Err(ConfigError::Unknown {
+                suggestion: suggest(&name, known),
+                name,
+                origin,
+            });
+        };
+        // What is not UTF-8 is no valid value of any setting; say so with the text as it looks.
+        let value = value.into_string().map_err(|value| ConfigError::Value {
+            setting: row.name,
+            origin: origin.clone(),
+            given: match row.is_secret() {
+                true => String::new(),
+                false => format!(" '{}'", value.to_string_lossy()),
+            },
+            reason: "not UTF-8".to_owned(),
+            accepted: row.kind.accepted(),
+        })?;
+        loaded.set(row, &value, origin)?;
+    }
+    for (row, value) in flags {
+        loaded.set(row, &value, Origin::Flag(format!("--{}", row.name)))?;
+    }
+    if loaded.settings.store == StoreKind::Fdb && !cfg!(feature = "fdb") {
+        return Err(ConfigError::StoreNotBuilt(loaded.origin("store")));
+    }
+    Ok(loaded)
+}
+
+/// Reads a settings file of bounded size.
+pub(super) fn read_file(path: &Path) -> Result<String, ConfigError> {
+    let fail = |source| ConfigError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(fail)?;
+    file.take(SETTINGS_FILE_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(fail)?;
+    if text.len() as u64 > SETTINGS_FILE_BYTES_MAX {
+        return Err(ConfigError::FileTooLarge {
+            path: path.to_owned(),
+            max: SETTINGS_FILE_BYTES_MAX,
+        });
+    }
+    Ok(text)
+}
+
+/// One setting of a file.
+#[derive(Debug)]
+pub(super) struct FileEntry {
+    /// Which setting.
+    pub(super) row: &'static SettingRow,
+    /// Its value, written as in a variable.
+    pub(super) given: String,
+    /// Its line.
+    pub(super) origin: Origin,
+    /// Where in the text the value stands, in bytes.
+    pub(super) value_span: Range<usize>,
+}
+
+/// The settings in the text of a file, in the order of the text.
+pub(super) fn file_entries(path: &Path, text: &str) -> Result<Vec<FileEntry>, ConfigError> {
+    let origin = |at: usize| {
+        let before = text.as_bytes().get(..at).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Origin::File(path.to_owned(), line)
+    };
+    let table = DeTable::parse(text).map_err(|error| ConfigError::Toml {
+        origin: origin(error.span().map_or(0, |span| span.start)),
+        message: error.message().to_owned(),
+    })?;
+    let mut entries = Vec::new();
+    for (key, value) in table.get_ref() {
+        let origin = origin(key.span().start);
+        let Some(row) = SETTINGS.iter().find(|row| row.name == key.get_ref()) else {
+            // `data_dir` is nearest to `data-dir`, and `[server]` to nothing.
+            return Err(ConfigError::Unknown {
+                name: key.get_ref().to_string(),
+                suggestion: suggest(key.get_ref(), SETTINGS.iter().map(|row| row.name)),
+                origin,
+            });
+        };
+        let given = plain_text(value.get_ref()).ok_or_else(|| ConfigError::Value {
+            setting: row.name,
+            origin: origin.clone(),
+            given: String::new(),
+            reason: format!("it is of the type {}", value.get_ref().type_str()),
+            accepted: row.kind.accepted(),
+        })?;
+        entries.push(FileEntry {
+            row,
+            given,
+            origin,
+            value_span: value.span(),
+        });
+    }
+    entries.sort_by_key(|entry| entry.value_span.start);
+    Ok(entries)
+}
+
+/// A value of TOML as one would write it in a variable; `None` for what no setting can be.
+fn plain_text(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .map(|number| number.to_string()),
+        DeValue::Boolean(true) => Some("yes".to_owned()),
+        DeValue::Boolean(false) => Some("no".to_owned()),
+        DeValue::Array(items) => {
+            let words: Option<Vec<String>> = items
+                .iter()
+                .map(|item| item.get_ref().as_str().map(str::to_owned))
+                .collect();
+            words.map(|words| words.join(" "))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "load/tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+use std::io::Write;
+
+use super::super::table::find;
+use super::*;
+
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
+fn load_from(
+    file: Option<&Path>,
+    variables: Variables,
+    flags: &[(&str, &str)],
+) -> Result<LoadedSettings, ConfigError> {
+    load(
+        file.map(Path::to_owned),
+        variables
+            .iter()
+            .map(|(name, value)| (name.into(), value.into())),
+        flags
+            .iter()
+            .map(|(name, value)| (find(name).unwrap(), (*value).to_owned())),
+    )
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[track_caller]
+fn file_error(text: &str) -> String {
+    let file = file(text);
+    let error = load_from(Some(file.path()), &[], &[])
+        .unwrap_err()
+        .to_string();
+    error.replace(&file.path().display().to_string(), "FILE")
+}
+
+#[test]
+fn the_later_source_wins() {
+    let file = file("port = 1\nmaxclients = 1\ntimeout = 1\n");
+    let loaded = load_from(
+        Some(file.path()),
+        &[
+            ("QUOIN_MAXCLIENTS", "2"),
+            ("QUOIN_TIMEOUT", "2"),
+            ("HOME", "/"),
+        ],
+        &[("timeout", "3")],
+    )
+    .unwrap();
+    assert_eq!(loaded.settings.io_threads, 1);
+    assert_eq!(loaded.settings.port, 1);
+    assert_eq!(loaded.settings.maxclients, 2);
+    assert_eq!(loaded.settings.timeout_s, 3);
+    assert_eq!(loaded.origin("io-threads"), Origin::Default);
+    assert_eq!(
+        loaded.origin("port"),
+        Origin::File(file.path().to_owned(), 1)
+    );
+    assert_eq!(
+        loaded.origin("maxclients"),
+        Origin::Variable("QUOIN_MAXCLIENTS".into())
+    );
+    assert_eq!(loaded.origin("timeout"), Origin::Flag("--timeout".into()));
+}
+
+#[test]
+fn a_variable_names_the_file_unless_a_flag_does() {
+    let (one, two) = (file("port = 1"), file("port = 2"));
+    let variable = [("QUOIN_CONFIG", one.path().to_str().unwrap())];
+    assert_eq!(load_from(None, &variable, &[]).unwrap().settings.port, 1);
+    let loaded = load_from(Some(two.path()), &variable, &[]).unwrap();
+    assert_eq!(loaded.settings.port, 2);
+    assert_eq!(loaded.file.as_deref(), Some(two.path()));
+}
+
+#[test]
+fn lists_and_hexadecimal_numbers_of_toml_are_read() {
+    let file = file("bind = [\"127.0.0.1\", \"::1\"]\nport = 0x1F_40\n");
+    let loaded = load_from(Some(file.path()), &[], &[]).unwrap();
+    assert_eq!(loaded.settings.bind.len(), 2);
+    assert_eq!(loaded.settings.port, 8000);
+}
+
+#[test]
+fn a_wrong_value_names_setting_line_and_what_is_accepted() {
+    assert_eq!(
+        file_error("# comment\n\nport = 70000\n"),
+        "port (FILE:3): wrong value '70000': argument must be between 0 and 65535 inclusive; \
+         accepted: a whole number from 0 to 65535"
+    );
+    assert_eq!(
+        file_error("store = 'disk'"),
+        "store (FILE:1): wrong value 'disk': argument(s) must be one of the following: embedded, \
+         fdb; accepted: embedded, fdb"
+    );
+    assert_eq!(
+        file_error("port = 1.5"),
+        "port (FILE:1): wrong value: it is of the type float; accepted: a whole number from 0 to \
+         65535"
+    );
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_setting() {
+    assert_eq!(
+        file_error("port = 1\ndata_dir = 'x'"),
+        "FILE:2: no such setting: 'data_dir'; did you mean 'data-dir'?"
+    );
+}
+
+#[test]
+fn unknown_variables_name_the_nearest_setting() {
+    let error = load_from(None, &[("QUOIN_PROT", "1")], &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "environment variable QUOIN_PROT: no such setting: 'QUOIN_PROT'; did you mean \
+         'QUOIN_PORT'?"
+    );
+}
+
+#[test]
+fn variables_of_tests_and_benchmarks_are_left_alone() {
+    let variables = [("QUOIN_TEST_CLUSTER", "x"), ("QUOIN_BENCH_SECONDS", "1")];
+    assert!(load_from(None, &variables, &[]).is_ok());
+}
+
+#[test]
+fn text_that_is_not_toml_names_its_line() {
+    let error = file_error("port = 1\nport 2\n");
+    assert!(error.starts_with("FILE:2: "), "{error}");
+    let error = file_error("port = 1\nport = 2\n");
+    assert!(error.starts_with("FILE:2: duplicate key"), "{error}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = load_from(Some(Path::new("/nonexistent/quoin.toml")), &[], &[]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("settings file /nonexistent/quoin.toml: No such file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn passwords_are_not_shown() {
+    let loaded = load_from(None, &[("QUOIN_REQUIREPASS", "hunter2")], &[]).unwrap();
+    assert!(!loaded.describe().contains("hunter2"));
+    assert!(!format!("{loaded:?}").contains("hunter2"));
+    assert!(loaded.describe().contains("requirepass is set"));
+}
+
+#[test]
+fn the_description_is_a_settings_file() {
+    let loaded = load_from(None, &[], &[("port", "7000"), ("bind", "::1,127.0.0.1")]).unwrap();
+    let file = file(&loaded.describe());
+    let again = load_from(Some(file.path()), &[], &[]).unwrap();
+    assert_eq!(again.settings, loaded.settings);
+}
+
+#[cfg(not(feature = "fdb"))]
+#[test]
+fn foundationdb_without_its_feature_says_what_to_install() {
+    let error = load_from(None, &[], &[("store", "fdb")]).unwrap_err();
+    assert!(error.to_string().contains("--features fdb"), "{error}");
+    assert_eq!(error.exit_code(), 2);
+}

@@ -1,0 +1,19 @@
+//! Settings and the command line.
+//!
+//! [`table::SETTINGS`] is the one table of settings; [`cli::parse`] reads the command line and
+//! loads them; [`runtime::RuntimeConfig`] is what CONFIG GET, SET and REWRITE act on.
+
+pub mod cli;
+pub mod document;
+pub mod error;
+pub mod load;
+pub mod settings;
+pub mod table;
+pub mod value;
+
+mod special;
+
+pub use cli::{Invocation, parse};
+pub use error::ConfigError;
+pub use load::{LoadedSettings, Origin};
+pub use settings::{Fsync, LogLevel, Settings, StoreKind};

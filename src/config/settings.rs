@@ -1,0 +1,195 @@
+//! The typed settings of a server.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use tracing::level_filters::LevelFilter;
+
+/// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
+/// default and what it accepts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Addresses to listen on.
+    pub bind: Vec<IpAddr>,
+    /// TCP port; 0 takes any free one.
+    pub port: u16,
+    /// Folder of the embedded store.
+    pub data_dir: PathBuf,
+    /// Store that holds the data.
+    pub store: StoreKind,
+    /// FoundationDB's cluster file; `None` is FoundationDB's own default.
+    pub cluster_file: Option<PathBuf>,
+    /// Prefix under which the store holds everything of Quoin.
+    pub root_prefix: String,
+    /// When the embedded store makes writes durable.
+    pub fsync: Fsync,
+    /// Password that clients must give.
+    pub requirepass: Option<String>,
+    /// Clients that may be connected at once.
+    pub maxclients: u32,
+    /// Seconds after which an idle client is disconnected; 0 is never.
+    pub timeout_s: u32,
+    /// Seconds between TCP keepalive probes; 0 is none.
+    pub tcp_keepalive_s: u32,
+    /// Threads for the network.
+    pub io_threads: usize,
+    /// What is written to the log.
+    pub log_level: LogLevel,
+    /// Microseconds beyond which a command enters the slow log; negative is none.
+    pub slowlog_log_slower_than_us: i64,
+    /// Entries of the slow log.
+    pub slowlog_max_len: u64,
+    /// Milliseconds beyond which an event enters the latency monitor; 0 is none.
+    pub latency_monitor_threshold_ms: u64,
+    /// Seconds that a shutdown waits for what is in flight.
+    pub shutdown_timeout_s: u32,
+}
+
+impl Default for Settings {
+    /// The same as the defaults of the table, which a test checks.
+    fn default() -> Self {
+        Settings {
+            bind: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            port: 6379,
+            data_dir: PathBuf::from("./quoin-data"),
+            store: StoreKind::Embedded,
+            cluster_file: None,
+            root_prefix: "quoin".to_owned(),
+            fsync: Fsync::Always,
+            requirepass: None,
+            maxclients: 10_000,
+            timeout_s: 0,
+            tcp_keepalive_s: 300,
+            io_threads: 1,
+            log_level: LogLevel::Notice,
+            slowlog_log_slower_than_us: 10_000,
+            slowlog_max_len: 128,
+            latency_monitor_threshold_ms: 0,
+            shutdown_timeout_s: 10,
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    /// By the table, so that passwords stay out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for row in super::table::SETTINGS {
+            let value = match row.is_secret() {
+                true => "(not shown)".to_owned(),
+                false => (row.render)(self),
+            };
+            map.entry(&row.name, &value);
+        }
+        map.finish()
+    }
+}
+
+/// Which store holds the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In this process, in a folder.
+    Embedded,
+    /// A FoundationDB cluster.
+    Fdb,
+}
+
+impl StoreKind {
+    pub(super) const NAMES: &'static [&'static str] = &["embedded", "fdb"];
+
+    /// Its name in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            StoreKind::Embedded => "embedded",
+            StoreKind::Fdb => "fdb",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [StoreKind::Embedded, StoreKind::Fdb]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
+/// When a commit of the embedded store reaches the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fsync {
+    /// Before the reply.
+    Always,
+    /// Once a second: a crash of the machine may lose the last second.
+    EverySec,
+}
+
+impl Fsync {
+    pub(super) const NAMES: &'static [&'static str] = &["everysec", "always"];
+
+    /// Its name in the settings, as in Redis's `appendfsync`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fsync::Always => "always",
+            Fsync::EverySec => "everysec",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Fsync::Always, Fsync::EverySec]
+            .into_iter()
+            .find(|fsync| fsync.name() == name)
+    }
+}
+
+/// How much the log says: Redis's levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Everything, for development.
+    Debug,
+    /// Details that are rarely of use.
+    Verbose,
+    /// What one wants to know in production.
+    Notice,
+    /// Only what is wrong.
+    Warning,
+    /// Nothing at all.
+    Nothing,
+}
+
+impl LogLevel {
+    pub(super) const NAMES: &'static [&'static str] =
+        &["debug", "verbose", "notice", "warning", "nothing"];
+
+    const ALL: [LogLevel; 5] = [
+        LogLevel::Debug,
+        LogLevel::Verbose,
+        LogLevel::Notice,
+        LogLevel::Warning,
+        LogLevel::Nothing,
+    ];
+
+    /// Its name in the settings, as in Redis's `loglevel`.
+    pub fn name(self) -> &'static str {
+        match self {
+            LogLevel::Debug => "debug",
+            LogLevel::Verbose => "verbose",
+            LogLevel::Notice => "notice",
+            LogLevel::Warning => "warning",
+            LogLevel::Nothing => "nothing",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        LogLevel::ALL.into_iter().find(|level| level.name() == name)
+    }
+
+    /// The most detailed level of `tracing` that is written.
+    pub fn filter(self) -> LevelFilter {
+        match self {
+            LogLevel::Debug => LevelFilter::TRACE,
+            LogLevel::Verbose => LevelFilter::DEBUG,
+            LogLevel::Notice => LevelFilter::INFO,
+            LogLevel::Warning => LevelFilter::WARN,
+            LogLevel::Nothing => LevelFilter::OFF,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Values with rules of their own: lists of addresses, and Redis's `save`,
+//! `client-output-buffer-limit`, `notify-keyspace-events` and their like. The texts of the
+//! refusals are those of Redis 7.2 (`config.c`).
+
+use std::net::IpAddr;
+
+use super::value::{Special, parse_bytes};
+use crate::limits::{BIND_ADDRESSES_MAX, ROOT_PREFIX_BYTES_MAX};
+
+const fn special(
+    accepted: &'static str,
+    normalise: fn(&str, &str) -> Result<String, String>,
+) -> Special {
+    Special {
+        normalise,
+        accepted,
+        placeholder: "TEXT",
+        is_list: false,
+    }
+}
+
+/// IP addresses.
+pub(super) const ADDRESSES: Special = Special {
+    normalise: addresses,
+    accepted: "IP addresses, such as 127.0.0.1, ::1, or 0.0.0.0 for all of IPv4; at most 16",
+    placeholder: "ADDRESSES",
+    is_list: true,
+};
+/// The prefix under which a store holds everything of Quoin.
+pub(super) const ROOT_PREFIX: Special = special("text of 1 to 128 bytes", root_prefix);
+/// A folder, whose path must not be empty.
+pub(super) const FOLDER: Special = Special {
+    normalise: folder,
+    accepted: "the path of a folder",
+    placeholder: "PATH",
+    is_list: false,
+};
+/// Redis's points of saving: seconds and changes.
+pub(super) const SAVE_POINTS: Special = special("pairs of seconds and changes", save_points);
+/// Redis's limits of output buffers for each class of clients.
+pub(super) const OUTPUT_LIMITS: Special = special(
+    "class, hard limit, soft limit, soft seconds, for one class or more",
+    output_limits,
+);
+/// Redis's adjustments of the out-of-memory score.
+pub(super) const OOM_SCORES: Special = special("three numbers from -2000 to 2000", oom_scores);
+/// Redis's classes of keyspace events.
+pub(super) const KEYSPACE_EVENTS: Special = special("letters of Ag$lshzxeKEtmdn", keyspace_events);
+/// Percentiles between 0 and 100.
+pub(super) const PERCENTILES: Special = special("numbers from 0 to 100", percentiles);
+
+/// The addresses of a list, which spaces or commas separate; `None` when one is none.
+pub(super) fn parse_addresses(text: &str) -> Option<Vec<IpAddr>> {
+    text.split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .map(|word| word.parse().ok())
+        .collect()
+}
+
+/// `save` and `nosave` exclude each other in Redis's flags of a shutdown, the only parameters
+/// that take several names.
+pub(super) fn check_shutdown_flags(words: &[&str]) -> Result<String, String> {
+    if words.contains(&"save") && words.contains(&"nosave") {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
+    }
+    Ok(words.join(" "))
+}
+
+fn addresses(given: &str, _: &str) -> Result<String, String> {
+    let addresses = parse_addresses(given).ok_or("argument must be a list of IP addresses")?;
+    if addresses.is_empty() {
+        return Err("argument must name at least one address".to_owned());
+    }
+    if addresses.len() > BIND_ADDRESSES_MAX {
+        return Err("Too many bind addresses specified.".to_owned());
+    }
+    let words: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
+    Ok(words.join(" "))
+}
+
+fn root_prefix(given: &str, _: &str) -> Result<String, String> {
+    if (1..=ROOT_PREFIX_BYTES_MAX).contains(&given.len()) {
+        return Ok(given.to_owned());
+    }
+    Err(format!(
+        "argument must have 1 to {ROOT_PREFIX_BYTES_MAX} bytes"
+    ))
+}
+
+fn folder(given: &str, _: &str) -> Result<String, String> {
+    match given {
+        "" => Err("argument must not be empty".to_owned()),
+        path => Ok(path.to_owned()),
+    }
+}
+
+fn save_points(given: &str, _: &str) -> Result<String, String> {
+    if given.is_empty() {
+        return Ok(String::new());
+    }
+    let wrong = || "Invalid save parameters".to_owned();
+    let numbers: Option<Vec<i64>> = given.split(' ').map(|word| word.parse().ok()).collect();
+    let numbers = numbers.ok_or_else(wrong)?;
+    let (pairs, rest) = numbers.as_chunks::<2>();
+    if !rest.is_empty()
+        || pairs
+            .iter()
+            .any(|&[seconds, changes]| seconds < 1 || changes < 0)
+    {
+        return Err(wrong());
+    }
+    Ok(given.to_owned())
+}
+
+fn output_limits(given: &str, present: &str) -> Result<String, String> {
+    let words: Vec<&str> = given.split(' ').collect();
+    let (groups, rest) = words.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
+    }
+    let present: Vec<&str> = present.split(' ').collect();
+    let mut limits: Vec<[String; 4]> = present
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|group| group.map(str::to_owned))
+        .collect();
+    for &[class, hard, soft, seconds] in groups {
+        let class = match class.to_ascii_lowercase().as_str() {
+            "normal" => "normal",
+            "slave" | "replica" => "slave",
+            "pubsub" => "pubsub",
+            _ => {
+                return Err(
+                    "Invalid client class specified in buffer limit configuration.".to_owned(),
+                );
+            }
+        };
+        let (Some(hard), Some(soft), Ok(seconds)) =
+            (parse_bytes(hard), parse_bytes(soft), seconds.parse::<u32>())
+        else {
+            return Err(
+                "Error in hard, soft or soft_seconds setting in buffer limit configuration."
+                    .to_owned(),
+            );
+        };
+        let line = [
+            class.to_owned(),
+            hard.to_string(),
+            soft.to_string(),
+            seconds.to_string(),
+        ];
+        for limit in &mut limits {
+            if limit.first() == line.first() {
+                limit.clone_from(&line);
+            }
+        }
+    }
+    Ok(limits.concat().join(" "))
+}
+
+fn oom_scores(given: &str, _: &str) -> Result<String, String> {
+    let words: Vec<&str> = given.split(' ').collect();
+    if words.len() != 3 {
+        return Err("wrong number of arguments".to_owned());
+    }
+    let fits = |word: &&str| {
+        word.parse::<i64>()
+            .is_ok_and(|score| (-2000..=2000).contains(&score))
+    };
+    if !words.iter().all(fits) {
+        return Err(
+            "Invalid oom-score-adj-values, elements must be between -2000 and 2000.".to_owned(),
+        );
+    }
+    Ok(given.to_owned())
+}
+
+fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
+    // `A` stands for the classes up to `d`: the one for new keys has to be asked for.
+    const ALL: &str = "g$lshzxetd";
+    const CLASSES: &str = "g$lshzxetdn";
+    const OTHERS: &str = "KEm";
+    let is_known = |c: char| c == 'A' || CLASSES.contains(c) || OTHERS.contains(c);
+    if !given.chars().all(is_known) {
+        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned());
+    }
+    let mut normal = String::new();
+    if given.contains('A') || ALL.chars().all(|class| given.contains(class)) {
+        normal.push('A');
+    } else {
+        normal.extend(CLASSES.chars().filter(|&class| given.contains(class)));
+    }
+    normal.extend(OTHERS.chars().filter(|&class| given.contains(class)));
+    Ok(normal)
+}
+
+fn percentiles(given: &str, _: &str) -> Result<String, String> {
+    if given.is_empty() {
+        return Ok(String::new());
+    }
+    let mut words = Vec::new();
+    for word in given.split(' ') {
+        let Ok(percentile) = word.parse::<f64>() else {
+            return Err("Invalid latency-tracking-info-percentiles parameters".to_owned());
+        };
+        if !(0.0..=100.0).contains(&percentile) {
+            return Err(
+                "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"
+                    .to_owned(),
+            );
+        }
+        words.push(percentile.to_string());
+    }
+    Ok(words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_may_be_separated_by_spaces_or_commas() {
+        assert_eq!(addresses("127.0.0.1, ::1", ""), Ok("127.0.0.1 ::1".into()));
+        assert!(addresses("", "").is_err());
+        assert!(addresses("localhost", "").is_err());
+        assert!(addresses(&"127.0.0.1 ".repeat(17), "").is_err());
+    }
+
+    #[test]
+    fn save_points_come_in_pairs() {
+        assert_eq!(save_points("900 1 10 2", ""), Ok("900 1 10 2".into()));
+        assert_eq!(save_points("", "900 1"), Ok(String::new()));
+        for wrong in ["a", " ", "1", "0 1", "1 -1"] {
+            let refusal = save_points(wrong, "").unwrap_err();
+            assert_eq!(refusal, "Invalid save parameters", "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn output_limits_change_one_class_and_keep_the_others() {
+        let before = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60";
+        assert_eq!(
+            output_limits("normal 1mb 2 3", before).as_deref(),
+            Ok("normal 1048576 2 3 slave 268435456 67108864 60 pubsub 33554432 8388608 60")
+        );
+        assert_eq!(
+            output_limits("replica 1 1 1", before).as_deref(),
+            Ok("normal 0 0 0 slave 1 1 1 pubsub 33554432 8388608 60")
+        );
+        assert!(output_limits("normal 1", before).is_err());
+        assert!(output_limits("master 1 1 1", before).is_err());
+        assert!(output_limits("normal 1 1 -1", before).is_err());
+    }
+
+    #[test]
+    fn keyspace_events_are_put_in_order() {
+        let events = |given| keyspace_events(given, "");
+        assert_eq!(events("KEA").as_deref(), Ok("AKE"));
+        assert_eq!(events("KEg$lxmdn").as_deref(), Ok("g$lxdnKEm"));
+        assert!(events("q").is_err());
+    }
+
+    #[test]
+    fn percentiles_lie_between_0_and_100() {
+        let normal = |given| percentiles(given, "");
+        assert_eq!(normal("50.5 99.99 100.0").as_deref(), Ok("50.5 99.99 100"));
+        assert!(normal("101").is_err());
+        assert!(normal("x").is_err());
+    }
+
+    #[test]
+    fn save_and_nosave_exclude_each_other() {
+        assert_eq!(
+            check_shutdown_flags(&["save", "now"]),
+            Ok("save now".into())
+        );
+        assert!(check_shutdown_flags(&["save", "nosave"]).is_err());
+    }
+}

@@ -1,0 +1,320 @@
+//! The one table of settings. From it come the keys of the file, the `QUOIN_*` variables, the
+//! flags, `--help`, config/quoin.toml, docs/configuration.md and what CONFIG GET, SET and
+//! REWRITE know of Quoin's own settings.
+
+use std::path::PathBuf;
+
+use super::settings::{Fsync, LogLevel, Settings, StoreKind};
+use super::special::{self, parse_addresses};
+use super::value::Kind;
+
+const I32_MAX: i128 = i32::MAX as i128;
+const I64_MAX: i128 = i64::MAX as i128;
+
+/// One setting.
+#[derive(Debug)]
+pub struct SettingRow {
+    /// Key in the file and in CONFIG, and the flag behind `--`: as Redis calls it where Redis
+    /// has it.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// The default, written as in a variable or flag; empty is none.
+    pub default: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// Whether CONFIG SET changes it in a running server.
+    pub is_runtime_changeable: bool,
+    /// Puts a value, in the usual form that `kind` gives, into the settings; `None` when it is
+    /// not one.
+    pub apply: fn(&mut Settings, &str) -> Option<()>,
+    /// The value in its usual form.
+    pub render: fn(&Settings) -> String,
+}
+
+impl SettingRow {
+    /// Name of the environment variable.
+    pub fn environment(&self) -> String {
+        let name = self.name.replace('-', "_").to_ascii_uppercase();
+        format!("QUOIN_{name}")
+    }
+
+    /// Reads `given` into `settings`. The error says why it does not fit.
+    pub fn set(&self, settings: &mut Settings, given: &str) -> Result<(), String> {
+        let value = self.kind.normalise(given, &(self.render)(settings))?;
+        (self.apply)(settings, &value)
+            .ok_or_else(|| format!("argument must be {}", self.kind.accepted()))
+    }
+
+    /// Whether the value must not be shown.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.kind, Kind::Secret)
+    }
+}
+
+/// The setting of that name, in any case.
+pub fn find(name: &str) -> Option<&'static SettingRow> {
+    SETTINGS
+        .iter()
+        .find(|row| row.name.eq_ignore_ascii_case(name))
+}
+
+fn path_or_none(value: &str) -> Option<PathBuf> {
+    (!value.is_empty()).then(|| PathBuf::from(value))
+}
+
+/// Every setting, in the order of the documents.
+pub static SETTINGS: &[SettingRow] = &[
+    SettingRow {
+        name: "bind",
+        kind: Kind::Special(special::ADDRESSES),
+        default: "127.0.0.1",
+        help: "Addresses to listen on. Beyond loopback, set requirepass too: there is no other protection",
+        is_runtime_changeable: false,
+        apply: |settings, value| parse_addresses(value).map(|list| settings.bind = list),
+        render: |settings| {
+            let words: Vec<String> = settings.bind.iter().map(ToString::to_string).collect();
+            words.join(" ")
+        },
+    },
+    SettingRow {
+        name: "port",
+        kind: Kind::Integer(0, 65_535),
+        default: "6379",
+        help: "TCP port. 0 takes any free one, which is printed at the start",
+        is_runtime_changeable: false,
+        apply: |settings, value| value.parse().ok().map(|port| settings.port = port),
+        render: |settings| settings.port.to_string(),
+    },
+    SettingRow {
+        name: "store",
+        kind: Kind::OneOf(StoreKind::NAMES),
+        default: "embedded",
+        help: "Store that holds the data: embedded (a folder of this machine) or fdb (a FoundationDB cluster; needs a build with the feature fdb)",
+        is_runtime_changeable: false,
+        apply: |settings, value| StoreKind::from_name(value).map(|kind| settings.store = kind),
+        render: |settings| settings.store.name().to_owned(),
+    },
+    SettingRow {
+        name: "data-dir",
+        kind: Kind::Special(special::FOLDER),
+        default: "./quoin-data",
+        help: "Folder of the embedded store, which is made when it does not exist. Only one server can use it at a time",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.data_dir = PathBuf::from(value);
+            Some(())
+        },
+        render: |settings| settings.data_dir.display().to_string(),
+    },
+    SettingRow {
+        name: "fsync",
+        kind: Kind::OneOf(Fsync::NAMES),
+        default: "always",
+        help: "When the embedded store makes writes durable: always (before the reply) or everysec (once a second: a crash of the machine or of its power may lose acknowledged writes of the last second). FoundationDB is always durable",
+        is_runtime_changeable: false,
+        apply: |settings, value| Fsync::from_name(value).map(|fsync| settings.fsync = fsync),
+        render: |settings| settings.fsync.name().to_owned(),
+    },
+    SettingRow {
+        name: "cluster-file",
+        kind: Kind::Path,
+        default: "",
+        help: "FoundationDB's cluster file. Without it, FoundationDB looks where it always does: FDB_CLUSTER_FILE, ./fdb.cluster, /etc/foundationdb/fdb.cluster",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.cluster_file = path_or_none(value);
+            Some(())
+        },
+        render: |settings| match &settings.cluster_file {
+            Some(path) => path.display().to_string(),
+            None => String::new(),
+        },
+    },
+    SettingRow {
+        name: "root-prefix",
+        kind: Kind::Special(special::ROOT_PREFIX),
+        default: "quoin",
+        help: "Prefix under which the store holds everything. Servers with the same prefix on one cluster share their data; with another prefix they do not see each other",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.root_prefix = value.to_owned();
+            Some(())
+        },
+        render: |settings| settings.root_prefix.clone(),
+    },
+    SettingRow {
+        name: "requirepass",
+        kind: Kind::Secret,
+        default: "",
+        help: "Password that clients must give with AUTH or HELLO. Other users of the machine can see flags, so prefer the file or the variable",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.requirepass = (!value.is_empty()).then(|| value.to_owned());
+            Some(())
+        },
+        render: |settings| settings.requirepass.clone().unwrap_or_default(),
+    },
+    SettingRow {
+        name: "maxclients",
+        kind: Kind::Integer(1, u32::MAX as i128),
+        default: "10000",
+        help: "Clients that may be connected at once; more are refused",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            value
+                .parse()
+                .ok()
+                .map(|number| settings.maxclients = number)
+        },
+        render: |settings| settings.maxclients.to_string(),
+    },
+    SettingRow {
+        name: "timeout",
+        kind: Kind::Integer(0, I32_MAX),
+        default: "0",
+        help: "Seconds after which an idle client is disconnected. 0 is never",
+        is_runtime_changeable: true,
+        apply: |settings, value| value.parse().ok().map(|number| settings.timeout_s = number),
+        render: |settings| settings.timeout_s.to_string(),
+    },
+    SettingRow {
+        name: "tcp-keepalive",
+        kind: Kind::Integer(0, I32_MAX),
+        default: "300",
+        help: "Seconds between TCP keepalive probes to clients. 0 is none. A change holds for new connections",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let seconds = value.parse().ok()?;
+            settings.tcp_keepalive_s = seconds;
+            Some(())
+        },
+        render: |settings| settings.tcp_keepalive_s.to_string(),
+    },
+    SettingRow {
+        name: "io-threads",
+        kind: Kind::Integer(1, 128),
+        default: "1",
+        help: "Threads that read requests and write replies",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            value
+                .parse()
+                .ok()
+                .map(|number| settings.io_threads = number)
+        },
+        render: |settings| settings.io_threads.to_string(),
+    },
+    SettingRow {
+        name: "loglevel",
+        kind: Kind::OneOf(LogLevel::NAMES),
+        default: "notice",
+        help: "What is written to the log, which goes to the standard error: debug (everything), verbose, notice, warning (only what is wrong) or nothing",
+        is_runtime_changeable: true,
+        apply: |settings, value| LogLevel::from_name(value).map(|level| settings.log_level = level),
+        render: |settings| settings.log_level.name().to_owned(),
+    },
+    SettingRow {
+        name: "slowlog-log-slower-than",
+        kind: Kind::Integer(-1, I64_MAX),
+        default: "10000",
+        help: "Microseconds beyond which a command enters the slow log. 0 logs every command, -1 none",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let microseconds = value.parse().ok()?;
+            settings.slowlog_log_slower_than_us = microseconds;
+            Some(())
+        },
+        render: |settings| settings.slowlog_log_slower_than_us.to_string(),
+    },
+    SettingRow {
+        name: "slowlog-max-len",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "128",
+        help: "Entries that the slow log keeps",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let entries = value.parse().ok()?;
+            settings.slowlog_max_len = entries;
+            Some(())
+        },
+        render: |settings| settings.slowlog_max_len.to_string(),
+    },
+    SettingRow {
+        name: "latency-monitor-threshold",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "0",
+        help: "Milliseconds beyond which an event enters the latency monitor. 0 turns it off",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let milliseconds = value.parse().ok()?;
+            settings.latency_monitor_threshold_ms = milliseconds;
+            Some(())
+        },
+        render: |settings| settings.latency_monitor_threshold_ms.to_string(),
+    },
+    SettingRow {
+        name: "shutdown-timeout",
+        kind: Kind::Integer(0, I32_MAX),
+        default: "10",
+        help: "Seconds that a shutdown waits for commands in flight",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let seconds = value.parse().ok()?;
+            settings.shutdown_timeout_s = seconds;
+            Some(())
+        },
+        render: |settings| settings.shutdown_timeout_s.to_string(),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_the_table_are_those_of_the_struct() {
+        let mut settings = Settings::default();
+        for row in SETTINGS {
+            assert_eq!((row.render)(&settings), row.default, "{}", row.name);
+            row.set(&mut settings, row.default).unwrap();
+        }
+        assert_eq!(settings, Settings::default());
+    }
+
+    #[test]
+    fn every_setting_keeps_another_value() {
+        let others = [
+            ("bind", "0.0.0.0 ::1"),
+            ("port", "0"),
+            ("store", "fdb"),
+            ("data-dir", "/var/lib/quoin"),
+            ("fsync", "everysec"),
+            ("cluster-file", "/etc/x.cluster"),
+            ("root-prefix", "other"),
+            ("requirepass", "secret"),
+            ("maxclients", "4294967295"),
+            ("timeout", "2147483647"),
+            ("tcp-keepalive", "2147483647"),
+            ("io-threads", "128"),
+            ("loglevel", "nothing"),
+            ("slowlog-log-slower-than", "-1"),
+            ("slowlog-max-len", "9223372036854775807"),
+            ("latency-monitor-threshold", "9223372036854775807"),
+            ("shutdown-timeout", "2147483647"),
+        ];
+        assert_eq!(others.len(), SETTINGS.len());
+        for (name, other) in others {
+            let row = find(name).unwrap();
+            let mut settings = Settings::default();
+            row.set(&mut settings, other).unwrap();
+            assert_ne!(settings, Settings::default(), "{name}");
+            assert_eq!((row.render)(&settings), other, "{name}");
+        }
+    }
+
+    #[test]
+    fn variables_are_named_after_the_settings() {
+        assert_eq!(find("Data-Dir").unwrap().environment(), "QUOIN_DATA_DIR");
+    }
+}
