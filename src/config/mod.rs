@@ -7,13 +7,17 @@ pub mod cli;
 pub mod document;
 pub mod error;
 pub mod load;
+pub mod runtime;
 pub mod settings;
 pub mod table;
 pub mod value;
 
+mod parameters;
+mod rewrite;
 mod special;
 
 pub use cli::{Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
+pub use runtime::RuntimeConfig;
 pub use settings::{Fsync, LogLevel, Settings, StoreKind};

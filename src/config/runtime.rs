@@ -1,0 +1,346 @@
+//! The settings of a running server: what CONFIG GET, SET and REWRITE act on, and what the rest
+//! of the server asks for at each use. Texts of refusals are those of Redis 7.2 (`config.c`).
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+use super::load::LoadedSettings;
+use super::parameters::{Change, PARAMETERS, ParameterRow};
+use super::rewrite;
+use super::settings::{LogLevel, Settings};
+use super::table::{SETTINGS, SettingRow};
+use crate::glob::{self, Case};
+
+/// Settings and remembered parameters of a running server, shared by all of its threads.
+///
+/// The accessors read single atomic numbers, so that asking at each command costs nothing.
+pub struct RuntimeConfig {
+    state: RwLock<State>,
+    file: Option<PathBuf>,
+    maxclients: AtomicU32,
+    timeout_s: AtomicU32,
+    tcp_keepalive_s: AtomicU32,
+    slowlog_log_slower_than_us: AtomicI64,
+    slowlog_max_len: AtomicU64,
+    latency_monitor_threshold_ms: AtomicU64,
+    log_level_listener: OnceLock<LogLevelListener>,
+}
+
+/// What is told of a new log level.
+type LogLevelListener = Box<dyn Fn(LogLevel) + Send + Sync>;
+
+#[derive(Clone)]
+struct State {
+    settings: Settings,
+    /// The port that is listened on, where the settings leave it open.
+    bound_port: Option<u16>,
+    /// Values of the remembered parameters, in the order of the table.
+    remembered: Vec<String>,
+}
+
+/// What a name of CONFIG stands for.
+#[derive(Clone, Copy)]
+enum Parameter {
+    Setting(&'static SettingRow),
+    Remembered(usize, &'static ParameterRow),
+}
+
+impl RuntimeConfig {
+    /// The settings as they were loaded.
+    pub fn new(loaded: LoadedSettings) -> Self {
+        let settings = loaded.settings;
+        // A relative path would change its meaning with the working directory.
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        let data_dir = absolute(settings.data_dir.clone()).display().to_string();
+        let remembered = PARAMETERS
+            .iter()
+            .map(|row| match row.name {
+                "dir" => data_dir.clone(),
+                "appendfsync" => settings.fsync.name().to_owned(),
+                _ => row.default.to_owned(),
+            })
+            .collect();
+        RuntimeConfig {
+            maxclients: AtomicU32::new(settings.maxclients),
+            timeout_s: AtomicU32::new(settings.timeout_s),
+            tcp_keepalive_s: AtomicU32::new(settings.tcp_keepalive_s),
+            slowlog_log_slower_than_us: AtomicI64::new(settings.slowlog_log_slower_than_us),
+            slowlog_max_len: AtomicU64::new(settings.slowlog_max_len),
+            latency_monitor_threshold_ms: AtomicU64::new(settings.latency_monitor_threshold_ms),
+            state: RwLock::new(State {
+                settings,
+                bound_port: None,
+                remembered,
+            }),
+            file: loaded.file.map(absolute),
+            log_level_listener: OnceLock::new(),
+        }
+    }
+
+    /// A copy of the settings in effect.
+    pub fn settings(&self) -> Settings {
+        self.read().settings.clone()
+    }
+
+    /// The settings file, as an absolute path.
+    pub fn file(&self) -> Option<&std::path::Path> {
+        self.file.as_deref()
+    }
+
+    /// The password that clients must give, if any.
+    pub fn requirepass(&self) -> Option<String> {
+        self.read().settings.requirepass.clone()
+    }
+
+    /// Whether `given` is the password. Without one, every password is. The time it takes does
+    /// not tell how much of it is right.
+    pub fn is_password(&self, given: &[u8]) -> bool {
+        let state = self.read();
+        let Some(password) = &state.settings.requirepass else {
+            return true;
+        };
+        let differences = password
+            .bytes()
+            .zip(given.iter().chain(std::iter::repeat(&0)))
+            .fold(0, |differences, (a, b)| differences | (a ^ b));
+        differences == 0 && password.len() == given.len()
+    }
+
+    /// Clients that may be connected at once.
+    pub fn maxclients(&self) -> u32 {
+        self.maxclients.load(Ordering::Relaxed)
+    }
+
+    /// Seconds after which an idle client is disconnected; 0 is never.
+    pub fn timeout_s(&self) -> u32 {
+        self.timeout_s.load(Ordering::Relaxed)
+    }
+
+    /// Seconds between TCP keepalive probes on a new connection; 0 is none.
+    pub fn tcp_keepalive_s(&self) -> u32 {
+        self.tcp_keepalive_s.load(Ordering::Relaxed)
+    }
+
+    /// Microseconds beyond which a command enters the slow log; negative is none.
+    pub fn slowlog_log_slower_than_us(&self) -> i64 {
+        self.slowlog_log_slower_than_us.load(Ordering::Relaxed)
+    }
+
+    /// Entries of the slow log.
+    pub fn slowlog_max_len(&self) -> u64 {
+        self.slowlog_max_len.load(Ordering::Relaxed)
+    }
+
+    /// Milliseconds beyond which an event enters the latency monitor; 0 is none.
+    pub fn latency_monitor_threshold_ms(&self) -> u64 {
+        self.latency_monitor_threshold_ms.load(Ordering::Relaxed)
+    }
+
+    /// Seconds that a shutdown waits for what is in flight.
+    pub fn shutdown_timeout_s(&self) -> u32 {
+        self.read().settings.shutdown_timeout_s
+    }
+
+    /// Remembers the port that is listened on, for CONFIG GET when the setting is 0.
+    pub fn set_bound_port(&self, port: u16) {
+        self.write(|state| state.bound_port = Some(port));
+    }
+
+    /// Names what is told of each new log level. Only the first call counts.
+    pub fn on_log_level(&self, listener: impl Fn(LogLevel) + Send + Sync + 'static) {
+        // A second listener is dropped: there is one log.
+        let _ = self.log_level_listener.set(Box::new(listener));
+    }
+
+    /// CONFIG GET: names and values that match any of the glob patterns, in any case, each once.
+    /// A pattern without wildcards is answered in the letters in which it was given.
+    pub fn get(&self, patterns: &[&[u8]]) -> Vec<(String, String)> {
+        let state = self.read();
+        let mut found: Vec<(String, String)> = Vec::new();
+        for &pattern in patterns {
+            if pattern.iter().any(|byte| b"[*?".contains(byte)) {
+                for (name, parameter) in all_parameters() {
+                    let is_match = !parameter.is_hidden()
+                        && glob::matches(pattern, name.as_bytes(), Case::Insensitive);
+                    if is_match && !is_among(&found, name) {
+                        found.push((name.to_owned(), state.value(parameter)));
+                    }
+                }
+            } else if let Some((_, parameter)) = lookup(pattern) {
+                let name = String::from_utf8_lossy(pattern);
+                if !is_among(&found, &name) {
+                    found.push((name.into_owned(), state.value(parameter)));
+                }
+            }
+        }
+        found
+    }
+
+    /// CONFIG SET: all pairs of name and value, or none and the error line.
+    pub fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), String> {
+        let mut changes = Vec::new();
+        for &(given_name, value) in pairs {
+            let shown = String::from_utf8_lossy(given_name);
+            let Some((name, parameter)) = lookup(given_name) else {
+                return Err(format!(
+                    "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
+                ));
+            };
+            parameter
+                .check_changeable()
+                .map_err(|reason| refusal(&shown, reason))?;
+            if changes.iter().any(|&(other, _, _)| other == name) {
+                return Err(refusal(&shown, "duplicate parameter"));
+            }
+            changes.push((name, parameter, value));
+        }
+
+        let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        // Changed as a whole or not at all.
+        let mut state = guard.clone();
+        for (name, parameter, value) in changes {
+            state
+                .set(parameter, value)
+                .map_err(|reason| refusal(name, &reason))?;
+        }
+        let old_level = guard.settings.log_level;
+        let new_level = state.settings.log_level;
+        self.publish(&state.settings);
+        *guard = state;
+        drop(guard);
+        if let Some(listener) = self.log_level_listener.get()
+            && new_level != old_level
+        {
+            listener(new_level);
+        }
+        Ok(())
+    }
+
+    /// CONFIG REWRITE: writes the settings in effect to the settings file. It waits for the disk,
+    /// so call it where waiting is allowed. The error is the whole line.
+    pub fn rewrite(&self) -> Result<(), String> {
+        let Some(path) = &self.file else {
+            return Err("ERR The server is running without a config file".to_owned());
+        };
+        rewrite::rewrite(path, &self.settings())
+            .map_err(|error| format!("ERR Rewriting config file: {error}"))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        // Nothing is left half-done under the lock, so a panic elsewhere does no harm here.
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn publish(&self, settings: &Settings) {
+        let Settings {
+            maxclients,
+            timeout_s,
+            tcp_keepalive_s,
+            slowlog_log_slower_than_us,
+            slowlog_max_len,
+            latency_monitor_threshold_ms,
+            ..
+        } = *settings;
+        self.maxclients.store(maxclients, Ordering::Relaxed);
+        self.timeout_s.store(timeout_s, Ordering::Relaxed);
+        self.tcp_keepalive_s
+            .store(tcp_keepalive_s, Ordering::Relaxed);
+        self.slowlog_log_slower_than_us
+            .store(slowlog_log_slower_than_us, Ordering::Relaxed);
+        self.slowlog_max_len
+            .store(slowlog_max_len, Ordering::Relaxed);
+        self.latency_monitor_threshold_ms
+            .store(latency_monitor_threshold_ms, Ordering::Relaxed);
+    }
+}
+
+impl State {
+    fn value(&self, parameter: Parameter) -> String {
+        match parameter {
+            Parameter::Setting(row) => match self.bound_port {
+                Some(port) if row.name == "port" => port.to_string(),
+                _ => (row.render)(&self.settings),
+            },
+            Parameter::Remembered(at, _) => self.remembered.get(at).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn set(&mut self, parameter: Parameter, value: &[u8]) -> Result<(), String> {
+        let given =
+            std::str::from_utf8(value).map_err(|_| "argument must be UTF-8 text".to_owned())?;
+        match parameter {
+            Parameter::Setting(row) => row.set(&mut self.settings, given),
+            Parameter::Remembered(at, row) => {
+                let Some(present) = self.remembered.get_mut(at) else {
+                    return Ok(());
+                };
+                let value = row.kind.normalise(given, present)?;
+                match row.change {
+                    Change::Fixed(reason) if value != *present => Err(reason.to_owned()),
+                    _ => {
+                        *present = value;
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Parameter {
+    fn is_hidden(self) -> bool {
+        match self {
+            Parameter::Setting(_) => false,
+            Parameter::Remembered(_, row) => row.is_hidden,
+        }
+    }
+
+    fn check_changeable(self) -> Result<(), &'static str> {
+        match self {
+            Parameter::Setting(row) if row.is_runtime_changeable => Ok(()),
+            Parameter::Setting(_) => Err("can't set immutable config"),
+            Parameter::Remembered(_, row) => match row.change {
+                Change::Free | Change::Fixed(_) => Ok(()),
+                Change::Immutable => Err("can't set immutable config"),
+                Change::Protected => Err("can't set protected config"),
+            },
+        }
+    }
+}
+
+/// Every name with what it stands for, older names included.
+fn all_parameters() -> impl Iterator<Item = (&'static str, Parameter)> {
+    let settings = SETTINGS
+        .iter()
+        .map(|row| (row.name, Parameter::Setting(row)));
+    let remembered = PARAMETERS.iter().enumerate().flat_map(|(at, row)| {
+        [row.name, row.alias]
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .map(move |name| (name, Parameter::Remembered(at, row)))
+    });
+    settings.chain(remembered)
+}
+
+fn lookup(name: &[u8]) -> Option<(&'static str, Parameter)> {
+    all_parameters().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name))
+}
+
+fn is_among(found: &[(String, String)], name: &str) -> bool {
+    found
+        .iter()
+        .any(|(known, _)| known.eq_ignore_ascii_case(name))
+}
+
+fn refusal(name: &str, reason: &str) -> String {
+    format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")
+}
+
+#[cfg(test)]
+#[path = "runtime/tests.rs"]
+mod tests;
