@@ -48,6 +48,17 @@ pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
 /// Transaction size above which the FoundationDB store refuses a command (FoundationDB: 10 MB
 /// with its own overhead).
 pub const FDB_TRANSACTION_BYTES_MAX: usize = 9_000_000;
+/// Bytes of one value on FoundationDB.
+pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
+/// Bytes of one key on FoundationDB.
+pub const FDB_KEY_BYTES_MAX: usize = 10_000;
+/// Write transactions under way at once on FoundationDB.
+pub const FDB_PARALLEL_BATCHES: usize = 8;
+/// Commits that the store which imitates a cluster remembers; a transaction that began before
+/// them is too old.
+pub const OPTIMISTIC_HISTORY_COMMITS_MAX: usize = 10_000;
+/// A store whose transactions are made smaller for a test fills this many batches into one.
+pub const FAULTY_BATCHES_PER_TRANSACTION: usize = 4;
 /// Transaction size up to which the embedded store lets a batch grow.
 pub const EMBEDDED_BATCH_BYTES_SOFT_MAX: usize = 16 * 1024 * 1024;
 /// Transaction size above which the embedded store refuses a command.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 
 pub mod embedded;
+pub mod faults;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.

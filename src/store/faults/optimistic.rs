@@ -1,0 +1,363 @@
+//! A multi-writer store made of a single-writer one, after FoundationDB's model: transactions
+//! read a snapshot, keep their writes to themselves and are checked against later commits when
+//! they commit.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use self::overlay::{Operation, Overlay};
+use crate::limits;
+use crate::store::{
+    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
+    Transaction, Watched,
+};
+
+mod overlay;
+
+/// Behaves like a FoundationDB cluster on top of a store that answers at once and has one writer
+/// (the embedded one): transactions run beside each other and conflict, every read and commit
+/// answers at its second poll, limits are FoundationDB's.
+pub struct OptimisticStore<S> {
+    inner: S,
+    history: Mutex<History>,
+}
+
+/// What the last commits wrote.
+#[derive(Default)]
+struct History {
+    /// Commits so far.
+    version: u64,
+    /// The newest is that of `version`.
+    written: VecDeque<Vec<KeyRange>>,
+}
+
+type KeyRange = (Box<[u8]>, Box<[u8]>);
+
+impl History {
+    /// Whether something in `read` was written after `version`.
+    fn check(&self, version: u64, read: &[KeyRange]) -> Result<(), StoreError> {
+        if read.is_empty() {
+            return Ok(());
+        }
+        let later = usize::try_from(self.version - version).unwrap_or(usize::MAX);
+        if later > self.written.len() {
+            return Err(StoreError::TooOld);
+        }
+        let conflicts = self
+            .written
+            .iter()
+            .rev()
+            .take(later)
+            .flatten()
+            .any(|write| read.iter().any(|read| read.0 < write.1 && write.0 < read.1));
+        if conflicts {
+            return Err(StoreError::Conflict);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, written: Vec<KeyRange>) {
+        self.version += 1;
+        self.written.push_back(written);
+        if self.written.len() > limits::OPTIMISTIC_HISTORY_COMMITS_MAX {
+            self.written.pop_front();
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the store below does not answer at once")]
+struct NotAtOnce;
+
+/// Takes an answer that must be there.
+fn now<T: Unpin>(mut future: StoreFuture<'_, T>) -> Result<T, StoreError> {
+    match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => Err(StoreError::Fatal(Arc::new(NotAtOnce))),
+    }
+}
+
+/// Gives an answer at the second poll, so that other tasks come in between.
+fn later<'t, T: 't>(answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
+    StoreFuture::Pending(Box::pin(async move {
+        let mut is_first = true;
+        std::future::poll_fn(|context| {
+            if std::mem::take(&mut is_first) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+        answer
+    }))
+}
+
+impl<S: Store> OptimisticStore<S> {
+    /// Lets `inner` behave like a cluster.
+    pub fn new(inner: S) -> Self {
+        Self {
+            inner,
+            history: Mutex::default(),
+        }
+    }
+
+    /// The store below.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    #[cfg(test)]
+    pub(super) fn history_push_for_test(&self) {
+        self.history().push(Vec::new());
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct LateRead<'s> {
+    inner: Box<dyn ReadTransaction + 's>,
+}
+
+impl ReadTransaction for LateRead<'_> {
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        later(now(self.inner.get(key, isolation)))
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        later(now(self.inner.get_range(query)))
+    }
+}
+
+struct OptimisticTransaction<'s, S> {
+    store: &'s OptimisticStore<S>,
+    snapshot: Box<dyn ReadTransaction + 's>,
+    version: u64,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    overlay: Overlay,
+    read_conflicts: Vec<KeyRange>,
+    size_bytes: usize,
+    is_too_large: bool,
+}
+
+impl State {
+    /// As FoundationDB does it, without what the transaction itself has settled by a write.
+    fn add_read_conflict(&mut self, begin: &[u8], end: &[u8]) {
+        for range in self.overlay.unsettled(begin, end) {
+            self.size_bytes += range.0.len() + range.1.len();
+            self.read_conflicts.push(range);
+        }
+    }
+
+    fn write(&mut self, operation: Operation) {
+        self.size_bytes += operation.size_bytes();
+        self.is_too_large |= operation.value_bytes() > limits::FDB_VALUE_BYTES_MAX;
+        self.overlay.apply(operation);
+    }
+}
+
+/// The first key behind `key`.
+fn key_after(key: &[u8]) -> Vec<u8> {
+    let mut after = Vec::with_capacity(key.len() + 1);
+    after.extend_from_slice(key);
+    after.push(0);
+    after
+}
+
+impl<S: Store> OptimisticTransaction<'_, S> {
+    fn value(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>, StoreError> {
+        let mut state = self.state.borrow_mut();
+        if isolation == Isolation::Serializable {
+            state.add_read_conflict(key, &key_after(key));
+        }
+        if let Some(settled) = state.overlay.settled(key) {
+            return Ok(settled);
+        }
+        let below = now(self.snapshot.get(key, Isolation::Snapshot))?;
+        Ok(state.overlay.over(key, below))
+    }
+
+    fn rows(&self, query: RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
+        let mut state = self.state.borrow_mut();
+        let rows = self.merged_rows(&state.overlay, query)?;
+        if query.isolation == Isolation::Serializable {
+            let last = rows.last().filter(|_| rows.len() == query.limit);
+            match last {
+                Some(last) if query.reverse => state.add_read_conflict(&last.key, query.end),
+                Some(last) => state.add_read_conflict(query.begin, &key_after(&last.key)),
+                None => state.add_read_conflict(query.begin, query.end),
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Reads the snapshot page by page and lays the transaction's own writes over each.
+    fn merged_rows(
+        &self,
+        overlay: &Overlay,
+        query: RangeQuery<'_>,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let mut begin = query.begin.to_vec();
+        let mut end = query.end.to_vec();
+        let mut rows = Vec::new();
+        while rows.len() < query.limit && begin < end {
+            let page = now(self.snapshot.get_range(RangeQuery {
+                begin: &begin,
+                end: &end,
+                ..query
+            }))?;
+            let last = page.last().filter(|_| page.len() == query.limit);
+            // What this page covers, and what is left for the next.
+            let (from, to) = match last.map(|row| row.key.clone()) {
+                Some(last) if query.reverse => {
+                    let to = std::mem::replace(&mut end, last.to_vec());
+                    (last.to_vec(), to)
+                }
+                Some(last) => {
+                    let after = key_after(&last);
+                    (std::mem::replace(&mut begin, after.clone()), after)
+                }
+                None => (std::mem::replace(&mut begin, end.clone()), end.clone()),
+            };
+            let merged = overlay.merge(&from, &to, page);
+            let room = query.limit - rows.len();
+            if query.reverse {
+                rows.extend(merged.into_iter().rev().take(room));
+            } else {
+                rows.extend(merged.into_iter().take(room));
+            }
+        }
+        Ok(rows)
+    }
+
+    fn finish(self) -> Result<(), StoreError> {
+        let Self {
+            store,
+            snapshot,
+            version,
+            state,
+        } = self;
+        drop(snapshot);
+        let state = state.into_inner();
+        if state.is_too_large || state.size_bytes > limits::FDB_TRANSACTION_BYTES_MAX {
+            return Err(StoreError::TooLarge);
+        }
+        if state.overlay.operations().is_empty() {
+            return Ok(());
+        }
+        // Held over the commit below, which answers at once: checks and commits take turns.
+        let mut history = store.history();
+        history.check(version, &state.read_conflicts)?;
+        let transaction = store.inner.begin_write()?;
+        for operation in state.overlay.operations() {
+            operation.replay(transaction.as_ref());
+        }
+        now(transaction.commit())?;
+        history.push(state.overlay.written());
+        Ok(())
+    }
+}
+
+impl<S: Store> ReadTransaction for OptimisticTransaction<'_, S> {
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        later(self.value(key, isolation))
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        later(self.rows(query))
+    }
+}
+
+impl<S: Store> Transaction for OptimisticTransaction<'_, S> {
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.state
+            .borrow_mut()
+            .write(Operation::Set(key.into(), Bytes::copy_from_slice(value)));
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.state.borrow_mut().write(Operation::Clear(key.into()));
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.state
+            .borrow_mut()
+            .write(Operation::ClearRange(begin.into(), end.into()));
+    }
+
+    fn atomic_add(&self, key: &[u8], delta: i64) {
+        self.state
+            .borrow_mut()
+            .write(Operation::Add(key.into(), delta));
+    }
+
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
+        self.state.borrow_mut().add_read_conflict(begin, end);
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.state.borrow().size_bytes
+    }
+
+    fn mutation_count(&self) -> u64 {
+        self.state.borrow().overlay.operations().len() as u64
+    }
+
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't,
+    {
+        later(self.finish())
+    }
+}
+
+impl<S: Store> Store for OptimisticStore<S> {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "optimistic",
+            single_writer: false,
+            clears_ranges_at_once: true,
+            has_unknown_results: true,
+            batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
+            transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
+            parallel_batches: limits::FDB_PARALLEL_BATCHES,
+        }
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
+        Ok(Box::new(LateRead {
+            inner: self.inner.begin_read()?,
+        }))
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        // Under the lock no commit comes between the version and its snapshot.
+        let history = self.history();
+        Ok(Box::new(OptimisticTransaction {
+            store: self,
+            snapshot: self.inner.begin_read()?,
+            version: history.version,
+            state: RefCell::default(),
+        }))
+    }
+
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
+        later(now(self.inner.watch(key)))
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.inner.disk_bytes()
+    }
+}

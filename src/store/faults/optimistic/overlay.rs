@@ -1,0 +1,199 @@
+//! A transaction's own writes, laid over the snapshot that it reads.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use super::{KeyRange, key_after};
+use crate::store::{KeyValue, Transaction};
+
+/// One write.
+pub(super) enum Operation {
+    Set(Box<[u8]>, Bytes),
+    Clear(Box<[u8]>),
+    ClearRange(Box<[u8]>, Box<[u8]>),
+    Add(Box<[u8]>, i64),
+}
+
+impl Operation {
+    pub(super) fn size_bytes(&self) -> usize {
+        match self {
+            Operation::Set(key, value) => key.len() + value.len(),
+            Operation::Clear(key) => key.len(),
+            Operation::ClearRange(begin, end) => begin.len() + end.len(),
+            Operation::Add(key, delta) => key.len() + size_of_val(delta),
+        }
+    }
+
+    pub(super) fn value_bytes(&self) -> usize {
+        match self {
+            Operation::Set(_, value) => value.len(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn replay(&self, transaction: &dyn Transaction) {
+        match self {
+            Operation::Set(key, value) => transaction.set(key, value),
+            Operation::Clear(key) => transaction.clear(key),
+            Operation::ClearRange(begin, end) => transaction.clear_range(begin, end),
+            Operation::Add(key, delta) => transaction.atomic_add(key, *delta),
+        }
+    }
+
+    fn written(&self) -> KeyRange {
+        match self {
+            Operation::Set(key, _) | Operation::Clear(key) | Operation::Add(key, _) => {
+                (key.clone(), key_after(key).into())
+            }
+            Operation::ClearRange(begin, end) => (begin.clone(), end.clone()),
+        }
+    }
+}
+
+/// What a transaction has made of one key.
+enum Entry {
+    /// Its whole value, whatever is below.
+    Settled(Option<Bytes>),
+    /// An addition to what is below.
+    Added(i64),
+}
+
+/// The writes of one transaction.
+#[derive(Default)]
+pub(super) struct Overlay {
+    operations: Vec<Operation>,
+    /// Stands above `cleared`.
+    entries: BTreeMap<Box<[u8]>, Entry>,
+    cleared: Vec<KeyRange>,
+}
+
+impl Overlay {
+    /// Every write, in order.
+    pub(super) fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    /// The keys and ranges that were written.
+    pub(super) fn written(&self) -> Vec<KeyRange> {
+        self.operations.iter().map(Operation::written).collect()
+    }
+
+    pub(super) fn apply(&mut self, operation: Operation) {
+        match &operation {
+            Operation::Set(key, value) => {
+                self.entries
+                    .insert(key.clone(), Entry::Settled(Some(value.clone())));
+            }
+            Operation::Clear(key) => {
+                self.entries.insert(key.clone(), Entry::Settled(None));
+            }
+            Operation::ClearRange(begin, end) => {
+                if begin < end {
+                    self.entries.retain(|key, _| key < begin || key >= end);
+                    self.cleared.push((begin.clone(), end.clone()));
+                }
+            }
+            Operation::Add(key, delta) => {
+                let entry = match self.entries.get(key) {
+                    Some(Entry::Added(before)) => Entry::Added(before.wrapping_add(*delta)),
+                    Some(Entry::Settled(value)) => Entry::Settled(Some(added(value, *delta))),
+                    None if self.is_cleared(key) => Entry::Settled(Some(added(&None, *delta))),
+                    None => Entry::Added(*delta),
+                };
+                self.entries.insert(key.clone(), entry);
+            }
+        }
+        self.operations.push(operation);
+    }
+
+    fn is_cleared(&self, key: &[u8]) -> bool {
+        self.cleared
+            .iter()
+            .any(|(begin, end)| begin.as_ref() <= key && key < end.as_ref())
+    }
+
+    /// The key's value where it does not depend on what is below.
+    pub(super) fn settled(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        match self.entries.get(key) {
+            Some(Entry::Settled(value)) => Some(value.clone()),
+            Some(Entry::Added(_)) => None,
+            None => self.is_cleared(key).then_some(None),
+        }
+    }
+
+    /// The key's value over what is below.
+    pub(super) fn over(&self, key: &[u8], below: Option<Bytes>) -> Option<Bytes> {
+        match self.entries.get(key) {
+            Some(Entry::Settled(value)) => value.clone(),
+            Some(Entry::Added(delta)) => Some(added(&below, *delta)),
+            None if self.is_cleared(key) => None,
+            None => below,
+        }
+    }
+
+    /// The rows of `from..to` in order, where `below` are all that the snapshot has there.
+    pub(super) fn merge(&self, from: &[u8], to: &[u8], below: Vec<KeyValue>) -> Vec<KeyValue> {
+        let mut rows: BTreeMap<Bytes, Option<Bytes>> = below
+            .into_iter()
+            .map(|row| (row.key, Some(row.value)))
+            .collect();
+        for (key, _) in self.entries_in(from, to) {
+            rows.entry(Bytes::copy_from_slice(key)).or_default();
+        }
+        rows.into_iter()
+            .filter_map(|(key, below)| {
+                let value = self.over(&key, below)?;
+                Some(KeyValue { key, value })
+            })
+            .collect()
+    }
+
+    fn entries_in(&self, from: &[u8], to: &[u8]) -> impl Iterator<Item = (&[u8], &Entry)> {
+        // BTreeMap::range refuses a range whose begin is behind its end.
+        let from = from.min(to);
+        self.entries
+            .range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)))
+            .map(|(key, entry)| (key.as_ref(), entry))
+    }
+
+    /// The parts of `begin..end` whose values depend on what is below.
+    pub(super) fn unsettled(&self, begin: &[u8], end: &[u8]) -> Vec<KeyRange> {
+        if begin >= end {
+            return Vec::new();
+        }
+        // Additions that stand above a cleared range are settled, so the two never overlap.
+        let mut settled: Vec<KeyRange> = self.cleared.clone();
+        settled.extend(
+            self.entries_in(begin, end)
+                .filter(|(_, entry)| matches!(entry, Entry::Settled(_)))
+                .map(|(key, _)| (key.into(), key_after(key).into())),
+        );
+        settled.sort();
+        let mut unsettled = Vec::new();
+        let mut position: Box<[u8]> = begin.into();
+        for (from, to) in settled {
+            if from.as_ref() >= end {
+                break;
+            }
+            if position < from {
+                unsettled.push((position.clone(), from));
+            }
+            position = position.max(to);
+        }
+        if position.as_ref() < end {
+            unsettled.push((position, end.into()));
+        }
+        unsettled
+    }
+}
+
+fn added(value: &Option<Bytes>, delta: i64) -> Bytes {
+    let mut number = [0; 8];
+    for (to, from) in number.iter_mut().zip(value.iter().flatten()) {
+        *to = *from;
+    }
+    let sum = i64::from_le_bytes(number).wrapping_add(delta);
+    Bytes::copy_from_slice(&sum.to_le_bytes())
+}
