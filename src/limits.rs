@@ -8,6 +8,21 @@ pub const REQUEST_BULK_BYTES_MAX: usize = 512 * 1024 * 1024;
 pub const REQUEST_INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of one request altogether (Redis: `client-query-buffer-limit`).
 pub const REQUEST_BYTES_MAX: usize = 1024 * 1024 * 1024;
+/// Bytes of an argument up to which it is copied into an allocation that arguments of the same
+/// request share.
+pub const REQUEST_SHARED_ARGUMENT_BYTES_MAX: usize = 1024;
+/// Bytes of such a shared allocation: what one argument that is kept can keep alive with it.
+pub const REQUEST_SHARED_CHUNK_BYTES_MAX: usize = 16 * 1024;
+/// Arguments in such a shared allocation.
+pub const REQUEST_SHARED_CHUNK_ARGUMENTS_MAX: usize = 1024;
+/// Bytes of a bulk from which it is received into a buffer of its own and never copied
+/// (Redis: `PROTO_MBULK_BIG_ARG`).
+pub const REQUEST_OWN_BUFFER_BYTES_MIN: usize = 32 * 1024;
+/// Bytes that a bulk's announced length makes the server reserve before they arrive; beyond,
+/// the buffer doubles with what has arrived.
+pub const REQUEST_RESERVE_BYTES_MAX: usize = 1024 * 1024;
+/// Places for arguments that a request's announced count makes the server reserve (Redis: 1024).
+pub const REQUEST_RESERVE_ARGUMENTS_MAX: usize = 1024;
 /// Arguments that a client which has not authenticated may send (Redis 7: 10).
 pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Bytes of a bulk that a client which has not authenticated may send (Redis 7: 16384).
