@@ -99,20 +99,26 @@ fn save_points(given: &str, _: &str) -> Result<String, String> {
         return Ok(String::new());
     }
     let wrong = || "Invalid save parameters".to_owned();
-    let numbers: Option<Vec<i64>> = given.split(' ').map(|word| word.parse().ok()).collect();
+    // As `strtoll` has it, no digits at all are zero.
+    let number = |word: &str| match word {
+        "" => Some(0),
+        word => word.parse::<i64>().ok(),
+    };
+    let numbers: Option<Vec<i64>> = given.split(' ').map(number).collect();
     let numbers = numbers.ok_or_else(wrong)?;
     let (pairs, rest) = numbers.as_chunks::<2>();
-    if !rest.is_empty()
-        || pairs
-            .iter()
-            .any(|&[seconds, changes]| seconds < 1 || changes < 0)
-    {
+    let fits = |&[seconds, changes]: &[i64; 2]| seconds >= 1 && changes >= 0;
+    if !rest.is_empty() || !pairs.iter().all(fits) {
         return Err(wrong());
     }
-    Ok(given.to_owned())
+    let words: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    Ok(words.join(" "))
 }
 
 fn output_limits(given: &str, present: &str) -> Result<String, String> {
+    if given.is_empty() {
+        return Ok(present.to_owned());
+    }
     let words: Vec<&str> = given.split(' ').collect();
     let (groups, rest) = words.as_chunks::<4>();
     if !rest.is_empty() {
@@ -201,7 +207,8 @@ fn percentiles(given: &str, _: &str) -> Result<String, String> {
     }
     let mut words = Vec::new();
     for word in given.split(' ') {
-        let Ok(percentile) = word.parse::<f64>() else {
+        let parsed = word.parse::<f64>().ok().filter(|number| !number.is_nan());
+        let Some(percentile) = parsed else {
             return Err("Invalid latency-tracking-info-percentiles parameters".to_owned());
         };
         if !(0.0..=100.0).contains(&percentile) {
@@ -231,6 +238,7 @@ mod tests {
     fn save_points_come_in_pairs() {
         assert_eq!(save_points("900 1 10 2", ""), Ok("900 1 10 2".into()));
         assert_eq!(save_points("", "900 1"), Ok(String::new()));
+        assert_eq!(save_points("900 ", ""), Ok("900 0".into()));
         for wrong in ["a", " ", "1", "0 1", "1 -1"] {
             let refusal = save_points(wrong, "").unwrap_err();
             assert_eq!(refusal, "Invalid save parameters", "{wrong:?}");
@@ -266,7 +274,10 @@ mod tests {
         let normal = |given| percentiles(given, "");
         assert_eq!(normal("50.5 99.99 100.0").as_deref(), Ok("50.5 99.99 100"));
         assert!(normal("101").is_err());
-        assert!(normal("x").is_err());
+        for wrong in ["x", "nan"] {
+            let refusal = normal(wrong).unwrap_err();
+            assert!(refusal.starts_with("Invalid"), "{refusal}");
+        }
     }
 
     #[test]

@@ -1,0 +1,34 @@
+# Quoin with both stores. docker-compose.yml runs it on FoundationDB; alone, on the embedded
+# store:
+#
+#   docker build -t quoin .
+#   docker run -p 127.0.0.1:6379:6379 -v quoin-data:/var/lib/quoin quoin
+
+# FoundationDB's client library; the same version as the cluster in docker-compose.yml.
+FROM foundationdb/foundationdb:7.3.77 AS foundationdb
+
+FROM rust:1.95-slim-bookworm AS builder
+# bindgen, which reads FoundationDB's headers, wants libclang.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends libclang-dev \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=foundationdb /usr/lib/libfdb_c.so /usr/lib/libfdb_c.so
+ENV FDB_CLIENT_LIB_PATH=/usr/lib
+WORKDIR /build
+COPY . .
+RUN cargo build --release --locked --features fdb --bin quoin
+
+FROM debian:bookworm-slim
+COPY --from=foundationdb /usr/lib/libfdb_c.so /usr/lib/libfdb_c.so
+COPY --from=builder /build/target/release/quoin /usr/local/bin/quoin
+# Also says at once when the library does not load.
+RUN ldconfig && quoin --version
+RUN useradd --system --uid 10001 --home-dir /var/lib/quoin --create-home quoin
+USER quoin
+WORKDIR /var/lib/quoin
+VOLUME /var/lib/quoin
+# All addresses of the container: which of the host's reach it is up to `-p`.
+ENV QUOIN_BIND=0.0.0.0
+ENV QUOIN_DATA_DIR=/var/lib/quoin/data
+EXPOSE 6379
+ENTRYPOINT ["quoin"]
