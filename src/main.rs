@@ -3,13 +3,19 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use quoin::config::{self, Invocation, LogLevel};
+use quoin::config::{self, Invocation, LogLevel, RuntimeConfig};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, reload};
 
 fn main() -> ExitCode {
     match config::parse(std::env::args_os(), std::env::vars_os()) {
         Ok(Invocation::Run(loaded)) => {
-            start_log(loaded.settings.log_level);
-            print(&loaded.describe())
+            let set_log_level = start_log(loaded.settings.log_level);
+            let text = loaded.describe();
+            let config = RuntimeConfig::new(loaded);
+            config.on_log_level(set_log_level);
+            print(&text)
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
         Ok(Invocation::Print(text)) => print(&text),
@@ -30,11 +36,16 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Starts the log, which goes to the standard error.
-fn start_log(level: LogLevel) {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(level.filter())
-        .with_target(false)
+/// Starts the log, which goes to the standard error. The answer changes its level.
+fn start_log(level: LogLevel) -> impl Fn(LogLevel) + Send + Sync + 'static {
+    let (filter, handle) = reload::Layer::new(level.filter());
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(fmt::layer().with_writer(std::io::stderr).with_target(false))
         .init();
+    move |level| {
+        if let Err(error) = handle.reload(level.filter()) {
+            tracing::warn!(%error, "the log keeps its level");
+        }
+    }
 }
