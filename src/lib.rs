@@ -16,7 +16,9 @@
 pub mod clock;
 pub mod config;
 pub mod error;
+pub mod executor;
 pub mod glob;
+pub mod layout;
 pub mod limits;
 pub mod random;
 pub mod reply;

@@ -42,6 +42,10 @@ pub const LANE_QUEUE_MAX: usize = 16_384;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
+/// Submissions that share one read snapshot.
+pub const READ_BATCH_COMMANDS_MAX: usize = 256;
+/// Read snapshots that a lane keeps under way at once on a store whose reads take round trips.
+pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
 /// Attempts at committing one batch before its commands are answered with an error.

@@ -1,0 +1,104 @@
+//! Which batches may be under way at the same time.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+/// The keys that a command is about. Commands that claim the same key never run in two batches
+/// at once, so that clients of one server do not conflict with each other. Claims are about
+/// speed only; the store keeps what is right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claims {
+    /// No keys.
+    Nothing,
+    /// Hashes of (database, key).
+    Keys(Vec<u64>),
+    /// All keys: FLUSHALL, SWAPDB.
+    Everything,
+}
+
+impl Claims {
+    /// The claim on one key.
+    pub fn hash_key(database: u32, key: &[u8]) -> u64 {
+        static HASHER: OnceLock<RandomState> = OnceLock::new();
+        HASHER
+            .get_or_init(RandomState::new)
+            .hash_one((database, key))
+    }
+}
+
+/// Claims that are taken.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimSet {
+    keys: HashSet<u64>,
+    everything: bool,
+}
+
+impl ClaimSet {
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.everything = false;
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.everything && self.keys.is_empty()
+    }
+
+    /// Whether nobody has claimed any of it.
+    pub(crate) fn is_free(&self, claims: &Claims) -> bool {
+        match claims {
+            Claims::Nothing => true,
+            Claims::Keys(keys) => {
+                !self.everything && !keys.iter().any(|key| self.keys.contains(key))
+            }
+            Claims::Everything => self.is_empty(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, claims: &Claims) {
+        match claims {
+            Claims::Nothing => {}
+            Claims::Keys(keys) => self.keys.extend(keys),
+            Claims::Everything => self.everything = true,
+        }
+    }
+
+    pub(crate) fn release(&mut self, claims: &Claims) {
+        match claims {
+            Claims::Nothing => {}
+            Claims::Keys(keys) => {
+                for key in keys {
+                    self.keys.remove(key);
+                }
+            }
+            Claims::Everything => self.everything = false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claimed_key_is_not_free_until_released() {
+        let mut set = ClaimSet::default();
+        let claims = Claims::Keys(vec![1, 2]);
+        set.add(&claims);
+        assert!(!set.is_free(&Claims::Keys(vec![2, 3])));
+        assert!(set.is_free(&Claims::Keys(vec![3])));
+        set.release(&claims);
+        assert!(set.is_free(&Claims::Keys(vec![2, 3])));
+    }
+
+    #[test]
+    fn everything_waits_for_every_key_and_holds_up_every_key() {
+        let mut set = ClaimSet::default();
+        set.add(&Claims::Keys(vec![1]));
+        assert!(!set.is_free(&Claims::Everything));
+        set.release(&Claims::Keys(vec![1]));
+        set.add(&Claims::Everything);
+        assert!(!set.is_free(&Claims::Keys(vec![9])));
+        assert!(set.is_free(&Claims::Nothing));
+    }
+}

@@ -1,0 +1,130 @@
+//! The write lane: forms batches and keeps as many of them under way as the store can use.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use crate::limits::BATCH_COMMANDS_MAX;
+use crate::store::Store;
+use crate::types::Environment;
+
+use super::Submission;
+use super::batch::{Batch, Slot};
+use super::claims::ClaimSet;
+use super::statistics::ExecutorStatistics;
+
+pub(super) struct WriteLane {
+    store: Arc<dyn Store>,
+    environment: Arc<Environment>,
+    statistics: Arc<ExecutorStatistics>,
+    pending: VecDeque<Submission>,
+    claimed: ClaimSet,
+    passed_over: ClaimSet,
+}
+
+impl WriteLane {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        environment: Arc<Environment>,
+        statistics: Arc<ExecutorStatistics>,
+    ) -> Self {
+        Self {
+            store,
+            environment,
+            statistics,
+            pending: VecDeque::new(),
+            claimed: ClaimSet::default(),
+            passed_over: ClaimSet::default(),
+        }
+    }
+
+    /// Serves until every sender is gone and everything has been answered.
+    pub(super) async fn run(mut self, mut receiver: mpsc::Receiver<Submission>) {
+        let store = Arc::clone(&self.store);
+        let environment = Arc::clone(&self.environment);
+        let statistics = Arc::clone(&self.statistics);
+        let parallel = environment.capabilities.parallel_batches.max(1);
+        let mut free_slots: Vec<Slot> = (0..parallel as u64).map(Slot::new).collect();
+        let mut under_way = FuturesUnordered::new();
+        let mut is_open = true;
+        while is_open || !self.pending.is_empty() || !under_way.is_empty() {
+            // Whatever has arrived meanwhile belongs to the next batch.
+            while self.pending.len() < BATCH_COMMANDS_MAX {
+                match receiver.try_recv() {
+                    Ok(submission) => self.pending.push_back(submission),
+                    Err(mpsc::error::TryRecvError::Empty) => break,
+                    Err(mpsc::error::TryRecvError::Disconnected) => {
+                        is_open = false;
+                        break;
+                    }
+                }
+            }
+            while let Some(slot) = free_slots.pop() {
+                let submissions = self.form_batch(parallel > 1);
+                if submissions.is_empty() {
+                    free_slots.push(slot);
+                    break;
+                }
+                let batch = Batch::new(&*store, &environment, &statistics, slot, submissions);
+                under_way.push(batch.run());
+            }
+            tokio::select! {
+                biased;
+                Some(done) = under_way.next() => {
+                    free_slots.push(done.slot);
+                    for claims in &done.claims {
+                        self.claimed.release(claims);
+                    }
+                    for submission in done.not_run.into_iter().rev() {
+                        self.pending.push_front(submission);
+                    }
+                }
+                arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
+                    match arrived {
+                        Some(submission) => self.pending.push_back(submission),
+                        None => is_open = false,
+                    }
+                }
+                else => {}
+            }
+        }
+    }
+
+    /// The oldest submissions that may run now, up to a batch's limit of commands.
+    fn form_batch(&mut self, uses_claims: bool) -> Vec<Submission> {
+        let mut chosen: Vec<Submission> = Vec::new();
+        let mut commands = 0;
+        self.passed_over.clear();
+        let mut at = 0;
+        while let Some(submission) = self.pending.get(at) {
+            commands += submission.calls.len();
+            if commands > BATCH_COMMANDS_MAX && !chosen.is_empty() {
+                break;
+            }
+            let is_free = !uses_claims
+                || submission.calls.iter().all(|call| {
+                    self.claimed.is_free(&call.claims) && self.passed_over.is_free(&call.claims)
+                });
+            if is_free {
+                if let Some(submission) = self.pending.remove(at) {
+                    chosen.push(submission);
+                }
+            } else {
+                commands -= submission.calls.len();
+                for call in &submission.calls {
+                    self.passed_over.add(&call.claims);
+                }
+                at += 1;
+            }
+        }
+        if uses_claims {
+            for call in chosen.iter().flat_map(|submission| &submission.calls) {
+                self.claimed.add(&call.claims);
+            }
+        }
+        chosen
+    }
+}

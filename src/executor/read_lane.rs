@@ -1,0 +1,152 @@
+//! A read lane: runs of commands that only read share a snapshot.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use crate::error::CommandError;
+use crate::limits::{
+    BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, READ_BATCH_COMMANDS_MAX, READ_BATCHES_MAX,
+    SUBMISSION_REPLY_BYTES_MAX,
+};
+use crate::reply::Reply;
+use crate::store::{Isolation, Store, StoreError};
+use crate::types::context::NamespaceCache;
+use crate::types::{Environment, ReadContext};
+
+use super::statistics::ExecutorStatistics;
+use super::{Finished, Submission, Work};
+
+pub(super) struct ReadLane {
+    store: Arc<dyn Store>,
+    environment: Arc<Environment>,
+    statistics: Arc<ExecutorStatistics>,
+}
+
+impl ReadLane {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        environment: Arc<Environment>,
+        statistics: Arc<ExecutorStatistics>,
+    ) -> Self {
+        Self {
+            store,
+            environment,
+            statistics,
+        }
+    }
+
+    /// Serves until every sender is gone and everything has been answered.
+    pub(super) async fn run(self, mut receiver: mpsc::Receiver<Submission>) {
+        // Reads of the embedded store never wait, so there is nothing to overlap.
+        let parallel = if self.environment.capabilities.single_writer {
+            1
+        } else {
+            READ_BATCHES_MAX
+        };
+        let mut under_way = FuturesUnordered::new();
+        let mut is_open = true;
+        while is_open || !under_way.is_empty() {
+            tokio::select! {
+                biased;
+                Some(()) = under_way.next() => {}
+                arrived = receiver.recv(), if is_open && under_way.len() < parallel => {
+                    let Some(first) = arrived else {
+                        is_open = false;
+                        continue;
+                    };
+                    let mut submissions = vec![first];
+                    while submissions.len() < READ_BATCH_COMMANDS_MAX {
+                        match receiver.try_recv() {
+                            Ok(submission) => submissions.push(submission),
+                            Err(_) => break,
+                        }
+                    }
+                    under_way.push(self.serve(submissions));
+                }
+                else => {}
+            }
+        }
+    }
+
+    async fn serve(&self, mut submissions: Vec<Submission>) {
+        let mut attempts = 0_u32;
+        while !submissions.is_empty() {
+            attempts += 1;
+            if let Err(error) = self.serve_on_one_snapshot(&mut submissions).await {
+                if error.is_retryable() && attempts < COMMIT_ATTEMPTS_MAX {
+                    self.statistics.retries.add(1);
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    continue;
+                }
+                let line = CommandError::Store(error).to_line();
+                for submission in submissions.drain(..) {
+                    let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
+                    let rest = Vec::new();
+                    let _ = submission.respond.send(Finished { replies, rest });
+                }
+            }
+        }
+    }
+
+    /// Answers submissions from the front until all are answered or the snapshot has become
+    /// old: an open snapshot keeps freed pages from being used again.
+    async fn serve_on_one_snapshot(
+        &self,
+        submissions: &mut Vec<Submission>,
+    ) -> Result<(), StoreError> {
+        let transaction = self.store.begin_read()?;
+        let namespaces = NamespaceCache::default();
+        let now_ms = self.environment.clock.now_ms();
+        let started = Instant::now();
+        let mut finished = Vec::new();
+        let mut failure = None;
+        for submission in submissions.iter() {
+            let mut replies = Vec::with_capacity(submission.calls.len());
+            let mut reply_bytes = 0_usize;
+            for call in &submission.calls {
+                if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
+                    break;
+                }
+                let Work::Read(handler) = call.work else {
+                    break;
+                };
+                let mut context = ReadContext::new(
+                    &*transaction,
+                    &self.environment,
+                    &namespaces,
+                    now_ms,
+                    call.database,
+                );
+                context.isolation = Isolation::Snapshot;
+                let reply = match handler(&context, &call.arguments).await {
+                    Ok(reply) => reply,
+                    Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
+                        failure = Some(error);
+                        break;
+                    }
+                    Err(error) => Reply::Error(error.to_line()),
+                };
+                reply_bytes += reply.size_hint();
+                replies.push(reply);
+            }
+            if failure.is_some() {
+                break;
+            }
+            finished.push(replies);
+            if started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS) {
+                break;
+            }
+        }
+        drop(transaction);
+        let answered = submissions.drain(..finished.len());
+        for (mut submission, replies) in answered.zip(finished) {
+            let rest = submission.calls.split_off(replies.len());
+            let _ = submission.respond.send(Finished { replies, rest });
+        }
+        failure.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,82 @@
+//! What a server does to a store before it serves from it.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::layout::{LAYOUT_VERSION, Layout, decode_counter, encode_counter};
+use crate::limits::COMMIT_ATTEMPTS_MAX;
+use crate::random::Random;
+use crate::store::{Isolation, Store, StoreError};
+use crate::types::Environment;
+use crate::types::ids::IdAllocator;
+
+/// Why a store cannot be served from.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store was written by a newer Quoin.
+    #[error("the store has layout version {found}, and this Quoin knows versions up to {LAYOUT_VERSION}: use a newer Quoin")]
+    NewerLayout {
+        /// The version found.
+        found: i64,
+    },
+    /// The store failed.
+    #[error("the store cannot be opened")]
+    Store(#[from] StoreError),
+}
+
+/// Checks the layout's version (or writes it into an empty store) and takes an instance number
+/// that no other server start has.
+///
+/// # Errors
+/// `NewerLayout`, or the store's own.
+pub async fn prepare(
+    store: &dyn Store,
+    layout: Layout,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+) -> Result<Environment, StartError> {
+    let mut attempts = 0_u32;
+    let instance = loop {
+        attempts += 1;
+        match take_instance(store, &layout).await {
+            Ok(instance) => break instance,
+            // An attempt of unknown result may have used a number up; the next takes another.
+            Err(StartError::Store(error))
+                if attempts < COMMIT_ATTEMPTS_MAX
+                    && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) => {}
+            Err(error) => return Err(error),
+        }
+    };
+    Ok(Environment {
+        layout,
+        capabilities: store.capabilities(),
+        clock,
+        random,
+        ids: IdAllocator::new(instance),
+    })
+}
+
+async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartError> {
+    let transaction = store.begin_write()?;
+    let version_key = layout.version_key();
+    match transaction
+        .get(&version_key, Isolation::Serializable)
+        .await?
+    {
+        None => transaction.set(&version_key, &encode_counter(LAYOUT_VERSION)),
+        Some(value) => {
+            let found = decode_counter(Some(&value))?;
+            if found > LAYOUT_VERSION {
+                return Err(StartError::NewerLayout { found });
+            }
+        }
+    }
+    let instances_key = layout.instances_key();
+    let starts = transaction
+        .get(&instances_key, Isolation::Serializable)
+        .await?;
+    let instance = decode_counter(starts.as_ref())? + 1;
+    transaction.set(&instances_key, &encode_counter(instance));
+    transaction.commit().await?;
+    u64::try_from(instance).map_err(|_| StoreError::Corrupt("count of server starts").into())
+}

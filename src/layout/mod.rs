@@ -1,0 +1,398 @@
+//! Where everything lies in the store: the one module that knows keys and stored values byte by
+//! byte. docs/layout.md is its prose; `tests.rs` pins it with golden bytes, because stored data
+//! must stay readable.
+//!
+//! Every key is the root prefix followed by FoundationDB tuple elements, the first of which
+//! names the space ([`Space`]).
+
+use bytes::Bytes;
+use foundationdb_tuple::{TupleDepth, TuplePack, TupleUnpack, pack_into};
+
+pub mod member;
+pub mod meta;
+pub mod name;
+pub mod position;
+pub mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
+pub use meta::{Meta, ValueType};
+pub use name::KeyName;
+pub use position::Position;
+pub use value::StoredValue;
+
+use crate::store::StoreError;
+
+/// Version of this layout, stored under [`Space::Version`] and checked at start.
+pub const LAYOUT_VERSION: i64 = 1;
+
+/// The first tuple element behind the root prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Space {
+    /// `(0) = LAYOUT_VERSION`.
+    Version = 0,
+    /// `(1, namespace…, hash, name) = meta`, `(…, 0) = length counter`.
+    Keys = 1,
+    /// `(2, data id…, section, …)`: elements, score index, member index, chunks.
+    Data = 2,
+    /// `(3, expire_at_ms, namespace…, hash, name) = ""`.
+    Expiry = 3,
+    /// `(4, kind, id…) = ""`: what a background task still has to clear.
+    Trash = 4,
+    /// `(5, instance, slot) = batch number`: tells whether a commit of unknown result applied.
+    Operations = 5,
+    /// `(6) = number of server starts`, a counter that hands out instance numbers.
+    Instances = 6,
+    /// `(7, database) = namespace`: what SWAPDB and FLUSHDB change.
+    Databases = 7,
+}
+
+/// The part of a data id's keys that a row belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Section {
+    /// A list's elements by position.
+    Elements = 0,
+    /// A sorted set's members by score.
+    Scores = 1,
+    /// A sorted set's scores by member.
+    Members = 2,
+    /// Chunks of values that are split.
+    Chunks = 3,
+}
+
+/// What kind of id a trash row names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TrashKind {
+    /// Everything below a data id.
+    Data = 0,
+    /// Every key of a namespace, with its data.
+    Namespace = 1,
+}
+
+/// An id that is unique in the store without coordination: the number of the server start that
+/// made it, and a number from that server's counter. Names data, namespaces and split values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id {
+    /// Which server start made the id; 0 for those that exist from the beginning.
+    pub instance: u64,
+    /// Number within that server start.
+    pub sequence: u64,
+}
+
+/// A half-open key range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    /// First key inside.
+    pub begin: Vec<u8>,
+    /// First key behind.
+    pub end: Vec<u8>,
+}
+
+impl KeyRange {
+    /// Every key that has `prefix` followed by at least one more tuple element.
+    pub fn children(prefix: &[u8]) -> Self {
+        Self {
+            begin: with_byte(prefix, 0x00),
+            end: with_byte(prefix, 0xff),
+        }
+    }
+}
+
+fn with_byte(prefix: &[u8], byte: u8) -> Vec<u8> {
+    let mut key = Vec::with_capacity(prefix.len() + 1);
+    key.extend_from_slice(prefix);
+    key.push(byte);
+    key
+}
+
+/// The first key behind `key` in the order of keys.
+pub fn successor(key: &[u8]) -> Vec<u8> {
+    with_byte(key, 0x00)
+}
+
+pub(crate) fn corrupt<T>(what: &'static str) -> Result<T, StoreError> {
+    Err(StoreError::Corrupt(what))
+}
+
+/// What of a key has not been read yet. (The tuple crate only unpacks whole tuples; an element
+/// that takes all the rest lets keys be read one element at a time.)
+struct Rest<'k>(&'k [u8]);
+
+impl<'k> TupleUnpack<'k> for Rest<'k> {
+    fn unpack(
+        input: &'k [u8],
+        _depth: TupleDepth,
+    ) -> foundationdb_tuple::PackResult<(&'k [u8], Self)> {
+        Ok((&[], Rest(input)))
+    }
+}
+
+/// Takes one tuple element off the front of `input`.
+pub(crate) fn take<'k, T: TupleUnpack<'k>>(
+    input: &mut &'k [u8],
+    what: &'static str,
+) -> Result<T, StoreError> {
+    match foundationdb_tuple::unpack::<(T, Rest<'k>)>(input) {
+        Ok((element, Rest(rest))) => {
+            *input = rest;
+            Ok(element)
+        }
+        Err(_) => corrupt(what),
+    }
+}
+
+/// Builds and reads keys below one root prefix.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: Vec<u8>,
+}
+
+impl Layout {
+    /// A layout below the tuple `(root_prefix)`, or at the very top where it is empty.
+    pub fn new(root_prefix: &str) -> Self {
+        let root = if root_prefix.is_empty() {
+            Vec::new()
+        } else {
+            foundationdb_tuple::pack(&(root_prefix,))
+        };
+        Self { root }
+    }
+
+    fn pack<T: TuplePack>(&self, space: Space, tuple: &T) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.root.len() + 48);
+        key.extend_from_slice(&self.root);
+        pack_into(&(space as u64,), &mut key);
+        pack_into(tuple, &mut key);
+        key
+    }
+
+    /// What follows the space's element in `key`.
+    fn strip<'k>(&self, space: Space, key: &'k [u8]) -> Result<&'k [u8], StoreError> {
+        let Some(mut rest) = key.strip_prefix(self.root.as_slice()) else {
+            return corrupt("key outside the root prefix");
+        };
+        let found: u64 = take(&mut rest, "space")?;
+        if found == space as u64 {
+            Ok(rest)
+        } else {
+            corrupt("key of another space")
+        }
+    }
+
+    /// Key of the layout version.
+    pub fn version_key(&self) -> Vec<u8> {
+        self.pack(Space::Version, &())
+    }
+
+    /// Key of the counter that hands out instance numbers.
+    pub fn instances_key(&self) -> Vec<u8> {
+        self.pack(Space::Instances, &())
+    }
+
+    /// Key that tells which namespace a database shows.
+    pub fn database_key(&self, database: u32) -> Vec<u8> {
+        self.pack(Space::Databases, &(database,))
+    }
+
+    /// Key that records the last batch committed through one slot of one server.
+    pub fn operation_key(&self, instance: u64, slot: u64) -> Vec<u8> {
+        self.pack(Space::Operations, &(instance, slot))
+    }
+
+    /// Key of a key's metadata.
+    pub fn meta_key(&self, namespace: Id, name: &KeyName) -> Vec<u8> {
+        let mut key = self.pack(
+            Space::Keys,
+            &(namespace.instance, namespace.sequence, name.hash()),
+        );
+        name.pack_into(&mut key);
+        key
+    }
+
+    /// Key of the length counter beside a metadata key.
+    pub fn length_key(&self, meta_key: &[u8]) -> Vec<u8> {
+        let mut key = Vec::with_capacity(meta_key.len() + 1);
+        key.extend_from_slice(meta_key);
+        pack_into(&(0_u64,), &mut key);
+        key
+    }
+
+    /// All metadata of a namespace from a hash onwards: the range that SCAN walks.
+    pub fn keys_from(&self, namespace: Id, hash: u64) -> KeyRange {
+        let all = self.pack(Space::Keys, &(namespace.instance, namespace.sequence));
+        let mut begin = all.clone();
+        pack_into(&(hash,), &mut begin);
+        KeyRange {
+            begin,
+            end: with_byte(&all, 0xff),
+        }
+    }
+
+    /// Reads a key of [`Layout::keys_from`]: metadata or the length beside it.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of this space.
+    pub fn read_keys_row(&self, key: &[u8]) -> Result<KeysRow, StoreError> {
+        let mut rest = self.strip(Space::Keys, key)?;
+        let _: u64 = take(&mut rest, "namespace")?;
+        let _: u64 = take(&mut rest, "namespace")?;
+        let hash: u64 = take(&mut rest, "key hash")?;
+        let name = KeyName::take(hash, &mut rest)?;
+        if rest.is_empty() {
+            Ok(KeysRow::Meta(name))
+        } else {
+            Ok(KeysRow::Length(name))
+        }
+    }
+
+    /// Prefix of everything that belongs to a data id.
+    pub fn data_prefix(&self, data: Id) -> Vec<u8> {
+        self.pack(Space::Data, &(data.instance, data.sequence))
+    }
+
+    /// Prefix of one section of a data id.
+    pub fn section_prefix(&self, data: Id, section: Section) -> Vec<u8> {
+        self.pack(
+            Space::Data,
+            &(data.instance, data.sequence, section as u64),
+        )
+    }
+
+    /// Prefix of the chunks of one split value.
+    pub fn chunks_prefix(&self, data: Id, chunks: Id) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::Chunks);
+        pack_into(&(chunks.instance, chunks.sequence), &mut key);
+        key
+    }
+
+    /// Key of one chunk of a split value.
+    pub fn chunk_key(&self, data: Id, chunks: Id, number: u64) -> Vec<u8> {
+        let mut key = self.chunks_prefix(data, chunks);
+        pack_into(&(number,), &mut key);
+        key
+    }
+
+    /// Key in the expiry index.
+    pub fn expiry_key(&self, expire_at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
+        let mut key = self.pack(
+            Space::Expiry,
+            &(
+                expire_at_ms,
+                namespace.instance,
+                namespace.sequence,
+                name.hash(),
+            ),
+        );
+        name.pack_into(&mut key);
+        key
+    }
+
+    /// The expiry index up to and including `now_ms`.
+    pub fn expired_by(&self, now_ms: i64) -> KeyRange {
+        let all = self.pack(Space::Expiry, &());
+        let mut end = all.clone();
+        pack_into(&(now_ms.saturating_add(1),), &mut end);
+        KeyRange {
+            begin: with_byte(&all, 0x00),
+            end,
+        }
+    }
+
+    /// Reads a key of the expiry index: when, in which namespace, which key.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of this space.
+    pub fn read_expiry_key(&self, key: &[u8]) -> Result<(i64, Id, KeyName), StoreError> {
+        let mut rest = self.strip(Space::Expiry, key)?;
+        let expire_at_ms = take(&mut rest, "expiry time")?;
+        let namespace = take_id(&mut rest, "namespace")?;
+        let hash = take(&mut rest, "key hash")?;
+        let name = KeyName::take(hash, &mut rest)?;
+        Ok((expire_at_ms, namespace, name))
+    }
+
+    /// Key that marks an id as trash.
+    pub fn trash_key(&self, kind: TrashKind, id: Id) -> Vec<u8> {
+        self.pack(Space::Trash, &(kind as u64, id.instance, id.sequence))
+    }
+
+    /// All trash.
+    pub fn trash(&self) -> KeyRange {
+        KeyRange::children(&self.pack(Space::Trash, &()))
+    }
+
+    /// Reads a key of the trash.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of this space.
+    pub fn read_trash_key(&self, key: &[u8]) -> Result<(TrashKind, Id), StoreError> {
+        let mut rest = self.strip(Space::Trash, key)?;
+        let kind = match take::<u64>(&mut rest, "trash kind")? {
+            0 => TrashKind::Data,
+            1 => TrashKind::Namespace,
+            _ => return corrupt("trash kind"),
+        };
+        Ok((kind, take_id(&mut rest, "trash id")?))
+    }
+}
+
+/// A row of [`Space::Keys`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeysRow {
+    /// The row holds a key's metadata.
+    Meta(KeyName),
+    /// The row holds the length counter of the key before it.
+    Length(KeyName),
+}
+
+fn take_id(input: &mut &[u8], what: &'static str) -> Result<Id, StoreError> {
+    Ok(Id {
+        instance: take(input, what)?,
+        sequence: take(input, what)?,
+    })
+}
+
+/// The stored form of an id.
+pub fn encode_id(id: Id) -> Vec<u8> {
+    foundationdb_tuple::pack(&(id.instance, id.sequence))
+}
+
+/// Reads [`encode_id`].
+///
+/// # Errors
+/// `Corrupt` where the bytes are no id.
+pub fn decode_id(mut value: &[u8]) -> Result<Id, StoreError> {
+    take_id(&mut value, "id")
+}
+
+/// The stored form of a counter: 8 bytes, little-endian, as FoundationDB's atomic add wants.
+pub fn encode_counter(count: i64) -> [u8; 8] {
+    count.to_le_bytes()
+}
+
+/// Reads a counter; absent counts as 0.
+///
+/// # Errors
+/// `Corrupt` where the value has not 8 bytes.
+pub fn decode_counter(value: Option<&Bytes>) -> Result<i64, StoreError> {
+    match value {
+        None => Ok(0),
+        Some(bytes) => match <[u8; 8]>::try_from(bytes.as_ref()) {
+            Ok(array) => Ok(i64::from_le_bytes(array)),
+            Err(_) => corrupt("counter"),
+        },
+    }
+}
+
+/// FoundationDB's type code of nil.
+const NIL_CODE: u8 = 0x00;
+
+/// Whether the next tuple element of `input` is nil (which marks a digest in place of a name).
+pub(crate) fn next_is_nil(input: &[u8]) -> bool {
+    input.first() == Some(&NIL_CODE)
+}
