@@ -23,4 +23,5 @@ pub mod limits;
 pub mod random;
 pub mod reply;
 pub mod store;
+pub mod types;
 pub mod wire;

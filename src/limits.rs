@@ -57,6 +57,8 @@ pub const COMMIT_RETRY_MAX_MS: u64 = 5_000;
 /// this stays below LMDB's limit of 1,982 bytes; longer ones are stored as prefix and label or
 /// digest (docs/layout.md).
 pub const INLINE_NAME_BYTES_MAX: usize = 900;
+/// Bytes of the key of a list element or score; below LMDB's limit for keys.
+pub const ELEMENT_KEY_BYTES_MAX: usize = 1_900;
 /// Bytes of one chunk of a value that is split (FoundationDB: 100,000 a value, with our header).
 pub const VALUE_CHUNK_BYTES_MAX: usize = 90_000;
 /// Rows that a long range read fetches at a time.

@@ -1,0 +1,198 @@
+//! What a command works with: a transaction, the time, and where things lie.
+
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::error::CommandError;
+use crate::layout::{Id, Layout, decode_id};
+use crate::limits::DATABASES;
+use crate::random::Random;
+use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
+
+use super::ids::IdAllocator;
+
+/// What stays the same for all transactions of a server.
+pub struct Environment {
+    /// Where everything lies.
+    pub layout: Layout,
+    /// What the store can do.
+    pub capabilities: Capabilities,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Unique ids.
+    pub ids: IdAllocator,
+}
+
+impl Environment {
+    /// The random element of a pushed position: what makes keys of concurrent pushes differ.
+    /// Nothing is concurrent on a store with a single writer, and 0 keeps its keys short.
+    pub fn position_random(&self) -> i64 {
+        if self.capabilities.single_writer {
+            0
+        } else {
+            // 63 bits, so that it stays a positive integer.
+            (self.random.next_u64() >> 1) as i64
+        }
+    }
+}
+
+/// A command's view of one transaction for reading.
+pub struct ReadContext<'t> {
+    /// The transaction.
+    pub transaction: &'t dyn ReadTransaction,
+    /// What does not change.
+    pub environment: &'t Environment,
+    /// The time at which the transaction's commands run, in milliseconds since the Unix epoch:
+    /// one instant for all of them, as in Redis.
+    pub now_ms: i64,
+    /// The client's database.
+    pub database: u32,
+    /// How the command's plain reads take part in conflict detection: `Serializable` in commands
+    /// that write and within EXEC; `Snapshot` in commands that only read, which share a batch
+    /// with others' writes but have no writes that could conflict.
+    pub isolation: Isolation,
+    /// Namespaces that were looked up in this transaction.
+    namespaces: &'t NamespaceCache,
+}
+
+/// Namespaces of databases as one transaction sees them.
+#[derive(Debug, Default)]
+pub struct NamespaceCache {
+    known: RefCell<Vec<(u32, Id)>>,
+}
+
+impl<'t> ReadContext<'t> {
+    /// A view of `transaction` for a client of `database`.
+    pub fn new(
+        transaction: &'t dyn ReadTransaction,
+        environment: &'t Environment,
+        namespaces: &'t NamespaceCache,
+        now_ms: i64,
+        database: u32,
+    ) -> Self {
+        Self {
+            transaction,
+            environment,
+            now_ms,
+            database,
+            isolation: Isolation::Serializable,
+            namespaces,
+        }
+    }
+
+    /// Where everything lies.
+    pub fn layout(&self) -> &'t Layout {
+        &self.environment.layout
+    }
+
+    /// The namespace that the client's database shows.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn namespace(&self) -> Result<Id, StoreError> {
+        self.namespace_of(self.database).await
+    }
+
+    /// The namespace that a database shows. Read serializably by commands that write, so that
+    /// FLUSHDB and SWAPDB conflict with everything that they must.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn namespace_of(&self, database: u32) -> Result<Id, StoreError> {
+        let known = self
+            .namespaces
+            .known
+            .borrow()
+            .iter()
+            .find(|(known, _)| *known == database)
+            .map(|(_, namespace)| *namespace);
+        if let Some(namespace) = known {
+            return Ok(namespace);
+        }
+        let stored = self
+            .transaction
+            .get(&self.layout().database_key(database), Isolation::Serializable)
+            .await?;
+        let namespace = match stored {
+            Some(value) => decode_id(&value)?,
+            None => Id {
+                instance: 0,
+                sequence: u64::from(database),
+            },
+        };
+        self.namespaces
+            .known
+            .borrow_mut()
+            .push((database, namespace));
+        Ok(namespace)
+    }
+
+    /// The same view for another database.
+    ///
+    /// # Errors
+    /// `DatabaseOutOfRange` beyond [`DATABASES`].
+    pub fn for_database(&self, database: i64) -> Result<ReadContext<'t>, CommandError> {
+        let database = u32::try_from(database)
+            .ok()
+            .filter(|database| *database < DATABASES)
+            .ok_or(CommandError::DatabaseOutOfRange)?;
+        Ok(ReadContext { database, ..*self })
+    }
+}
+
+/// A command's view of one transaction for writing; reads as a [`ReadContext`].
+pub struct WriteContext<'t> {
+    read: ReadContext<'t>,
+    /// The transaction.
+    pub transaction: &'t dyn Transaction,
+}
+
+impl<'t> Deref for WriteContext<'t> {
+    type Target = ReadContext<'t>;
+
+    fn deref(&self) -> &ReadContext<'t> {
+        &self.read
+    }
+}
+
+impl<'t> WriteContext<'t> {
+    /// A view of `transaction` for a client of `database`.
+    pub fn new(
+        transaction: &'t dyn Transaction,
+        environment: &'t Environment,
+        namespaces: &'t NamespaceCache,
+        now_ms: i64,
+        database: u32,
+    ) -> Self {
+        Self {
+            read: ReadContext::new(transaction, environment, namespaces, now_ms, database),
+            transaction,
+        }
+    }
+
+    /// The same view for another database.
+    ///
+    /// # Errors
+    /// `DatabaseOutOfRange` beyond [`DATABASES`].
+    pub fn for_database(&self, database: i64) -> Result<WriteContext<'t>, CommandError> {
+        Ok(WriteContext {
+            read: self.read.for_database(database)?,
+            transaction: self.transaction,
+        })
+    }
+
+    /// Makes a database show a namespace.
+    pub fn set_namespace(&self, database: u32, namespace: Id) {
+        self.transaction.set(
+            &self.layout().database_key(database),
+            &crate::layout::encode_id(namespace),
+        );
+        let mut known = self.namespaces.known.borrow_mut();
+        known.retain(|(other, _)| *other != database);
+        known.push((database, namespace));
+    }
+}

@@ -1,0 +1,306 @@
+//! Keys: finding, creating and removing them, their expiry and their length.
+//!
+//! A key exists for clients when it has metadata, has not expired, and is not empty. A list or
+//! set that becomes empty ceases to exist at once. On a store with a single writer its metadata
+//! is removed with the last element. Where several servers write, doing that would make the last
+//! pop conflict with every push; there the metadata may stay behind (a *ghost*: no expiry,
+//! length 0), is invisible to clients, and is reused or swept later.
+
+use bytes::Bytes;
+
+use crate::error::CommandError;
+use crate::layout::{
+    Id, KeyName, KeyRange, Meta, TrashKind, ValueType, decode_counter, encode_counter,
+};
+use crate::store::{Isolation, StoreError};
+
+use super::context::{ReadContext, WriteContext};
+
+/// A key that was found or created in this transaction.
+#[derive(Debug, Clone)]
+pub struct OpenKey {
+    /// Its namespace.
+    pub namespace: Id,
+    /// Its name as it stands in the store.
+    pub name: KeyName,
+    /// Where its metadata lies.
+    pub meta_key: Vec<u8>,
+    /// Its metadata.
+    pub meta: Meta,
+}
+
+impl OpenKey {
+    /// Where the key's data lies.
+    pub fn data(&self) -> Id {
+        self.meta.data
+    }
+}
+
+/// A key's place, before it is known whether there is anything.
+struct Place {
+    namespace: Id,
+    name: KeyName,
+    meta_key: Vec<u8>,
+}
+
+impl ReadContext<'_> {
+    async fn place(&self, key: &Bytes) -> Result<Place, StoreError> {
+        let namespace = self.namespace().await?;
+        let name = KeyName::new(key);
+        let meta_key = self.layout().meta_key(namespace, &name);
+        Ok(Place {
+            namespace,
+            name,
+            meta_key,
+        })
+    }
+
+    async fn read_meta(&self, place: &Place) -> Result<Option<Meta>, StoreError> {
+        match self
+            .transaction
+            .get(&place.meta_key, self.isolation)
+            .await?
+        {
+            Some(value) => Ok(Some(Meta::decode(&value)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a key with this metadata is past its time.
+    pub fn is_expired(&self, meta: &Meta) -> bool {
+        meta.expire_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms)
+    }
+
+    /// The key's number of elements.
+    ///
+    /// A serializable read conflicts with every push and pop of the key; commands that only
+    /// report the length of what they change use `Snapshot`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn length(&self, key: &OpenKey, isolation: Isolation) -> Result<i64, StoreError> {
+        self.length_at(&key.meta_key, isolation).await
+    }
+
+    async fn length_at(&self, meta_key: &[u8], isolation: Isolation) -> Result<i64, StoreError> {
+        let length_key = self.layout().length_key(meta_key);
+        let value = self.transaction.get(&length_key, isolation).await?;
+        decode_counter(value.as_ref())
+    }
+
+    /// Whether metadata may belong to a key that has become empty.
+    fn may_be_ghost(&self, meta: &Meta) -> bool {
+        !self.environment.capabilities.single_writer && meta.expire_at_ms.is_none()
+    }
+
+    /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
+    /// and pops where ghosts are possible: for commands on keys, not on elements.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let place = self.place(key).await?;
+        let Some(meta) = self.read_meta(&place).await? else {
+            return Ok(None);
+        };
+        if self.is_expired(&meta) {
+            return Ok(None);
+        }
+        if self.may_be_ghost(&meta)
+            && self
+                .length_at(&place.meta_key, self.isolation)
+                .await?
+                == 0
+        {
+            return Ok(None);
+        }
+        Ok(Some(open(place, meta)))
+    }
+
+    /// The key, if it is of this type; its data may turn out to be empty, which is the same as
+    /// absent. Does not conflict with pushes and pops.
+    ///
+    /// # Errors
+    /// `WrongType` where the key holds another type; when the store fails.
+    pub async fn find(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+    ) -> Result<Option<OpenKey>, CommandError> {
+        let place = self.place(key).await?;
+        let Some(meta) = self.read_meta(&place).await? else {
+            return Ok(None);
+        };
+        if self.is_expired(&meta) {
+            return Ok(None);
+        }
+        if meta.value_type != value_type {
+            if self.may_be_ghost(&meta)
+                && self
+                    .length_at(&place.meta_key, self.isolation)
+                    .await?
+                    == 0
+            {
+                return Ok(None);
+            }
+            return Err(CommandError::WrongType);
+        }
+        Ok(Some(open(place, meta)))
+    }
+}
+
+fn open(place: Place, meta: Meta) -> OpenKey {
+    OpenKey {
+        namespace: place.namespace,
+        name: place.name,
+        meta_key: place.meta_key,
+        meta,
+    }
+}
+
+impl WriteContext<'_> {
+    /// The key of this type, created empty where there is none. The caller must put something
+    /// into it in the same command.
+    ///
+    /// # Errors
+    /// `WrongType` where the key holds another type; when the store fails.
+    pub async fn find_or_create(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+    ) -> Result<OpenKey, CommandError> {
+        match self.find(key, value_type).await? {
+            Some(found) => Ok(found),
+            None => Ok(self.create(key, value_type, None).await?),
+        }
+    }
+
+    /// Replaces whatever is at `key` (an expired key, a ghost, or a value that the caller means
+    /// to overwrite) by a new, empty key.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn create(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+        expire_at_ms: Option<i64>,
+    ) -> Result<OpenKey, StoreError> {
+        let meta = Meta {
+            value_type,
+            data: self.environment.ids.allocate(),
+            expire_at_ms,
+            long_name: None,
+        };
+        self.put(key, meta, 0).await
+    }
+
+    /// Puts a key with existing data and length at `key`, replacing whatever is there: the
+    /// second half of RENAME and MOVE.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn put(
+        &self,
+        key: &Bytes,
+        mut meta: Meta,
+        length: i64,
+    ) -> Result<OpenKey, StoreError> {
+        let place = self.place(key).await?;
+        if let Some(old) = self.read_meta(&place).await? {
+            self.remove(&OpenKey {
+                namespace: place.namespace,
+                name: place.name.clone(),
+                meta_key: place.meta_key.clone(),
+                meta: old,
+            });
+        }
+        meta.long_name = place.name.inline().is_none().then(|| key.clone());
+        self.transaction.set(&place.meta_key, &meta.encode());
+        if length != 0 {
+            self.transaction.set(
+                &self.layout().length_key(&place.meta_key),
+                &encode_counter(length),
+            );
+        }
+        if let Some(at_ms) = meta.expire_at_ms {
+            let expiry_key = self
+                .layout()
+                .expiry_key(at_ms, place.namespace, &place.name);
+            self.transaction.set(&expiry_key, b"");
+        }
+        Ok(open(place, meta))
+    }
+
+    /// Removes a key with its data.
+    pub fn remove(&self, key: &OpenKey) {
+        self.detach(key);
+        self.discard_data(key.meta.data);
+    }
+
+    /// Removes a key but leaves its data, which the caller puts elsewhere.
+    pub fn detach(&self, key: &OpenKey) {
+        self.transaction.clear(&key.meta_key);
+        self.transaction
+            .clear(&self.layout().length_key(&key.meta_key));
+        self.clear_expiry_index(key);
+    }
+
+    fn clear_expiry_index(&self, key: &OpenKey) {
+        if let Some(at_ms) = key.meta.expire_at_ms {
+            let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
+            self.transaction.clear(&expiry_key);
+        }
+    }
+
+    /// Clears data that no key refers to any more; at once where the store clears ranges in
+    /// constant time, else through the trash, so that DEL of ten million elements does not hold
+    /// up everyone.
+    pub fn discard_data(&self, data: Id) {
+        if self.environment.capabilities.clears_ranges_at_once {
+            let range = KeyRange::children(&self.layout().data_prefix(data));
+            self.transaction.clear_range(&range.begin, &range.end);
+        } else {
+            let trash_key = self.layout().trash_key(TrashKind::Data, data);
+            self.transaction.set(&trash_key, b"");
+        }
+    }
+
+    /// Sets or removes a key's expiry.
+    pub fn set_expiry(&self, key: &mut OpenKey, expire_at_ms: Option<i64>) {
+        self.clear_expiry_index(key);
+        key.meta.expire_at_ms = expire_at_ms;
+        self.transaction.set(&key.meta_key, &key.meta.encode());
+        if let Some(at_ms) = expire_at_ms {
+            let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
+            self.transaction.set(&expiry_key, b"");
+        }
+    }
+
+    /// Counts elements that were added (positive) or taken away (negative). An atomic addition
+    /// in the transaction of the elements themselves: it cannot drift, and it never conflicts.
+    pub fn add_length(&self, key: &OpenKey, delta: i64) {
+        if delta != 0 {
+            self.transaction
+                .atomic_add(&self.layout().length_key(&key.meta_key), delta);
+        }
+    }
+
+    /// To be called after elements were taken away (and counted): a key that has become empty
+    /// ceases to exist. Answers whether it did.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        if self.may_be_ghost(&key.meta) {
+            // Invisible to clients from now on, see the module's comment. The snapshot read is
+            // only for the answer.
+            return Ok(self.length(key, Isolation::Snapshot).await? == 0);
+        }
+        if self.length(key, Isolation::Serializable).await? != 0 {
+            return Ok(false);
+        }
+        self.detach(key);
+        Ok(true)
+    }
+}

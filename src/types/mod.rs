@@ -1,0 +1,12 @@
+//! What Redis's types mean, over the transaction trait: lists, sorted sets, and the keyspace
+//! that holds them. Knows the layout and nothing of connections or replies.
+
+pub mod context;
+pub mod ids;
+pub mod keyspace;
+pub mod list;
+pub mod pages;
+pub mod split;
+
+pub use context::{Environment, ReadContext, WriteContext};
+pub use keyspace::OpenKey;

@@ -1,0 +1,113 @@
+//! Long range reads, a page at a time.
+
+use crate::layout::{KeyRange, successor};
+use crate::limits::RANGE_PAGE_ROWS;
+use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+
+use super::context::ReadContext;
+
+/// Reads a range page by page, forwards or backwards.
+pub struct Pages<'c, 't> {
+    context: &'c ReadContext<'t>,
+    range: KeyRange,
+    reverse: bool,
+    isolation: Isolation,
+    page_rows: usize,
+    is_done: bool,
+}
+
+impl<'c, 't> Pages<'c, 't> {
+    /// Pages of `range`, in the context's isolation. `expected_rows` (0: not known) keeps the
+    /// first page from being larger than needed.
+    pub fn new(
+        context: &'c ReadContext<'t>,
+        range: KeyRange,
+        reverse: bool,
+        expected_rows: usize,
+    ) -> Self {
+        Self {
+            context,
+            range,
+            reverse,
+            isolation: context.isolation,
+            page_rows: if expected_rows == 0 {
+                RANGE_PAGE_ROWS
+            } else {
+                expected_rows.min(RANGE_PAGE_ROWS)
+            },
+            is_done: false,
+        }
+    }
+
+    /// The same pages without taking part in conflict detection; the caller adds the conflicts
+    /// that it needs.
+    pub fn with_snapshot_reads(mut self) -> Self {
+        self.isolation = Isolation::Snapshot;
+        self
+    }
+
+    /// The next rows; `None` after the last. A page is never empty.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn next(&mut self) -> Result<Option<Vec<KeyValue>>, StoreError> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let rows = self
+            .context
+            .transaction
+            .get_range(RangeQuery {
+                begin: &self.range.begin,
+                end: &self.range.end,
+                limit: self.page_rows,
+                reverse: self.reverse,
+                isolation: self.isolation,
+            })
+            .await?;
+        self.is_done = rows.len() < self.page_rows;
+        match rows.last() {
+            None => return Ok(None),
+            Some(last) if self.reverse => self.range.end = last.key.to_vec(),
+            Some(last) => self.range.begin = successor(&last.key),
+        }
+        self.page_rows = RANGE_PAGE_ROWS;
+        Ok(Some(rows))
+    }
+
+    /// The row `offset` places behind the first; `None` beyond the end.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn nth(mut self, mut offset: usize) -> Result<Option<KeyValue>, StoreError> {
+        while let Some(rows) = self.next().await? {
+            match rows.get(offset) {
+                Some(row) => return Ok(Some(row.clone())),
+                None => offset = offset.saturating_sub(rows.len()),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Up to `count` rows behind the first `offset`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn slice(
+        mut self,
+        mut offset: usize,
+        count: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let mut slice = Vec::new();
+        while slice.len() < count {
+            let Some(rows) = self.next().await? else {
+                break;
+            };
+            let skipped = offset.min(rows.len());
+            offset -= skipped;
+            let missing = count - slice.len();
+            slice.extend(rows.into_iter().skip(skipped).take(missing));
+        }
+        Ok(slice)
+    }
+}

@@ -1,0 +1,80 @@
+//! Values that are longer than one row of the store can hold.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::layout::{Id, KeyRange, StoredValue, corrupt};
+use crate::limits::{RANGE_PAGE_ROWS, VALUE_CHUNK_BYTES_MAX};
+use crate::store::{Isolation, RangeQuery, StoreError};
+
+use super::context::{ReadContext, WriteContext};
+
+impl ReadContext<'_> {
+    /// The bytes of a stored value of `data`, put together where it is split.
+    ///
+    /// # Errors
+    /// When the store fails, or where chunks are missing.
+    pub async fn load_value(&self, data: Id, row: &Bytes) -> Result<Bytes, StoreError> {
+        let (chunks, length) = match StoredValue::decode(row)? {
+            StoredValue::Plain(bytes) => return Ok(bytes),
+            StoredValue::Split { chunks, length } => (chunks, length),
+        };
+        let range = KeyRange::children(&self.layout().chunks_prefix(data, chunks));
+        let mut begin = range.begin;
+        let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
+        loop {
+            let rows = self
+                .transaction
+                .get_range(RangeQuery {
+                    begin: &begin,
+                    end: &range.end,
+                    limit: RANGE_PAGE_ROWS,
+                    reverse: false,
+                    // The row that names the chunks is what conflicts.
+                    isolation: Isolation::Snapshot,
+                })
+                .await?;
+            for row in &rows {
+                whole.extend_from_slice(&row.value);
+            }
+            match rows.last() {
+                Some(last) if rows.len() >= RANGE_PAGE_ROWS => {
+                    begin = crate::layout::successor(&last.key);
+                }
+                _ => break,
+            }
+        }
+        if whole.len() as u64 == length {
+            Ok(whole.freeze())
+        } else {
+            corrupt("chunks of a split value are missing")
+        }
+    }
+}
+
+impl WriteContext<'_> {
+    /// The row's value for `bytes`, whose chunks are written where they need any.
+    pub fn store_value(&self, data: Id, bytes: &[u8]) -> Vec<u8> {
+        if !StoredValue::needs_split(bytes.len()) {
+            return StoredValue::encode_plain(bytes);
+        }
+        let chunks = self.environment.ids.allocate();
+        for (number, chunk) in (0_u64..).zip(bytes.chunks(VALUE_CHUNK_BYTES_MAX)) {
+            let key = self.layout().chunk_key(data, chunks, number);
+            self.transaction.set(&key, chunk);
+        }
+        StoredValue::encode_split(chunks, bytes.len())
+    }
+
+    /// Clears the chunks of a row's value that is about to go. For a whole data id there is no
+    /// need: its chunks lie below it.
+    ///
+    /// # Errors
+    /// Where the row is not of this layout.
+    pub fn discard_value(&self, data: Id, row: &Bytes) -> Result<(), StoreError> {
+        if let StoredValue::Split { chunks, .. } = StoredValue::decode(row)? {
+            let range = KeyRange::children(&self.layout().chunks_prefix(data, chunks));
+            self.transaction.clear_range(&range.begin, &range.end);
+        }
+        Ok(())
+    }
+}
