@@ -1,0 +1,246 @@
+//! The executor: commands from many connections share store transactions.
+//!
+//! A connection hands over a run of commands of its pipeline and waits for the replies, so each
+//! client has at most one submission here, and its commands stay in order. Runs that only read
+//! go to a read lane and share a snapshot. All others go to the write lane, where whatever has
+//! arrived while the last batch was under way forms the next one: an idle server commits at
+//! once, a busy one makes larger batches. Replies leave after the commit.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::CommandError;
+use crate::limits::LANE_QUEUE_MAX;
+use crate::reply::Reply;
+use crate::store::{Store, StoreError};
+use crate::types::{Environment, ReadContext, WriteContext};
+
+mod batch;
+pub mod claims;
+mod lane;
+mod read_lane;
+pub mod startup;
+pub mod statistics;
+
+pub use claims::Claims;
+pub use statistics::ExecutorStatistics;
+
+/// What a command's code returns: its reply, once its reads are there.
+pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + 'c>>;
+
+/// Code of a command that only reads: it is given nothing that can write.
+pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
+
+/// Code of a command that writes. It checks and reads first and writes last: a command that
+/// fails after it has written costs its whole batch another run.
+pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
+
+/// A command's code, by what it may do.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// Only reads.
+    Read(ReadHandler),
+    /// Reads and writes.
+    Write(WriteHandler),
+}
+
+/// One command, ready to be run.
+pub struct Call {
+    /// Its code.
+    pub work: Work,
+    /// Its arguments, the command's name first.
+    pub arguments: Vec<Bytes>,
+    /// The client's database.
+    pub database: u32,
+    /// The keys it is about, where the executor asked for them ([`Executor::needs_claims`]).
+    pub claims: Claims,
+}
+
+/// What became of a submission.
+pub struct Finished {
+    /// Replies of the first commands, in order; at least one unless there were none.
+    pub replies: Vec<Reply>,
+    /// Commands that were not run yet because replies or the batch had grown too large: to be
+    /// submitted again when the replies are on their way to the client.
+    pub rest: Vec<Call>,
+}
+
+/// A run of commands of one connection.
+struct Submission {
+    calls: Vec<Call>,
+    respond: oneshot::Sender<Finished>,
+}
+
+/// Settings of the executor.
+#[derive(Debug, Clone, Copy)]
+pub struct ExecutorOptions {
+    /// Threads that serve runs of commands which only read.
+    pub read_lanes: usize,
+}
+
+impl Default for ExecutorOptions {
+    fn default() -> Self {
+        Self { read_lanes: 1 }
+    }
+}
+
+/// Runs commands on a store.
+pub struct Executor {
+    write_lane: mpsc::Sender<Submission>,
+    read_lanes: Vec<mpsc::Sender<Submission>>,
+    next_read_lane: AtomicUsize,
+    environment: Arc<Environment>,
+    statistics: Arc<ExecutorStatistics>,
+    threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+impl Executor {
+    /// Starts the lanes' threads.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(
+        store: Arc<dyn Store>,
+        environment: Arc<Environment>,
+        options: ExecutorOptions,
+    ) -> std::io::Result<Self> {
+        let statistics = Arc::new(ExecutorStatistics::default());
+        let mut threads = Vec::new();
+        let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
+        let lane = lane::WriteLane::new(
+            Arc::clone(&store),
+            Arc::clone(&environment),
+            Arc::clone(&statistics),
+        );
+        threads.push(spawn_lane("quoin-write", move || lane.run(receiver))?);
+        let mut read_lanes = Vec::new();
+        for number in 0..options.read_lanes.max(1) {
+            let (sender, receiver) = mpsc::channel(LANE_QUEUE_MAX);
+            let lane = read_lane::ReadLane::new(
+                Arc::clone(&store),
+                Arc::clone(&environment),
+                Arc::clone(&statistics),
+            );
+            let name = format!("quoin-read-{number}");
+            threads.push(spawn_lane(&name, move || lane.run(receiver))?);
+            read_lanes.push(sender);
+        }
+        Ok(Self {
+            write_lane,
+            read_lanes,
+            next_read_lane: AtomicUsize::new(0),
+            environment,
+            statistics,
+            threads: std::sync::Mutex::new(threads),
+        })
+    }
+
+    /// Whether [`Call::claims`] is looked at: not on a store with a single writer.
+    pub fn needs_claims(&self) -> bool {
+        self.environment.capabilities.parallel_batches > 1
+    }
+
+    /// What commands work with.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    /// Counters for INFO.
+    pub fn statistics(&self) -> &ExecutorStatistics {
+        &self.statistics
+    }
+
+    /// Runs commands in order and answers when all that were run are durable. Waits in line
+    /// where too many do already.
+    ///
+    /// Dropping the future does not undo what was submitted.
+    ///
+    /// # Errors
+    /// `Unavailable` where the executor has stopped.
+    pub async fn submit(&self, calls: Vec<Call>) -> Result<Finished, StoreError> {
+        let writes = calls.iter().any(|call| matches!(call.work, Work::Write(_)));
+        let lane = if writes {
+            &self.write_lane
+        } else {
+            self.pick_read_lane()
+        };
+        let (respond, response) = oneshot::channel();
+        let submission = Submission { calls, respond };
+        lane.send(submission).await.map_err(|_| stopped())?;
+        response.await.map_err(|_| stopped())
+    }
+
+    fn pick_read_lane(&self) -> &mpsc::Sender<Submission> {
+        let turn = self.next_read_lane.fetch_add(1, Ordering::Relaxed);
+        self.read_lanes
+            .get(turn % self.read_lanes.len().max(1))
+            .unwrap_or(&self.write_lane)
+    }
+
+    /// Runs one command by itself, as background work does.
+    ///
+    /// # Errors
+    /// The command's own error line comes as the reply; `Unavailable` where the executor has
+    /// stopped.
+    pub async fn run(
+        &self,
+        work: Work,
+        database: u32,
+        arguments: Vec<Bytes>,
+    ) -> Result<Reply, StoreError> {
+        let call = Call {
+            work,
+            arguments,
+            database,
+            claims: Claims::Nothing,
+        };
+        let finished = self.submit(vec![call]).await?;
+        finished.replies.into_iter().next().ok_or_else(stopped)
+    }
+
+    /// Stops the lanes when everything submitted has been answered. Blocks.
+    pub fn stop(self) {
+        let Self {
+            write_lane,
+            read_lanes,
+            threads,
+            ..
+        } = self;
+        drop(write_lane);
+        drop(read_lanes);
+        let threads = threads
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!("a lane of the executor had panicked");
+            }
+        }
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(
+        "the server is shutting down",
+    )))
+}
+
+/// Starts a thread with a single-threaded runtime: store transactions stay on it, so neither
+/// they nor the commands' futures need locks.
+fn spawn_lane<L, F>(name: &str, lane: L) -> std::io::Result<std::thread::JoinHandle<()>>
+where
+    L: FnOnce() -> F + Send + 'static,
+    F: Future<Output = ()>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || runtime.block_on(lane()))
+}
