@@ -14,6 +14,7 @@
 )]
 
 pub mod clock;
+pub mod commands;
 pub mod config;
 pub mod error;
 pub mod executor;

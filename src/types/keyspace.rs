@@ -88,6 +88,14 @@ impl ReadContext<'_> {
         decode_counter(value.as_ref())
     }
 
+    /// Whether a key that was found by its type exists for clients, see the module's comment.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        Ok(!self.may_be_ghost(&key.meta) || self.length(key, self.isolation).await? != 0)
+    }
+
     /// Whether metadata may belong to a key that has become empty.
     fn may_be_ghost(&self, meta: &Meta) -> bool {
         !self.environment.capabilities.single_writer && meta.expire_at_ms.is_none()

@@ -1,0 +1,64 @@
+//! LMOVE and RPOPLPUSH.
+
+use bytes::Bytes;
+
+use super::end;
+use crate::commands::arguments::argument;
+use crate::error::CommandError;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::WriteContext;
+use crate::types::list::End;
+
+/// `LMOVE source destination LEFT|RIGHT LEFT|RIGHT` → the element moved.
+pub(super) async fn lmove(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let from = end(argument(arguments, 3)?)?;
+    let to = end(argument(arguments, 4)?)?;
+    move_element(context, arguments, from, to).await
+}
+
+/// `RPOPLPUSH source destination` → the element moved.
+pub(super) async fn rpoplpush(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    move_element(context, arguments, End::Right, End::Left).await
+}
+
+async fn move_element(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    from: End,
+    to: End,
+) -> Result<Reply, CommandError> {
+    let source_name = argument(arguments, 1)?;
+    let destination_name = argument(arguments, 2)?;
+    let Some(source) = context.find(source_name, ValueType::List).await? else {
+        return Ok(Reply::Null);
+    };
+    if !context.has_elements(&source).await? {
+        return Ok(Reply::Null);
+    }
+    // A destination of another type is refused before anything is taken.
+    let destination = context.find(destination_name, ValueType::List).await?;
+    let values = context.list_pop(&source, 1, from).await?;
+    let Some(value) = values.first() else {
+        return Ok(Reply::Null);
+    };
+    let destination = match destination {
+        Some(destination) => destination,
+        None => {
+            context
+                .create(destination_name, ValueType::List, None)
+                .await?
+        }
+    };
+    context.list_push(&destination, &values, to).await?;
+    // After the push: a list that is rotated onto itself never ceases to exist, and keeps its
+    // expiry.
+    context.remove_if_empty(&source).await?;
+    Ok(Reply::Bulk(value.clone()))
+}

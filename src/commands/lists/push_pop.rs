@@ -1,0 +1,209 @@
+//! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP, LMPOP.
+
+use bytes::Bytes;
+
+use super::end;
+use crate::commands::arguments::{
+    argument, count, integer_at_least, is_word, rest, to_usize,
+};
+use crate::error::CommandError;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::list::End;
+use crate::types::{OpenKey, WriteContext};
+
+/// `LPUSH key element [element …]` → length.
+pub(super) async fn lpush(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    push(context, arguments, End::Left).await
+}
+
+/// `RPUSH key element [element …]` → length.
+pub(super) async fn rpush(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    push(context, arguments, End::Right).await
+}
+
+async fn push(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    end: End,
+) -> Result<Reply, CommandError> {
+    let key = context
+        .find_or_create(argument(arguments, 1)?, ValueType::List)
+        .await?;
+    let length = context.list_push(&key, rest(arguments, 2), end).await?;
+    Ok(Reply::Integer(length))
+}
+
+/// `LPUSHX key element [element …]` → length, or 0 where there is no list.
+pub(super) async fn lpushx(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    push_existing(context, arguments, End::Left).await
+}
+
+/// `RPUSHX key element [element …]` → length, or 0 where there is no list.
+pub(super) async fn rpushx(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    push_existing(context, arguments, End::Right).await
+}
+
+async fn push_existing(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    end: End,
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::List).await? else {
+        return Ok(Reply::Integer(0));
+    };
+    if !context.has_elements(&key).await? {
+        return Ok(Reply::Integer(0));
+    }
+    let length = context.list_push(&key, rest(arguments, 2), end).await?;
+    Ok(Reply::Integer(length))
+}
+
+/// `LPOP key [count]` → element, or elements where a count is given.
+pub(super) async fn lpop(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    pop(context, arguments, End::Left, "lpop").await
+}
+
+/// `RPOP key [count]` → element, or elements where a count is given.
+pub(super) async fn rpop(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    pop(context, arguments, End::Right, "rpop").await
+}
+
+async fn pop(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    end: End,
+    name: &'static str,
+) -> Result<Reply, CommandError> {
+    if arguments.len() > 3 {
+        return Err(CommandError::WrongArity(name.to_owned()));
+    }
+    let limit = match arguments.get(2) {
+        Some(word) => Some(to_usize(count(word)?)),
+        None => None,
+    };
+    let absent = if limit.is_some() {
+        Reply::NullArray
+    } else {
+        Reply::Null
+    };
+    let Some(key) = context
+        .find(argument(arguments, 1)?, ValueType::List)
+        .await?
+    else {
+        return Ok(absent);
+    };
+    if limit == Some(0) {
+        return Ok(if context.has_elements(&key).await? {
+            Reply::Array(Vec::new())
+        } else {
+            absent
+        });
+    }
+    let values = take(context, &key, limit.unwrap_or(1), end).await?;
+    if values.is_empty() {
+        return Ok(absent);
+    }
+    Ok(match limit {
+        Some(_) => Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
+        None => values.into_iter().next().map_or(Reply::Null, Reply::Bulk),
+    })
+}
+
+/// Pops, and removes the key when that was the last element.
+async fn take(
+    context: &WriteContext<'_>,
+    key: &OpenKey,
+    limit: usize,
+    end: End,
+) -> Result<Vec<Bytes>, CommandError> {
+    let values = context.list_pop(key, limit, end).await?;
+    if !values.is_empty() {
+        context.remove_if_empty(key).await?;
+    }
+    Ok(values)
+}
+
+/// `LMPOP numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has elements, and
+/// those popped.
+pub(super) async fn lmpop(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let query = MultiPop::parse(arguments, 1)?;
+    query.run(context).await
+}
+
+/// The arguments of LMPOP, which BLMPOP has behind its timeout.
+pub(super) struct MultiPop<'a> {
+    keys: &'a [Bytes],
+    end: End,
+    limit: usize,
+}
+
+impl<'a> MultiPop<'a> {
+    pub(super) fn parse(arguments: &'a [Bytes], at: usize) -> Result<Self, CommandError> {
+        let number_of_keys = to_usize(integer_at_least(
+            argument(arguments, at)?,
+            1,
+            "ERR numkeys should be greater than 0",
+        )?);
+        let where_at = number_of_keys
+            .checked_add(at + 1)
+            .ok_or(CommandError::Syntax)?;
+        let end = end(argument(arguments, where_at)?)?;
+        let keys = arguments.get(at + 1..where_at).unwrap_or(&[]);
+        let mut limit = None;
+        let mut options = rest(arguments, where_at + 1);
+        while let Some((option, values)) = options.split_first() {
+            match values.split_first() {
+                Some((value, behind)) if limit.is_none() && is_word(option, "count") => {
+                    let message = "ERR count should be greater than 0";
+                    limit = Some(to_usize(integer_at_least(value, 1, message)?));
+                    options = behind;
+                }
+                _ => return Err(CommandError::Syntax),
+            }
+        }
+        Ok(Self {
+            keys,
+            end,
+            limit: limit.unwrap_or(1),
+        })
+    }
+
+    pub(super) async fn run(&self, context: &WriteContext<'_>) -> Result<Reply, CommandError> {
+        for name in self.keys {
+            let Some(key) = context.find(name, ValueType::List).await? else {
+                continue;
+            };
+            let values = take(context, &key, self.limit, self.end).await?;
+            if !values.is_empty() {
+                return Ok(Reply::Array(vec![
+                    Reply::Bulk(name.clone()),
+                    Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
+                ]));
+            }
+        }
+        Ok(Reply::NullArray)
+    }
+}

@@ -1,0 +1,14 @@
+//! Redis's commands: one row each ([`row::Row`]) in the table of its family, from which
+//! dispatch, COMMAND and docs/commands.md come.
+//!
+//! A family's module parses arguments into typed ones and calls `types`; what a command means is
+//! there. Commands that concern the connection or the server rather than data are named by
+//! [`row::ConnectionCommand`] and carried out by the server.
+
+pub mod arguments;
+pub mod lists;
+pub mod row;
+pub mod table;
+
+pub use row::{ConnectionCommand, Handler, KeyPositions, Row};
+pub use table::find;

@@ -1,0 +1,309 @@
+//! The declarative row of a command.
+
+use bytes::Bytes;
+
+use crate::executor::{ReadHandler, Work, WriteHandler};
+
+/// A set of Redis's command flags, as COMMAND INFO names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags(u32);
+
+macro_rules! flags {
+    ($($(#[$document:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
+        impl Flags {
+            /// No flag.
+            pub const NONE: Flags = Flags(0);
+            $($(#[$document])* pub const $name: Flags = Flags(1 << $bit);)*
+
+            const NAMES: &'static [(Flags, &'static str)] = &[$((Flags::$name, $text)),*];
+        }
+    };
+}
+
+// In the order in which COMMAND INFO lists them.
+flags! {
+    /// Changes data.
+    WRITE = 0, "write";
+    /// Only reads data.
+    READONLY = 1, "readonly";
+    /// Needs memory, and would be refused where there is none.
+    DENYOOM = 2, "denyoom";
+    /// For administrators.
+    ADMIN = 3, "admin";
+    /// Concerns Pub/Sub.
+    PUBSUB = 4, "pubsub";
+    /// Not for scripts.
+    NOSCRIPT = 5, "noscript";
+    /// May block the client.
+    BLOCKING = 6, "blocking";
+    /// Allowed while a server loads its data.
+    LOADING = 7, "loading";
+    /// Allowed on a stale replica.
+    STALE = 8, "stale";
+    /// Not shown to MONITOR.
+    SKIP_MONITOR = 9, "skip_monitor";
+    /// Not in the slow log.
+    SKIP_SLOWLOG = 10, "skip_slowlog";
+    /// Takes constant or logarithmic time.
+    FAST = 12, "fast";
+    /// Allowed before AUTH.
+    NO_AUTH = 13, "no_auth";
+    /// Keys stand where the first keys do not tell.
+    MOVABLEKEYS = 18, "movablekeys";
+    /// Not within MULTI.
+    NO_MULTI = 19, "no_multi";
+    /// Allowed while a script is busy.
+    ALLOW_BUSY = 20, "allow_busy";
+    /// Not while data is loaded in the background.
+    NO_ASYNC_LOADING = 14, "no_async_loading";
+}
+
+impl Flags {
+    /// Both sets together.
+    pub const fn and(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is in here.
+    pub const fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The flags' names in COMMAND INFO's order.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .iter()
+            .filter(move |(flag, _)| self.contains(*flag))
+            .map(|(_, name)| *name)
+    }
+}
+
+/// Where a command's keys stand among its arguments (the command's name is argument 0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPositions {
+    /// No keys.
+    None,
+    /// From `first` to `last` (negative: from the end), every `step`.
+    Range {
+        /// First key.
+        first: i32,
+        /// Last key; −1 is the last argument.
+        last: i32,
+        /// Distance of keys.
+        step: i32,
+    },
+    /// A number of keys at `count`, and the keys behind it.
+    Counted {
+        /// Position of the number.
+        count: usize,
+    },
+    /// A destination key at 1, a number of keys at 2, and the keys behind it.
+    DestinationAndCounted,
+    /// SORT: a key at 1, and the one behind the last STORE.
+    Sort,
+}
+
+/// What keys a command touches and how, for COMMAND's key specifications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyUse {
+    /// Reads values.
+    Read,
+    /// Reads and changes values.
+    ReadWrite,
+    /// Overwrites values without looking at them.
+    Overwrite,
+    /// Deletes keys without looking at values.
+    Remove,
+}
+
+/// Redis's command groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Keys of any type.
+    Generic,
+    /// Lists.
+    List,
+    /// Sorted sets.
+    SortedSet,
+    /// The client's connection.
+    Connection,
+    /// The server.
+    Server,
+}
+
+impl Group {
+    /// The name in COMMAND DOCS.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::List => "list",
+            Group::SortedSet => "sorted-set",
+            Group::Connection => "connection",
+            Group::Server => "server",
+        }
+    }
+}
+
+/// Commands that the server carries out itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // each is the command of that name
+pub enum ConnectionCommand {
+    Auth,
+    Client,
+    Command,
+    Config,
+    Debug,
+    Echo,
+    Function,
+    Hello,
+    Info,
+    Latency,
+    Lolwut,
+    Ping,
+    Quit,
+    Reset,
+    Select,
+    Shutdown,
+    Slowlog,
+    Time,
+    Wait,
+}
+
+/// A command's code.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// Runs on a snapshot; it is given nothing that could write.
+    Read(ReadHandler),
+    /// Runs in a transaction.
+    Write(WriteHandler),
+    /// Carried out by the server.
+    Connection(ConnectionCommand),
+}
+
+/// One command.
+pub struct Row {
+    /// Its name in lower case; of a subcommand only its own.
+    pub name: &'static str,
+    /// Number of arguments, the name included; negative: at least so many.
+    pub arity: i32,
+    /// Its flags.
+    pub flags: Flags,
+    /// Where its keys stand.
+    pub keys: KeyPositions,
+    /// What it does to them.
+    pub key_use: KeyUse,
+    /// The Redis version that introduced it.
+    pub since: &'static str,
+    /// Its group.
+    pub group: Group,
+    /// One line on what it does, from Redis's documentation.
+    pub summary: &'static str,
+    /// Its cost here, which need not be Redis's.
+    pub complexity: &'static str,
+    /// Its code; of a command with subcommands, theirs too.
+    pub handler: Handler,
+    /// Its subcommands, as Redis has them.
+    pub subcommands: &'static [Row],
+}
+
+impl Row {
+    /// Whether `count` arguments (the name included) fit.
+    pub fn accepts(&self, count: usize) -> bool {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let arity = i64::from(self.arity);
+        if arity >= 0 {
+            count == arity
+        } else {
+            count >= -arity
+        }
+    }
+
+    /// What the executor is to run; `None` for what the server carries out.
+    pub fn work(&self) -> Option<Work> {
+        match self.handler {
+            Handler::Read(handler) => Some(Work::Read(handler)),
+            Handler::Write(handler) => Some(Work::Write(handler)),
+            Handler::Connection(_) => None,
+        }
+    }
+
+    /// The subcommand that the arguments name.
+    pub fn subcommand(&self, arguments: &[Bytes]) -> Option<&'static Row> {
+        let name = arguments.get(1)?;
+        self.subcommands
+            .iter()
+            .find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The positions of the keys in `arguments`; empty where the arguments do not fit.
+    pub fn key_indexes(&self, arguments: &[Bytes]) -> Vec<usize> {
+        match self.keys {
+            KeyPositions::None => Vec::new(),
+            KeyPositions::Range { first, last, step } => {
+                let count = i64::try_from(arguments.len()).unwrap_or(i64::MAX);
+                let last = if last < 0 {
+                    count + i64::from(last)
+                } else {
+                    i64::from(last)
+                };
+                let step = usize::try_from(step).unwrap_or(1).max(1);
+                (i64::from(first)..=last.min(count - 1))
+                    .step_by(step)
+                    .filter_map(|index| usize::try_from(index).ok())
+                    .collect()
+            }
+            KeyPositions::Counted { count } => counted_keys(arguments, count),
+            KeyPositions::DestinationAndCounted => {
+                let sources = counted_keys(arguments, 2);
+                if sources.is_empty() {
+                    return sources;
+                }
+                std::iter::once(1).chain(sources).collect()
+            }
+            KeyPositions::Sort => {
+                let store = arguments
+                    .iter()
+                    .enumerate()
+                    .skip(2)
+                    .filter(|(_, word)| word.eq_ignore_ascii_case(b"store"))
+                    .map(|(at, _)| at + 1)
+                    .filter(|at| *at < arguments.len())
+                    .last();
+                std::iter::once(1).chain(store).collect()
+            }
+        }
+    }
+}
+
+fn counted_keys(arguments: &[Bytes], count_at: usize) -> Vec<usize> {
+    let count = arguments
+        .get(count_at)
+        .and_then(|word| std::str::from_utf8(word).ok())
+        .and_then(|word| word.parse::<usize>().ok())
+        .unwrap_or(0);
+    let first = count_at + 1;
+    match first.checked_add(count) {
+        Some(end) if count > 0 && end <= arguments.len() => (first..end).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Turns an `async fn(&ReadContext, &[Bytes]) -> Result<Reply, CommandError>` into a handler.
+#[macro_export]
+macro_rules! read_handler {
+    ($function:path) => {
+        $crate::commands::row::Handler::Read(|context, arguments| {
+            Box::pin($function(context, arguments))
+        })
+    };
+}
+
+/// Turns an `async fn(&WriteContext, &[Bytes]) -> Result<Reply, CommandError>` into a handler.
+#[macro_export]
+macro_rules! write_handler {
+    ($function:path) => {
+        $crate::commands::row::Handler::Write(|context, arguments| {
+            Box::pin($function(context, arguments))
+        })
+    };
+}
