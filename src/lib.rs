@@ -21,6 +21,7 @@ pub mod executor;
 pub mod glob;
 pub mod layout;
 pub mod limits;
+pub mod number;
 pub mod random;
 pub mod reply;
 pub mod store;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::wire::number::{parse_double, parse_i64};
+use crate::number::{parse_double, parse_i64};
 
 /// The argument at `index`. The arity check has made sure that it is there; where it is not,
 /// the grammar is what is wrong.

@@ -9,6 +9,8 @@ pub mod arguments;
 pub mod lists;
 pub mod row;
 pub mod table;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use row::{ConnectionCommand, Handler, KeyPositions, Row};
 pub use table::find;

@@ -3,8 +3,11 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use bytes::Bytes;
+
 use super::lists;
-use super::row::Row;
+use super::row::{KeyPositions, Row};
+use crate::executor::Claims;
 
 /// The families' tables.
 const FAMILIES: &[&[Row]] = &[lists::ROWS];
@@ -29,6 +32,24 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
     }
     let name = std::str::from_utf8(lower).ok()?;
     BY_NAME.get(name).copied()
+}
+
+/// What a command claims of the keyspace: its keys, or everything where it writes and does not
+/// name keys.
+pub fn claims(row: &Row, database: u32, arguments: &[Bytes]) -> Claims {
+    if row.keys == KeyPositions::None {
+        return if row.flags.contains(super::row::Flags::WRITE) {
+            Claims::Everything
+        } else {
+            Claims::Nothing
+        };
+    }
+    let keys = row
+        .key_indexes(arguments)
+        .into_iter()
+        .filter_map(|index| arguments.get(index))
+        .map(|key| Claims::hash_key(database, key));
+    Claims::Keys(keys.collect())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use redis_protocol::error::RedisProtocolError;
 use redis_protocol::{resp2, resp3};
 
 use crate::reply::Reply;
-use crate::wire::number::format_double;
+use crate::number::format_double;
 
 /// The version of RESP that a client asked for with HELLO. A new connection speaks RESP2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

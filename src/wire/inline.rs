@@ -7,6 +7,8 @@
 
 use bytes::Bytes;
 
+use crate::number::{hex_value, is_space};
+
 /// The words of a line, or nothing if its quotes are not balanced.
 pub(super) fn split_arguments(line: &[u8]) -> Option<Vec<Bytes>> {
     let mut words = Vec::new();
@@ -92,21 +94,6 @@ fn end_of_quotes(after: &[u8]) -> Option<&[u8]> {
         None | Some(0) => Some(&[]),
         Some(byte) if is_space(*byte) => Some(after),
         Some(_) => None,
-    }
-}
-
-/// C's `isspace`, which also knows the vertical tab.
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
-}
-
-/// The value of a hexadecimal digit.
-pub(super) fn hex_value(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        b'a'..=b'f' => digit - b'a' + 10,
-        b'A'..=b'F' => digit - b'A' + 10,
-        _ => 0,
     }
 }
 

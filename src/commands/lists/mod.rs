@@ -4,6 +4,8 @@ mod access;
 mod moves;
 mod push_pop;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 pub use rows::ROWS;
 

@@ -1,7 +1,8 @@
 //! Numbers as text, exactly as Redis 7.2 reads and writes them.
 
-use crate::wire::grisu::shortest_digits;
-use crate::wire::inline::{hex_value, is_space};
+mod grisu;
+
+use grisu::shortest_digits;
 
 /// Length from which a text is no integer (Redis: `LONG_STR_SIZE`).
 const INTEGER_TEXT_BYTES: usize = 21;
@@ -242,6 +243,21 @@ fn round_to_double(significand: u64, exponent: i64) -> f64 {
     // up to infinity.
     let biased = u64::try_from(unit - EXPONENT_MIN).unwrap_or(0);
     f64::from_bits((biased << FRACTION_BITS).saturating_add(kept))
+}
+
+/// C's `isspace`, which also knows the vertical tab.
+pub(crate) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+/// The value of a hexadecimal digit.
+pub(crate) fn hex_value(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        b'a'..=b'f' => digit - b'a' + 10,
+        b'A'..=b'F' => digit - b'A' + 10,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]

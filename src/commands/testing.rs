@@ -1,0 +1,104 @@
+//! A bench for tests of commands: they run through the real executor and a real store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+
+use crate::clock::{Clock, ManualClock};
+use crate::executor::{Executor, ExecutorOptions, startup};
+use crate::layout::Layout;
+use crate::random::SeededRandom;
+use crate::reply::Reply;
+use crate::store::Store;
+use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
+use crate::store::faults::OptimisticStore;
+
+/// Time on the bench's clock when it starts.
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
+
+pub(crate) struct Bench {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) executor: Executor,
+    runtime: tokio::runtime::Runtime,
+    _folder: TempDir,
+}
+
+impl Bench {
+    /// On the embedded store.
+    pub(crate) fn embedded() -> Self {
+        Self::with(|store| Arc::new(store))
+    }
+
+    /// On a store that behaves as a cluster does: many writers, conflicts, keys that may stay
+    /// behind as ghosts.
+    pub(crate) fn cluster_like() -> Self {
+        Self::with(|store| Arc::new(OptimisticStore::new(store)))
+    }
+
+    pub(crate) fn with(wrap: impl FnOnce(EmbeddedStore) -> Arc<dyn Store>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        let store = wrap(store);
+        let clock = Arc::new(ManualClock::at(START_MS));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let environment = runtime
+            .block_on(startup::prepare(
+                &*store,
+                Layout::new("test"),
+                Arc::clone(&clock) as Arc<dyn Clock>,
+                Arc::new(SeededRandom::new(7)),
+            ))
+            .unwrap();
+        let executor =
+            Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap();
+        Self {
+            clock,
+            executor,
+            runtime,
+            _folder: folder,
+        }
+    }
+
+    /// Runs a command whose words are separated by spaces.
+    pub(crate) fn run(&self, line: &str) -> Reply {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        self.run_words(&words)
+    }
+
+    /// Runs a command in database 0.
+    pub(crate) fn run_words(&self, words: &[&[u8]]) -> Reply {
+        self.run_in(0, words)
+    }
+
+    pub(crate) fn run_in(&self, database: u32, words: &[&[u8]]) -> Reply {
+        let arguments: Vec<Bytes> = words
+            .iter()
+            .map(|word| Bytes::copy_from_slice(word))
+            .collect();
+        let row = super::find(&arguments[0]).unwrap();
+        assert!(row.accepts(arguments.len()), "arity of {}", row.name);
+        let claims = super::table::claims(row, database, &arguments);
+        let call = crate::executor::Call {
+            work: row.work().unwrap(),
+            arguments,
+            database,
+            claims,
+        };
+        let finished = self.runtime.block_on(self.executor.submit(vec![call])).unwrap();
+        finished.replies.into_iter().next().unwrap()
+    }
+}
+
+/// A bulk reply.
+pub(crate) fn bulk(text: &str) -> Reply {
+    Reply::bulk(text.as_bytes().to_vec())
+}
+
+/// An array of bulk replies.
+pub(crate) fn bulks(texts: &[&str]) -> Reply {
+    Reply::Array(texts.iter().map(|text| bulk(text)).collect())
+}
