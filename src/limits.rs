@@ -75,6 +75,18 @@ pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
 pub const FDB_KEY_BYTES_MAX: usize = 10_000;
 /// Write transactions under way at once on FoundationDB.
 pub const FDB_PARALLEL_BATCHES: usize = 8;
+/// Time that a FoundationDB transaction may take altogether, its commit included. Above the
+/// 5 seconds for which a transaction can read, and enough for a cluster's recovery.
+pub const FDB_TRANSACTION_TIMEOUT_MS: i32 = 10_000;
+/// Time in which a FoundationDB cluster must answer when the store is opened.
+pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
+/// Attempts at making sure that a commit which timed out is not still under way.
+pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
+/// Watches that may be open at once on FoundationDB (its own default is 10,000).
+pub const FDB_WATCHES_MAX: i32 = 1_000_000;
+/// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the
+/// size that it finds best.
+pub const FDB_EXACT_ROWS_MAX: usize = 1024;
 /// Commits that the store which imitates a cluster remembers; a transaction that began before
 /// them is too old.
 pub const OPTIMISTIC_HISTORY_COMMITS_MAX: usize = 10_000;

@@ -13,6 +13,9 @@ use bytes::Bytes;
 
 pub mod embedded;
 pub mod faults;
+#[cfg(feature = "fdb")]
+pub mod fdb;
+mod page;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.

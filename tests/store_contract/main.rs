@@ -12,6 +12,9 @@
 mod adds;
 mod basics;
 mod conflicts;
+#[cfg(feature = "fdb")]
+#[path = "../support/foundationdb.rs"]
+mod foundationdb;
 mod model;
 mod ranges;
 mod stores;

@@ -1,7 +1,6 @@
 //! How each store of the suite is made.
 
-use std::io::Write;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use quoin::random::{Random, SeededRandom, SystemRandom};
 use quoin::store::Store;
@@ -32,8 +31,11 @@ fn in_a_folder<S: Store>(
 }
 
 /// Says a line even where the test that says it passes (whose output is kept back otherwise).
+#[cfg(not(feature = "fdb"))]
 pub fn say_once(line: &str) {
-    static SAID: Once = Once::new();
+    use std::io::Write;
+
+    static SAID: std::sync::Once = std::sync::Once::new();
     SAID.call_once(|| {
         let _ = writeln!(std::io::stderr(), "{line}");
     });
@@ -89,4 +91,19 @@ pub fn failing(case: &str, seed: u64, is_optimistic: bool) -> Subject {
         })
     };
     made.unwrap()
+}
+
+#[cfg(feature = "fdb")]
+pub fn fdb(case: &str) -> Option<Subject> {
+    use quoin::store::fdb::{FdbOptions, FdbStore};
+
+    let options = FdbOptions {
+        cluster_file: Some(crate::foundationdb::cluster_file()?.to_owned()),
+    };
+    Some(Subject {
+        store: Box::new(FdbStore::open(&options).unwrap()),
+        prefix: prefix(case),
+        is_shared: true,
+        _folder: None,
+    })
 }

@@ -2,15 +2,12 @@
 
 use std::ops::Bound;
 
-use bytes::Bytes;
 use heed::{AnyTls, RoTxn};
 
 use super::Rows;
 use super::error::store_error;
+use crate::store::page::{self, Row};
 use crate::store::{KeyValue, RangeQuery, StoreError};
-
-/// A row's key and value where LMDB keeps them.
-type Row<'t> = (&'t [u8], &'t [u8]);
 
 /// The bytes of one key. An empty key, or one longer than LMDB takes, cannot be there.
 pub(super) fn get<'t>(
@@ -51,7 +48,7 @@ pub(super) fn get_range(
         rows.range(transaction, &range)
             .and_then(|found| found.take(query.limit).collect())
     };
-    Ok(share_buffer(&found.map_err(store_error)?))
+    Ok(page::pack(&found.map_err(store_error)?))
 }
 
 /// The head or the tail of a range, by one seek: what every push and pop asks for.
@@ -73,25 +70,5 @@ fn one_row(
     if key < query.begin || key >= query.end {
         return Ok(None);
     }
-    Ok(share_buffer(&[(key, value)]).pop())
-}
-
-fn share_buffer(found: &[Row]) -> Vec<KeyValue> {
-    let total_bytes = found
-        .iter()
-        .map(|(key, value)| key.len() + value.len())
-        .sum();
-    let mut buffer = Vec::with_capacity(total_bytes);
-    for (key, value) in found {
-        buffer.extend_from_slice(key);
-        buffer.extend_from_slice(value);
-    }
-    let mut buffer = Bytes::from(buffer);
-    found
-        .iter()
-        .map(|(key, value)| KeyValue {
-            key: buffer.split_to(key.len()),
-            value: buffer.split_to(value.len()),
-        })
-        .collect()
+    Ok(page::pack(&[(key, value)]).pop())
 }

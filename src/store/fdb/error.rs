@@ -1,0 +1,179 @@
+//! Errors of the FoundationDB store: why it does not open, and what FoundationDB's codes mean
+//! here (<https://apple.github.io/foundationdb/api-error-codes.html>).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use foundationdb::FdbError;
+
+use crate::limits;
+use crate::store::StoreError;
+
+const TRANSACTION_TOO_OLD: i32 = 1007;
+const FUTURE_VERSION: i32 = 1009;
+const NOT_COMMITTED: i32 = 1020;
+const COMMIT_UNKNOWN_RESULT: i32 = 1021;
+const TRANSACTION_CANCELLED: i32 = 1025;
+const TRANSACTION_TIMED_OUT: i32 = 1031;
+const TOO_MANY_WATCHES: i32 = 1032;
+const PROCESS_BEHIND: i32 = 1037;
+const CLUSTER_VERSION_CHANGED: i32 = 1039;
+const OPERATION_CANCELLED: i32 = 1101;
+const TRANSACTION_TOO_LARGE: i32 = 2101;
+const KEY_TOO_LARGE: i32 = 2102;
+const VALUE_TOO_LARGE: i32 = 2103;
+/// io_error, file_not_found, file_not_readable, no_cluster_file_found, file_too_large,
+/// connection_string_invalid.
+const CLUSTER_FILE_ERRORS: [i32; 6] = [1510, 1511, 1513, 1515, 1516, 2104];
+
+/// Why no FoundationDB cluster could be opened.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OpenError {
+    /// The client library does not start.
+    #[error(
+        "the FoundationDB client library does not start: {source}; install \
+         foundationdb-clients 7.3 (libfdb_c.so)"
+    )]
+    Library {
+        /// What the library said.
+        source: FdbError,
+    },
+    /// There is no cluster file.
+    #[error(
+        "there is no FoundationDB cluster file {}; install foundationdb-clients and copy the \
+         cluster's file there, or name it by --cluster-file or FDB_CLUSTER_FILE",
+        file.display()
+    )]
+    NoClusterFile {
+        /// Where it was looked for.
+        file: PathBuf,
+    },
+    /// The cluster file cannot be used.
+    #[error("the FoundationDB cluster file {} cannot be used: {source}", file.display())]
+    ClusterFile {
+        /// The cluster file.
+        file: PathBuf,
+        /// What FoundationDB said.
+        source: FdbError,
+    },
+    /// The cluster does not answer.
+    #[error(
+        "no reachable FoundationDB cluster at {} within {} ms: {source}; check that fdbserver \
+         runs at the addresses in that file, that its version is the client's (7.3), and that \
+         the database has been created (fdbcli --exec 'configure new single ssd')",
+        file.display(),
+        limits::FDB_CONNECT_TIMEOUT_MS
+    )]
+    Unreachable {
+        /// The cluster file.
+        file: PathBuf,
+        /// What FoundationDB said.
+        source: FdbError,
+    },
+}
+
+impl OpenError {
+    /// Why a cluster does not answer: FoundationDB reads the file at the first use only.
+    pub(super) fn no_answer(file: PathBuf, source: FdbError) -> Self {
+        if CLUSTER_FILE_ERRORS.contains(&source.code()) {
+            OpenError::ClusterFile { file, source }
+        } else {
+            OpenError::Unreachable { file, source }
+        }
+    }
+}
+
+/// What a failed read, or anything else that cannot have written, means.
+pub(super) fn read_error(error: FdbError) -> StoreError {
+    match error.code() {
+        // 1009 and 1037: the storage server lags behind; the next read version may do.
+        TRANSACTION_TOO_OLD | FUTURE_VERSION | PROCESS_BEHIND => StoreError::TooOld,
+        TRANSACTION_TOO_LARGE | KEY_TOO_LARGE | VALUE_TOO_LARGE => StoreError::TooLarge,
+        NOT_COMMITTED => StoreError::Conflict,
+        TRANSACTION_TIMED_OUT | TOO_MANY_WATCHES | CLUSTER_VERSION_CHANGED => unavailable(error),
+        _ if error.is_retryable() => unavailable(error),
+        _ => StoreError::Fatal(Arc::new(error)),
+    }
+}
+
+/// What a failed commit means.
+pub(super) fn commit_error(error: FdbError) -> StoreError {
+    if is_unknown_result(error) {
+        return StoreError::UnknownResult;
+    }
+    read_error(error)
+}
+
+/// Whether the commit may have been applied.
+pub(super) fn is_unknown_result(error: FdbError) -> bool {
+    matches!(
+        error.code(),
+        COMMIT_UNKNOWN_RESULT
+            | TRANSACTION_CANCELLED
+            | TRANSACTION_TIMED_OUT
+            | CLUSTER_VERSION_CHANGED
+            | OPERATION_CANCELLED
+    ) || error.is_maybe_committed()
+}
+
+/// Whether a commit that failed so may even be applied later. (After 1021 FoundationDB itself
+/// has made sure that it will not.)
+pub(super) fn may_be_in_flight(error: FdbError) -> bool {
+    is_unknown_result(error) && error.code() != COMMIT_UNKNOWN_RESULT
+}
+
+/// Whether the transaction took longer than it may.
+pub(super) fn is_timeout(error: FdbError) -> bool {
+    error.code() == TRANSACTION_TIMED_OUT
+}
+
+fn unavailable(error: FdbError) -> StoreError {
+    StoreError::Unavailable(Arc::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(code: i32) -> StoreError {
+        commit_error(FdbError::from_code(code))
+    }
+
+    fn read(code: i32) -> StoreError {
+        read_error(FdbError::from_code(code))
+    }
+
+    #[test]
+    fn commits_tell_what_is_known() {
+        assert!(matches!(commit(1020), StoreError::Conflict));
+        for unknown in [1021, 1025, 1031, 1039, 1101] {
+            assert!(matches!(commit(unknown), StoreError::UnknownResult));
+        }
+        assert!(matches!(commit(1007), StoreError::TooOld));
+        for large in [2101, 2102, 2103] {
+            assert!(matches!(commit(large), StoreError::TooLarge));
+        }
+        // proxy_memory_limit_exceeded: nothing was applied.
+        assert!(matches!(commit(1042), StoreError::Unavailable(_)));
+        // client_invalid_operation
+        assert!(matches!(commit(2000), StoreError::Fatal(_)));
+    }
+
+    #[test]
+    fn reads_never_have_an_unknown_result() {
+        for late in [1007, 1009, 1037] {
+            assert!(matches!(read(late), StoreError::TooOld));
+        }
+        for lost in [1031, 1032, 1039] {
+            assert!(matches!(read(lost), StoreError::Unavailable(_)));
+        }
+    }
+
+    #[test]
+    fn only_what_foundationdb_has_not_settled_may_be_in_flight() {
+        for (code, expected) in [(1021, false), (1031, true), (1039, true), (1020, false)] {
+            let error = FdbError::from_code(code);
+            assert_eq!(may_be_in_flight(error), expected, "{code}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The FoundationDB store: a cluster that many servers share.
+//!
+//! TLS and the client's trace files are set by FoundationDB's own environment variables
+//! (`FDB_TLS_*`, `FDB_NETWORK_OPTION_*`).
+
+mod error;
+mod network;
+mod transaction;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use bytes::Bytes;
+use foundationdb::options::{DatabaseOption, TransactionOption};
+use foundationdb::{Database, FdbError};
+
+use self::error::read_error;
+use self::transaction::{FdbSnapshot, FdbTransaction};
+use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
+use crate::limits;
+use crate::random::{Random, SystemRandom};
+
+pub use self::error::OpenError;
+
+/// The environment variable that names the cluster file, as for FoundationDB's own tools.
+const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
+
+/// How to open a FoundationDB cluster.
+#[derive(Debug, Clone, Default)]
+pub struct FdbOptions {
+    /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else the system's.
+    pub cluster_file: Option<PathBuf>,
+}
+
+/// A FoundationDB cluster.
+pub struct FdbStore {
+    database: Database,
+    cluster_file: PathBuf,
+    random: Arc<dyn Random>,
+}
+
+impl FdbStore {
+    /// Opens a cluster and waits until it has answered, at most
+    /// [`limits::FDB_CONNECT_TIMEOUT_MS`].
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(options: &FdbOptions) -> Result<Self, OpenError> {
+        let file = cluster_file(options);
+        if !file.is_file() {
+            return Err(OpenError::NoClusterFile { file });
+        }
+        network::start().map_err(|source| OpenError::Library { source })?;
+        let database = connect(&file).map_err(|source| OpenError::ClusterFile {
+            file: file.clone(),
+            source,
+        })?;
+        let answer = wait(answers(&database));
+        network::stop_before_exit();
+        if let Err(source) = answer {
+            return Err(OpenError::no_answer(file, source));
+        }
+        Ok(Self {
+            database,
+            cluster_file: file,
+            random: Arc::new(SystemRandom),
+        })
+    }
+
+    /// The cluster file in use.
+    pub fn cluster_file(&self) -> &Path {
+        &self.cluster_file
+    }
+
+    fn begin(&self) -> Result<foundationdb::Transaction, StoreError> {
+        self.database.create_trx().map_err(read_error)
+    }
+}
+
+impl Drop for FdbStore {
+    fn drop(&mut self) {
+        network::stop_before_exit();
+    }
+}
+
+fn cluster_file(options: &FdbOptions) -> PathBuf {
+    options
+        .cluster_file
+        .clone()
+        .or_else(|| std::env::var_os(CLUSTER_FILE_VARIABLE).map(PathBuf::from))
+        .unwrap_or_else(|| PathBuf::from(foundationdb::default_config_path()))
+}
+
+fn connect(file: &Path) -> Result<Database, FdbError> {
+    let database = Database::new(file.to_str())?;
+    database.set_option(DatabaseOption::TransactionTimeout(
+        limits::FDB_TRANSACTION_TIMEOUT_MS,
+    ))?;
+    database.set_option(DatabaseOption::MaxWatches(limits::FDB_WATCHES_MAX))?;
+    Ok(database)
+}
+
+/// Asks for a read version, which only a cluster with a database gives.
+async fn answers(database: &Database) -> Result<(), FdbError> {
+    let transaction = database.create_trx()?;
+    transaction.set_option(TransactionOption::Timeout(limits::FDB_CONNECT_TIMEOUT_MS))?;
+    transaction.get_read_version().await.map(drop)
+}
+
+/// Waits on this thread; for the opening, which comes before any runtime.
+fn wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+impl Store for FdbStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "foundationdb",
+            single_writer: false,
+            clears_ranges_at_once: true,
+            has_unknown_results: true,
+            batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
+            transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
+            parallel_batches: limits::FDB_PARALLEL_BATCHES,
+        }
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
+        Ok(Box::new(FdbSnapshot::new(self.begin()?)))
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        Ok(Box::new(FdbTransaction::new(self, self.begin()?)))
+    }
+
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
+        // In a transaction of its own: a watch reads its key in a way that can conflict.
+        let transaction = match self.begin() {
+            Ok(transaction) => transaction,
+            Err(error) => return StoreFuture::ready(Err(error)),
+        };
+        let value = transaction.get(key, false);
+        let changed = transaction.watch(key);
+        StoreFuture::Pending(Box::pin(async move {
+            let value = value.await.map_err(read_error)?;
+            // Without the commit the watch would end with its transaction.
+            transaction
+                .commit()
+                .await
+                .map_err(|error| read_error(error.into()))?;
+            Ok(Watched {
+                value: value.as_deref().map(Bytes::copy_from_slice),
+                changed: Box::pin(async move { changed.await.map_err(read_error) }),
+            })
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_cluster_file_is_named() {
+        let options = FdbOptions {
+            cluster_file: Some(PathBuf::from("/nowhere/fdb.cluster")),
+        };
+        let Err(error) = FdbStore::open(&options) else {
+            panic!("there is no such file");
+        };
+        assert!(matches!(error, OpenError::NoClusterFile { .. }));
+        assert!(error.to_string().contains("/nowhere/fdb.cluster"));
+    }
+
+    #[test]
+    fn a_cluster_that_does_not_answer_is_told_in_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fdb.cluster");
+        // Nothing listens on the discard port of the loopback.
+        std::fs::write(&file, "test:test@127.0.0.1:9\n").unwrap();
+        let begun = std::time::Instant::now();
+        let options = FdbOptions {
+            cluster_file: Some(file.clone()),
+        };
+        let Err(error) = FdbStore::open(&options) else {
+            panic!("there is no cluster");
+        };
+        assert!(matches!(error, OpenError::Unreachable { .. }), "{error}");
+        assert!(error.to_string().contains(&file.display().to_string()));
+        assert!(begun.elapsed().as_millis() < 2 * limits::FDB_CONNECT_TIMEOUT_MS as u128);
+    }
+
+    #[test]
+    fn a_file_that_is_no_cluster_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fdb.cluster");
+        std::fs::write(&file, "not a cluster\n").unwrap();
+        let options = FdbOptions {
+            cluster_file: Some(file),
+        };
+        let Err(error) = FdbStore::open(&options) else {
+            panic!("there is no cluster");
+        };
+        assert!(matches!(error, OpenError::ClusterFile { .. }), "{error}");
+    }
+}

@@ -1,0 +1,73 @@
+//! FoundationDB's network thread: started once in a process, stopped when the process exits.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use foundationdb::FdbError;
+use foundationdb::api::{FdbApiBuilder, NetworkAutoStop};
+
+/// The client library starts once in a process and cannot start again after it was stopped, so
+/// it runs on when the last store is dropped.
+static STARTED: OnceLock<Result<(), FdbError>> = OnceLock::new();
+static KEEPER: Mutex<Option<Keeper>> = Mutex::new(None);
+
+/// The thread that holds the network's guard. The thread that exits must not drop it: its
+/// thread-local variables, the library's among them, are gone when exit handlers run.
+struct Keeper {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Starts the network thread where it does not run yet.
+pub(super) fn start() -> Result<(), FdbError> {
+    *STARTED.get_or_init(|| {
+        let network = FdbApiBuilder::default().build()?;
+        // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` sees
+        // to it on every orderly exit; a process that aborts need not.
+        #[allow(unsafe_code)]
+        let network = unsafe { network.boot() }?;
+        keep(network);
+        Ok(())
+    })
+}
+
+/// Lets the exit of the process stop the network before the library's own exit handlers run.
+///
+/// Handlers run in reverse order, and the library registers more of them while it works: the
+/// network must be told to stop before those, so this is called again after each use.
+pub(super) fn stop_before_exit() {
+    // SAFETY: the function is `extern "C"`, takes no arguments, unwinds into nothing and lives
+    // as long as the program.
+    #[allow(unsafe_code)]
+    let refused = unsafe { libc::atexit(stop_at_exit) };
+    if refused != 0 {
+        tracing::warn!("FoundationDB's network thread will not be stopped at exit");
+    }
+}
+
+fn keep(network: NetworkAutoStop) {
+    let (stop, stopped) = mpsc::channel::<()>();
+    let started = Builder::new().name("fdb-keeper".to_owned()).spawn(move || {
+        // Ends when the sender is dropped; nothing is ever sent.
+        let _ = stopped.recv();
+        drop(network);
+    });
+    match started {
+        Ok(thread) => {
+            *KEEPER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Keeper { stop, thread });
+        }
+        // The guard was dropped with the closure: the network has stopped, and every use of it
+        // says so.
+        Err(error) => tracing::error!(%error, "cannot start the thread that keeps the network"),
+    }
+}
+
+extern "C" fn stop_at_exit() {
+    let keeper = KEEPER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(Keeper { stop, thread }) = keeper {
+        drop(stop);
+        // A failure in there has been reported by its own thread.
+        let _ = thread.join();
+    }
+}

@@ -1,0 +1,297 @@
+//! The FoundationDB store's transactions.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+
+use bytes::Bytes;
+use foundationdb::future::FdbValues;
+use foundationdb::options::{ConflictRangeType, MutationType, StreamingMode};
+use foundationdb::{FdbError, FdbResult, RangeOption, Transaction as RawTransaction};
+
+use super::FdbStore;
+use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
+use crate::limits;
+use crate::store::page::{self, Row};
+use crate::store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
+};
+
+/// Before the random part of a fence: a key that is never written, only conflicted on.
+const FENCE_PREFIX: &[u8] = b"quoin fence/";
+/// What FoundationDB counts for a mutation or a conflict range besides its keys and value.
+const OVERHEAD_BYTES: usize = 32;
+
+fn get(
+    transaction: &RawTransaction,
+    key: &[u8],
+    isolation: Isolation,
+) -> StoreFuture<'static, Option<Bytes>> {
+    let answer = transaction.get(key, isolation == Isolation::Snapshot);
+    StoreFuture::Pending(Box::pin(async move {
+        let value = answer.await.map_err(read_error)?;
+        Ok(value.as_deref().map(Bytes::copy_from_slice))
+    }))
+}
+
+fn get_range<'t>(
+    transaction: &'t RawTransaction,
+    query: RangeQuery<'_>,
+) -> StoreFuture<'t, Vec<KeyValue>> {
+    // A limit of 0 would mean none.
+    if query.limit == 0 || query.begin >= query.end {
+        return StoreFuture::ready(Ok(Vec::new()));
+    }
+    let mode = if query.limit <= limits::FDB_EXACT_ROWS_MAX {
+        StreamingMode::Exact
+    } else {
+        StreamingMode::WantAll
+    };
+    let range = RangeOption {
+        limit: Some(query.limit),
+        mode,
+        reverse: query.reverse,
+        ..RangeOption::from((query.begin.to_vec(), query.end.to_vec()))
+    };
+    let is_snapshot = query.isolation == Isolation::Snapshot;
+    // Sent at once, so that several reads are under way together.
+    let first = transaction.get_range(&range, 1, is_snapshot);
+    StoreFuture::Pending(Box::pin(async move {
+        let pages = pages(transaction, range, first, is_snapshot)
+            .await
+            .map_err(read_error)?;
+        let rows: Vec<Row> = pages
+            .iter()
+            .flat_map(|page| page.iter())
+            .map(|row| (row.key(), row.value()))
+            .collect();
+        Ok(page::pack(&rows))
+    }))
+}
+
+async fn pages(
+    transaction: &RawTransaction,
+    mut range: RangeOption<'static>,
+    first: impl Future<Output = FdbResult<FdbValues>>,
+    is_snapshot: bool,
+) -> Result<Vec<FdbValues>, FdbError> {
+    let mut page = first.await?;
+    let mut pages = Vec::new();
+    loop {
+        let next = range.next_range(&page);
+        pages.push(page);
+        let Some(next) = next else {
+            return Ok(pages);
+        };
+        range = next;
+        page = transaction
+            .get_range(&range, pages.len() + 1, is_snapshot)
+            .await?;
+    }
+}
+
+/// A snapshot of the cluster, taken at the first read.
+pub(super) struct FdbSnapshot {
+    transaction: RawTransaction,
+}
+
+impl FdbSnapshot {
+    pub(super) fn new(transaction: RawTransaction) -> Self {
+        Self { transaction }
+    }
+}
+
+impl ReadTransaction for FdbSnapshot {
+    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        // It never commits: nothing to conflict with.
+        get(&self.transaction, key, Isolation::Snapshot)
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        let query = RangeQuery {
+            isolation: Isolation::Snapshot,
+            ..query
+        };
+        get_range(&self.transaction, query)
+    }
+}
+
+/// A transaction of the cluster; its snapshot is taken at the first read.
+pub(super) struct FdbTransaction<'s> {
+    store: &'s FdbStore,
+    transaction: RawTransaction,
+    size_bytes: Cell<usize>,
+    mutation_count: Cell<u64>,
+    /// The first write that failed; the commit tells it.
+    failure: RefCell<Option<StoreError>>,
+}
+
+impl<'s> FdbTransaction<'s> {
+    pub(super) fn new(store: &'s FdbStore, transaction: RawTransaction) -> Self {
+        Self {
+            store,
+            transaction,
+            size_bytes: Cell::new(0),
+            mutation_count: Cell::new(0),
+            failure: RefCell::new(None),
+        }
+    }
+
+    fn count_bytes(&self, bytes: usize) {
+        let size_bytes = self.size_bytes.get().saturating_add(bytes);
+        self.size_bytes.set(size_bytes + OVERHEAD_BYTES);
+    }
+
+    fn count_mutation(&self, bytes: usize) {
+        self.count_bytes(bytes);
+        self.mutation_count.set(self.mutation_count.get() + 1);
+    }
+
+    async fn finish(self) -> Result<(), StoreError> {
+        if let Some(failure) = self.failure.into_inner() {
+            return Err(failure);
+        }
+        if self.mutation_count.get() == 0 {
+            return Ok(());
+        }
+        if self.size_bytes.get() > limits::FDB_TRANSACTION_BYTES_MAX {
+            return Err(StoreError::TooLarge);
+        }
+        let fence = Fence::new(self.store);
+        fence.add_to(&self.transaction, true).map_err(read_error)?;
+        match self.transaction.commit().await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let error = FdbError::from(error);
+                if may_be_in_flight(error) {
+                    fence.close(self.store).await;
+                }
+                Err(commit_error(error))
+            }
+        }
+    }
+}
+
+/// A key on which a transaction conflicts with whoever asks what became of it.
+///
+/// After a timeout FoundationDB does not say whether the commit is still under way. Once another
+/// transaction has committed a write conflict on the fence, the first one has either been
+/// applied or will never be: the caller may look, and run it again. (FoundationDB does the same
+/// inside after `commit_unknown_result`.)
+struct Fence {
+    begin: Vec<u8>,
+    end: Vec<u8>,
+}
+
+impl Fence {
+    fn new(store: &FdbStore) -> Self {
+        let mut begin = FENCE_PREFIX.to_vec();
+        begin.extend_from_slice(&store.random.next_u64().to_be_bytes());
+        begin.extend_from_slice(&store.random.next_u64().to_be_bytes());
+        let mut end = begin.clone();
+        end.push(0);
+        Self { begin, end }
+    }
+
+    fn add_to(&self, transaction: &RawTransaction, with_read: bool) -> Result<(), FdbError> {
+        let add = |kind| transaction.add_conflict_range(&self.begin, &self.end, kind);
+        if with_read {
+            add(ConflictRangeType::Read)?;
+        }
+        add(ConflictRangeType::Write)
+    }
+
+    /// Returns when the transaction that carries the fence is no longer under way, or after
+    /// so long without an answer that it is too old to be committed.
+    async fn close(&self, store: &FdbStore) {
+        for _ in 0..limits::FDB_FENCE_ATTEMPTS_MAX {
+            match self.try_close(store).await {
+                Ok(()) => return,
+                // The read version of the one in question is older than this attempt was long:
+                // resolvers refuse it by now.
+                Err(error) if is_timeout(error) => break,
+                Err(error) => tracing::debug!(code = error.code(), "fence is not closed"),
+            }
+        }
+        tracing::warn!("cannot tell whether a commit that timed out is still under way");
+    }
+
+    async fn try_close(&self, store: &FdbStore) -> Result<(), FdbError> {
+        let transaction = store.database.create_trx()?;
+        self.add_to(&transaction, false)?;
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+impl ReadTransaction for FdbTransaction<'_> {
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        if isolation == Isolation::Serializable {
+            self.count_bytes(2 * key.len());
+        }
+        get(&self.transaction, key, isolation)
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        if query.isolation == Isolation::Serializable {
+            self.count_bytes(query.begin.len() + query.end.len());
+        }
+        get_range(&self.transaction, query)
+    }
+}
+
+impl Transaction for FdbTransaction<'_> {
+    fn set(&self, key: &[u8], value: &[u8]) {
+        // The key counts once in the mutation and twice in the write conflict range.
+        self.count_mutation(3 * key.len() + value.len());
+        self.transaction.set(key, value);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.count_mutation(4 * key.len());
+        self.transaction.clear(key);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.count_mutation(2 * (begin.len() + end.len()));
+        // FoundationDB aborts the process over an inverted range.
+        if begin < end {
+            self.transaction.clear_range(begin, end);
+        }
+    }
+
+    fn atomic_add(&self, key: &[u8], delta: i64) {
+        self.count_mutation(3 * key.len() + size_of::<i64>());
+        self.transaction
+            .atomic_op(key, &delta.to_le_bytes(), MutationType::Add);
+    }
+
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
+        if begin >= end {
+            return;
+        }
+        self.count_bytes(begin.len() + end.len());
+        let added = self
+            .transaction
+            .add_conflict_range(begin, end, ConflictRangeType::Read);
+        if let Err(error) = added {
+            self.failure
+                .borrow_mut()
+                .get_or_insert_with(|| read_error(error));
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.size_bytes.get()
+    }
+
+    fn mutation_count(&self) -> u64 {
+        self.mutation_count.get()
+    }
+
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't,
+    {
+        StoreFuture::Pending(Box::pin(self.finish()))
+    }
+}
