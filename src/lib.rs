@@ -24,6 +24,7 @@ pub mod limits;
 pub mod number;
 pub mod random;
 pub mod reply;
+pub mod server;
 pub mod store;
 pub mod types;
 pub mod wire;

@@ -28,6 +28,15 @@ pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Bytes of a bulk that a client which has not authenticated may send (Redis 7: 16384).
 pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16_384;
 
+/// Bytes that a connection reads at a time where no more are expected.
+pub const READ_BYTES: usize = 16 * 1024;
+/// Reply bytes of a pipeline after which they are written before its next commands run.
+pub const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
+/// Connections that may wait to be accepted (Redis: `tcp-backlog`).
+pub const LISTEN_BACKLOG: u32 = 511;
+/// Pause after a connection could not be accepted.
+pub const ACCEPT_PAUSE_MS: u64 = 50;
+
 /// Databases that SELECT reaches (Redis's default).
 pub const DATABASES: u32 = 16;
 

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use quoin::config::{self, Invocation, LogLevel, RuntimeConfig};
+use quoin::server;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, reload};
@@ -12,10 +13,14 @@ fn main() -> ExitCode {
     match config::parse(std::env::args_os(), std::env::vars_os()) {
         Ok(Invocation::Run(loaded)) => {
             let set_log_level = start_log(loaded.settings.log_level);
-            let text = loaded.describe();
-            let config = RuntimeConfig::new(loaded);
-            config.on_log_level(set_log_level);
-            print(&text)
+            let on_config = |config: &RuntimeConfig| config.on_log_level(set_log_level);
+            match server::run(loaded, on_config) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    let _ = writeln!(std::io::stderr(), "quoin: {error}");
+                    ExitCode::FAILURE
+                }
+            }
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
         Ok(Invocation::Print(text)) => print(&text),

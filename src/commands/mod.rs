@@ -6,6 +6,7 @@
 //! [`row::ConnectionCommand`] and carried out by the server.
 
 pub mod arguments;
+pub mod connection;
 pub mod lists;
 pub mod row;
 pub mod table;

@@ -1,0 +1,90 @@
+//! From a request to the row of its command, or to the error with which Redis refuses it.
+
+use bytes::Bytes;
+
+use crate::commands::row::{ConnectionCommand, Flags, Handler};
+use crate::commands::{self, Row};
+use crate::reply::Reply;
+
+/// Bytes of an unknown command that its error repeats.
+const UNKNOWN_NAME_BYTES_MAX: usize = 128;
+
+/// What is to be done with a request.
+pub(super) enum Dispatch {
+    /// The executor runs it.
+    Data(&'static Row),
+    /// The server carries it out.
+    Connection(ConnectionCommand, &'static Row),
+    /// It is refused.
+    Refused(Reply),
+    /// It is a web browser's: the connection is closed without an answer.
+    Hangup,
+}
+
+/// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
+/// existence, number of arguments, authentication.
+pub(super) fn dispatch(arguments: &[Bytes], is_authenticated: bool) -> Dispatch {
+    let Some(name) = arguments.first() else {
+        return Dispatch::Refused(Reply::Error("ERR unknown command ''".to_owned()));
+    };
+    let Some(row) = commands::find(name) else {
+        // Redis's protection against requests that a browser was tricked into sending.
+        if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
+            return Dispatch::Hangup;
+        }
+        return Dispatch::Refused(unknown_command(arguments));
+    };
+    let subcommand = row.subcommand(arguments);
+    if subcommand.is_none() && !row.subcommands.is_empty() && arguments.len() > 1 {
+        return Dispatch::Refused(unknown_subcommand(row, arguments));
+    }
+    let checked = subcommand.unwrap_or(row);
+    if !checked.accepts(arguments.len()) {
+        let full_name = match subcommand {
+            Some(subcommand) => format!("{}|{}", row.name, subcommand.name),
+            None => row.name.to_owned(),
+        };
+        let error = crate::error::CommandError::WrongArity(full_name);
+        return Dispatch::Refused(Reply::Error(error.to_line()));
+    }
+    if !is_authenticated && !checked.flags.contains(Flags::NO_AUTH) {
+        return Dispatch::Refused(Reply::Error("NOAUTH Authentication required.".to_owned()));
+    }
+    match row.handler {
+        Handler::Connection(command) => Dispatch::Connection(command, checked),
+        Handler::Read(_) | Handler::Write(_) => Dispatch::Data(row),
+    }
+}
+
+fn clipped(text: &[u8], bytes_max: usize) -> String {
+    let text = text.get(..bytes_max).unwrap_or(text);
+    String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
+}
+
+fn unknown_command(arguments: &[Bytes]) -> Reply {
+    let (name, others) = match arguments.split_first() {
+        Some((name, others)) => (name.as_ref(), others),
+        None => (&b""[..], arguments),
+    };
+    let mut beginning = String::new();
+    for argument in others {
+        if beginning.len() >= UNKNOWN_NAME_BYTES_MAX {
+            break;
+        }
+        let room = UNKNOWN_NAME_BYTES_MAX - beginning.len();
+        beginning.push_str(&format!("'{}' ", clipped(argument, room)));
+    }
+    Reply::Error(format!(
+        "ERR unknown command '{}', with args beginning with: {beginning}",
+        clipped(name, UNKNOWN_NAME_BYTES_MAX)
+    ))
+}
+
+fn unknown_subcommand(row: &Row, arguments: &[Bytes]) -> Reply {
+    let name = arguments.get(1).map_or(&b""[..], Bytes::as_ref);
+    Reply::Error(format!(
+        "ERR unknown subcommand '{}'. Try {} HELP.",
+        clipped(name, UNKNOWN_NAME_BYTES_MAX),
+        row.name.to_ascii_uppercase()
+    ))
+}

@@ -1,0 +1,161 @@
+//! Accepting connections, and stopping.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::connection::Connection;
+use super::{ServerError, ServerState};
+use crate::limits::{ACCEPT_PAUSE_MS, LISTEN_BACKLOG};
+
+/// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
+/// `shutdown-timeout` sets to finish what they are at.
+pub(super) async fn serve(
+    state: Arc<ServerState>,
+    mut shutdown: watch::Receiver<bool>,
+) -> Result<(), ServerError> {
+    let listeners = listen(&state)?;
+    announce(&state);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut accepting = JoinSet::new();
+    for listener in listeners {
+        accepting.spawn(accept(listener, Arc::clone(&state), shutdown.clone()));
+    }
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
+        () = stopping(&mut shutdown) => tracing::info!("SHUTDOWN: shutting down"),
+    }
+    state.begin_shutdown();
+    let limit = Duration::from_secs(state.config.shutdown_timeout_s().into());
+    let all_done = async { while accepting.join_next().await.is_some() {} };
+    if tokio::time::timeout(limit, all_done).await.is_err() {
+        tracing::warn!("connections were still busy after {} s", limit.as_secs());
+    }
+    Ok(())
+}
+
+fn listen(state: &ServerState) -> Result<Vec<TcpListener>, ServerError> {
+    let settings = state.config.settings();
+    let mut port = settings.port;
+    let mut listeners = Vec::new();
+    for ip in &settings.bind {
+        let address = SocketAddr::new(*ip, port);
+        let listener =
+            bind(address).map_err(|source| ServerError::Listen { address, source })?;
+        // Port 0 takes any free one, and the same for the other addresses.
+        port = listener.local_addr()?.port();
+        listeners.push(listener);
+    }
+    state.set_port(port);
+    Ok(listeners)
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(LISTEN_BACKLOG)
+}
+
+/// Tells a person where the server listens, what it stores where, and how to stop it.
+fn announce(state: &ServerState) {
+    let settings = state.config.settings();
+    let store = state.store.capabilities().name;
+    let addresses: Vec<String> = settings
+        .bind
+        .iter()
+        .map(|ip| SocketAddr::new(*ip, state.port()).to_string())
+        .collect();
+    let place = match settings.store {
+        crate::config::StoreKind::Embedded => format!(
+            "{store} store in {} (fsync {})",
+            settings.data_dir.display(),
+            settings.fsync.name()
+        ),
+        crate::config::StoreKind::Fdb => format!("{store} store"),
+    };
+    tracing::info!(
+        "quoin {} listens on {} with the {place}; stop it with Ctrl-C or SIGTERM (process {})",
+        env!("CARGO_PKG_VERSION"),
+        addresses.join(", "),
+        std::process::id()
+    );
+}
+
+async fn accept(
+    listener: TcpListener,
+    state: Arc<ServerState>,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    let for_connections = shutdown.clone();
+    loop {
+        tokio::select! {
+            biased;
+            () = stopping(&mut shutdown) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => {
+                    if let Some(connection) = open(stream, address, &state).await {
+                        connections.spawn(connection.serve(for_connections.clone()));
+                    }
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: waiting helps, spinning does not.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// Waits until the server shall stop.
+pub(super) async fn stopping(shutdown: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is a stop too. The value that is returned
+    // holds a lock and must not live on.
+    let _ = shutdown.wait_for(|is_set| *is_set).await.map(|_| ());
+}
+
+async fn open(
+    mut stream: TcpStream,
+    address: SocketAddr,
+    state: &Arc<ServerState>,
+) -> Option<Connection> {
+    let local_address = stream.local_addr().ok()?;
+    // Replies leave at once, as in Redis.
+    stream.set_nodelay(true).ok()?;
+    let maxclients = usize::try_from(state.config.maxclients()).unwrap_or(usize::MAX);
+    let now_ms = state.clock.now_ms();
+    match state
+        .clients
+        .register(address, local_address, now_ms, maxclients)
+    {
+        Some(client) => {
+            state.statistics.connections_received.add(1);
+            Some(Connection::new(stream, client, Arc::clone(state)))
+        }
+        None => {
+            state.statistics.connections_rejected.add(1);
+            // A courtesy: a client that does not read it loses nothing.
+            let _ = stream
+                .try_write(b"-ERR max number of clients reached\r\n");
+            let _ = stream.shutdown().await;
+            None
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The state of one connection.
+
+use std::sync::Arc;
+
+use crate::wire::encode::Protocol;
+
+use super::clients::ClientRecord;
+
+/// CLIENT REPLY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplyMode {
+    /// Every command is answered.
+    #[default]
+    On,
+    /// None is.
+    Off,
+    /// The command after this one is not answered, then all are again.
+    SkipNext,
+    /// This one is not answered.
+    Skip,
+}
+
+/// The state of one connection that its commands read and change.
+pub struct Session {
+    /// Its record in the registry.
+    pub client: Arc<ClientRecord>,
+    /// RESP2, or RESP3 after HELLO 3.
+    pub protocol: Protocol,
+    /// The database that SELECT chose.
+    pub database: u32,
+    /// Whether a password was given, or none is needed.
+    pub is_authenticated: bool,
+    /// Whether commands are answered.
+    pub reply_mode: ReplyMode,
+    /// The connection ends when the replies so far are written.
+    pub is_closing: bool,
+}
+
+impl Session {
+    /// The state of a new connection.
+    pub fn new(client: Arc<ClientRecord>, is_authenticated: bool) -> Self {
+        Self {
+            client,
+            protocol: Protocol::Resp2,
+            database: 0,
+            is_authenticated,
+            reply_mode: ReplyMode::On,
+            is_closing: false,
+        }
+    }
+
+    /// Whether the command that comes next is answered; counts a SKIP down.
+    pub fn take_reply_mode(&mut self) -> bool {
+        match self.reply_mode {
+            ReplyMode::On => true,
+            ReplyMode::Off => false,
+            ReplyMode::SkipNext => {
+                self.reply_mode = ReplyMode::Skip;
+                false
+            }
+            ReplyMode::Skip => {
+                self.reply_mode = ReplyMode::On;
+                false
+            }
+        }
+    }
+}
