@@ -7,6 +7,7 @@
 
 pub mod arguments;
 pub mod connection;
+pub mod keys;
 pub mod lists;
 pub mod row;
 pub mod table;

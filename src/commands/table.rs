@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{connection, lists};
+use super::{connection, keys, lists};
 use super::row::{KeyPositions, Row};
 use crate::executor::Claims;
 
 /// The families' tables.
-const FAMILIES: &[&[Row]] = &[connection::ROWS, lists::ROWS];
+const FAMILIES: &[&[Row]] = &[connection::ROWS, keys::ROWS, lists::ROWS];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =
     LazyLock::new(|| all().map(|row| (row.name, row)).collect());

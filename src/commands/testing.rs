@@ -20,6 +20,9 @@ pub(crate) const START_MS: i64 = 1_700_000_000_000;
 pub(crate) struct Bench {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) executor: Executor,
+    #[allow(dead_code)]
+    /// The store below, for a look at what is really there.
+    pub(crate) store: Arc<dyn Store>,
     runtime: tokio::runtime::Runtime,
     _folder: TempDir,
 }
@@ -54,13 +57,20 @@ impl Bench {
             ))
             .unwrap();
         let executor =
-            Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap();
+            Executor::start(Arc::clone(&store), Arc::new(environment), ExecutorOptions::default())
+                .unwrap();
         Self {
             clock,
             executor,
+            store,
             runtime,
             _folder: folder,
         }
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
     }
 
     /// Runs a command whose words are separated by spaces.

@@ -97,7 +97,7 @@ impl ReadContext<'_> {
     }
 
     /// Whether metadata may belong to a key that has become empty.
-    fn may_be_ghost(&self, meta: &Meta) -> bool {
+    pub(super) fn may_be_ghost(&self, meta: &Meta) -> bool {
         !self.environment.capabilities.single_writer && meta.expire_at_ms.is_none()
     }
 

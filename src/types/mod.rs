@@ -2,10 +2,13 @@
 //! that holds them. Knows the layout and nothing of connections or replies.
 
 pub mod context;
+pub mod copying;
+pub mod flush;
 pub mod ids;
 pub mod keyspace;
 pub mod list;
 pub mod pages;
+pub mod scanning;
 pub mod split;
 
 pub use context::{Environment, ReadContext, WriteContext};

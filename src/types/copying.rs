@@ -1,0 +1,70 @@
+//! RENAME, MOVE and COPY of whole values.
+
+use bytes::Bytes;
+
+use crate::layout::{KeyRange, Meta, corrupt};
+use crate::store::{Isolation, StoreError};
+
+use super::context::WriteContext;
+use super::keyspace::OpenKey;
+use super::pages::Pages;
+
+impl WriteContext<'_> {
+    /// Gives a key another name, in the database of `to`, in place of whatever has it. Moves no
+    /// data, and keeps the expiry.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn move_key(
+        &self,
+        source: &OpenKey,
+        to: &WriteContext<'_>,
+        name: &Bytes,
+    ) -> Result<(), StoreError> {
+        // Serializable: an element that is pushed meanwhile is counted at the old name.
+        let length = self.length(source, Isolation::Serializable).await?;
+        self.detach(source);
+        to.put(name, source.meta.clone(), length).await?;
+        Ok(())
+    }
+
+    /// Copies a key with its expiry, in place of whatever has the new name. Rows of data do not
+    /// contain their own data id, so they are copied as they are, chunks of split values
+    /// included.
+    ///
+    /// Where the copy turns out larger than a transaction may be, this stops in the middle: the
+    /// executor refuses the command for its size, and nothing of it is kept.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn copy_key(
+        &self,
+        source: &OpenKey,
+        to: &WriteContext<'_>,
+        name: &Bytes,
+    ) -> Result<(), StoreError> {
+        let length = self.length(source, Isolation::Serializable).await?;
+        let data = self.environment.ids.allocate();
+        let from_prefix = self.layout().data_prefix(source.data());
+        let to_prefix = self.layout().data_prefix(data);
+        let mut pages = Pages::new(self, KeyRange::children(&from_prefix), false, 0);
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                let Some(suffix) = row.key.strip_prefix(from_prefix.as_slice()) else {
+                    return corrupt("row outside the range that was read");
+                };
+                let key = [to_prefix.as_slice(), suffix].concat();
+                self.transaction.set(&key, &row.value);
+            }
+            if self.transaction.size_bytes() > self.environment.capabilities.transaction_bytes_max {
+                return Ok(());
+            }
+        }
+        let meta = Meta {
+            data,
+            ..source.meta.clone()
+        };
+        to.put(name, meta, length).await?;
+        Ok(())
+    }
+}
