@@ -184,7 +184,7 @@ impl ReadContext<'_> {
     /// Whether a key exists for clients.
     pub fn is_visible(&self, found: &WalkedKey) -> bool {
         let meta = &found.key.meta;
-        !self.is_expired(meta) && !(found.length == 0 && self.may_be_ghost(meta))
+        !(self.is_expired(meta) || found.length == 0 && self.may_be_ghost(meta))
     }
 
     /// One step of SCAN: names, and the cursor to go on from; 0 at the end.
