@@ -6,6 +6,7 @@
 //!
 //! A second write transaction waits for the first: never open two on one thread.
 
+mod checkpoint;
 mod error;
 mod rows;
 mod sync;
@@ -23,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
+use self::checkpoint::Checkpoints;
 use self::sync::Syncer;
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
@@ -45,9 +47,10 @@ pub enum FsyncPolicy {
     #[default]
     Always,
     /// Within about a second (longer where a sync takes longer). A process that dies loses
-    /// nothing. A power failure or a crash of the operating system loses the writes of about the
-    /// last second; and as LMDB does not order its writes without syncing, one that falls
-    /// between the file system's own partial write-outs can leave the data file unreadable.
+    /// nothing. A power failure or a crash of the operating system loses the writes of the last
+    /// second or two: the store goes back to its last checkpoint. (Where the system does not
+    /// tell its boot id, that is elsewhere than on Linux, there are no checkpoints, and such a
+    /// crash can leave the data file unreadable.)
     EverySecond,
 }
 
@@ -123,17 +126,35 @@ impl EmbeddedStore {
             folder: folder.to_owned(),
             source: Box::new(error),
         };
+        let checkpoints = Checkpoints::new(folder, checkpoint::boot_id());
+        if checkpoints
+            .restore()
+            .map_err(|error| refused(error.into()))?
+        {
+            tracing::warn!(
+                folder = %folder.display(),
+                "the system ended without syncing: the store is back at its last checkpoint"
+            );
+        }
         let environment = open_environment(folder, options).map_err(refused)?;
         // Readers of a process that was killed would keep their old pages alive for ever.
         environment.clear_stale_readers().map_err(refused)?;
         let rows = open_rows(&environment).map_err(refused)?;
         let shared = Arc::new(Shared::default());
         let syncer = match options.fsync {
-            FsyncPolicy::Always => None,
-            FsyncPolicy::EverySecond => Some(
-                Syncer::start(environment.clone(), Arc::clone(&shared))
-                    .map_err(|error| refused(heed::Error::Io(error)))?,
-            ),
+            FsyncPolicy::Always => {
+                // What a run with `EverySecond` left unsynced; then its checkpoint is void.
+                environment.force_sync().map_err(refused)?;
+                checkpoints
+                    .remove()
+                    .map_err(|error| refused(error.into()))?;
+                None
+            }
+            FsyncPolicy::EverySecond => {
+                let environment = environment.clone();
+                let syncer = Syncer::start(environment, checkpoints, Arc::clone(&shared));
+                Some(syncer.map_err(refused)?)
+            }
         };
         Ok(Self {
             syncer,

@@ -1,40 +1,48 @@
 //! The thread that syncs the data file each second.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use heed::{Env, WithoutTls};
 
 use super::Shared;
+use super::checkpoint::{Checkpoint, Checkpoints};
 use crate::limits;
 use crate::store::StoreError;
 
-/// Syncs what was committed, once a second and when it is dropped.
+/// Makes a checkpoint of what was committed, once a second; syncs all when it is dropped.
 pub(super) struct Syncer {
     /// `None` once the thread was told to end.
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
+struct Work {
+    environment: Env<WithoutTls>,
+    checkpoints: Checkpoints,
+    shared: Arc<Shared>,
+}
+
 impl Syncer {
-    pub(super) fn start(environment: Env<WithoutTls>, shared: Arc<Shared>) -> io::Result<Self> {
+    /// Makes the first checkpoint and starts the thread.
+    pub(super) fn start(
+        environment: Env<WithoutTls>,
+        checkpoints: Checkpoints,
+        shared: Arc<Shared>,
+    ) -> Result<Self, heed::Error> {
+        let first = checkpoints.take(&environment)?;
         let (stop, stopped) = mpsc::channel();
+        let work = Work {
+            environment,
+            checkpoints,
+            shared,
+        };
         let thread = Builder::new()
             .name("store-sync".to_owned())
-            .spawn(move || {
-                let interval = Duration::from_millis(limits::EMBEDDED_SYNC_INTERVAL_MS);
-                loop {
-                    let is_last = stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout);
-                    sync(&environment, &shared);
-                    if is_last {
-                        return;
-                    }
-                }
-            })?;
+            .spawn(move || work.run(&stopped, first))?;
         Ok(Self {
             stop: Some(stop),
             thread: Some(thread),
@@ -42,15 +50,35 @@ impl Syncer {
     }
 }
 
-fn sync(environment: &Env<WithoutTls>, shared: &Shared) {
-    // Cleared before the sync: a commit during it may not be covered, and asks for the next.
-    if !shared.is_unsynced.swap(false, Ordering::SeqCst) {
-        return;
+impl Work {
+    fn run(&self, stopped: &Receiver<()>, first: Checkpoint) {
+        let interval = Duration::from_millis(limits::EMBEDDED_SYNC_INTERVAL_MS);
+        let mut last = first;
+        while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+            // Cleared before the sync: a commit during it may not be covered, and asks for the
+            // next.
+            if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
+                continue;
+            }
+            match self.checkpoints.take(&self.environment) {
+                Ok(taken) => last = taken,
+                Err(error) => return self.failed(error),
+            }
+        }
+        let ended = self.environment.force_sync().and_then(|()| {
+            self.checkpoints.remove()?;
+            Ok(())
+        });
+        if let Err(error) = ended {
+            self.failed(error);
+        }
+        drop(last);
     }
-    if let Err(error) = environment.force_sync() {
-        // Acknowledged writes may be lost, and a repeated sync would not say so.
+
+    /// Acknowledged writes may be lost, and a repeated sync would not say so.
+    fn failed(&self, error: heed::Error) {
         tracing::error!(%error, "cannot sync the data file");
-        shared.failed(StoreError::Fatal(Arc::new(error)));
+        self.shared.failed(StoreError::Fatal(Arc::new(error)));
     }
 }
 

@@ -1,0 +1,331 @@
+//! What makes `fsync = everysec` survive a crash of the operating system.
+//!
+//! LMDB without syncing writes pages and the meta page that names them in no certain order, so
+//! after a power failure the newest meta page may name pages that never reached the disk. Once a
+//! second, therefore, the state of that moment is synced, and its meta page is copied to a file
+//! beside the data: the checkpoint. A read transaction keeps the pages of that state from being
+//! written over until the next checkpoint is on the disk. Where the machine was started anew
+//! since, opening puts the checkpoint's meta page back, and the store is as it was then.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use heed::{Env, RoTxn, WithoutTls};
+use sha2::{Digest, Sha256};
+
+const CHECKPOINT_FILE: &str = "CHECKPOINT";
+const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
+const DATA_FILE: &str = "data.mdb";
+const MAGIC: &[u8; 16] = b"quoin-checkpoint";
+const DIGEST_BYTES: usize = 32;
+/// Changes whenever the operating system starts.
+const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
+const BOOT_ID_BYTES: usize = 36;
+
+/// Where LMDB keeps the number of its transaction in a meta page: behind the page's header (16
+/// bytes), magic, version, address and size of the map (24), two databases (48 each) and the
+/// last page's number (8).
+const META_TRANSACTION_OFFSET: usize = 16 + 24 + 2 * 48 + 8;
+/// Where LMDB keeps the size of a page: at the begin of the first database.
+const META_PAGE_SIZE_OFFSET: usize = 16 + 24;
+
+#[derive(Debug, thiserror::Error)]
+enum CheckpointError {
+    #[error("the meta page does not have the expected form")]
+    MetaPage,
+    #[error("the checkpoint file is damaged")]
+    Damaged,
+}
+
+/// The operating system's start, or `None` where it does not tell; then there are no checkpoints.
+pub(super) fn boot_id() -> Option<[u8; BOOT_ID_BYTES]> {
+    let text = std::fs::read(BOOT_ID_FILE).ok()?;
+    text.get(..BOOT_ID_BYTES)?.try_into().ok()
+}
+
+/// The checkpoints of one folder.
+pub(super) struct Checkpoints {
+    folder: PathBuf,
+    boot_id: Option<[u8; BOOT_ID_BYTES]>,
+}
+
+/// A state that the disk has. While it lives, LMDB does not write over its pages.
+pub(super) struct Checkpoint {
+    _pages: RoTxn<'static, WithoutTls>,
+}
+
+impl Checkpoints {
+    pub(super) fn new(folder: &Path, boot_id: Option<[u8; BOOT_ID_BYTES]>) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            boot_id,
+        }
+    }
+
+    /// Puts the data file back to the checkpoint where the machine was started anew since. To be
+    /// called before the data file is opened. Tells whether it did.
+    pub(super) fn restore(&self) -> io::Result<bool> {
+        let file = match std::fs::read(self.folder.join(CHECKPOINT_FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let (boot_id, page) = decode(&file).ok_or_else(damaged)?;
+        if Some(boot_id) == self.boot_id.as_ref().map(<[u8; BOOT_ID_BYTES]>::as_slice) {
+            // The kernel is the same: what was written is there, synced or not.
+            return Ok(false);
+        }
+        let data = File::options()
+            .write(true)
+            .open(self.folder.join(DATA_FILE))?;
+        for slot in 0..2u64 {
+            let mut page = page.to_vec();
+            let number = page.first_chunk_mut().ok_or_else(damaged)?;
+            *number = slot.to_ne_bytes();
+            data.write_all_at(&page, slot * page.len() as u64)?;
+        }
+        data.sync_all()?;
+        Ok(true)
+    }
+
+    /// Removes the checkpoint, after everything that the file has was synced.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match std::fs::remove_file(self.folder.join(CHECKPOINT_FILE)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // Also where there was none: a removal that did not reach the disk must not come back.
+        self.sync_folder()
+    }
+
+    /// Syncs the present state and makes it the checkpoint. The one before may be dropped after.
+    pub(super) fn take(&self, environment: &Env<WithoutTls>) -> Result<Checkpoint, heed::Error> {
+        let (page, pages) = {
+            // While this is open nobody commits, so page and snapshot are of the same state.
+            let exclusive = environment.write_txn()?;
+            let last_transaction = exclusive.id() as u64 - 1;
+            let page = read_meta_page(environment, last_transaction)?;
+            (page, environment.clone().static_read_txn()?)
+        };
+        environment.force_sync()?;
+        if let Some(boot_id) = &self.boot_id {
+            self.write(&encode(boot_id, &page))?;
+        }
+        Ok(Checkpoint { _pages: pages })
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let new = self.folder.join(CHECKPOINT_NEW_FILE);
+        let mut file = File::create(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, self.folder.join(CHECKPOINT_FILE))?;
+        self.sync_folder()
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        File::open(&self.folder)?.sync_all()
+    }
+}
+
+fn read_meta_page(environment: &Env<WithoutTls>, transaction: u64) -> Result<Vec<u8>, heed::Error> {
+    let malformed = || io::Error::other(CheckpointError::MetaPage);
+    let data = environment.try_clone_inner_file()?;
+    let mut size = [0; 4];
+    data.read_exact_at(&mut size, META_PAGE_SIZE_OFFSET as u64)?;
+    let page_bytes = u32::from_ne_bytes(size);
+    if !page_bytes.is_power_of_two() || page_bytes > 1 << 16 {
+        return Err(malformed().into());
+    }
+    let mut page = vec![0; page_bytes as usize];
+    // The meta pages are pages 0 and 1, written in turn.
+    data.read_exact_at(&mut page, (transaction & 1) * u64::from(page_bytes))?;
+    let found = page
+        .get(META_TRANSACTION_OFFSET..)
+        .and_then(<[u8]>::first_chunk)
+        .map(|bytes| u64::from_ne_bytes(*bytes));
+    if found != Some(transaction) {
+        return Err(malformed().into());
+    }
+    Ok(page)
+}
+
+fn encode(boot_id: &[u8; BOOT_ID_BYTES], page: &[u8]) -> Vec<u8> {
+    let mut bytes = [MAGIC, boot_id.as_slice(), page].concat();
+    let digest = Sha256::digest(&bytes);
+    bytes.extend_from_slice(&digest);
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (body, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
+    if Sha256::digest(body).as_slice() != digest {
+        return None;
+    }
+    body.strip_prefix(MAGIC)?.split_at_checked(BOOT_ID_BYTES)
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, CheckpointError::Damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::random::{Random, SeededRandom};
+    use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
+    use crate::store::{Isolation, RangeQuery, Store};
+
+    const PAGE_BYTES: usize = 4096;
+
+    fn now<F: Future>(future: F) -> F::Output {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("the embedded store must answer at once"),
+        }
+    }
+
+    fn open(folder: &Path, fsync: FsyncPolicy) -> EmbeddedStore {
+        let options = EmbeddedOptions {
+            fsync,
+            map_bytes: 64 << 20,
+        };
+        EmbeddedStore::open(folder, options).unwrap()
+    }
+
+    /// A store that does not sync and makes no checkpoints of its own, which would keep pages.
+    fn open_unsynced(folder: &Path) -> EmbeddedStore {
+        let mut store = open(folder, FsyncPolicy::EverySecond);
+        store.syncer = None;
+        store
+    }
+
+    fn churn(store: &EmbeddedStore, random: &SeededRandom) {
+        for _ in 0..50 {
+            let transaction = store.begin_write().unwrap();
+            for _ in 0..40 {
+                let key = random.below(500).to_be_bytes();
+                if random.below(3) == 0 {
+                    transaction.clear(&key);
+                } else {
+                    let length = random.below(600) as usize;
+                    transaction.set(&key, &vec![random.next_u64() as u8; length]);
+                }
+            }
+            now(transaction.commit()).unwrap();
+        }
+    }
+
+    fn rows(store: &EmbeddedStore) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let snapshot = store.begin_read().unwrap();
+        let query = RangeQuery {
+            begin: b"",
+            end: &[0xff],
+            limit: usize::MAX,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        };
+        now(snapshot.get_range(query))
+            .unwrap()
+            .into_iter()
+            .map(|row| (row.key.to_vec(), row.value.to_vec()))
+            .collect()
+    }
+
+    /// What a crash may leave: of the pages that changed since the checkpoint, some new, some
+    /// old, some neither; and the newest meta pages.
+    fn crashed(old: &[u8], new: &[u8], random: &SeededRandom) -> Vec<u8> {
+        let mut crashed = new.to_vec();
+        for (number, page) in crashed.chunks_mut(PAGE_BYTES).enumerate().skip(2) {
+            let begin = number * PAGE_BYTES;
+            let before = old.get(begin..begin + PAGE_BYTES);
+            if before == Some(&*page) {
+                continue;
+            }
+            match (random.below(3), before) {
+                (0, _) => {}
+                (1, Some(before)) => page.copy_from_slice(before),
+                _ => page.fill(0x5a),
+            }
+        }
+        crashed
+    }
+
+    #[test]
+    fn a_crash_of_the_system_goes_back_to_the_checkpoint() {
+        for seed in 0..5 {
+            let random = SeededRandom::new(seed);
+            let folder = tempfile::tempdir().unwrap();
+            let store = open_unsynced(folder.path());
+            churn(&store, &random);
+            // The checkpoint goes where the crashed copy will be.
+            let after = tempfile::tempdir().unwrap();
+            let checkpoints = Checkpoints::new(after.path(), Some([b'1'; BOOT_ID_BYTES]));
+            let checkpoint = checkpoints.take(&store.environment).unwrap();
+            let expected = rows(&store);
+            let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+            churn(&store, &random);
+            assert_ne!(rows(&store), expected);
+
+            let new = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+            let image = crashed(&old, &new, &random);
+            std::fs::write(after.path().join(DATA_FILE), image).unwrap();
+            drop(checkpoint);
+
+            let reopened = open(after.path(), FsyncPolicy::EverySecond);
+            assert!(rows(&reopened) == expected, "seed {seed}");
+            churn(&reopened, &random);
+        }
+    }
+
+    #[test]
+    fn within_one_run_of_the_system_nothing_goes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path(), boot_id());
+        let store = open(folder.path(), FsyncPolicy::Always);
+        let checkpoint = checkpoints.take(&store.environment).unwrap();
+        churn(&store, &SeededRandom::new(1));
+        let expected = rows(&store);
+        drop(checkpoint);
+        drop(store);
+        assert!(!checkpoints.restore().unwrap());
+        assert!(rows(&open(folder.path(), FsyncPolicy::Always)) == expected);
+    }
+
+    #[test]
+    fn an_orderly_end_leaves_no_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), FsyncPolicy::EverySecond);
+        assert!(folder.path().join(CHECKPOINT_FILE).exists());
+        drop(store);
+        assert!(!folder.path().join(CHECKPOINT_FILE).exists());
+    }
+
+    #[test]
+    fn opening_with_always_ends_the_checkpoints() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), FsyncPolicy::EverySecond);
+        let left = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
+        drop(store);
+        std::fs::write(folder.path().join(CHECKPOINT_FILE), left).unwrap();
+        drop(open(folder.path(), FsyncPolicy::Always));
+        assert!(!folder.path().join(CHECKPOINT_FILE).exists());
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = encode(&[b'1'; BOOT_ID_BYTES], &[0; PAGE_BYTES]);
+        bytes[100] ^= 1;
+        std::fs::write(folder.path().join(CHECKPOINT_FILE), bytes).unwrap();
+        let checkpoints = Checkpoints::new(folder.path(), boot_id());
+        assert!(checkpoints.restore().is_err());
+    }
+}
