@@ -51,6 +51,10 @@ pub const LANE_QUEUE_MAX: usize = 16_384;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
+/// Longest pause in which a batch of the embedded store gathers the clients of the last one.
+pub const GATHER_MAX: std::time::Duration = std::time::Duration::from_millis(2);
+/// How often it looks whether they are there.
+pub const GATHER_STEP: std::time::Duration = std::time::Duration::from_micros(50);
 /// Submissions that share one read snapshot.
 pub const READ_BATCH_COMMANDS_MAX: usize = 256;
 /// Read snapshots that a lane keeps under way at once on a store whose reads take round trips.

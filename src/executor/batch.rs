@@ -38,6 +38,10 @@ pub(super) struct Done {
     pub(super) claims: Vec<Claims>,
     /// Submissions of which nothing was run, for the next batch.
     pub(super) not_run: Vec<Submission>,
+    /// How many clients were answered.
+    pub(super) answered: usize,
+    /// How long the batch took.
+    pub(super) duration: Duration,
 }
 
 pub(super) struct Batch<'s> {
@@ -109,7 +113,7 @@ impl<'s> Batch<'s> {
             }
             self.statistics.retries.add(1);
         };
-        self.finish(failure)
+        self.finish(failure, started.elapsed())
     }
 
     async fn attempt(&mut self) -> Attempt {
@@ -291,7 +295,8 @@ impl<'s> Batch<'s> {
         }
     }
 
-    fn finish(self, failure: Option<StoreError>) -> Done {
+    fn finish(self, failure: Option<StoreError>, duration: Duration) -> Done {
+        let mut answered = 0;
         let mut not_run = Vec::new();
         let mut claims = Vec::new();
         let uses_claims = self.environment.capabilities.parallel_batches > 1;
@@ -314,6 +319,7 @@ impl<'s> Batch<'s> {
                 continue;
             }
             self.statistics.batched_commands.add(replies.len() as u64);
+            answered += 1;
             let rest = submission.calls.split_off(replies.len());
             // A client that is gone has nobody to tell; what it asked for is done all the same.
             let _ = submission.respond.send(Finished { replies, rest });
@@ -322,6 +328,8 @@ impl<'s> Batch<'s> {
             slot: self.slot,
             claims,
             not_run,
+            answered,
+            duration,
         }
     }
 }

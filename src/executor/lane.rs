@@ -2,17 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use crate::limits::BATCH_COMMANDS_MAX;
+use crate::limits::{BATCH_COMMANDS_MAX, GATHER_MAX, GATHER_STEP};
 use crate::store::Store;
 use crate::types::Environment;
 
 use super::Submission;
-use super::batch::{Batch, Slot};
+use super::batch::{Batch, Done, Slot};
 use super::claims::ClaimSet;
 use super::statistics::ExecutorStatistics;
 
@@ -23,7 +24,25 @@ pub(super) struct WriteLane {
     pending: VecDeque<Submission>,
     claimed: ClaimSet,
     passed_over: ClaimSet,
+    /// What the last batch suggests about the next, see [`Gathering`].
+    gathering: Option<Gathering>,
 }
+
+/// How long the next batch waits for the clients of the last one to come back.
+///
+/// Clients that wait for each reply come in cohorts: while one cohort's batch is being synced to
+/// disk the other's arrives. A short pause after a commit lets them join in one batch and share
+/// one sync. It is a fraction of what a commit takes, ends as soon as everyone is back, and
+/// follows only upon a commit with several clients: an idle server commits at once.
+struct Gathering {
+    /// Clients that were in the last batch or waited behind it.
+    expected: usize,
+    /// When the pause ends at the latest.
+    until: Instant,
+}
+
+/// The pause is this part of the last batch's duration.
+const GATHER_DIVISOR: u32 = 4;
 
 impl WriteLane {
     pub(super) fn new(
@@ -38,6 +57,7 @@ impl WriteLane {
             pending: VecDeque::new(),
             claimed: ClaimSet::default(),
             passed_over: ClaimSet::default(),
+            gathering: None,
         }
     }
 
@@ -52,16 +72,8 @@ impl WriteLane {
         let mut is_open = true;
         while is_open || !self.pending.is_empty() || !under_way.is_empty() {
             // Whatever has arrived meanwhile belongs to the next batch.
-            while self.pending.len() < BATCH_COMMANDS_MAX {
-                match receiver.try_recv() {
-                    Ok(submission) => self.pending.push_back(submission),
-                    Err(mpsc::error::TryRecvError::Empty) => break,
-                    Err(mpsc::error::TryRecvError::Disconnected) => {
-                        is_open = false;
-                        break;
-                    }
-                }
-            }
+            is_open &= self.take_arrived(&mut receiver);
+            self.gather(&mut receiver);
             while let Some(slot) = free_slots.pop() {
                 let submissions = self.form_batch(parallel > 1);
                 if submissions.is_empty() {
@@ -74,6 +86,7 @@ impl WriteLane {
             tokio::select! {
                 biased;
                 Some(done) = under_way.next() => {
+                    self.gathering = self.plan_gathering(&done, receiver.len());
                     free_slots.push(done.slot);
                     for claims in &done.claims {
                         self.claimed.release(claims);
@@ -89,6 +102,43 @@ impl WriteLane {
                     }
                 }
                 else => {}
+            }
+        }
+    }
+
+    /// Moves what has arrived to `pending`; false when no more can come.
+    fn take_arrived(&mut self, receiver: &mut mpsc::Receiver<Submission>) -> bool {
+        while self.pending.len() < BATCH_COMMANDS_MAX {
+            match receiver.try_recv() {
+                Ok(submission) => self.pending.push_back(submission),
+                Err(mpsc::error::TryRecvError::Empty) => break,
+                Err(mpsc::error::TryRecvError::Disconnected) => return false,
+            }
+        }
+        true
+    }
+
+    fn plan_gathering(&self, done: &Done, waiting: usize) -> Option<Gathering> {
+        let pause = (done.duration / GATHER_DIVISOR).min(GATHER_MAX);
+        let expected = done.answered + self.pending.len() + waiting;
+        let is_worthwhile =
+            self.environment.capabilities.single_writer && done.answered > 1 && pause > GATHER_STEP;
+        is_worthwhile.then(|| Gathering {
+            expected,
+            until: Instant::now() + pause,
+        })
+    }
+
+    /// Pauses as planned. Blocks the lane's thread, which on a store with a single writer has
+    /// nothing else to do; the runtime's timers are too coarse.
+    fn gather(&mut self, receiver: &mut mpsc::Receiver<Submission>) {
+        let Some(gathering) = self.gathering.take() else {
+            return;
+        };
+        while self.pending.len() < gathering.expected && Instant::now() < gathering.until {
+            std::thread::sleep(GATHER_STEP);
+            if !self.take_arrived(receiver) {
+                return;
             }
         }
     }
