@@ -126,6 +126,9 @@ pub const EMBEDDED_SYNC_INTERVAL_MS: u64 = 1_000;
 /// Keys that one background pass expires or one trash pass visits.
 pub const REAPER_ROWS_PER_PASS: usize = 2_000;
 
+/// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
+pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
+
 /// Separate `*` in a glob pattern beyond which it matches nothing (Redis: nesting of 1,000).
 pub const GLOB_STARS_MAX: usize = 1_000;
 /// Bytes of the prefix under which a store holds everything of Quoin.

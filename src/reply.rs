@@ -19,6 +19,8 @@ pub enum Reply {
     NullArray,
     /// A list of replies.
     Array(Vec<Reply>),
+    /// An array of two-element arrays (members with scores): a flat array in RESP2.
+    Pairs(Vec<(Reply, Reply)>),
     /// Ordered pairs: a flat array in RESP2.
     Map(Vec<(Reply, Reply)>),
     /// A set: an array in RESP2.
@@ -58,7 +60,7 @@ impl Reply {
             Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
                 16 + items.iter().map(Reply::size_hint).sum::<usize>()
             }
-            Reply::Map(pairs) => {
+            Reply::Map(pairs) | Reply::Pairs(pairs) => {
                 16 + pairs
                     .iter()
                     .map(|(name, value)| name.size_hint() + value.size_hint())

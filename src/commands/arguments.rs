@@ -57,6 +57,21 @@ pub fn count(argument: &[u8]) -> Result<i64, CommandError> {
     integer_at_least(argument, 0, "ERR value is out of range, must be positive")
 }
 
+/// An integer whose negation is one too (Redis: `getRangeLongFromObjectOrReply` from
+/// `-LONG_MAX`).
+///
+/// # Errors
+/// `NotAnInteger`; `Text` for the least integer.
+pub fn symmetric_integer(argument: &[u8]) -> Result<i64, CommandError> {
+    match integer(argument)? {
+        i64::MIN => Err(CommandError::text(
+            "ERR value is out of range, value must between -9223372036854775807 and \
+             9223372036854775807",
+        )),
+        value => Ok(value),
+    }
+}
+
 /// A floating-point number.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ pub mod connection;
 pub mod keys;
 pub mod lists;
 pub mod row;
+pub mod sorted_sets;
 pub mod table;
 #[cfg(test)]
 pub(crate) mod testing;

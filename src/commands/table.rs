@@ -7,10 +7,11 @@ use bytes::Bytes;
 
 use super::{connection, keys, lists};
 use super::row::{KeyPositions, Row};
+use super::sorted_sets;
 use crate::executor::Claims;
 
 /// The families' tables.
-const FAMILIES: &[&[Row]] = &[connection::ROWS, keys::ROWS, lists::ROWS];
+const FAMILIES: &[&[Row]] = &[connection::ROWS, keys::ROWS, lists::ROWS, sorted_sets::ROWS];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =
     LazyLock::new(|| all().map(|row| (row.name, row)).collect());

@@ -9,6 +9,7 @@ pub mod keyspace;
 pub mod list;
 pub mod pages;
 pub mod scanning;
+pub mod sorted_set;
 pub mod split;
 
 pub use context::{Environment, ReadContext, WriteContext};

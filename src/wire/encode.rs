@@ -55,6 +55,18 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
                 encode(value, protocol, output);
             }
         }
+        Reply::Pairs(pairs) => {
+            let is_nested = protocol == Protocol::Resp3;
+            let length = if is_nested { 1 } else { 2 };
+            put_length(b'*', pairs.len().saturating_mul(length), output);
+            for (first, second) in pairs {
+                if is_nested {
+                    put_length(b'*', 2, output);
+                }
+                encode(first, protocol, output);
+                encode(second, protocol, output);
+            }
+        }
         Reply::Simple(text) => put_simple(text, output),
         Reply::Error(line) => put_error(line, output),
         Reply::Null => put_null(protocol, output),

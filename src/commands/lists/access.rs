@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::commands::arguments::{argument, integer, integer_at_least, is_word, rest, to_usize};
+use crate::commands::arguments::{
+    argument, integer, integer_at_least, is_word, rest, symmetric_integer, to_usize,
+};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -201,16 +203,4 @@ pub(super) async fn lpos(
         Some(_) => Reply::Array(found.into_iter().map(Reply::Integer).collect()),
         None => found.first().copied().map_or(Reply::Null, Reply::Integer),
     })
-}
-
-/// An integer whose negation is one too (Redis: `getRangeLongFromObjectOrReply` from
-/// `-LONG_MAX`).
-fn symmetric_integer(argument: &[u8]) -> Result<i64, CommandError> {
-    match integer(argument)? {
-        i64::MIN => Err(CommandError::text(
-            "ERR value is out of range, value must between -9223372036854775807 and \
-             9223372036854775807",
-        )),
-        value => Ok(value),
-    }
 }

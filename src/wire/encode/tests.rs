@@ -97,6 +97,23 @@ fn replies_that_resp2_has_to_say_otherwise() {
 }
 
 #[test]
+fn pairs_nest_in_resp3_and_are_flat_in_resp2() {
+    let reply = Reply::Pairs(vec![
+        (Reply::bulk("a"), Reply::Double(1.5)),
+        (Reply::bulk("b"), Reply::Double(2.0)),
+    ]);
+    assert_eq!(
+        resp2_text(&reply),
+        "*4\r\n$1\r\na\r\n$3\r\n1.5\r\n$1\r\nb\r\n$1\r\n2\r\n"
+    );
+    assert_eq!(
+        resp3_text(&reply),
+        "*2\r\n*2\r\n$1\r\na\r\n,1.5\r\n*2\r\n$1\r\nb\r\n,2\r\n"
+    );
+    assert_eq!(resp3_text(&Reply::Pairs(Vec::new())), "*0\r\n");
+}
+
+#[test]
 fn the_version_reaches_nested_replies() {
     let reply = Reply::Array(vec![
         Reply::Null,

@@ -1,0 +1,127 @@
+//! ZADD and ZINCRBY.
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{argument, double, is_word, rest};
+use crate::error::CommandError;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::WriteContext;
+use crate::types::sorted_set::{AddOptions, ScoredMember};
+
+/// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → how many were added
+/// (CH: or changed); with INCR the score, or nothing where a condition forbids it.
+pub(super) async fn zadd(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    add(context, arguments, AddOptions::default()).await
+}
+
+/// `ZINCRBY key increment member` → score.
+pub(super) async fn zincrby(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let options = AddOptions {
+        increment: true,
+        ..AddOptions::default()
+    };
+    add(context, arguments, options).await
+}
+
+async fn add(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    options: AddOptions,
+) -> Result<Reply, CommandError> {
+    let (options, counts_changes, pairs) = parse_options(rest(arguments, 2), options);
+    if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
+        return Err(CommandError::Syntax);
+    }
+    check_options(options, pairs.len() / 2)?;
+    let members = parse_members(pairs)?;
+    let name = argument(arguments, 1)?;
+    let outcome = match context.find(name, ValueType::SortedSet).await? {
+        Some(key) => context.zset_add(&key, &members, options).await?,
+        None if options.only_existing => Default::default(),
+        None => {
+            let key = context.create(name, ValueType::SortedSet, None).await?;
+            context.zset_add(&key, &members, options).await?
+        }
+    };
+    Ok(if options.increment {
+        outcome.score.map_or(Reply::Null, Reply::Double)
+    } else if counts_changes {
+        Reply::Integer(outcome.added + outcome.updated)
+    } else {
+        Reply::Integer(outcome.added)
+    })
+}
+
+/// The options, whether changes count (CH), and what is behind them.
+fn parse_options(
+    mut words: &[Bytes],
+    mut options: AddOptions,
+) -> (AddOptions, bool, &[Bytes]) {
+    let mut counts_changes = false;
+    while let Some((word, behind)) = words.split_first() {
+        if is_word(word, "nx") {
+            options.only_new = true;
+        } else if is_word(word, "xx") {
+            options.only_existing = true;
+        } else if is_word(word, "ch") {
+            counts_changes = true;
+        } else if is_word(word, "incr") {
+            options.increment = true;
+        } else if is_word(word, "gt") {
+            options.only_greater = true;
+        } else if is_word(word, "lt") {
+            options.only_less = true;
+        } else {
+            break;
+        }
+        words = behind;
+    }
+    (options, counts_changes, words)
+}
+
+fn check_options(options: AddOptions, members: usize) -> Result<(), CommandError> {
+    let AddOptions {
+        only_new,
+        only_existing,
+        only_greater,
+        only_less,
+        increment,
+    } = options;
+    if only_new && only_existing {
+        return Err(CommandError::text(
+            "ERR XX and NX options at the same time are not compatible",
+        ));
+    }
+    if (only_greater && only_new) || (only_less && only_new) || (only_greater && only_less) {
+        return Err(CommandError::text(
+            "ERR GT, LT, and/or NX options at the same time are not compatible",
+        ));
+    }
+    if increment && members > 1 {
+        return Err(CommandError::text(
+            "ERR INCR option supports a single increment-element pair",
+        ));
+    }
+    Ok(())
+}
+
+fn parse_members(pairs: &[Bytes]) -> Result<Vec<ScoredMember>, CommandError> {
+    let mut members = Vec::with_capacity(pairs.len() / 2);
+    for pair in pairs.chunks_exact(2) {
+        let [score, member] = pair else {
+            return Err(CommandError::Syntax);
+        };
+        members.push(ScoredMember {
+            score: double(score)?,
+            member: member.clone(),
+        });
+    }
+    Ok(members)
+}

@@ -1,0 +1,38 @@
+//! Sorted-set commands.
+
+mod add;
+mod algebra;
+mod bounds;
+mod pop;
+mod random;
+mod range;
+mod rank;
+mod remove;
+mod rows;
+mod scan;
+mod score;
+#[cfg(test)]
+mod tests;
+
+pub use rows::ROWS;
+
+use crate::reply::Reply;
+use crate::types::sorted_set::ScoredMember;
+
+/// Members, with their scores where WITHSCORES asks for them.
+fn members_reply(members: Vec<ScoredMember>, with_scores: bool) -> Reply {
+    if with_scores {
+        Reply::Pairs(members.into_iter().map(member_and_score).collect())
+    } else {
+        Reply::Array(
+            members
+                .into_iter()
+                .map(|one| Reply::Bulk(one.member))
+                .collect(),
+        )
+    }
+}
+
+fn member_and_score(one: ScoredMember) -> (Reply, Reply) {
+    (Reply::Bulk(one.member), Reply::Double(one.score))
+}

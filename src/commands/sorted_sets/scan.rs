@@ -1,0 +1,184 @@
+//! ZSCAN.
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
+use crate::error::CommandError;
+use crate::glob::{Case, matches};
+use crate::layout::ValueType;
+use crate::number::{format_double, is_space};
+use crate::reply::Reply;
+use crate::types::ReadContext;
+
+/// Members up to which a set is answered whole, as Redis does with those in its compact encoding
+/// (`zset-max-listpack-entries`).
+const WHOLE_MEMBERS_MAX: usize = 128;
+/// Longest member of that encoding (`zset-max-listpack-value`).
+const COMPACT_MEMBER_BYTES_MAX: usize = 64;
+/// COUNT where it is not given.
+const COUNT_DEFAULT: i64 = 10;
+
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count]` → next cursor, members with scores.
+pub(super) async fn zscan(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let cursor = cursor(argument(arguments, 2)?)?;
+    let Some(key) = context
+        .find(argument(arguments, 1)?, ValueType::SortedSet)
+        .await?
+    else {
+        return Ok(scan_reply(0, Vec::new()));
+    };
+    if !context.has_elements(&key).await? {
+        return Ok(scan_reply(0, Vec::new()));
+    }
+    let (pattern, count) = parse_options(rest(arguments, 3))?;
+    let whole = context.zset_all_of_small(&key, WHOLE_MEMBERS_MAX).await?;
+    let (next, members, is_compact) = match whole {
+        Some(members) => {
+            let is_compact = members
+                .iter()
+                .all(|one| one.member.len() <= COMPACT_MEMBER_BYTES_MAX);
+            (0, members, is_compact)
+        }
+        None => {
+            let (next, members) = context.zset_scan(&key, cursor, count).await?;
+            (next, members, false)
+        }
+    };
+    let mut items = Vec::with_capacity(members.len().saturating_mul(2));
+    for one in members {
+        if pattern.is_some_and(|pattern| !matches(pattern, &one.member, Case::Sensitive)) {
+            continue;
+        }
+        let score = if is_compact {
+            format_double(one.score)
+        } else {
+            format_17_digits(one.score)
+        };
+        items.push(Reply::Bulk(one.member));
+        items.push(Reply::bulk(score));
+    }
+    Ok(scan_reply(next, items))
+}
+
+fn scan_reply(cursor: u64, items: Vec<Reply>) -> Reply {
+    Reply::Array(vec![Reply::bulk(cursor.to_string()), Reply::Array(items)])
+}
+
+/// The pattern, unless it matches everything, and the count.
+fn parse_options(mut options: &[Bytes]) -> Result<(Option<&Bytes>, usize), CommandError> {
+    let mut pattern = None;
+    let mut count = COUNT_DEFAULT;
+    while let Some((option, values)) = options.split_first() {
+        let Some((value, behind)) = values.split_first() else {
+            return Err(CommandError::Syntax);
+        };
+        if is_word(option, "count") {
+            count = integer(value)?;
+            if count < 1 {
+                return Err(CommandError::Syntax);
+            }
+        } else if is_word(option, "match") {
+            pattern = (value.as_ref() != b"*").then_some(value);
+        } else {
+            return Err(CommandError::Syntax);
+        }
+        options = behind;
+    }
+    Ok((pattern, to_usize(count)))
+}
+
+/// A cursor as `strtoul` reads it: a sign is allowed, and a negative number wraps around.
+pub(crate) fn cursor(text: &[u8]) -> Result<u64, CommandError> {
+    const INVALID: CommandError = CommandError::text("ERR invalid cursor");
+    if text.first().is_some_and(|byte| is_space(*byte)) {
+        return Err(INVALID);
+    }
+    let text = text.split(|byte| *byte == 0).next().unwrap_or(text);
+    let (is_negative, digits) = match text {
+        [] => return Ok(0),
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        rest => (false, rest),
+    };
+    // The standard parser would allow another sign.
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(INVALID);
+    }
+    let number = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u64>().ok());
+    match number {
+        Some(number) if is_negative => Ok(number.wrapping_neg()),
+        Some(number) => Ok(number),
+        None => Err(INVALID),
+    }
+}
+
+/// A score as Redis's ZSCAN writes those of larger sets: C's `%.17g`, other than all other
+/// commands.
+fn format_17_digits(score: f64) -> String {
+    const DIGITS: i32 = 17;
+    if !score.is_finite() || score == 0.0 {
+        return format_double(score);
+    }
+    let scientific = format!("{score:.16e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return format_double(score);
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..DIGITS).contains(&exponent) {
+        let decimals = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
+        return without_zeros(&format!("{score:.decimals$}")).to_owned();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let exponent = exponent.unsigned_abs();
+    format!("{}e{sign}{exponent:02}", without_zeros(mantissa))
+}
+
+fn without_zeros(number: &str) -> &str {
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_by_strtoul() {
+        for (text, expected) in [
+            ("0", 0),
+            ("17", 17),
+            ("+5", 5),
+            ("", 0),
+            ("-1", u64::MAX),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(cursor(text.as_bytes()).ok(), Some(expected), "{text}");
+        }
+        for text in [" 1", "1 ", "x", "18446744073709551616", "+-1", "-"] {
+            assert!(cursor(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn scores_of_large_sets_have_17_digits() {
+        for (score, expected) in [
+            (0.1, "0.10000000000000001"),
+            (3.0, "3"),
+            (-2.5, "-2.5"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (0.0001, "0.0001"),
+            (0.00001, "1.0000000000000001e-05"),
+            (1.5e300, "1.5e+300"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(format_17_digits(score), expected);
+        }
+    }
+}

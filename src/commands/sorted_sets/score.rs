@@ -1,0 +1,59 @@
+//! ZCARD, ZSCORE, ZMSCORE.
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{argument, rest};
+use crate::error::CommandError;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::ReadContext;
+
+/// `ZCARD key` → number of members.
+pub(super) async fn zcard(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let key = context
+        .find(argument(arguments, 1)?, ValueType::SortedSet)
+        .await?;
+    Ok(Reply::Integer(match key {
+        Some(key) => context.length(&key, context.isolation).await?,
+        None => 0,
+    }))
+}
+
+/// `ZSCORE key member` → score.
+pub(super) async fn zscore(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let Some(key) = context
+        .find(argument(arguments, 1)?, ValueType::SortedSet)
+        .await?
+    else {
+        return Ok(Reply::Null);
+    };
+    let score = context.zset_score(&key, argument(arguments, 2)?).await?;
+    Ok(score.map_or(Reply::Null, Reply::Double))
+}
+
+/// `ZMSCORE key member [member …]` → scores.
+pub(super) async fn zmscore(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let members = rest(arguments, 2);
+    let key = context
+        .find(argument(arguments, 1)?, ValueType::SortedSet)
+        .await?;
+    let scores = match key {
+        Some(key) => context.zset_scores(&key, members).await?,
+        None => vec![None; members.len()],
+    };
+    Ok(Reply::Array(
+        scores
+            .into_iter()
+            .map(|score| score.map_or(Reply::Null, Reply::Double))
+            .collect(),
+    ))
+}
