@@ -89,3 +89,58 @@ pub fn is_word(argument: &[u8], word: &str) -> bool {
 pub fn to_usize(count: i64) -> usize {
     usize::try_from(count).unwrap_or(if count < 0 { 0 } else { usize::MAX })
 }
+
+/// COUNT of SCAN and its like where it is not given.
+pub const SCAN_COUNT_DEFAULT: usize = 10;
+
+/// A cursor of SCAN and its like, which Redis reads with `strtoul`: a sign is taken, a minus
+/// wraps around, and what follows a zero byte is not seen.
+///
+/// # Errors
+/// `ERR invalid cursor`.
+pub fn cursor(argument: &[u8]) -> Result<u64, CommandError> {
+    const INVALID: CommandError = CommandError::text("ERR invalid cursor");
+    let text = argument.split(|byte| *byte == 0).next().unwrap_or(argument);
+    let (is_negative, digits) = match text {
+        [] => return Ok(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(INVALID);
+    }
+    let number = digits
+        .iter()
+        .try_fold(0_u64, |number, digit| {
+            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+        })
+        .ok_or(INVALID)?;
+    Ok(if is_negative {
+        number.wrapping_neg()
+    } else {
+        number
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_by_strtoul() {
+        for (text, expected) in [
+            ("0", 0),
+            ("17", 17),
+            ("+5", 5),
+            ("", 0),
+            ("-1", u64::MAX),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(cursor(text.as_bytes()).ok(), Some(expected), "{text}");
+        }
+        for text in [" 1", "1 ", "x", "18446744073709551616", "+-1", "-"] {
+            assert!(cursor(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

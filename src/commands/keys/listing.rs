@@ -2,14 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
+use crate::commands::arguments::{
+    SCAN_COUNT_DEFAULT, argument, cursor, integer, is_word, rest, to_usize,
+};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::ReadContext;
 use crate::types::scanning::{ScanQuery, TypeFilter, name_pattern};
-
-/// Keys that SCAN looks at where COUNT does not say.
-const SCAN_COUNT_DEFAULT: usize = 10;
 
 /// `KEYS pattern` → names.
 pub(super) async fn keys(
@@ -83,34 +82,4 @@ fn parse_scan(arguments: &[Bytes]) -> Result<ScanQuery, CommandError> {
         options = behind;
     }
     Ok(query)
-}
-
-/// A cursor of SCAN and its like, which Redis reads with `strtoul`: a sign is taken, a minus
-/// wraps around, and what follows a zero byte is not seen.
-///
-/// # Errors
-/// `ERR invalid cursor`.
-fn cursor(argument: &[u8]) -> Result<u64, CommandError> {
-    const INVALID: CommandError = CommandError::text("ERR invalid cursor");
-    let text = argument.split(|byte| *byte == 0).next().unwrap_or(argument);
-    let (is_negative, digits) = match text {
-        [] => return Ok(0),
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(INVALID);
-    }
-    let number = digits
-        .iter()
-        .try_fold(0_u64, |number, digit| {
-            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        })
-        .ok_or(INVALID)?;
-    Ok(if is_negative {
-        number.wrapping_neg()
-    } else {
-        number
-    })
 }

@@ -99,7 +99,7 @@ fn check_options(options: AddOptions, members: usize) -> Result<(), CommandError
             "ERR XX and NX options at the same time are not compatible",
         ));
     }
-    if (only_greater && only_new) || (only_less && only_new) || (only_greater && only_less) {
+    if (only_new && (only_greater || only_less)) || (only_greater && only_less) {
         return Err(CommandError::text(
             "ERR GT, LT, and/or NX options at the same time are not compatible",
         ));
