@@ -125,6 +125,22 @@ pub const EMBEDDED_SYNC_INTERVAL_MS: u64 = 1_000;
 
 /// Keys that one background pass expires or one trash pass visits.
 pub const REAPER_ROWS_PER_PASS: usize = 2_000;
+/// Bytes of values that one trash pass reads on its way.
+pub const REAPER_BYTES_PER_PASS: usize = 8 * 1024 * 1024;
+/// Rows that a trash pass fetches at a time; each may hold a chunk of a split value.
+pub const TRASH_PAGE_ROWS: usize = 128;
+/// Reads that a background pass has under way at once.
+pub const REAPER_READS_AT_ONCE: usize = 100;
+/// Time between two looks for background work.
+pub const REAPER_INTERVAL_MS: u64 = 100;
+/// Pause between two passes where there is more to do.
+pub const REAPER_PAUSE_MS: u64 = 5;
+/// Pause after a pass that failed.
+pub const REAPER_FAILURE_PAUSE_MS: u64 = 1_000;
+/// Time between two passes that sweep ghosts, on a store with many writers.
+pub const GHOST_SWEEP_INTERVAL_MS: u64 = 1_000;
+/// Keys that one such pass looks at.
+pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
 
 /// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
 pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;

@@ -19,8 +19,7 @@ pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
 pub(crate) struct Bench {
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) executor: Executor,
-    #[allow(dead_code)]
+    pub(crate) executor: Arc<Executor>,
     /// The store below, for a look at what is really there.
     pub(crate) store: Arc<dyn Store>,
     runtime: tokio::runtime::Runtime,
@@ -61,14 +60,13 @@ impl Bench {
                 .unwrap();
         Self {
             clock,
-            executor,
+            executor: Arc::new(executor),
             store,
             runtime,
             _folder: folder,
         }
     }
 
-    #[allow(dead_code)]
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }

@@ -24,10 +24,12 @@ mod batch;
 pub mod claims;
 mod lane;
 mod read_lane;
+pub mod reaper;
 pub mod startup;
 pub mod statistics;
 
 pub use claims::Claims;
+pub use reaper::{Reaper, ReaperHandle};
 pub use statistics::ExecutorStatistics;
 
 /// What a command's code returns: its reply, once its reads are there.

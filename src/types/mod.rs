@@ -11,6 +11,7 @@ pub mod pages;
 pub mod scanning;
 pub mod sorted_set;
 pub mod split;
+pub mod sweeping;
 
 pub use context::{Environment, ReadContext, WriteContext};
 pub use keyspace::OpenKey;

@@ -1,0 +1,219 @@
+//! The background task that removes expired keys, clears trash and sweeps ghosts, through the
+//! executor like any client: in small passes, with pauses in which clients have their turn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::error::CommandError;
+use crate::layout::name::HASH_BITS;
+use crate::limits::{
+    DATABASES, GHOST_SWEEP_INTERVAL_MS, GHOST_SWEEP_KEYS_PER_PASS, REAPER_FAILURE_PAUSE_MS,
+    REAPER_INTERVAL_MS, REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
+};
+use crate::number::parse_i64;
+use crate::reply::Reply;
+use crate::store::StoreError;
+use crate::types::{ReadContext, WriteContext};
+
+use super::{Executor, Work};
+
+#[cfg(test)]
+mod tests;
+
+/// Why a pass did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ReaperError {
+    /// The executor has stopped.
+    #[error(transparent)]
+    Stopped(#[from] StoreError),
+    /// The pass was answered with an error; the next may fare better.
+    #[error("background pass failed: {0}")]
+    Failed(String),
+}
+
+/// The state of the background task.
+#[derive(Debug)]
+pub struct Reaper {
+    expires_actively: Arc<AtomicBool>,
+    ghosts_from: GhostPlace,
+}
+
+/// Where the sweep for ghosts goes on.
+#[derive(Debug, Clone, Copy)]
+struct GhostPlace {
+    database: u32,
+    hash: u64,
+}
+
+impl Reaper {
+    /// A task that sweeps ghosts from a random place on: several servers of one store should not
+    /// all be at the same.
+    pub fn new(executor: &Executor) -> Self {
+        let random = &executor.environment().random;
+        Self {
+            expires_actively: Arc::new(AtomicBool::new(true)),
+            ghosts_from: GhostPlace {
+                database: u32::try_from(random.below(u64::from(DATABASES))).unwrap_or(0),
+                hash: random.below(1 << HASH_BITS),
+            },
+        }
+    }
+
+    /// Starts the task on the current tokio runtime.
+    pub fn spawn(executor: Arc<Executor>) -> ReaperHandle {
+        let reaper = Self::new(&executor);
+        let expires_actively = Arc::clone(&reaper.expires_actively);
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(reaper.run(executor, stopped));
+        ReaperHandle {
+            stop,
+            expires_actively,
+            task,
+        }
+    }
+
+    async fn run(mut self, executor: Arc<Executor>, mut stopped: watch::Receiver<bool>) {
+        let sweeps_ghosts = !executor.environment().capabilities.single_writer;
+        let sweep_interval = Duration::from_millis(GHOST_SWEEP_INTERVAL_MS);
+        let mut next_sweep = Instant::now() + sweep_interval;
+        loop {
+            let mut result = self.pass(&executor).await;
+            if result.is_ok() && sweeps_ghosts && Instant::now() >= next_sweep {
+                next_sweep = Instant::now() + sweep_interval;
+                if let Err(error) = self.sweep_ghosts(&executor).await {
+                    result = Err(error);
+                }
+            }
+            let pause_ms = match result {
+                Ok(true) => REAPER_PAUSE_MS,
+                Ok(false) => REAPER_INTERVAL_MS,
+                Err(ReaperError::Stopped(_)) => return,
+                Err(ReaperError::Failed(line)) => {
+                    tracing::warn!("background work failed and is tried again: {line}");
+                    REAPER_FAILURE_PAUSE_MS
+                }
+            };
+            tokio::select! {
+                _ = stopped.wait_for(|is_stopped| *is_stopped) => return,
+                () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
+            }
+        }
+    }
+
+    /// One look for expired keys and trash, and one pass over each where there is any. Answers
+    /// whether there was.
+    ///
+    /// # Errors
+    /// Where the executor has stopped, or a pass has failed.
+    pub async fn pass(&mut self, executor: &Executor) -> Result<bool, ReaperError> {
+        let look = Work::Read(|context, _| Box::pin(look(context)));
+        let (expired, trash) = run(executor, look, 0, Vec::new()).await?;
+        let expires = expired != 0 && self.expires_actively.load(Ordering::Relaxed);
+        if expires {
+            let expire = Work::Write(|context, _| Box::pin(expire(context)));
+            let (removed, _) = run(executor, expire, 0, Vec::new()).await?;
+            let removed = u64::try_from(removed).unwrap_or(0);
+            executor.statistics().expired_keys.add(removed);
+        }
+        if trash != 0 {
+            let clear_trash = Work::Write(|context, _| Box::pin(clear_trash(context)));
+            run(executor, clear_trash, 0, Vec::new()).await?;
+        }
+        Ok(expires || trash != 0)
+    }
+
+    /// One pass of the sweep for ghosts; answers how many were swept.
+    ///
+    /// # Errors
+    /// Where the executor has stopped, or the pass has failed.
+    pub async fn sweep_ghosts(&mut self, executor: &Executor) -> Result<i64, ReaperError> {
+        let GhostPlace { database, hash } = self.ghosts_from;
+        let sweep = Work::Write(|context, arguments| Box::pin(sweep(context, arguments)));
+        let arguments = vec![Bytes::from(hash.to_string())];
+        let (next_hash, swept) = run(executor, sweep, database, arguments).await?;
+        self.ghosts_from = match u64::try_from(next_hash) {
+            Ok(hash) if hash != 0 => GhostPlace { database, hash },
+            _ => GhostPlace {
+                database: (database + 1) % DATABASES,
+                hash: 0,
+            },
+        };
+        Ok(swept)
+    }
+}
+
+/// A background task that runs.
+#[derive(Debug)]
+pub struct ReaperHandle {
+    stop: watch::Sender<bool>,
+    expires_actively: Arc<AtomicBool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl ReaperHandle {
+    /// Switches the removal of expired keys on or off (DEBUG SET-ACTIVE-EXPIRE). Keys past their
+    /// time do not exist for clients either way.
+    pub fn set_active_expire(&self, is_active: bool) {
+        self.expires_actively.store(is_active, Ordering::Relaxed);
+    }
+
+    /// Ends the task after the pass that it is at; then it holds the executor no more.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if self.task.await.is_err() {
+            tracing::error!("the background task had panicked");
+        }
+    }
+}
+
+/// Runs one piece of work, which answers with two integers.
+async fn run(
+    executor: &Executor,
+    work: Work,
+    database: u32,
+    arguments: Vec<Bytes>,
+) -> Result<(i64, i64), ReaperError> {
+    let reply = executor.run(work, database, arguments).await?;
+    match &reply {
+        Reply::Array(parts) => match parts.as_slice() {
+            [Reply::Integer(first), Reply::Integer(second)] => Ok((*first, *second)),
+            _ => Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
+        },
+        Reply::Error(line) => Err(ReaperError::Failed(line.clone())),
+        _ => Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
+    }
+}
+
+fn pair(first: i64, second: i64) -> Reply {
+    Reply::Array(vec![Reply::Integer(first), Reply::Integer(second)])
+}
+
+async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
+    let due = context.due_work().await?;
+    Ok(pair(i64::from(due.expired), i64::from(due.trash)))
+}
+
+async fn expire(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
+    let removed = context.expire_pass(REAPER_ROWS_PER_PASS).await?;
+    Ok(pair(removed, 0))
+}
+
+async fn clear_trash(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
+    context.trash_pass(REAPER_ROWS_PER_PASS).await?;
+    Ok(pair(0, 0))
+}
+
+async fn sweep(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let hash = arguments
+        .first()
+        .and_then(|hash| parse_i64(hash))
+        .and_then(|hash| u64::try_from(hash).ok())
+        .unwrap_or(0);
+    let (next_hash, swept) = context.ghost_pass(hash, GHOST_SWEEP_KEYS_PER_PASS).await?;
+    Ok(pair(i64::try_from(next_hash).unwrap_or(0), swept))
+}

@@ -1,0 +1,207 @@
+use super::*;
+use crate::commands::testing::{Bench, bulks};
+use crate::layout::{KeyRange, Space};
+use crate::store::{Isolation, RangeQuery};
+
+fn on_both_stores(test: impl Fn(&Bench)) {
+    test(&Bench::embedded());
+    test(&Bench::cluster_like());
+}
+
+/// Passes until there is nothing left to do.
+fn run_dry(bench: &Bench, reaper: &mut Reaper) -> usize {
+    for passes in 0..1000 {
+        if !bench.block_on(reaper.pass(&bench.executor)).unwrap() {
+            return passes;
+        }
+    }
+    panic!("the reaper finds no end");
+}
+
+/// How many rows lie in a space of the layout.
+fn rows_in(bench: &Bench, space: Space) -> usize {
+    let mut prefix = foundationdb_tuple::pack(&("test",));
+    foundationdb_tuple::pack_into(&(space as u64,), &mut prefix);
+    let range = KeyRange::children(&prefix);
+    let snapshot = bench.store.begin_read().unwrap();
+    let rows = bench.block_on(snapshot.get_range(RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: usize::MAX,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }));
+    rows.unwrap().len()
+}
+
+fn assert_nothing_is_left(bench: &Bench) {
+    for space in [Space::Keys, Space::Data, Space::Expiry, Space::Trash] {
+        assert_eq!(rows_in(bench, space), 0, "{space:?}");
+    }
+}
+
+#[test]
+fn expired_keys_are_removed_with_all_their_rows() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        for number in 0..150 {
+            bench.run(&format!("RPUSH key:{number} a b c"));
+            bench.run(&format!("PEXPIRE key:{number} {}", 100 + number));
+        }
+        assert_eq!(run_dry(bench, &mut reaper), 0);
+        bench.clock.advance_ms(149);
+        run_dry(bench, &mut reaper);
+        assert_eq!(bench.executor.statistics().expired_keys.get(), 50);
+        assert_eq!(rows_in(bench, Space::Expiry), 100);
+        bench.clock.advance_ms(1000);
+        run_dry(bench, &mut reaper);
+        assert_eq!(bench.executor.statistics().expired_keys.get(), 150);
+        assert_nothing_is_left(bench);
+    });
+}
+
+#[test]
+fn a_key_whose_expiry_was_put_off_stays() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        bench.run("RPUSH a 1");
+        bench.run("EXPIRE a 1");
+        bench.run("EXPIRE a 100");
+        bench.run("RPUSH b 1");
+        bench.run("EXPIRE b 1");
+        bench.run("PERSIST b");
+        bench.run("RPUSH c 1");
+        bench.run("EXPIRE c 1");
+        bench.run("RENAME c d");
+        bench.clock.advance_ms(10_000);
+        run_dry(bench, &mut reaper);
+        assert_eq!(bench.run("LRANGE a 0 -1"), bulks(&["1"]));
+        assert_eq!(bench.run("LRANGE b 0 -1"), bulks(&["1"]));
+        assert_eq!(bench.run("EXISTS c d"), Reply::Integer(0));
+        assert_eq!(bench.executor.statistics().expired_keys.get(), 1);
+    });
+}
+
+#[test]
+fn expired_keys_stay_while_active_expiry_is_off() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        reaper.expires_actively.store(false, Ordering::Relaxed);
+        bench.run("RPUSH a 1");
+        bench.run("EXPIRE a 1");
+        bench.clock.advance_ms(1000);
+        assert_eq!(run_dry(bench, &mut reaper), 0);
+        assert_eq!(rows_in(bench, Space::Expiry), 1);
+        assert_eq!(bench.run("EXISTS a"), Reply::Integer(0));
+        reaper.expires_actively.store(true, Ordering::Relaxed);
+        run_dry(bench, &mut reaper);
+        assert_nothing_is_left(bench);
+    });
+}
+
+#[test]
+fn flushall_leaves_no_row_behind() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        for database in [0, 3] {
+            for number in 0..50 {
+                let name = format!("key:{number}");
+                bench.run_in(database, &[b"RPUSH", name.as_bytes(), b"a", b"b"]);
+                bench.run_in(database, &[b"EXPIRE", name.as_bytes(), b"100"]);
+            }
+            bench.run_in(database, &[b"RPUSH", &[b'n'; 5000], &[b'v'; 300_000]]);
+        }
+        bench.run("FLUSHALL");
+        assert_eq!(rows_in(bench, Space::Trash), 2);
+        bench.run("RPUSH new 1");
+        run_dry(bench, &mut reaper);
+        assert_eq!(bench.run("LRANGE new 0 -1"), bulks(&["1"]));
+        bench.run("DEL new");
+        run_dry(bench, &mut reaper);
+        assert_nothing_is_left(bench);
+    });
+}
+
+#[test]
+fn a_large_list_is_cleared_in_several_passes() {
+    let bench = Bench::embedded();
+    let mut reaper = Reaper::new(&bench.executor);
+    let mut words: Vec<&[u8]> = vec![b"RPUSH", b"l"];
+    words.extend(std::iter::repeat_n(&b"element"[..], 5_000));
+    bench.run_words(&words);
+    bench.run("DEL l");
+    bench.block_on(reaper.pass(&bench.executor)).unwrap();
+    assert_eq!(
+        rows_in(&bench, Space::Data),
+        5_000 - REAPER_ROWS_PER_PASS
+    );
+    assert!(run_dry(&bench, &mut reaper) >= 2);
+    assert_nothing_is_left(&bench);
+}
+
+#[test]
+fn ghosts_are_swept_and_lists_that_live_stay() {
+    let bench = Bench::cluster_like();
+    let mut reaper = Reaper::new(&bench.executor);
+    for number in 0..100 {
+        bench.run(&format!("RPUSH ghost:{number} a"));
+        bench.run(&format!("LPOP ghost:{number}"));
+        bench.run(&format!("RPUSH key:{number} a"));
+    }
+    bench.run_in(9, &[b"RPUSH", b"ghost", b"a"]);
+    bench.run_in(9, &[b"LPOP", b"ghost"]);
+    // Metadata and length of each key; of a ghost both may be there too.
+    assert!(rows_in(&bench, Space::Keys) > 300);
+    let mut swept = 0;
+    for _ in 0..2 * DATABASES {
+        swept += bench.block_on(reaper.sweep_ghosts(&bench.executor)).unwrap();
+    }
+    assert_eq!(swept, 101);
+    assert_eq!(rows_in(&bench, Space::Keys), 200);
+    assert_eq!(bench.run("DBSIZE"), Reply::Integer(100));
+    assert_eq!(bench.run("RPUSH ghost:1 b"), Reply::Integer(1));
+}
+
+#[test]
+fn a_push_beside_the_sweep_is_not_lost() {
+    let bench = Bench::cluster_like();
+    let mut reaper = Reaper::new(&bench.executor);
+    for round in 0..50 {
+        bench.run("RPUSH l a");
+        bench.run("LPOP l");
+        let row = crate::commands::find(b"rpush").unwrap();
+        let push = async {
+            let arguments = ["RPUSH", "l", "b"].map(Bytes::from).to_vec();
+            bench
+                .executor
+                .run(row.work().unwrap(), 0, arguments)
+                .await
+                .unwrap()
+        };
+        let sweep = async {
+            for _ in 0..DATABASES {
+                reaper.sweep_ghosts(&bench.executor).await.unwrap();
+            }
+        };
+        let (pushed, ()) = bench.block_on(async { tokio::join!(push, sweep) });
+        assert_eq!(pushed, Reply::Integer(1), "{round}");
+        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]), "{round}");
+        assert_eq!(bench.run("LPOP l"), Reply::bulk("b"), "{round}");
+    }
+}
+
+#[test]
+fn the_task_works_by_itself_and_lets_go_of_the_executor_when_it_is_stopped() {
+    let bench = Bench::embedded();
+    bench.run("RPUSH a 1");
+    bench.run("EXPIRE a 1");
+    bench.clock.advance_ms(1000);
+    bench.block_on(async {
+        let handle = Reaper::spawn(Arc::clone(&bench.executor));
+        while bench.executor.statistics().expired_keys.get() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        handle.stop().await;
+    });
+    assert_eq!(Arc::strong_count(&bench.executor), 1);
+}

@@ -1,0 +1,246 @@
+//! What is left to do when clients have had their replies, a bounded piece at a time: removing
+//! expired keys, clearing what FLUSHDB and DEL have put into the trash, and sweeping ghosts.
+
+use futures_util::future::try_join_all;
+
+use crate::layout::{Id, KeyRange, Meta, TrashKind, successor};
+use crate::limits::{REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS};
+use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+
+use super::context::{ReadContext, WriteContext};
+use super::keyspace::OpenKey;
+use super::scanning::KeyWalk;
+
+/// What background work there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueWork {
+    /// Keys whose time has come.
+    pub expired: bool,
+    /// Trash.
+    pub trash: bool,
+}
+
+/// How much a pass may still do.
+struct Budget {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    fn new(rows: usize) -> Self {
+        Self {
+            rows,
+            bytes: REAPER_BYTES_PER_PASS,
+        }
+    }
+
+    fn spend(&mut self, rows: usize, bytes: usize) {
+        self.rows = self.rows.saturating_sub(rows);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+impl ReadContext<'_> {
+    /// What background work there is now.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn due_work(&self) -> Result<DueWork, StoreError> {
+        Ok(DueWork {
+            expired: !self
+                .first_rows(&self.layout().expired_by(self.now_ms), 1)
+                .await?
+                .is_empty(),
+            trash: !self
+                .first_rows(&self.layout().trash(), 1)
+                .await?
+                .is_empty(),
+        })
+    }
+
+    /// Snapshot reads throughout: what background work finds is only a hint of where to look,
+    /// and should conflict with nobody.
+    async fn first_rows(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        self.transaction
+            .get_range(RangeQuery {
+                begin: &range.begin,
+                end: &range.end,
+                limit,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            })
+            .await
+    }
+}
+
+impl WriteContext<'_> {
+    fn is_spent(&self, budget: &Budget) -> bool {
+        budget.rows == 0
+            || budget.bytes == 0
+            || self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+    }
+
+    /// Removes keys whose time has come, those that expired first before others, and answers
+    /// how many.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn expire_pass(&self, rows_max: usize) -> Result<i64, StoreError> {
+        let range = self.layout().expired_by(self.now_ms);
+        let rows = self.first_rows(&range, rows_max).await?;
+        let mut removed = 0;
+        for some in rows.chunks(REAPER_READS_AT_ONCE) {
+            removed += self.expire_some(some).await?;
+            if self.is_spent(&Budget::new(rows_max)) {
+                break;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn expire_some(&self, rows: &[KeyValue]) -> Result<i64, StoreError> {
+        let mut places = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (at_ms, namespace, name) = self.layout().read_expiry_key(&row.key)?;
+            let meta_key = self.layout().meta_key(namespace, &name);
+            places.push((at_ms, namespace, name, meta_key));
+        }
+        // Serializable, so that a key whose expiry was changed meanwhile stays. Side by side,
+        // because on a cluster each read is a round trip.
+        let reads = places
+            .iter()
+            .map(|(.., meta_key)| self.transaction.get(meta_key, Isolation::Serializable));
+        let metas = try_join_all(reads).await?;
+        let mut removed = 0;
+        for ((row, (at_ms, namespace, name, meta_key)), meta) in rows.iter().zip(places).zip(metas)
+        {
+            let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
+            match meta {
+                Some(meta) if meta.expire_at_ms == Some(at_ms) => {
+                    self.remove(&OpenKey {
+                        namespace,
+                        name,
+                        meta_key,
+                        meta,
+                    });
+                    removed += 1;
+                }
+                // An index row that belongs to no key.
+                _ => self.transaction.clear(&row.key),
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Clears some of the trash: about `rows_max` rows.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn trash_pass(&self, rows_max: usize) -> Result<(), StoreError> {
+        let mut budget = Budget::new(rows_max);
+        for row in self.first_rows(&self.layout().trash(), rows_max).await? {
+            let (kind, id) = self.layout().read_trash_key(&row.key)?;
+            let is_done = match kind {
+                TrashKind::Data => self.clear_data(id, &mut budget).await?,
+                TrashKind::Namespace => self.clear_namespace(id, &mut budget).await?,
+            };
+            if !is_done {
+                return Ok(());
+            }
+            self.transaction.clear(&row.key);
+            budget.spend(1, 0);
+            if self.is_spent(&budget) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears rows of a data id; answers whether those were all.
+    async fn clear_data(&self, data: Id, budget: &mut Budget) -> Result<bool, StoreError> {
+        let mut range = KeyRange::children(&self.layout().data_prefix(data));
+        if self.environment.capabilities.clears_ranges_at_once {
+            self.transaction.clear_range(&range.begin, &range.end);
+            return Ok(true);
+        }
+        while !self.is_spent(budget) {
+            let limit = budget.rows.min(TRASH_PAGE_ROWS);
+            let rows = self.first_rows(&range, limit).await?;
+            let Some(last) = rows.last() else {
+                return Ok(true);
+            };
+            let behind = successor(&last.key);
+            self.transaction.clear_range(&range.begin, &behind);
+            range.begin = behind;
+            budget.spend(rows.len(), rows.iter().map(|row| row.value.len()).sum());
+            if rows.len() < limit {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes keys of a namespace that no database shows any more; answers whether those were
+    /// all. Nobody writes there: whoever was at it when the database got another namespace has
+    /// read that row, and conflicts.
+    async fn clear_namespace(
+        &self,
+        namespace: Id,
+        budget: &mut Budget,
+    ) -> Result<bool, StoreError> {
+        let mut walk = KeyWalk::new(self, namespace, 0, 0).with_snapshot_reads();
+        while !self.is_spent(budget) {
+            let Some(found) = walk.next().await? else {
+                let range = self.layout().keys_from(namespace, 0);
+                self.transaction.clear_range(&range.begin, &range.end);
+                return Ok(true);
+            };
+            self.remove(&found.key);
+            budget.spend(2, 0);
+        }
+        Ok(false)
+    }
+
+    /// Sweeps ghosts (see [`super::keyspace`]) among the keys of the context's database from
+    /// `hash` on, looking at about `keys_max`. Answers where to go on, 0 at the end, and how
+    /// many were swept.
+    ///
+    /// No push is lost: a push reads the key's metadata serializably and adds to its length. One
+    /// that commits before this changes the length that was read here, and this conflicts; one
+    /// that commits after this finds its metadata changed, conflicts, and makes the key anew.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn ghost_pass(&self, hash: u64, keys_max: usize) -> Result<(u64, i64), StoreError> {
+        let namespace = self.namespace().await?;
+        let mut walk = KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1))
+            .with_snapshot_reads();
+        let mut looked_at = 0_usize;
+        let mut last_hash = 0;
+        let mut swept = 0;
+        while let Some(found) = walk.next().await? {
+            let hash = found.key.name.hash();
+            if looked_at >= keys_max && hash != last_hash {
+                return Ok((last_hash + 1, swept));
+            }
+            looked_at += 1;
+            last_hash = hash;
+            if found.length != 0 || !self.may_be_ghost(&found.key.meta) {
+                continue;
+            }
+            let meta = self
+                .transaction
+                .get(&found.key.meta_key, Isolation::Serializable)
+                .await?;
+            if meta.is_some() && self.length(&found.key, Isolation::Serializable).await? == 0 {
+                self.detach(&found.key);
+                swept += 1;
+            }
+        }
+        Ok((0, swept))
+    }
+}
