@@ -1,7 +1,9 @@
 use super::*;
 use crate::commands::testing::{Bench, bulks};
-use crate::layout::{KeyRange, Space};
+use crate::layout::{KeyRange, Space, ValueType};
 use crate::store::{Isolation, RangeQuery};
+use crate::types::context::NamespaceCache;
+use crate::types::list::End;
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -162,32 +164,49 @@ fn ghosts_are_swept_and_lists_that_live_stay() {
     assert_eq!(bench.run("RPUSH ghost:1 b"), Reply::Integer(1));
 }
 
-#[test]
-fn a_push_beside_the_sweep_is_not_lost() {
+/// A ghost `l` in database 0.
+fn bench_with_ghost() -> Bench {
     let bench = Bench::cluster_like();
+    bench.run("RPUSH l a");
+    bench.run("LPOP l");
+    bench
+}
+
+#[test]
+fn a_push_that_commits_before_the_sweep_is_not_lost() {
+    let bench = bench_with_ghost();
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let environment = bench.executor.environment();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, 0, 0);
+    assert_eq!(bench.block_on(context.ghost_pass(0, 100)).unwrap(), (0, 1));
+    assert_eq!(bench.run("RPUSH l b"), Reply::Integer(1));
+    let committed = bench.block_on(transaction.commit());
+    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]));
+}
+
+#[test]
+fn a_push_that_commits_after_the_sweep_is_run_again() {
+    let bench = bench_with_ghost();
     let mut reaper = Reaper::new(&bench.executor);
-    for round in 0..50 {
-        bench.run("RPUSH l a");
-        bench.run("LPOP l");
-        let row = crate::commands::find(b"rpush").unwrap();
-        let push = async {
-            let arguments = ["RPUSH", "l", "b"].map(Bytes::from).to_vec();
-            bench
-                .executor
-                .run(row.work().unwrap(), 0, arguments)
-                .await
-                .unwrap()
-        };
-        let sweep = async {
-            for _ in 0..DATABASES {
-                reaper.sweep_ghosts(&bench.executor).await.unwrap();
-            }
-        };
-        let (pushed, ()) = bench.block_on(async { tokio::join!(push, sweep) });
-        assert_eq!(pushed, Reply::Integer(1), "{round}");
-        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]), "{round}");
-        assert_eq!(bench.run("LPOP l"), Reply::bulk("b"), "{round}");
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let environment = bench.executor.environment();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, 0, 0);
+    let name = Bytes::from("l");
+    let values = [Bytes::from("b")];
+    bench.block_on(async {
+        let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+        context.list_push(&key, &values, End::Right).await.unwrap();
+    });
+    let mut swept = 0;
+    for _ in 0..2 * DATABASES {
+        swept += bench.block_on(reaper.sweep_ghosts(&bench.executor)).unwrap();
     }
+    assert_eq!(swept, 1);
+    let committed = bench.block_on(transaction.commit());
+    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
 }
 
 #[test]
