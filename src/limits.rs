@@ -95,6 +95,8 @@ pub const FDB_TRANSACTION_TIMEOUT_MS: i32 = 10_000;
 pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
 /// Attempts at making sure that a commit which timed out is not still under way.
 pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
+/// Time that one such attempt may take; after it the commit is too old to be applied.
+pub const FDB_FENCE_TIMEOUT_MS: i32 = 10_000;
 /// Watches that may be open at once on FoundationDB (its own default is 10,000).
 pub const FDB_WATCHES_MAX: i32 = 1_000_000;
 /// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the

@@ -13,6 +13,8 @@ mod adds;
 mod basics;
 mod conflicts;
 #[cfg(feature = "fdb")]
+mod fdb_only;
+#[cfg(feature = "fdb")]
 #[path = "../support/foundationdb.rs"]
 mod foundationdb;
 mod model;

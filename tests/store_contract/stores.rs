@@ -95,10 +95,16 @@ pub fn failing(case: &str, seed: u64, is_optimistic: bool) -> Subject {
 
 #[cfg(feature = "fdb")]
 pub fn fdb(case: &str) -> Option<Subject> {
+    fdb_with_timeout(case, quoin::limits::FDB_TRANSACTION_TIMEOUT_MS)
+}
+
+#[cfg(feature = "fdb")]
+pub fn fdb_with_timeout(case: &str, transaction_timeout_ms: i32) -> Option<Subject> {
     use quoin::store::fdb::{FdbOptions, FdbStore};
 
     let options = FdbOptions {
         cluster_file: Some(crate::foundationdb::cluster_file()?.to_owned()),
+        transaction_timeout_ms,
     };
     Some(Subject {
         store: Box::new(FdbStore::open(&options).unwrap()),

@@ -30,10 +30,21 @@ pub use self::error::OpenError;
 const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
 
 /// How to open a FoundationDB cluster.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct FdbOptions {
     /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else the system's.
     pub cluster_file: Option<PathBuf>,
+    /// Time that a transaction may take altogether, its commit included.
+    pub transaction_timeout_ms: i32,
+}
+
+impl Default for FdbOptions {
+    fn default() -> Self {
+        Self {
+            cluster_file: None,
+            transaction_timeout_ms: limits::FDB_TRANSACTION_TIMEOUT_MS,
+        }
+    }
 }
 
 /// A FoundationDB cluster.
@@ -55,7 +66,7 @@ impl FdbStore {
             return Err(OpenError::NoClusterFile { file });
         }
         network::start().map_err(|source| OpenError::Library { source })?;
-        let database = connect(&file).map_err(|source| OpenError::ClusterFile {
+        let database = connect(&file, options).map_err(|source| OpenError::ClusterFile {
             file: file.clone(),
             source,
         })?;
@@ -95,10 +106,10 @@ fn cluster_file(options: &FdbOptions) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(foundationdb::default_config_path()))
 }
 
-fn connect(file: &Path) -> Result<Database, FdbError> {
+fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
     let database = Database::new(file.to_str())?;
     database.set_option(DatabaseOption::TransactionTimeout(
-        limits::FDB_TRANSACTION_TIMEOUT_MS,
+        options.transaction_timeout_ms,
     ))?;
     database.set_option(DatabaseOption::MaxWatches(limits::FDB_WATCHES_MAX))?;
     Ok(database)
@@ -183,6 +194,7 @@ mod tests {
     fn a_missing_cluster_file_is_named() {
         let options = FdbOptions {
             cluster_file: Some(PathBuf::from("/nowhere/fdb.cluster")),
+            ..FdbOptions::default()
         };
         let Err(error) = FdbStore::open(&options) else {
             panic!("there is no such file");
@@ -200,6 +212,7 @@ mod tests {
         let begun = std::time::Instant::now();
         let options = FdbOptions {
             cluster_file: Some(file.clone()),
+            ..FdbOptions::default()
         };
         let Err(error) = FdbStore::open(&options) else {
             panic!("there is no cluster");
@@ -216,6 +229,7 @@ mod tests {
         std::fs::write(&file, "not a cluster\n").unwrap();
         let options = FdbOptions {
             cluster_file: Some(file),
+            ..FdbOptions::default()
         };
         let Err(error) = FdbStore::open(&options) else {
             panic!("there is no cluster");

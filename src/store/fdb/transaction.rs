@@ -5,7 +5,7 @@ use std::future::Future;
 
 use bytes::Bytes;
 use foundationdb::future::FdbValues;
-use foundationdb::options::{ConflictRangeType, MutationType, StreamingMode};
+use foundationdb::options::{ConflictRangeType, MutationType, StreamingMode, TransactionOption};
 use foundationdb::{FdbError, FdbResult, RangeOption, Transaction as RawTransaction};
 
 use super::FdbStore;
@@ -217,6 +217,7 @@ impl Fence {
 
     async fn try_close(&self, store: &FdbStore) -> Result<(), FdbError> {
         let transaction = store.database.create_trx()?;
+        transaction.set_option(TransactionOption::Timeout(limits::FDB_FENCE_TIMEOUT_MS))?;
         self.add_to(&transaction, false)?;
         transaction.commit().await?;
         Ok(())
