@@ -29,10 +29,14 @@ pub use self::error::OpenError;
 /// The environment variable that names the cluster file, as for FoundationDB's own tools.
 const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
 
+/// The cluster file in the working folder, which comes before the system's.
+const CLUSTER_FILE_HERE: &str = "fdb.cluster";
+
 /// How to open a FoundationDB cluster.
 #[derive(Debug, Clone)]
 pub struct FdbOptions {
-    /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else the system's.
+    /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else `fdb.cluster` in
+    /// the working folder, else the system's.
     pub cluster_file: Option<PathBuf>,
     /// Time that a transaction may take altogether, its commit included.
     pub transaction_timeout_ms: i32,
@@ -98,12 +102,19 @@ impl Drop for FdbStore {
     }
 }
 
+/// Looks where FoundationDB's own tools look.
 fn cluster_file(options: &FdbOptions) -> PathBuf {
-    options
-        .cluster_file
-        .clone()
-        .or_else(|| std::env::var_os(CLUSTER_FILE_VARIABLE).map(PathBuf::from))
-        .unwrap_or_else(|| PathBuf::from(foundationdb::default_config_path()))
+    if let Some(file) = &options.cluster_file {
+        return file.clone();
+    }
+    if let Some(file) = std::env::var_os(CLUSTER_FILE_VARIABLE) {
+        return file.into();
+    }
+    let here = PathBuf::from(CLUSTER_FILE_HERE);
+    if here.is_file() {
+        return here;
+    }
+    PathBuf::from(foundationdb::default_config_path())
 }
 
 fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
