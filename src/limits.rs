@@ -147,6 +147,9 @@ pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
 /// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
 pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
 
+/// Elements that MEMORY USAGE looks at where SAMPLES does not say.
+pub const MEMORY_USAGE_SAMPLES_DEFAULT: usize = 1_000;
+
 /// Separate `*` in a glob pattern beyond which it matches nothing (Redis: nesting of 1,000).
 pub const GLOB_STARS_MAX: usize = 1_000;
 /// Bytes of the prefix under which a store holds everything of Quoin.

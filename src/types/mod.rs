@@ -9,6 +9,8 @@ pub mod keyspace;
 pub mod list;
 pub mod pages;
 pub mod scanning;
+pub mod sizing;
+pub mod sort;
 pub mod sorted_set;
 pub mod split;
 pub mod sweeping;

@@ -4,8 +4,12 @@ mod databases;
 mod existence;
 mod expiry;
 mod listing;
+mod memory;
 mod moving;
+mod object;
 mod rows;
+mod sort;
+mod subcommands;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,6 @@
 //! The rows of the key commands.
 
-use super::{databases, existence, expiry, listing, moving};
+use super::{databases, existence, expiry, listing, memory, moving, object, sort};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
 use crate::{read_handler, write_handler};
 
@@ -19,6 +19,12 @@ const ALL_KEYS: KeyPositions = KeyPositions::Range {
     last: -1,
     step: 1,
 };
+const KEY_BEHIND_SUBCOMMAND: KeyPositions = KeyPositions::Range {
+    first: 2,
+    last: 2,
+    step: 1,
+};
+const SORTING: &str = "O(M log M) with M elements in the value";
 const READ_FAST: Flags = Flags::READONLY.and(Flags::FAST);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
 const ONE_KEY: &str = "O(log N), N being all that is stored";
@@ -215,5 +221,116 @@ pub const ROWS: &[Row] = &[
         summary: "Removes the expiration time of a key.",
         handler: write_handler!(expiry::persist),
         ..changing("persist", 2, "2.2.0")
+    },
+    Row {
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS),
+        keys: KeyPositions::Sort,
+        summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
+        complexity: SORTING,
+        handler: write_handler!(sort::sort),
+        ..changing("sort", -2, "1.0.0")
+    },
+    Row {
+        flags: Flags::READONLY.and(Flags::MOVABLEKEYS),
+        summary: "Returns the sorted elements of a list, a set, or a sorted set.",
+        complexity: SORTING,
+        handler: read_handler!(sort::sort_ro),
+        ..generic("sort_ro", -2, "7.0.0")
+    },
+    Row {
+        flags: Flags::NONE,
+        keys: KeyPositions::None,
+        summary: "A container for object introspection commands.",
+        complexity: "Depends on subcommand.",
+        handler: read_handler!(object::object),
+        subcommands: OBJECT_ROWS,
+        ..generic("object", -2, "2.2.3")
+    },
+    Row {
+        flags: Flags::NONE,
+        keys: KeyPositions::None,
+        group: Group::Server,
+        summary: "A container for memory diagnostics commands.",
+        complexity: "Depends on subcommand.",
+        handler: read_handler!(memory::memory),
+        subcommands: MEMORY_ROWS,
+        ..generic("memory", -2, "4.0.0")
+    },
+];
+
+const fn object_row(name: &'static str, arity: i32, since: &'static str) -> Row {
+    Row {
+        flags: Flags::READONLY,
+        keys: KEY_BEHIND_SUBCOMMAND,
+        handler: read_handler!(object::object),
+        ..generic(name, arity, since)
+    }
+}
+
+const OBJECT_ROWS: &[Row] = &[
+    Row {
+        summary: "Returns the internal encoding of a Redis object.",
+        ..object_row("encoding", 3, "2.2.3")
+    },
+    Row {
+        summary: "Returns the logarithmic access frequency counter of a Redis object.",
+        ..object_row("freq", 3, "4.0.0")
+    },
+    Row {
+        flags: Flags::LOADING.and(Flags::STALE),
+        keys: KeyPositions::None,
+        summary: "Returns helpful text about the different subcommands.",
+        complexity: "O(1)",
+        ..object_row("help", 2, "6.2.0")
+    },
+    Row {
+        summary: "Returns the time since the last access to a Redis object.",
+        ..object_row("idletime", 3, "2.2.3")
+    },
+    Row {
+        summary: "Returns the reference count of a value of a key.",
+        ..object_row("refcount", 3, "2.2.3")
+    },
+];
+
+const fn memory_row(name: &'static str, arity: i32) -> Row {
+    Row {
+        flags: Flags::NONE,
+        keys: KeyPositions::None,
+        group: Group::Server,
+        complexity: "O(1)",
+        handler: read_handler!(memory::memory),
+        ..generic(name, arity, "4.0.0")
+    }
+}
+
+const MEMORY_ROWS: &[Row] = &[
+    Row {
+        summary: "Outputs a memory problems report.",
+        ..memory_row("doctor", 2)
+    },
+    Row {
+        flags: Flags::LOADING.and(Flags::STALE),
+        summary: "Returns helpful text about the different subcommands.",
+        ..memory_row("help", 2)
+    },
+    Row {
+        summary: "Returns the allocator statistics.",
+        ..memory_row("malloc-stats", 2)
+    },
+    Row {
+        summary: "Asks the allocator to release memory.",
+        ..memory_row("purge", 2)
+    },
+    Row {
+        summary: "Returns details about memory usage.",
+        ..memory_row("stats", 2)
+    },
+    Row {
+        flags: Flags::READONLY,
+        keys: KEY_BEHIND_SUBCOMMAND,
+        summary: "Estimates the memory usage of a key.",
+        complexity: "O(M) with M elements looked at",
+        ..memory_row("usage", -3)
     },
 ];

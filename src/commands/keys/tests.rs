@@ -8,6 +8,8 @@ mod existence;
 mod expiry;
 mod listing;
 mod moving;
+mod object;
+mod sort;
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());

@@ -1,0 +1,119 @@
+//! MEMORY.
+
+use bytes::Bytes;
+
+use super::subcommands::{help, unknown};
+use crate::commands::arguments::{integer, is_word, to_usize};
+use crate::error::CommandError;
+use crate::limits::MEMORY_USAGE_SAMPLES_DEFAULT;
+use crate::reply::Reply;
+use crate::types::ReadContext;
+
+const HELP: &[&str] = &[
+    "DOCTOR",
+    "    Return memory problems reports.",
+    "MALLOC-STATS",
+    "    Return internal statistics report from the memory allocator.",
+    "PURGE",
+    "    Attempt to purge dirty pages for reclamation by the allocator.",
+    "STATS",
+    "    Return information about the memory usage of the server.",
+    "USAGE <key> [SAMPLES <count>]",
+    "    Return memory in bytes used by <key> and its value. Nested values are",
+    "    sampled up to <count> times (default: 1000, 0 means sample all).",
+];
+
+/// `MEMORY DOCTOR|HELP|MALLOC-STATS|PURGE|STATS` and `MEMORY USAGE key [SAMPLES count]`.
+pub(super) async fn memory(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    match arguments {
+        [_, word] if is_word(word, "help") => Ok(help("MEMORY", HELP)),
+        [_, word] if is_word(word, "doctor") => Ok(Reply::Verbatim(
+            "txt",
+            Bytes::from_static(
+                b"Hi Sam, I can't find any memory issue in your instance. I can only account for what occurs on this base.\n",
+            ),
+        )),
+        [_, word] if is_word(word, "malloc-stats") => {
+            Ok(Reply::bulk("Stats not supported for the current allocator"))
+        }
+        [_, word] if is_word(word, "purge") => Ok(Reply::OK),
+        [_, word] if is_word(word, "stats") => Ok(stats()),
+        [_, word, name, options @ ..] if is_word(word, "usage") => {
+            usage(context, name, options).await
+        }
+        _ => Err(unknown("MEMORY", arguments)),
+    }
+}
+
+async fn usage(
+    context: &ReadContext<'_>,
+    name: &Bytes,
+    options: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let mut samples = MEMORY_USAGE_SAMPLES_DEFAULT;
+    for option in options.chunks(2) {
+        let [word, count] = option else {
+            return Err(CommandError::Syntax);
+        };
+        if !is_word(word, "samples") {
+            return Err(CommandError::Syntax);
+        }
+        samples = match integer(count)? {
+            0 => usize::MAX,
+            count if count < 0 => return Err(CommandError::Syntax),
+            count => to_usize(count),
+        };
+    }
+    let Some(key) = context.find_any(name).await? else {
+        return Ok(Reply::Null);
+    };
+    let bytes = context.stored_bytes(&key, samples).await?;
+    Ok(Reply::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)))
+}
+
+/// Those of Redis's fields that mean something here: the process's own memory, and nothing for
+/// what Quoin has not.
+fn stats() -> Reply {
+    let mut fields = Vec::new();
+    let mut field = |name: &'static str, value: i64| {
+        fields.push((Reply::bulk(name), Reply::Integer(value)));
+    };
+    if let Some(memory) = process_memory() {
+        field("peak.allocated", memory.peak_bytes);
+        field("total.allocated", memory.resident_bytes);
+    }
+    for name in [
+        "replication.backlog",
+        "clients.slaves",
+        "cluster.links",
+        "aof.buffer",
+        "lua.caches",
+        "functions.caches",
+    ] {
+        field(name, 0);
+    }
+    Reply::Map(fields)
+}
+
+/// Memory of this process as the operating system counts it.
+struct ProcessMemory {
+    resident_bytes: i64,
+    peak_bytes: i64,
+}
+
+/// `None` on systems that do not tell in `/proc`.
+fn process_memory() -> Option<ProcessMemory> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let bytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        let kilobytes: i64 = line.trim_start_matches(':').split_whitespace().next()?.parse().ok()?;
+        Some(kilobytes * 1024)
+    };
+    Some(ProcessMemory {
+        resident_bytes: bytes("VmRSS")?,
+        peak_bytes: bytes("VmHWM")?,
+    })
+}

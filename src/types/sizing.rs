@@ -1,0 +1,83 @@
+//! How much room a key takes in the store.
+
+use crate::layout::{KeyRange, Section, StoredValue, ValueType};
+use crate::store::{Isolation, KeyValue, StoreError};
+
+use super::context::ReadContext;
+use super::keyspace::OpenKey;
+use super::pages::Pages;
+
+/// Bytes of the length counter in a row of its own.
+const COUNTER_BYTES: usize = 8;
+
+impl ReadContext<'_> {
+    /// About how many bytes of keys and values a key takes in the store: exact where the value
+    /// has at most `samples` elements, else reckoned from the first so many. What the store
+    /// itself needs for its pages comes on top.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stored_bytes(&self, key: &OpenKey, samples: usize) -> Result<u64, StoreError> {
+        let layout = self.layout();
+        let meta_bytes = key.meta_key.len() + key.meta.encode().len();
+        let length_bytes = layout.length_key(&key.meta_key).len() + COUNTER_BYTES;
+        let expiry_bytes = key.meta.expire_at_ms.map_or(0, |at_ms| {
+            layout.expiry_key(at_ms, key.namespace, &key.name).len()
+        });
+        let sections: &[Section] = match key.meta.value_type {
+            ValueType::List => &[Section::Elements],
+            ValueType::SortedSet => &[Section::Scores, Section::Members],
+        };
+        let length = self.length(key, Isolation::Snapshot).await?;
+        let length = u64::try_from(length).unwrap_or(0);
+        let mut bytes = (meta_bytes + length_bytes + expiry_bytes) as u64;
+        for section in sections {
+            bytes += self.section_bytes(key, *section, length, samples).await?;
+        }
+        Ok(bytes)
+    }
+
+    async fn section_bytes(
+        &self,
+        key: &OpenKey,
+        section: Section,
+        length: u64,
+        samples: usize,
+    ) -> Result<u64, StoreError> {
+        let range = KeyRange::children(&self.layout().section_prefix(key.data(), section));
+        let mut pages = Pages::new(self, range, false, samples);
+        let mut rows_seen = 0_usize;
+        let mut bytes_seen = 0_u64;
+        while rows_seen < samples
+            && let Some(rows) = pages.next().await?
+        {
+            for row in rows.iter().take(samples - rows_seen) {
+                bytes_seen += row_bytes(row, section)?;
+            }
+            rows_seen += rows.len().min(samples - rows_seen);
+        }
+        if rows_seen == 0 {
+            return Ok(0);
+        }
+        let total = u128::from(bytes_seen) * u128::from(length) / rows_seen as u128;
+        Ok(u64::try_from(total).unwrap_or(u64::MAX))
+    }
+}
+
+/// Bytes of one row, with the chunks that its value is split into (but for their keys).
+fn row_bytes(row: &KeyValue, section: Section) -> Result<u64, StoreError> {
+    let own_bytes = (row.key.len() + row.value.len()) as u64;
+    let has_stored_value = match section {
+        Section::Elements => true,
+        // Only long members have one.
+        Section::Scores => !row.value.is_empty(),
+        Section::Members | Section::Chunks => false,
+    };
+    if !has_stored_value {
+        return Ok(own_bytes);
+    }
+    match StoredValue::decode(&row.value)? {
+        StoredValue::Plain(_) => Ok(own_bytes),
+        StoredValue::Split { length, .. } => Ok(own_bytes + length),
+    }
+}
