@@ -215,3 +215,31 @@ pub fn a_read_of_an_own_write_does_not_conflict(subject: &Subject) {
     result.unwrap();
     assert_eq!(subject.get("key").unwrap(), "first");
 }
+
+pub fn concurrent_read_modify_writes_lose_nothing(subject: &Subject) {
+    const THREADS: i64 = 4;
+    const ROUNDS: i64 = 25;
+    let increment = || {
+        let writer = subject.write();
+        let before = writer.number("counter").unwrap_or(0);
+        writer.set("counter", (before + 1).to_le_bytes());
+        writer.add("sum", 1);
+        writer.commit()
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let mut rounds_left = ROUNDS;
+                while rounds_left > 0 {
+                    match increment() {
+                        Ok(()) => rounds_left -= 1,
+                        Err(error) if error.is_retryable() => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(subject.number("counter"), Some(THREADS * ROUNDS));
+    assert_eq!(subject.number("sum"), Some(THREADS * ROUNDS));
+}

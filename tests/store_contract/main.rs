@@ -107,6 +107,7 @@ macro_rules! every_case {
                 an_explicit_conflict_elsewhere_does_not_conflict
                 a_conflicting_transaction_applies_nothing
                 a_read_of_an_own_write_does_not_conflict
+                concurrent_read_modify_writes_lose_nothing
             }
             watches {
                 a_watch_gives_the_value
