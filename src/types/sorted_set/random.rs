@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::layout::corrupt;
 use crate::layout::name::HASH_BITS;
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
@@ -20,6 +21,12 @@ const SLICE_MEMBERS_MAX: u64 = 48;
 const SCAN_RATIO: i64 = 16;
 /// See [`SCAN_RATIO`].
 const SCAN_MEMBERS_MAX: i64 = crate::limits::RANGE_PAGE_ROWS as i64;
+/// Slices that a draw looks at. About one in three is accepted, so that running out of attempts
+/// means that the set's length is wrong.
+const DRAW_ATTEMPTS_MAX: usize = 1_000;
+/// Draws for each of the distinct members wanted. At most a third of the set is drawn this way, so
+/// that fewer than two are needed.
+const DISTINCT_DRAWS_MAX: usize = 64;
 /// Redis's threshold for distinct members (`ZRANDMEMBER_SUB_STRATEGY_MUL`).
 const SCAN_RATIO_DISTINCT: i64 = 3;
 
@@ -86,7 +93,10 @@ impl ReadContext<'_> {
         if length > SCAN_MEMBERS_MAX && is_few {
             let mut seen = HashSet::with_capacity(count);
             let mut members = Vec::with_capacity(count);
-            while members.len() < count {
+            for _ in 0..count.saturating_mul(DISTINCT_DRAWS_MAX) {
+                if members.len() == count {
+                    break;
+                }
                 let one = self.zset_draw(key, length).await?;
                 if seen.insert(one.member.clone()) {
                     members.push(one);
@@ -143,7 +153,7 @@ impl ReadContext<'_> {
         let hashes = 1_u64 << HASH_BITS;
         let slices = (length.unsigned_abs() / SLICE_MEMBERS).clamp(1, hashes);
         let width = hashes.div_ceil(slices);
-        loop {
+        for _ in 0..DRAW_ATTEMPTS_MAX {
             let begin = self.environment.random.below(slices) * width;
             let mut range = self.layout().members_from(key.data(), begin);
             let behind = begin.saturating_add(width);
@@ -165,6 +175,7 @@ impl ReadContext<'_> {
                 return Ok(self.zset_indexed_member(key.data(), row).await?.1);
             }
         }
+        corrupt("sorted set has fewer members than its length")
     }
 }
 
