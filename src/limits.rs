@@ -37,6 +37,22 @@ pub const LISTEN_BACKLOG: u32 = 511;
 /// Pause after a connection could not be accepted.
 pub const ACCEPT_PAUSE_MS: u64 = 50;
 
+/// Error codes that INFO errorstats counts; others are not counted.
+pub const ERROR_CODES_MAX: usize = 128;
+/// Arguments of a command that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_ARGC`).
+pub const SLOWLOG_ARGUMENTS_MAX: usize = 32;
+/// Bytes of an argument that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_STRING`).
+pub const SLOWLOG_ARGUMENT_BYTES_MAX: usize = 128;
+/// Samples that the latency monitor keeps of each event (Redis: `LATENCY_TS_LEN`).
+pub const LATENCY_SAMPLES_MAX: usize = 160;
+/// Time between two samples of INFO's rates (Redis: 100).
+pub const SAMPLE_INTERVAL_MS: u64 = 100;
+/// Samples of which INFO's rates are the mean (Redis: `STATS_METRIC_SAMPLES`).
+pub const RATE_SAMPLES: usize = 16;
+/// Time after which a client that waits in a command is looked at again, whether it is still
+/// there.
+pub const GONE_CHECK_INTERVAL_MS: u64 = 1_000;
+
 /// Databases that SELECT reaches (Redis's default).
 pub const DATABASES: u32 = 16;
 

@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod connection;
 pub mod keys;
+pub mod details;
 pub mod lists;
 pub mod row;
 pub mod sorted_sets;

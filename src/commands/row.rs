@@ -48,14 +48,14 @@ flags! {
     FAST = 12, "fast";
     /// Allowed before AUTH.
     NO_AUTH = 13, "no_auth";
-    /// Keys stand where the first keys do not tell.
-    MOVABLEKEYS = 18, "movablekeys";
-    /// Not within MULTI.
-    NO_MULTI = 19, "no_multi";
-    /// Allowed while a script is busy.
-    ALLOW_BUSY = 20, "allow_busy";
     /// Not while data is loaded in the background.
     NO_ASYNC_LOADING = 14, "no_async_loading";
+    /// Not within MULTI.
+    NO_MULTI = 19, "no_multi";
+    /// Keys stand where the first keys do not tell.
+    MOVABLEKEYS = 18, "movablekeys";
+    /// Allowed while a script is busy.
+    ALLOW_BUSY = 20, "allow_busy";
 }
 
 impl Flags {
@@ -129,6 +129,8 @@ pub enum Group {
     Connection,
     /// The server.
     Server,
+    /// Scripts and functions.
+    Scripting,
 }
 
 impl Group {
@@ -140,6 +142,7 @@ impl Group {
             Group::SortedSet => "sorted-set",
             Group::Connection => "connection",
             Group::Server => "server",
+            Group::Scripting => "scripting",
         }
     }
 }
@@ -148,6 +151,7 @@ impl Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // each is the command of that name
 pub enum ConnectionCommand {
+    Acl,
     Auth,
     Client,
     Command,
@@ -167,6 +171,7 @@ pub enum ConnectionCommand {
     Slowlog,
     Time,
     Wait,
+    Waitaof,
 }
 
 /// A command's code.

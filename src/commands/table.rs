@@ -1,6 +1,7 @@
 //! All commands.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use bytes::Bytes;
@@ -10,8 +11,8 @@ use super::row::{KeyPositions, Row};
 use super::sorted_sets;
 use crate::executor::Claims;
 
-/// The families' tables.
-const FAMILIES: &[&[Row]] = &[connection::ROWS, keys::ROWS, lists::ROWS, sorted_sets::ROWS];
+/// The families' tables. A static, so that each row has one address.
+static FAMILIES: &[&[Row]] = &[connection::ROWS, keys::ROWS, lists::ROWS, sorted_sets::ROWS];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =
     LazyLock::new(|| all().map(|row| (row.name, row)).collect());
@@ -33,6 +34,75 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
     }
     let name = std::str::from_utf8(lower).ok()?;
     BY_NAME.get(name).copied()
+}
+
+/// A command or subcommand with its place in [`entries`].
+pub struct Entry {
+    /// Its row.
+    pub row: &'static Row,
+    /// The row of the command that contains it.
+    pub container: Option<&'static Row>,
+    /// `container|subcommand`, or the command's name.
+    pub full_name: String,
+}
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let mut entries = Vec::new();
+    for row in all() {
+        entries.push(Entry {
+            row,
+            container: None,
+            full_name: row.name.to_owned(),
+        });
+        entries.extend(row.subcommands.iter().map(|subcommand| Entry {
+            row: subcommand,
+            container: Some(row),
+            full_name: format!("{}|{}", row.name, subcommand.name),
+        }));
+    }
+    entries
+});
+
+/// Commands and subcommands, each behind the one that contains it.
+pub fn entries() -> &'static [Entry] {
+    &ENTRIES
+}
+
+static SLOTS: LazyLock<HashMap<usize, usize, BuildHasherDefault<AddressHasher>>> =
+    LazyLock::new(|| {
+        let slots = entries().iter().enumerate();
+        slots.map(|(slot, entry)| (address(entry.row), slot)).collect()
+    });
+
+/// The place of a row of this table in [`entries`]; of any other, the number of entries.
+pub fn slot(row: &'static Row) -> usize {
+    let slot = SLOTS.get(&address(row)).copied();
+    slot.unwrap_or(ENTRIES.len())
+}
+
+fn address(row: &'static Row) -> usize {
+    std::ptr::from_ref(row).addr()
+}
+
+/// Spreads addresses, which differ in their middle bits; asked for each command.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_usize(usize::from(*byte));
+        }
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        let mixed = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// What a command claims of the keyspace: its keys, or everything where it writes and does not
@@ -76,6 +146,14 @@ mod tests {
             assert_eq!(row.flags.contains(Flags::WRITE), is_write, "{}", row.name);
             assert!(!(is_write && row.flags.contains(Flags::READONLY)), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn every_entry_is_found_by_its_row() {
+        for (number, entry) in entries().iter().enumerate() {
+            assert_eq!(slot(entry.row), number, "{}", entry.full_name);
+        }
+        assert_eq!(slot(find(b"lpush").unwrap()), slot(find(b"LPUSH").unwrap()));
     }
 
     #[test]

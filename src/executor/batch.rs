@@ -321,8 +321,13 @@ impl<'s> Batch<'s> {
             self.statistics.batched_commands.add(replies.len() as u64);
             answered += 1;
             let rest = submission.calls.split_off(replies.len());
+            let done = submission.calls;
             // A client that is gone has nobody to tell; what it asked for is done all the same.
-            let _ = submission.respond.send(Finished { replies, rest });
+            let _ = submission.respond.send(Finished {
+                replies,
+                done,
+                rest,
+            });
         }
         Done {
             slot: self.slot,

@@ -67,6 +67,9 @@ pub struct Call {
 pub struct Finished {
     /// Replies of the first commands, in order; at least one unless there were none.
     pub replies: Vec<Reply>,
+    /// The commands that those replies answer. Where it is shorter, the replies say why the store
+    /// failed.
+    pub done: Vec<Call>,
     /// Commands that were not run yet because replies or the batch had grown too large: to be
     /// submitted again when the replies are on their way to the client.
     pub rest: Vec<Call>,

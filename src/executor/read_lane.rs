@@ -85,8 +85,11 @@ impl ReadLane {
                 let line = CommandError::Store(error).to_line();
                 for submission in submissions.drain(..) {
                     let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
-                    let rest = Vec::new();
-                    let _ = submission.respond.send(Finished { replies, rest });
+                    let _ = submission.respond.send(Finished {
+                        replies,
+                        done: submission.calls,
+                        rest: Vec::new(),
+                    });
                 }
             }
         }
@@ -145,7 +148,12 @@ impl ReadLane {
         let answered = submissions.drain(..finished.len());
         for (mut submission, replies) in answered.zip(finished) {
             let rest = submission.calls.split_off(replies.len());
-            let _ = submission.respond.send(Finished { replies, rest });
+            let done = submission.calls;
+            let _ = submission.respond.send(Finished {
+                replies,
+                done,
+                rest,
+            });
         }
         failure.map_or(Ok(()), Err)
     }

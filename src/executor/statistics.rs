@@ -43,3 +43,21 @@ pub struct ExecutorStatistics {
     /// Keys that were removed because their time had come.
     pub expired_keys: Counter,
 }
+
+impl ExecutorStatistics {
+    /// Starts all counters again from 0 (CONFIG RESETSTAT).
+    pub fn reset(&self) {
+        for counter in [
+            &self.batches,
+            &self.batched_commands,
+            &self.commits,
+            &self.conflicts,
+            &self.unknown_results,
+            &self.retries,
+            &self.commands_rolled_back,
+            &self.expired_keys,
+        ] {
+            counter.reset();
+        }
+    }
+}

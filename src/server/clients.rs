@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -16,15 +16,44 @@ pub struct ClientRecord {
     pub address: SocketAddr,
     /// The address that it connected to.
     pub local_address: SocketAddr,
+    /// Its socket's number in this process.
+    pub file_descriptor: i32,
     /// When it connected, in milliseconds since the Unix epoch.
     pub connected_ms: i64,
     /// When it last sent a command, in milliseconds since the Unix epoch.
     pub last_interaction_ms: AtomicI64,
+    /// Its last command, as its place in the table's entries; [`NO_COMMAND`] before the first.
+    pub last_command: AtomicUsize,
+    /// Bytes that wait in its query buffer.
+    pub input_bytes: AtomicUsize,
+    /// Bytes that its query buffer has room for beyond those.
+    pub input_free_bytes: AtomicUsize,
+    /// Bytes of replies that wait to be written to it.
+    pub output_bytes: AtomicUsize,
     /// What it calls itself and does.
     details: Mutex<ClientDetails>,
     is_killed: AtomicBool,
     killed: Notify,
+    block: AtomicU8,
+    unblocked: Notify,
 }
+
+/// [`ClientRecord::last_command`] of a client that has sent none.
+pub const NO_COMMAND: usize = usize::MAX;
+
+/// How a blocked client is woken by CLIENT UNBLOCK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unblock {
+    /// As if its time were up.
+    Timeout,
+    /// With an error.
+    Error,
+}
+
+const NOT_BLOCKED: u8 = 0;
+const BLOCKED: u8 = 1;
+const UNBLOCKED_TIMEOUT: u8 = 2;
+const UNBLOCKED_ERROR: u8 = 3;
 
 /// The part of a record that the client's own commands change.
 #[derive(Debug, Clone, Default)]
@@ -39,14 +68,10 @@ pub struct ClientDetails {
     pub database: u32,
     /// HELLO: 2 or 3.
     pub protocol: u8,
-    /// The last command, `container|subcommand` in lower case.
-    pub last_command: &'static str,
     /// CLIENT NO-EVICT.
     pub no_evict: bool,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
-    /// Bytes that wait in its query buffer.
-    pub query_buffer_bytes: usize,
 }
 
 impl ClientRecord {
@@ -72,6 +97,58 @@ impl ClientRecord {
             self.killed.notified().await;
         }
     }
+
+    /// Whether the client waits in a command that blocks.
+    pub fn is_blocked(&self) -> bool {
+        self.block.load(Ordering::SeqCst) == BLOCKED
+    }
+
+    /// Marks the client as blocked until the answer is dropped.
+    pub fn enter_block(&self) -> Blocked<'_> {
+        self.block.store(BLOCKED, Ordering::SeqCst);
+        Blocked { client: self }
+    }
+
+    /// CLIENT UNBLOCK: wakes the client if it is blocked, and says whether it was.
+    pub fn unblock(&self, how: Unblock) -> bool {
+        let to = match how {
+            Unblock::Timeout => UNBLOCKED_TIMEOUT,
+            Unblock::Error => UNBLOCKED_ERROR,
+        };
+        let was_blocked = self
+            .block
+            .compare_exchange(BLOCKED, to, Ordering::SeqCst, Ordering::SeqCst)
+            .is_ok();
+        if was_blocked {
+            self.unblocked.notify_one();
+        }
+        was_blocked
+    }
+}
+
+/// A client that waits in a command that blocks.
+#[derive(Debug)]
+pub struct Blocked<'c> {
+    client: &'c ClientRecord,
+}
+
+impl Blocked<'_> {
+    /// Waits for CLIENT UNBLOCK.
+    pub async fn wait_unblocked(&self) -> Unblock {
+        loop {
+            match self.client.block.load(Ordering::SeqCst) {
+                UNBLOCKED_TIMEOUT => return Unblock::Timeout,
+                UNBLOCKED_ERROR => return Unblock::Error,
+                _ => self.client.unblocked.notified().await,
+            }
+        }
+    }
+}
+
+impl Drop for Blocked<'_> {
+    fn drop(&mut self) {
+        self.client.block.store(NOT_BLOCKED, Ordering::SeqCst);
+    }
 }
 
 /// All connected clients.
@@ -91,6 +168,7 @@ impl ClientRegistry {
         &self,
         address: SocketAddr,
         local_address: SocketAddr,
+        file_descriptor: i32,
         now_ms: i64,
         maxclients: usize,
     ) -> Option<Arc<ClientRecord>> {
@@ -103,15 +181,21 @@ impl ClientRegistry {
             id,
             address,
             local_address,
+            file_descriptor,
             connected_ms: now_ms,
             last_interaction_ms: AtomicI64::new(now_ms),
             details: Mutex::new(ClientDetails {
                 protocol: 2,
-                last_command: "NULL",
                 ..ClientDetails::default()
             }),
+            last_command: AtomicUsize::new(NO_COMMAND),
+            input_bytes: AtomicUsize::new(0),
+            input_free_bytes: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
+            block: AtomicU8::new(NOT_BLOCKED),
+            unblocked: Notify::new(),
         });
         clients.insert(id, Arc::clone(&record));
         Some(record)
@@ -120,6 +204,11 @@ impl ClientRegistry {
     /// Forgets a client that is gone.
     pub fn remove(&self, id: u64) {
         self.lock().remove(&id);
+    }
+
+    /// The client of this number.
+    pub fn find(&self, id: u64) -> Option<Arc<ClientRecord>> {
+        self.lock().get(&id).cloned()
     }
 
     /// How many clients there are.

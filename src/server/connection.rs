@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -19,11 +19,12 @@ use super::clients::ClientRecord;
 use super::connection_commands;
 use super::dispatch::{Dispatch, dispatch};
 use super::session::{ReplyMode, Session};
+use crate::commands::row::{ConnectionCommand, Flags};
 use crate::commands::{Row, table};
 use crate::error::CommandError;
 use crate::executor::{Call, Claims};
 use crate::limits::{
-    OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX, SUBMISSION_COMMANDS_MAX,
+    GONE_CHECK_INTERVAL_MS, OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX, SUBMISSION_COMMANDS_MAX,
 };
 use crate::reply::Reply;
 use crate::wire::encode::{encode, encode_error_line};
@@ -39,9 +40,16 @@ pub(super) struct Connection {
     output: BytesMut,
     /// Commands on data that have not been handed over yet.
     calls: Vec<Call>,
-    /// Whether each of them is to be answered.
-    are_answered: Vec<bool>,
+    /// What else is to be remembered of each of them.
+    queued: Vec<Queued>,
     call_bytes: usize,
+}
+
+/// A command that was handed over, besides what the executor needs of it.
+#[derive(Clone, Copy)]
+struct Queued {
+    row: &'static Row,
+    is_answered: bool,
 }
 
 /// Why a connection ends early.
@@ -61,7 +69,7 @@ impl Connection {
             input: BytesMut::new(),
             output: BytesMut::new(),
             calls: Vec::new(),
-            are_answered: Vec::new(),
+            queued: Vec::new(),
             call_bytes: 0,
             state,
         }
@@ -110,6 +118,7 @@ impl Connection {
                 Ok(0) | Err(_) => Err(Ended),
                 Ok(count) => {
                     self.state.statistics.input_bytes.add(count as u64);
+                    self.state.statistics.reads_processed.add(1);
                     let now_ms = self.state.clock.now_ms();
                     self.session.client.last_interaction_ms.store(now_ms, Ordering::Relaxed);
                     Ok(())
@@ -124,15 +133,19 @@ impl Connection {
     /// Carries out every whole request that has arrived.
     async fn carry_out_input(&mut self) -> Result<(), Ended> {
         loop {
+            // Larger requests are for those who may send commands.
+            let is_trusted =
+                self.session.is_authenticated || self.state.is_allowed(&self.session);
             let parsed = self
                 .parser
-                .parse(&mut self.input, self.session.is_authenticated);
+                .parse(&mut self.input, is_trusted);
             match parsed {
                 Ok(Some(request)) => self.carry_out(request).await?,
                 Ok(None) => break,
                 Err(error) => {
                     self.run_calls().await?;
                     if let Some(line) = error.to_line() {
+                        self.state.statistics.record_error("ERR");
                         encode_error_line(&line, &mut self.output);
                     }
                     self.session.is_closing = true;
@@ -148,8 +161,15 @@ impl Connection {
 
     async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
         self.state.statistics.commands_processed.add(1);
-        match dispatch(&request.arguments, self.session.is_authenticated) {
+        // Asking whether there is a password is left to those who have not given it.
+        let is_allowed = self.session.is_authenticated || self.state.is_allowed(&self.session);
+        match dispatch(&request.arguments, is_allowed) {
             Dispatch::Data(row) => {
+                let is_write = row.flags.contains(Flags::WRITE);
+                if self.state.pause.applies(is_write) {
+                    self.run_calls().await?;
+                    self.wait_for_pause(is_write).await?;
+                }
                 self.queue_call(row, request);
                 if self.calls.len() >= SUBMISSION_COMMANDS_MAX
                     || self.call_bytes >= SUBMISSION_BYTES_MAX
@@ -161,23 +181,17 @@ impl Connection {
             Dispatch::Connection(command, row) => {
                 // In the order of the pipeline: what came before is done first.
                 self.run_calls().await?;
-                let reply = connection_commands::carry_out(
-                    command,
-                    row,
-                    &request.arguments,
-                    &mut self.session,
-                    &self.state,
-                )
-                .await;
-                let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
-                let is_answered = self.session.take_reply_mode();
-                self.answer(&reply, is_answered);
+                self.wait_for_pause(row.flags.contains(Flags::WRITE)).await?;
+                self.carry_out_here(command, row, &request.arguments).await?;
                 self.flush_when_large().await
             }
-            Dispatch::Refused(reply) => {
+            Dispatch::Refused(row, line) => {
                 self.run_calls().await?;
+                if let Some(row) = row {
+                    self.state.statistics.record_rejection(table::slot(row));
+                }
                 let is_answered = self.session.take_reply_mode();
-                self.answer(&reply, is_answered);
+                self.answer(&Reply::Error(line), is_answered);
                 self.flush_when_large().await
             }
             Dispatch::Hangup => {
@@ -188,6 +202,62 @@ impl Connection {
                 Err(Ended)
             }
         }
+    }
+
+    /// Waits while CLIENT PAUSE holds commands of this kind back.
+    async fn wait_for_pause(&mut self, is_write: bool) -> Result<(), Ended> {
+        if !self.state.pause.applies(is_write) {
+            return Ok(());
+        }
+        self.flush().await?;
+        let _blocked = self.session.client.enter_block();
+        tokio::select! {
+            () = self.state.pause.wait(is_write) => Ok(()),
+            () = gone(&self.stream) => Err(Ended),
+            () = self.session.client.wait_killed() => Err(Ended),
+            () = self.state.stopping() => Err(Ended),
+        }
+    }
+
+    /// Carries out a command that is the server's own.
+    async fn carry_out_here(
+        &mut self,
+        command: ConnectionCommand,
+        row: &'static Row,
+        arguments: &[Bytes],
+    ) -> Result<(), Ended> {
+        let slot = table::slot(row);
+        let client = Arc::clone(&self.session.client);
+        let may_wait = connection_commands::may_wait(command);
+        if may_wait {
+            self.flush().await?;
+        } else {
+            self.note_buffers();
+        }
+        let started = Instant::now();
+        let carrying_out = connection_commands::carry_out(
+            command,
+            row,
+            arguments,
+            &mut self.session,
+            &self.state,
+        );
+        let reply = if may_wait {
+            tokio::select! {
+                reply = carrying_out => reply,
+                () = gone(&self.stream) => return Err(Ended),
+                () = client.wait_killed() => return Err(Ended),
+                () = self.state.stopping() => return Err(Ended),
+            }
+        } else {
+            carrying_out.await
+        };
+        let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
+        client.last_command.store(slot, Ordering::Relaxed);
+        self.record(row, started.elapsed(), &reply, Some(arguments));
+        let is_answered = self.session.take_reply_mode();
+        self.answer(&reply, is_answered);
+        Ok(())
     }
 
     fn queue_call(&mut self, row: &'static Row, request: Request) {
@@ -205,7 +275,7 @@ impl Connection {
             _ => self.session.take_reply_mode(),
         };
         self.call_bytes += request.argument_bytes();
-        self.are_answered.push(is_answered);
+        self.queued.push(Queued { row, is_answered });
         self.calls.push(Call {
             work,
             arguments: request.arguments,
@@ -217,18 +287,32 @@ impl Connection {
     /// Has the queued commands carried out, and queues their replies.
     async fn run_calls(&mut self) -> Result<(), Ended> {
         let mut calls = std::mem::take(&mut self.calls);
-        let are_answered = std::mem::take(&mut self.are_answered);
+        let mut queued = std::mem::take(&mut self.queued);
         self.call_bytes = 0;
         let mut at = 0;
+        if let Some(last) = queued.last() {
+            let slot = table::slot(last.row);
+            self.session.client.last_command.store(slot, Ordering::Relaxed);
+            self.note_buffers();
+        }
         while !calls.is_empty() {
             let count = calls.len();
+            let started = Instant::now();
             match self.state.executor.submit(calls).await {
                 Ok(finished) => {
-                    for reply in &finished.replies {
-                        let is_answered = are_answered.get(at).copied().unwrap_or(true);
-                        self.answer(reply, is_answered);
-                        at += 1;
+                    let answered = finished.replies.len().max(1);
+                    // The commands of a submission were run together; each counts an equal part.
+                    let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
+                    let arguments = finished.done.iter().map(|call| call.arguments.as_slice());
+                    let arguments = arguments.map(Some).chain(std::iter::repeat(None));
+                    let behind = queued.get(at..).unwrap_or_default();
+                    for ((one, reply), arguments) in
+                        behind.iter().zip(&finished.replies).zip(arguments)
+                    {
+                        self.record(one.row, share, reply, arguments);
+                        self.answer(reply, one.is_answered);
                     }
+                    at += finished.replies.len();
                     calls = finished.rest;
                     if !calls.is_empty() {
                         // The rest waits until these are on their way, see the module's comment.
@@ -237,20 +321,60 @@ impl Connection {
                 }
                 Err(error) => {
                     let reply = Reply::Error(CommandError::Store(error).to_line());
-                    for is_answered in are_answered.iter().skip(at).take(count) {
-                        self.answer(&reply, *is_answered);
+                    for one in queued.iter().skip(at).take(count) {
+                        self.answer(&reply, one.is_answered);
                     }
                     self.session.is_closing = true;
                     return Ok(());
                 }
             }
         }
+        // The allocation serves the next run of commands.
+        queued.clear();
+        self.queued = queued;
         self.flush_when_large().await
     }
 
+    /// Counts a command that was carried out, and enters it into the logs of slow commands.
+    fn record(
+        &self,
+        row: &'static Row,
+        duration: Duration,
+        reply: &Reply,
+        arguments: Option<&[Bytes]>,
+    ) {
+        let is_failed = matches!(reply, Reply::Error(_));
+        self.state
+            .statistics
+            .record_call(table::slot(row), duration, is_failed);
+        let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        let slower_than_us = self.state.config.slowlog_log_slower_than_us();
+        if slower_than_us >= 0
+            && duration_us >= slower_than_us
+            && let Some(arguments) = arguments
+        {
+            self.state.note_slow(row, duration_us, arguments, &self.session.client);
+        }
+        let threshold_ms = self.state.config.latency_monitor_threshold_ms();
+        if threshold_ms > 0 {
+            self.state.note_latency(row, duration_us, threshold_ms);
+        }
+    }
+
+    /// Tells other clients (CLIENT LIST) how full the buffers are.
+    fn note_buffers(&self) {
+        let client = &self.session.client;
+        let free = self.input.capacity() - self.input.len();
+        client.input_bytes.store(self.input.len(), Ordering::Relaxed);
+        client.input_free_bytes.store(free, Ordering::Relaxed);
+        client
+            .output_bytes
+            .store(self.output.capacity(), Ordering::Relaxed);
+    }
+
     fn answer(&mut self, reply: &Reply, is_answered: bool) {
-        if matches!(reply, Reply::Error(_)) {
-            self.state.statistics.error_replies.add(1);
+        if let Reply::Error(line) = reply {
+            self.state.statistics.record_error(line);
         }
         if is_answered {
             encode(reply, self.session.protocol, &mut self.output);
@@ -273,6 +397,7 @@ impl Connection {
             .statistics
             .output_bytes
             .add(self.output.len() as u64);
+        self.state.statistics.writes_processed.add(1);
         let written = tokio::select! {
             biased;
             written = self.stream.write_all(&self.output) => written.is_ok(),
@@ -280,5 +405,17 @@ impl Connection {
         };
         self.output.clear();
         if written { Ok(()) } else { Err(Ended) }
+    }
+}
+
+/// Waits until a client has closed its connection. Where it has sent more than was read, that
+/// shows only after it was read, or as an error.
+async fn gone(stream: &TcpStream) {
+    let mut byte = [0];
+    loop {
+        match stream.peek(&mut byte).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => tokio::time::sleep(Duration::from_millis(GONE_CHECK_INTERVAL_MS)).await,
+        }
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::commands::row::{ConnectionCommand, Flags, Handler};
 use crate::commands::{self, Row};
-use crate::reply::Reply;
+use crate::error::CommandError;
 
 /// Bytes of an unknown command that its error repeats.
 const UNKNOWN_NAME_BYTES_MAX: usize = 128;
@@ -15,28 +15,28 @@ pub(super) enum Dispatch {
     Data(&'static Row),
     /// The server carries it out.
     Connection(ConnectionCommand, &'static Row),
-    /// It is refused.
-    Refused(Reply),
+    /// It is refused; where there is such a command, its row stands with the error line.
+    Refused(Option<&'static Row>, String),
     /// It is a web browser's: the connection is closed without an answer.
     Hangup,
 }
 
 /// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
 /// existence, number of arguments, authentication.
-pub(super) fn dispatch(arguments: &[Bytes], is_authenticated: bool) -> Dispatch {
+pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool) -> Dispatch {
     let Some(name) = arguments.first() else {
-        return Dispatch::Refused(Reply::Error("ERR unknown command ''".to_owned()));
+        return Dispatch::Refused(None, "ERR unknown command ''".to_owned());
     };
     let Some(row) = commands::find(name) else {
         // Redis's protection against requests that a browser was tricked into sending.
         if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
             return Dispatch::Hangup;
         }
-        return Dispatch::Refused(unknown_command(arguments));
+        return Dispatch::Refused(None, unknown_command(arguments));
     };
     let subcommand = row.subcommand(arguments);
     if subcommand.is_none() && !row.subcommands.is_empty() && arguments.len() > 1 {
-        return Dispatch::Refused(unknown_subcommand(row, arguments));
+        return Dispatch::Refused(None, unknown_subcommand(row, arguments));
     }
     let checked = subcommand.unwrap_or(row);
     if !checked.accepts(arguments.len()) {
@@ -44,11 +44,12 @@ pub(super) fn dispatch(arguments: &[Bytes], is_authenticated: bool) -> Dispatch 
             Some(subcommand) => format!("{}|{}", row.name, subcommand.name),
             None => row.name.to_owned(),
         };
-        let error = crate::error::CommandError::WrongArity(full_name);
-        return Dispatch::Refused(Reply::Error(error.to_line()));
+        let error = CommandError::WrongArity(full_name);
+        return Dispatch::Refused(Some(checked), error.to_line());
     }
-    if !is_authenticated && !checked.flags.contains(Flags::NO_AUTH) {
-        return Dispatch::Refused(Reply::Error("NOAUTH Authentication required.".to_owned()));
+    if !is_allowed && !checked.flags.contains(Flags::NO_AUTH) {
+        let line = "NOAUTH Authentication required.".to_owned();
+        return Dispatch::Refused(Some(checked), line);
     }
     match row.handler {
         Handler::Connection(command) => Dispatch::Connection(command, checked),
@@ -61,7 +62,7 @@ fn clipped(text: &[u8], bytes_max: usize) -> String {
     String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
 }
 
-fn unknown_command(arguments: &[Bytes]) -> Reply {
+fn unknown_command(arguments: &[Bytes]) -> String {
     let (name, others) = match arguments.split_first() {
         Some((name, others)) => (name.as_ref(), others),
         None => (&b""[..], arguments),
@@ -74,17 +75,17 @@ fn unknown_command(arguments: &[Bytes]) -> Reply {
         let room = UNKNOWN_NAME_BYTES_MAX - beginning.len();
         beginning.push_str(&format!("'{}' ", clipped(argument, room)));
     }
-    Reply::Error(format!(
+    format!(
         "ERR unknown command '{}', with args beginning with: {beginning}",
         clipped(name, UNKNOWN_NAME_BYTES_MAX)
-    ))
+    )
 }
 
-fn unknown_subcommand(row: &Row, arguments: &[Bytes]) -> Reply {
+fn unknown_subcommand(row: &Row, arguments: &[Bytes]) -> String {
     let name = arguments.get(1).map_or(&b""[..], Bytes::as_ref);
-    Reply::Error(format!(
+    format!(
         "ERR unknown subcommand '{}'. Try {} HELP.",
         clipped(name, UNKNOWN_NAME_BYTES_MAX),
         row.name.to_ascii_uppercase()
-    ))
+    )
 }

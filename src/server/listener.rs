@@ -1,6 +1,7 @@
 //! Accepting connections, and stopping.
 
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::connection::Connection;
-use super::{ServerError, ServerState};
+use super::{ServerError, ServerState, sampler};
 use crate::limits::{ACCEPT_PAUSE_MS, LISTEN_BACKLOG};
 
 /// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
@@ -28,7 +29,10 @@ pub(super) async fn serve(
     for listener in listeners {
         accepting.spawn(accept(listener, Arc::clone(&state), shutdown.clone()));
     }
+    let sampling = sampler::run(&state);
+    tokio::pin!(sampling);
     tokio::select! {
+        () = &mut sampling => {}
         _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
         () = stopping(&mut shutdown) => tracing::info!("SHUTDOWN: shutting down"),
@@ -143,7 +147,7 @@ async fn open(
     let now_ms = state.clock.now_ms();
     match state
         .clients
-        .register(address, local_address, now_ms, maxclients)
+        .register(address, local_address, stream.as_raw_fd(), now_ms, maxclients)
     {
         Some(client) => {
             state.statistics.connections_received.add(1);

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
 use crate::executor::startup::{self, StartError};
-use crate::executor::{Executor, ExecutorOptions};
+use crate::executor::{Executor, ExecutorOptions, Reaper};
 use crate::layout::Layout;
 use crate::random::{Random, SystemRandom};
 use crate::store::Store;
@@ -20,12 +20,19 @@ pub mod clients;
 mod connection;
 pub mod connection_commands;
 mod dispatch;
+pub mod latency;
 mod listener;
+pub mod pause;
+pub mod sampler;
 pub mod session;
+pub mod slowlog;
 pub mod state;
 pub mod statistics;
 
 pub use state::ServerState;
+
+/// The version of Redis whose behaviour and texts clients can expect.
+pub const REDIS_VERSION: &str = "7.2.6";
 
 /// Why a server did not start or did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -74,19 +81,33 @@ pub fn run(
     let layout = Layout::new(&settings.root_prefix);
     let environment =
         runtime.block_on(startup::prepare(&*store, layout, Arc::clone(&clock), random))?;
-    let executor = Executor::start(
+    let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),
         ExecutorOptions::default(),
-    )?;
+    )?);
     let (shutdown, shutdown_seen) = watch::channel(false);
-    let state = Arc::new(ServerState::new(config, executor, store, clock, shutdown));
-    let served = runtime.block_on(listener::serve(Arc::clone(&state), shutdown_seen));
+    let state = Arc::new(ServerState::new(
+        config,
+        Arc::clone(&executor),
+        store,
+        clock,
+        shutdown,
+    ));
+    let served = runtime.block_on(async {
+        state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
+        let served = listener::serve(Arc::clone(&state), shutdown_seen).await;
+        if let Some(reaper) = state.take_reaper() {
+            reaper.stop().await;
+        }
+        served
+    });
     // Connections have had their time; what is left of them goes with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served?;
-    match Arc::try_unwrap(state) {
-        Ok(state) => state.executor.stop(),
+    drop(state);
+    match Arc::try_unwrap(executor) {
+        Ok(executor) => executor.stop(),
         Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
     }
     tracing::info!("stopped");

@@ -1,16 +1,23 @@
 //! What all connections share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
+use crate::commands::row::{Flags, Row};
 use crate::config::RuntimeConfig;
-use crate::executor::Executor;
+use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
 
-use super::clients::ClientRegistry;
+use super::clients::{ClientRecord, ClientRegistry};
+use super::latency::LatencyMonitor;
+use super::pause::Pause;
+use super::sampler::Samples;
+use super::session::Session;
+use super::slowlog::Slowlog;
 use super::statistics::ServerStatistics;
 
 /// What all connections of a server share.
@@ -18,7 +25,7 @@ pub struct ServerState {
     /// Settings, with what CONFIG SET has changed.
     pub config: Arc<RuntimeConfig>,
     /// Runs the commands on data.
-    pub executor: Executor,
+    pub executor: Arc<Executor>,
     /// The store, for what INFO tells of it.
     pub store: Arc<dyn Store>,
     /// The time.
@@ -27,10 +34,19 @@ pub struct ServerState {
     pub clients: ClientRegistry,
     /// Counters.
     pub statistics: ServerStatistics,
+    /// What the sampler has measured.
+    pub samples: Samples,
+    /// Commands that took long.
+    pub slowlog: Slowlog,
+    /// Events that took long.
+    pub latency: LatencyMonitor,
+    /// CLIENT PAUSE.
+    pub pause: Pause,
     /// When the server started, in milliseconds since the Unix epoch.
     pub started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
     pub run_id: String,
+    reaper: Mutex<Option<ReaperHandle>>,
     port: AtomicU16,
     shutdown: watch::Sender<bool>,
 }
@@ -39,7 +55,7 @@ impl ServerState {
     /// The state of a server that starts now. `shutdown` is set to true when it shall stop.
     pub fn new(
         config: Arc<RuntimeConfig>,
-        executor: Executor,
+        executor: Arc<Executor>,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         shutdown: watch::Sender<bool>,
@@ -55,12 +71,23 @@ impl ServerState {
             store,
             clients: ClientRegistry::default(),
             statistics: ServerStatistics::default(),
+            samples: Samples::default(),
+            slowlog: Slowlog::default(),
+            latency: LatencyMonitor::default(),
+            pause: Pause::default(),
             started_ms,
             run_id,
+            reaper: Mutex::default(),
             port: AtomicU16::new(0),
             clock,
             shutdown,
         }
+    }
+
+    /// Whether a client may send commands that need authentication: it gave the password, or none
+    /// is asked for.
+    pub fn is_allowed(&self, session: &Session) -> bool {
+        session.is_authenticated || self.config.requirepass().is_none()
     }
 
     /// The port that is listened on.
@@ -71,6 +98,64 @@ impl ServerState {
     pub(super) fn set_port(&self, port: u16) {
         self.port.store(port, Ordering::Relaxed);
         self.config.set_bound_port(port);
+    }
+
+    /// Enters a command into the slow log.
+    pub(super) fn note_slow(
+        &self,
+        row: &'static Row,
+        duration_us: i64,
+        arguments: &[Bytes],
+        client: &ClientRecord,
+    ) {
+        if row.flags.contains(Flags::SKIP_SLOWLOG) {
+            return;
+        }
+        let entries_max = self.config.slowlog_max_len();
+        let time_s = self.clock.now_ms() / 1000;
+        self.slowlog
+            .record(arguments, client, time_s, duration_us, entries_max);
+    }
+
+    /// Enters a command into the latency monitor if it took long enough.
+    pub(super) fn note_latency(&self, row: &'static Row, duration_us: i64, threshold_ms: u64) {
+        let latency_ms = duration_us / 1000;
+        if u64::try_from(latency_ms).unwrap_or(0) < threshold_ms {
+            return;
+        }
+        let event = if row.flags.contains(Flags::FAST) {
+            "fast-command"
+        } else {
+            "command"
+        };
+        let time_s = self.clock.now_ms() / 1000;
+        self.latency.record(event, time_s, latency_ms);
+    }
+
+    /// Names the task that removes expired keys, for DEBUG SET-ACTIVE-EXPIRE and the end.
+    pub(super) fn set_reaper(&self, reaper: ReaperHandle) {
+        *self.reaper() = Some(reaper);
+    }
+
+    /// The task that removes expired keys, to be stopped.
+    pub(super) fn take_reaper(&self) -> Option<ReaperHandle> {
+        self.reaper().take()
+    }
+
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub fn set_active_expire(&self, is_active: bool) {
+        if let Some(reaper) = &*self.reaper() {
+            reaper.set_active_expire(is_active);
+        }
+    }
+
+    fn reaper(&self) -> MutexGuard<'_, Option<ReaperHandle>> {
+        self.reaper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the server shall stop.
+    pub(super) async fn stopping(&self) {
+        super::listener::stopping(&mut self.shutdown.subscribe()).await;
     }
 
     /// Asks the server to stop: no new connections, and each connection ends after the command

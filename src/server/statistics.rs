@@ -1,9 +1,73 @@
-//! Counters of the server, for INFO.
+//! Counters of the server, for INFO, LATENCY and SLOWLOG.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::commands::table;
 use crate::executor::statistics::Counter;
+use crate::limits::ERROR_CODES_MAX;
+
+/// Buckets of a command's durations: the first is up to [`BUCKET_FIRST_NS`], each other twice as
+/// far as the one before it, the last without end.
+pub const DURATION_BUCKETS: usize = 32;
+
+/// Where the first bucket of durations ends, in nanoseconds.
+const BUCKET_FIRST_NS: u64 = 1024;
+
+/// What one command or subcommand has done since the start or since CONFIG RESETSTAT.
+#[derive(Debug, Default)]
+pub struct CommandStatistics {
+    /// How often it was carried out.
+    pub calls: Counter,
+    /// Microseconds that it took altogether. A command on data counts its share of the time
+    /// between handing its part of the pipeline over and having the replies, the commit included.
+    pub duration_us: Counter,
+    /// How often it was refused before it was carried out (arity, authentication).
+    pub rejected_calls: Counter,
+    /// How often it was carried out and answered with an error.
+    pub failed_calls: Counter,
+    durations: [Counter; DURATION_BUCKETS],
+}
+
+impl CommandStatistics {
+    fn record(&self, duration: Duration, is_failed: bool) {
+        self.calls.add(1);
+        self.duration_us.add(duration.as_micros() as u64);
+        if is_failed {
+            self.failed_calls.add(1);
+        }
+        let units = (duration.as_nanos() as u64) / BUCKET_FIRST_NS;
+        let bucket = (u64::BITS - units.leading_zeros()) as usize;
+        if let Some(counter) = self.durations.get(bucket.min(DURATION_BUCKETS - 1)) {
+            counter.add(1);
+        }
+    }
+
+    /// How many calls took up to so many microseconds: the end of each bucket and the calls in
+    /// it and in those before.
+    pub fn durations_us(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut calls = 0;
+        self.durations.iter().enumerate().map(move |(at, counter)| {
+            calls += counter.get();
+            ((BUCKET_FIRST_NS << at) / 1000, calls)
+        })
+    }
+
+    /// Forgets the durations (LATENCY HISTOGRAM and `latencystats`).
+    pub fn reset(&self) {
+        self.calls.reset();
+        self.duration_us.reset();
+        self.rejected_calls.reset();
+        self.failed_calls.reset();
+        for counter in &self.durations {
+            counter.reset();
+        }
+    }
+}
 
 /// What the server has seen since the start or since CONFIG RESETSTAT.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ServerStatistics {
     /// Connections that were accepted.
     pub connections_received: Counter,
@@ -17,4 +81,118 @@ pub struct ServerStatistics {
     pub output_bytes: Counter,
     /// Replies that were errors.
     pub error_replies: Counter,
+    /// Reads that a connection made.
+    pub reads_processed: Counter,
+    /// Writes that a connection made.
+    pub writes_processed: Counter,
+    /// In the order of [`table::entries`].
+    commands: Vec<CommandStatistics>,
+    errors: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Default for ServerStatistics {
+    fn default() -> Self {
+        Self {
+            connections_received: Counter::default(),
+            connections_rejected: Counter::default(),
+            commands_processed: Counter::default(),
+            input_bytes: Counter::default(),
+            output_bytes: Counter::default(),
+            error_replies: Counter::default(),
+            reads_processed: Counter::default(),
+            writes_processed: Counter::default(),
+            commands: table::entries()
+                .iter()
+                .map(|_| CommandStatistics::default())
+                .collect(),
+            errors: Mutex::default(),
+        }
+    }
+}
+
+impl ServerStatistics {
+    /// A command (by its place in [`table::entries`]) was carried out.
+    pub fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
+        if let Some(command) = self.commands.get(slot) {
+            command.record(duration, is_failed);
+        }
+    }
+
+    /// A command was refused before it was carried out.
+    pub fn record_rejection(&self, slot: usize) {
+        if let Some(command) = self.commands.get(slot) {
+            command.rejected_calls.add(1);
+        }
+    }
+
+    /// A reply was this error line.
+    pub fn record_error(&self, line: &str) {
+        self.error_replies.add(1);
+        let code = line.split(' ').next().unwrap_or("ERR");
+        let mut errors = self.errors();
+        if let Some(count) = errors.get_mut(code) {
+            *count += 1;
+        } else if errors.len() < ERROR_CODES_MAX {
+            errors.insert(code.to_owned(), 1);
+        }
+    }
+
+    /// How often each error code was answered.
+    pub fn errors(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commands and subcommands with what they have done.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static table::Entry, &CommandStatistics)> {
+        table::entries().iter().zip(&self.commands)
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        for counter in [
+            &self.connections_received,
+            &self.connections_rejected,
+            &self.commands_processed,
+            &self.input_bytes,
+            &self.output_bytes,
+            &self.error_replies,
+            &self.reads_processed,
+            &self.writes_processed,
+        ] {
+            counter.reset();
+        }
+        for command in &self.commands {
+            command.reset();
+        }
+        self.errors().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_fall_into_buckets_of_doubling_length() {
+        let command = CommandStatistics::default();
+        for duration_us in [0, 1, 3, 1000, 1_000_000_000_000] {
+            command.record(Duration::from_micros(duration_us), false);
+        }
+        let durations: Vec<_> = command.durations_us().collect();
+        assert_eq!(&durations[..4], &[(1, 2), (2, 2), (4, 3), (8, 3)]);
+        assert_eq!(durations[9], (524, 3));
+        assert_eq!(durations[10], (1048, 4));
+        assert_eq!(durations.last().map(|last| last.1), Some(5));
+    }
+
+    #[test]
+    fn error_codes_are_counted_up_to_a_number_of_them() {
+        let statistics = ServerStatistics::default();
+        for number in 0..ERROR_CODES_MAX * 2 {
+            statistics.record_error(&format!("CODE{number} text"));
+        }
+        statistics.record_error("CODE0 other text");
+        assert_eq!(statistics.errors().len(), ERROR_CODES_MAX);
+        assert_eq!(statistics.errors().get("CODE0"), Some(&2));
+    }
 }

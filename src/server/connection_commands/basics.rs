@@ -1,16 +1,16 @@
-//! PING, ECHO, SELECT, QUIT.
+//! PING, ECHO, SELECT, QUIT, TIME, LOLWUT, FUNCTION FLUSH.
 
 use bytes::Bytes;
 
 use super::super::session::Session;
-use crate::commands::arguments::{argument, integer_or};
+use crate::commands::arguments::{argument, integer_or, is_word};
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
-use crate::server::ServerState;
+use crate::server::{REDIS_VERSION, ServerState};
 
 /// `PING [message]`.
-pub(super) fn ping(arguments: &[Bytes], _session: &Session) -> Result<Reply, CommandError> {
+pub(super) fn ping(arguments: &[Bytes]) -> Result<Reply, CommandError> {
     match arguments.len() {
         1 => Ok(Reply::Simple("PONG")),
         2 => Ok(Reply::Bulk(argument(arguments, 1)?.clone())),
@@ -29,6 +29,10 @@ pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply
         argument(arguments, 1)?,
         "ERR value is not an integer or out of range",
     )?;
+    if i32::try_from(index).is_err() {
+        // Redis reads an int here.
+        return Err(CommandError::NotAnInteger);
+    }
     let database = u32::try_from(index)
         .ok()
         .filter(|database| *database < DATABASES)
@@ -44,14 +48,33 @@ pub(super) fn quit(session: &mut Session) -> Result<Reply, CommandError> {
     Ok(Reply::OK)
 }
 
-/// `CONFIG GET pattern [pattern …]`.
-pub(super) fn config_get(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
-    let patterns: Vec<&[u8]> = arguments.iter().skip(2).map(AsRef::as_ref).collect();
-    let found = state.config.get(&patterns);
-    Ok(Reply::Map(
-        found
-            .into_iter()
-            .map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)))
-            .collect(),
-    ))
+/// `TIME`: seconds and the microseconds of the present one.
+pub(super) fn time(state: &ServerState) -> Reply {
+    let now_us = state.clock.now_us();
+    let text = |number: i64| Reply::bulk(number.to_string());
+    Reply::Array(vec![
+        text(now_us.div_euclid(1_000_000)),
+        text(now_us.rem_euclid(1_000_000)),
+    ])
+}
+
+/// `LOLWUT`: only the line on the version; Quoin draws nothing.
+pub(super) fn lolwut() -> Reply {
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("Quoin ver. {version} (Redis ver. {REDIS_VERSION})\n");
+    Reply::Verbatim("txt", text.into())
+}
+
+/// `FUNCTION FLUSH [ASYNC | SYNC]`: there are no functions, so there is nothing to do.
+pub(super) fn function_flush(arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let is_known = match arguments.get(2) {
+        None => true,
+        Some(mode) => is_word(mode, "sync") || is_word(mode, "async"),
+    };
+    if arguments.len() > 3 || !is_known {
+        return Err(CommandError::text(
+            "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
+        ));
+    }
+    Ok(Reply::OK)
 }

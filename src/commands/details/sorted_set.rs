@@ -1,0 +1,42 @@
+//! What COMMAND tells of the sorted set commands beyond their rows.
+
+use super::{Details, NONE};
+
+#[rustfmt::skip]
+pub(super) const DETAILS: &[Details] = &[
+    Details { name: "bzmpop", categories: &["sortedset"], keys: &[&["RW", "access", "delete"]], ..NONE },
+    Details { name: "bzpopmax", categories: &["sortedset"], keys: &[&["RW", "access", "delete"]], history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")], ..NONE },
+    Details { name: "bzpopmin", categories: &["sortedset"], keys: &[&["RW", "access", "delete"]], history: &[("6.0.0", "`timeout` is interpreted as a double instead of an integer.")], ..NONE },
+    Details { name: "zadd", categories: &["sortedset"], keys: &[&["RW", "update"]], history: &[("2.4.0", "Accepts multiple elements."), ("3.0.2", "Added the `XX`, `NX`, `CH` and `INCR` options."), ("6.2.0", "Added the `GT` and `LT` options.")], ..NONE },
+    Details { name: "zcard", categories: &["sortedset"], keys: &[&["RO"]], ..NONE },
+    Details { name: "zcount", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zdiff", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zdiffstore", categories: &["sortedset"], keys: &[&["OW", "update"], &["RO", "access"]], ..NONE },
+    Details { name: "zincrby", categories: &["sortedset"], keys: &[&["RW", "access", "update"]], ..NONE },
+    Details { name: "zinter", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zintercard", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zinterstore", categories: &["sortedset"], keys: &[&["OW", "update"], &["RO", "access"]], ..NONE },
+    Details { name: "zlexcount", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zmpop", categories: &["sortedset"], keys: &[&["RW", "access", "delete"]], ..NONE },
+    Details { name: "zmscore", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zpopmax", categories: &["sortedset"], keys: &[&["RW", "access", "delete"]], ..NONE },
+    Details { name: "zpopmin", categories: &["sortedset"], keys: &[&["RW", "access", "delete"]], ..NONE },
+    Details { name: "zrandmember", categories: &["sortedset"], tips: &["nondeterministic_output"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zrange", categories: &["sortedset"], keys: &[&["RO", "access"]], history: &[("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options.")], ..NONE },
+    Details { name: "zrangebylex", categories: &["sortedset"], keys: &[&["RO", "access"]], deprecated: Some(("6.2.0", "`ZRANGE` with the `BYLEX` argument")), ..NONE },
+    Details { name: "zrangebyscore", categories: &["sortedset"], keys: &[&["RO", "access"]], history: &[("2.0.0", "Added the `WITHSCORES` modifier.")], deprecated: Some(("6.2.0", "`ZRANGE` with the `BYSCORE` argument")), ..NONE },
+    Details { name: "zrangestore", categories: &["sortedset"], keys: &[&["OW", "update"], &["RO", "access"]], ..NONE },
+    Details { name: "zrank", categories: &["sortedset"], keys: &[&["RO", "access"]], history: &[("7.2.0", "Added the optional `WITHSCORE` argument.")], ..NONE },
+    Details { name: "zrem", categories: &["sortedset"], keys: &[&["RW", "delete"]], history: &[("2.4.0", "Accepts multiple elements.")], ..NONE },
+    Details { name: "zremrangebylex", categories: &["sortedset"], keys: &[&["RW", "delete"]], ..NONE },
+    Details { name: "zremrangebyrank", categories: &["sortedset"], keys: &[&["RW", "delete"]], ..NONE },
+    Details { name: "zremrangebyscore", categories: &["sortedset"], keys: &[&["RW", "delete"]], ..NONE },
+    Details { name: "zrevrange", categories: &["sortedset"], keys: &[&["RO", "access"]], deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` argument")), ..NONE },
+    Details { name: "zrevrangebylex", categories: &["sortedset"], keys: &[&["RO", "access"]], deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments")), ..NONE },
+    Details { name: "zrevrangebyscore", categories: &["sortedset"], keys: &[&["RO", "access"]], history: &[("2.1.6", "`min` and `max` can be exclusive.")], deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments")), ..NONE },
+    Details { name: "zrevrank", categories: &["sortedset"], keys: &[&["RO", "access"]], history: &[("7.2.0", "Added the optional `WITHSCORE` argument.")], ..NONE },
+    Details { name: "zscan", categories: &["sortedset"], tips: &["nondeterministic_output"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zscore", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zunion", categories: &["sortedset"], keys: &[&["RO", "access"]], ..NONE },
+    Details { name: "zunionstore", categories: &["sortedset"], keys: &[&["OW", "update"], &["RO", "access"]], ..NONE },
+];

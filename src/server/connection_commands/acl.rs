@@ -1,0 +1,119 @@
+//! ACL, as far as it goes with one user: `default`, who may do everything.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::help::help;
+use super::{not_carried_out, refusal, shown};
+use crate::commands::arguments::argument;
+use crate::commands::details;
+use crate::commands::table;
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::ServerState;
+
+/// `ACL <subcommand> …`.
+pub(super) fn carry_out(
+    subcommand: &str,
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    match subcommand {
+        "cat" => categories(arguments),
+        "getuser" => Ok(user(argument(arguments, 2)?, state)),
+        "help" => Ok(help(HELP_TITLE, HELP)),
+        "list" => Ok(Reply::Array(vec![Reply::bulk(rule(state))])),
+        "users" => Ok(Reply::Array(vec![Reply::bulk("default")])),
+        "whoami" => Ok(Reply::bulk("default")),
+        _ => Err(not_carried_out()),
+    }
+}
+
+fn password_digest(state: &ServerState) -> Option<String> {
+    let password = state.config.requirepass()?;
+    let digest = Sha256::digest(password.as_bytes());
+    Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn rule(state: &ServerState) -> String {
+    let password = match password_digest(state) {
+        Some(digest) => format!("#{digest}"),
+        None => "nopass".to_owned(),
+    };
+    format!("user default on {password} ~* &* +@all")
+}
+
+/// `ACL GETUSER username`.
+fn user(name: &[u8], state: &ServerState) -> Reply {
+    if name != b"default" {
+        return Reply::Null;
+    }
+    let text = |text: &'static str| Reply::bulk(text);
+    let digest = password_digest(state);
+    let mut flags = vec![text("on")];
+    if digest.is_none() {
+        flags.push(text("nopass"));
+    }
+    Reply::Map(vec![
+        (text("flags"), Reply::Set(flags)),
+        (
+            text("passwords"),
+            Reply::Array(digest.into_iter().map(Reply::bulk).collect()),
+        ),
+        (text("commands"), text("+@all")),
+        (text("keys"), text("~*")),
+        (text("channels"), text("&*")),
+        (text("selectors"), Reply::Array(Vec::new())),
+    ])
+}
+
+/// `ACL CAT [category]`.
+fn categories(arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let bulk = |name: &'static str| Reply::bulk(name);
+    match arguments {
+        [_, _] => Ok(Reply::Array(
+            details::CATEGORIES.iter().copied().map(bulk).collect(),
+        )),
+        [_, _, category] => {
+            let wanted = details::CATEGORIES
+                .iter()
+                .find(|name| name.as_bytes().eq_ignore_ascii_case(category));
+            let Some(wanted) = wanted else {
+                return Err(refusal(format!(
+                    "ERR Unknown category '{}'",
+                    shown(category)
+                )));
+            };
+            let members = table::entries()
+                .iter()
+                .filter(|entry| entry.row.subcommands.is_empty())
+                .filter(|entry| details::categories(entry).contains(wanted));
+            Ok(Reply::Array(
+                members
+                    .map(|entry| Reply::bulk(entry.full_name.as_str()))
+                    .collect(),
+            ))
+        }
+        _ => Err(refusal(
+            "ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP."
+                .to_owned(),
+        )),
+    }
+}
+
+const HELP_TITLE: &str = "ACL <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
+
+#[rustfmt::skip]
+const HELP: &[&str] = &[
+    "CAT [<category>]",
+    "    List all commands that belong to <category>, or all command categories",
+    "    when no category is specified.",
+    "GETUSER <username>",
+    "    Get the user's details.",
+    "LIST",
+    "    Show users details in config file format.",
+    "USERS",
+    "    List all the registered usernames.",
+    "WHOAMI",
+    "    Return the current connection username.",
+];

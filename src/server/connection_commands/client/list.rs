@@ -1,0 +1,126 @@
+//! CLIENT LIST and CLIENT INFO.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use super::super::{refusal, shown};
+use crate::commands::arguments::{integer_or, is_word, rest};
+use crate::commands::table;
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::ServerState;
+use crate::server::clients::ClientRecord;
+use crate::server::session::Session;
+
+/// Kinds of clients, of which Quoin has only normal ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientType {
+    /// Sends commands.
+    Normal,
+    /// Another kind of Redis's.
+    Other,
+}
+
+impl ClientType {
+    pub(super) fn from_name(name: &[u8]) -> Result<Self, CommandError> {
+        let is_other = ["slave", "replica", "pubsub", "master"]
+            .iter()
+            .any(|other| is_word(name, other));
+        if is_word(name, "normal") {
+            Ok(ClientType::Normal)
+        } else if is_other {
+            Ok(ClientType::Other)
+        } else {
+            Err(refusal(format!(
+                "ERR Unknown client type '{}'",
+                shown(name)
+            )))
+        }
+    }
+}
+
+/// `CLIENT INFO`.
+pub(super) fn info(session: &Session, state: &ServerState) -> Reply {
+    let mut text = String::new();
+    put_line(&session.client, state, &mut text);
+    Reply::Verbatim("txt", text.into())
+}
+
+/// `CLIENT LIST [TYPE type | ID client-id [client-id …]]`.
+pub(super) fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
+    let mut text = String::new();
+    match rest(arguments, 2) {
+        [] => put_all(state, &mut text),
+        [option, name] if is_word(option, "type") => {
+            if ClientType::from_name(name)? == ClientType::Normal {
+                put_all(state, &mut text);
+            }
+        }
+        [option, ids @ ..] if !ids.is_empty() && is_word(option, "id") => {
+            for id in ids {
+                let id = integer_or(id, "ERR Invalid client ID")?;
+                if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id))
+                {
+                    put_line(&client, state, &mut text);
+                }
+            }
+        }
+        _ => return Err(CommandError::Syntax),
+    }
+    Ok(Reply::Verbatim("txt", text.into()))
+}
+
+fn put_all(state: &ServerState, text: &mut String) {
+    for client in state.clients.all() {
+        put_line(&client, state, text);
+    }
+}
+
+/// All fields of Redis 7.2, in its order. Memory counts the buffers that the client makes the
+/// server hold; events are always those of a client that is read from.
+fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
+    let now_s = state.clock.now_ms() / 1000;
+    let details = client.details().clone();
+    let mut flags = String::new();
+    for (is_set, letter) in [
+        (client.is_blocked(), 'b'),
+        (client.is_killed(), 'A'),
+        (details.no_evict, 'e'),
+        (details.no_touch, 'T'),
+    ] {
+        if is_set {
+            flags.push(letter);
+        }
+    }
+    if flags.is_empty() {
+        flags.push('N');
+    }
+    let input = client.input_bytes.load(Ordering::Relaxed);
+    let input_free = client.input_free_bytes.load(Ordering::Relaxed);
+    let output = client.output_bytes.load(Ordering::Relaxed);
+    let command = table::entries()
+        .get(client.last_command.load(Ordering::Relaxed))
+        .map_or("NULL", |entry| entry.full_name.as_str());
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
+         ssub=0 multi=-1 qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
+         rbp={output} obl={output} oll=0 omem=0 tot-mem={} events=r cmd={command} user=default \
+         redir=-1 resp={} lib-name={} lib-ver={}",
+        client.id,
+        client.address,
+        client.local_address,
+        client.file_descriptor,
+        details.name,
+        (now_s - client.connected_ms / 1000).max(0),
+        (now_s - client.last_interaction_ms.load(Ordering::Relaxed) / 1000).max(0),
+        details.database,
+        input + input_free + output,
+        details.protocol,
+        details.library_name,
+        details.library_version,
+    );
+}

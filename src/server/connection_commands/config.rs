@@ -1,0 +1,86 @@
+//! CONFIG.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::help::help;
+use super::not_carried_out;
+use crate::commands::arguments::rest;
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::ServerState;
+
+/// `CONFIG <subcommand> …`.
+pub(super) async fn carry_out(
+    subcommand: &str,
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    match subcommand {
+        "get" => Ok(get(arguments, state)),
+        "set" => set(arguments, state),
+        "resetstat" => {
+            state.statistics.reset();
+            state.executor.statistics().reset();
+            Ok(Reply::OK)
+        }
+        "rewrite" => rewrite(state).await,
+        "help" => Ok(help(HELP_TITLE, HELP)),
+        _ => Err(not_carried_out()),
+    }
+}
+
+/// `CONFIG GET pattern [pattern …]`.
+fn get(arguments: &[Bytes], state: &ServerState) -> Reply {
+    let patterns: Vec<&[u8]> = rest(arguments, 2).iter().map(AsRef::as_ref).collect();
+    let found = state.config.get(&patterns);
+    Reply::Map(
+        found
+            .into_iter()
+            .map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)))
+            .collect(),
+    )
+}
+
+/// `CONFIG SET parameter value [parameter value …]`.
+fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
+    let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
+    for pair in rest(arguments, 2).chunks(2) {
+        let [name, value] = pair else {
+            return Err(CommandError::WrongArity("config|set".to_owned()));
+        };
+        pairs.push((name, value));
+    }
+    match state.config.set(&pairs) {
+        Ok(()) => Ok(Reply::OK),
+        Err(line) => Err(CommandError::Text(line.into())),
+    }
+}
+
+/// `CONFIG REWRITE`. Writing waits for the disk, which the threads of the network must not.
+async fn rewrite(state: &ServerState) -> Result<Reply, CommandError> {
+    let config = Arc::clone(&state.config);
+    let written = tokio::task::spawn_blocking(move || config.rewrite()).await;
+    match written {
+        Ok(Ok(())) => Ok(Reply::OK),
+        Ok(Err(line)) => Err(CommandError::Text(line.into())),
+        Err(error) => Err(CommandError::Text(
+            format!("ERR Rewriting config file: {error}").into(),
+        )),
+    }
+}
+
+const HELP_TITLE: &str = "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
+
+#[rustfmt::skip]
+const HELP: &[&str] = &[
+    "GET <pattern>",
+    "    Return parameters matching the glob-like <pattern> and their values.",
+    "SET <directive> <value>",
+    "    Set the configuration <directive> to <value>.",
+    "RESETSTAT",
+    "    Reset statistics reported by the INFO command.",
+    "REWRITE",
+    "    Rewrite the configuration file.",
+];

@@ -1,0 +1,53 @@
+//! DEBUG: what tests of Redis's clients use.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::help::help;
+use super::{refusal, shown};
+use crate::commands::arguments::{argument, is_word, rest};
+use crate::error::CommandError;
+use crate::number::parse_double;
+use crate::reply::Reply;
+use crate::server::ServerState;
+
+/// The longest DEBUG SLEEP, in seconds; beyond, the clock has no such time.
+const SLEEP_MAX_S: f64 = 1e9;
+
+/// `DEBUG <subcommand> …`.
+pub(super) async fn carry_out(
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    let subcommand = argument(arguments, 1)?;
+    match rest(arguments, 2) {
+        [] if is_word(subcommand, "help") => Ok(help(HELP_TITLE, HELP)),
+        [seconds] if is_word(subcommand, "sleep") => {
+            // Redis stops as a whole; here only the client that asked waits.
+            let seconds = parse_double(seconds).unwrap_or(0.0).clamp(0.0, SLEEP_MAX_S);
+            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            Ok(Reply::OK)
+        }
+        [flag] if is_word(subcommand, "set-active-expire") => {
+            state.set_active_expire(flag.as_ref() != b"0");
+            Ok(Reply::OK)
+        }
+        _ => Err(refusal(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
+            shown(subcommand.get(..128).unwrap_or(subcommand))
+        ))),
+    }
+}
+
+const HELP_TITLE: &str = "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
+
+#[rustfmt::skip]
+const HELP: &[&str] = &[
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    Setting it to 0 disables expiring keys (and hash fields) in background ",
+    "    when they are not accessed (otherwise the Redis behavior). Setting it",
+    "    to 1 reenables back the default.",
+    "SLEEP <seconds>",
+    "    Stop this client for <seconds>. Decimals allowed.",
+];

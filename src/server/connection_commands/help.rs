@@ -1,0 +1,11 @@
+//! Replies of the HELP subcommands, in the form of Redis's `addReplyHelp`.
+
+use crate::reply::Reply;
+
+/// A help text: a first line for `command`, the lines, and the lines on HELP itself.
+pub(super) fn help(first_line: &'static str, lines: &[&'static str]) -> Reply {
+    let all = std::iter::once(first_line)
+        .chain(lines.iter().copied())
+        .chain(["HELP", "    Print this help."]);
+    Reply::Array(all.map(Reply::Simple).collect())
+}

@@ -1,0 +1,106 @@
+//! What the operating system tells of this process and this machine, read from /proc. Where that
+//! is not there, everything is 0.
+
+use std::fs;
+
+/// Clock ticks in a second, as Linux counts them for programs.
+const TICKS_PER_SECOND: u64 = 100;
+
+/// Memory of this process.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// Memory that this process has allocated and touched.
+    pub(super) allocated_bytes: u64,
+    /// All memory that it has in use, pages of the store's file included, which the system can
+    /// take back at any time.
+    pub(super) resident_bytes: u64,
+}
+
+/// The memory of this process.
+pub(super) fn memory() -> Memory {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    Memory {
+        allocated_bytes: kibibytes(&status, "RssAnon:"),
+        resident_bytes: kibibytes(&status, "VmRSS:"),
+    }
+}
+
+/// The memory of this machine, in bytes.
+pub(super) fn total_memory_bytes() -> u64 {
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    kibibytes(&memory, "MemTotal:")
+}
+
+/// The line `name   1234 kB`, in bytes.
+fn kibibytes(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value
+        .and_then(|value| value.split_whitespace().next())
+        .and_then(|number| number.parse::<u64>().ok())
+        .map_or(0, |number| number * 1024)
+}
+
+/// Microseconds of a processor that this process has used.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ProcessorTime {
+    pub(super) user_us: u64,
+    pub(super) system_us: u64,
+    pub(super) children_user_us: u64,
+    pub(super) children_system_us: u64,
+}
+
+/// Processor time of this process.
+pub(super) fn processor_time() -> ProcessorTime {
+    parse_stat(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
+}
+
+fn parse_stat(stat: &str) -> ProcessorTime {
+    // The second field is a name in parentheses and may hold anything.
+    let Some((_, fields)) = stat.rsplit_once(')') else {
+        return ProcessorTime::default();
+    };
+    // The first field here is the third of the file; utime is its fourteenth.
+    let mut ticks = fields
+        .split_whitespace()
+        .skip(11)
+        .map(|field| field.parse::<u64>().unwrap_or(0));
+    let mut next_us = || ticks.next().unwrap_or(0) * (1_000_000 / TICKS_PER_SECOND);
+    ProcessorTime {
+        user_us: next_us(),
+        system_us: next_us(),
+        children_user_us: next_us(),
+        children_system_us: next_us(),
+    }
+}
+
+/// Name, release and processor of the system.
+pub(super) fn system() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let name = fs::read_to_string("/proc/sys/kernel/ostype").unwrap_or_default();
+    let architecture = std::env::consts::ARCH;
+    format!("{} {} {architecture}", name.trim(), release.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_found_behind_a_strange_name() {
+        let stat = "1 (a) b) S 2 3 4 5 6 7 8 9 10 11 120 34 5 6 20 0";
+        let time = ProcessorTime {
+            user_us: 1_200_000,
+            system_us: 340_000,
+            children_user_us: 50_000,
+            children_system_us: 60_000,
+        };
+        assert_eq!(parse_stat(stat), time);
+        assert_eq!(parse_stat(""), ProcessorTime::default());
+    }
+
+    #[test]
+    fn lines_of_proc_are_in_kibibytes() {
+        assert_eq!(kibibytes("A:  1 kB\nMemTotal:   12 kB\n", "MemTotal:"), 12_288);
+        assert_eq!(kibibytes("", "MemTotal:"), 0);
+    }
+}

@@ -1,0 +1,81 @@
+//! INFO.
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{is_word, rest};
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::ServerState;
+
+mod data;
+mod machine;
+mod sections;
+mod traffic;
+
+/// Sections in the order of the reply, each with whether it is shown where none are asked for.
+#[rustfmt::skip]
+const SECTIONS: &[(&str, bool)] = &[
+    ("server", true),
+    ("clients", true),
+    ("memory", true),
+    ("persistence", true),
+    ("stats", true),
+    ("replication", true),
+    ("cpu", true),
+    ("modules", true),
+    ("commandstats", false),
+    ("errorstats", true),
+    ("latencystats", false),
+    ("cluster", true),
+    ("keyspace", true),
+    ("quoin", true),
+];
+
+/// `INFO [section [section …]]`. Unknown sections are empty, as in Redis.
+pub(super) async fn info(
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    let wanted = rest(arguments, 1);
+    let asks_for = |name: &str| wanted.iter().any(|word| is_word(word, name));
+    let shows_all = asks_for("all") || asks_for("everything");
+    let shows_default = wanted.is_empty() || asks_for("default");
+    let mut text = String::new();
+    for (name, is_default) in SECTIONS {
+        if !(shows_all || (shows_default && *is_default) || asks_for(name)) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\r\n");
+        }
+        match *name {
+            "server" => sections::server(state, &mut text),
+            "clients" => sections::clients(state, &mut text),
+            "memory" => sections::memory(state, &mut text),
+            "persistence" => sections::persistence(state, &mut text),
+            "stats" => traffic::stats(state, &mut text),
+            "replication" => sections::replication(state, &mut text),
+            "cpu" => sections::cpu(&mut text),
+            "modules" => text.push_str("# Modules\r\n"),
+            "commandstats" => traffic::command_statistics(state, &mut text),
+            "errorstats" => traffic::error_statistics(state, &mut text),
+            "latencystats" => traffic::latency_statistics(state, &mut text),
+            "cluster" => text.push_str("# Cluster\r\ncluster_enabled:0\r\n"),
+            "keyspace" => data::keyspace(state, &mut text).await?,
+            _ => data::quoin(state, &mut text),
+        }
+    }
+    Ok(Reply::Verbatim("txt", text.into()))
+}
+
+/// Appends `name:value` lines.
+macro_rules! lines {
+    ($text:expr; $($name:literal: $value:expr,)*) => {
+        $(
+            $text.push_str(concat!($name, ":"));
+            $text.push_str(&$value.to_string());
+            $text.push_str("\r\n");
+        )*
+    };
+}
+use lines;

@@ -1,0 +1,206 @@
+//! INFO's sections on the server itself.
+
+use super::machine;
+use super::lines;
+use crate::config::Fsync;
+use crate::server::{REDIS_VERSION, ServerState};
+
+pub(super) fn server(state: &ServerState, text: &mut String) {
+    let settings = state.config.settings();
+    let uptime_s = (state.clock.now_ms() - state.started_ms).max(0) / 1000;
+    let file = state.config.file().map(|file| file.display().to_string());
+    let executable = std::env::current_exe().map(|path| path.display().to_string());
+    text.push_str("# Server\r\n");
+    lines! { text;
+        "redis_version": REDIS_VERSION,
+        "quoin_version": env!("CARGO_PKG_VERSION"),
+        "redis_git_sha1": "00000000",
+        "redis_git_dirty": 0,
+        "redis_build_id": "0",
+        "redis_mode": "standalone",
+        "os": machine::system(),
+        "arch_bits": usize::BITS,
+        "multiplexing_api": "epoll",
+        "process_id": std::process::id(),
+        "process_supervised": "no",
+        "run_id": state.run_id,
+        "tcp_port": state.port(),
+        "server_time_usec": state.clock.now_us(),
+        "uptime_in_seconds": uptime_s,
+        "uptime_in_days": uptime_s / 86_400,
+        "hz": 10,
+        "configured_hz": 10,
+        "lru_clock": (state.clock.now_ms() / 1000) & 0xff_ffff,
+        "executable": executable.unwrap_or_default(),
+        "config_file": file.unwrap_or_default(),
+        "io_threads_active": u8::from(settings.io_threads > 1),
+    }
+    for (number, ip) in settings.bind.iter().enumerate() {
+        let port = state.port();
+        text.push_str(&format!("listener{number}:name=tcp,bind={ip},port={port}\r\n"));
+    }
+}
+
+pub(super) fn clients(state: &ServerState, text: &mut String) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let clients = state.clients.all();
+    let input_max = clients.iter().map(|one| one.input_bytes.load(Relaxed)).max();
+    let output_max = clients.iter().map(|one| one.output_bytes.load(Relaxed)).max();
+    let blocked = clients.iter().filter(|client| client.is_blocked()).count();
+    text.push_str("# Clients\r\n");
+    lines! { text;
+        "connected_clients": clients.len(),
+        "cluster_connections": 0,
+        "maxclients": state.config.maxclients(),
+        "client_recent_max_input_buffer": input_max.unwrap_or(0),
+        "client_recent_max_output_buffer": output_max.unwrap_or(0),
+        "blocked_clients": blocked,
+        "tracking_clients": 0,
+        "clients_in_timeout_table": 0,
+        "total_blocking_keys": 0,
+        "total_blocking_keys_on_nokey": 0,
+    }
+}
+
+/// Redis's fields that say something of Quoin. Data is in the store, so all memory is overhead.
+pub(super) fn memory(state: &ServerState, text: &mut String) {
+    let memory = machine::memory();
+    let used = memory.allocated_bytes;
+    let peak = state.samples.memory_peak_bytes(used);
+    let total = machine::total_memory_bytes();
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let ratio = memory.resident_bytes as f64 / used.max(1) as f64;
+    text.push_str("# Memory\r\n");
+    lines! { text;
+        "used_memory": used,
+        "used_memory_human": human(used),
+        "used_memory_rss": memory.resident_bytes,
+        "used_memory_rss_human": human(memory.resident_bytes),
+        "used_memory_peak": peak,
+        "used_memory_peak_human": human(peak),
+        "used_memory_peak_perc": format!("{:.2}%", percent(used, peak)),
+        "used_memory_overhead": used,
+        "used_memory_dataset": 0,
+        "used_memory_dataset_perc": "0.00%",
+        "total_system_memory": total,
+        "total_system_memory_human": human(total),
+        "used_memory_lua": 0,
+        "used_memory_lua_human": "0B",
+        "used_memory_scripts": 0,
+        "used_memory_scripts_human": "0B",
+        "number_of_cached_scripts": 0,
+        "number_of_functions": 0,
+        "number_of_libraries": 0,
+        "maxmemory": 0,
+        "maxmemory_human": "0B",
+        "maxmemory_policy": "noeviction",
+        "mem_fragmentation_ratio": format!("{ratio:.2}"),
+        "mem_fragmentation_bytes": memory.resident_bytes.saturating_sub(used),
+        "mem_not_counted_for_evict": 0,
+        "mem_replication_backlog": 0,
+        "mem_clients_slaves": 0,
+        "mem_aof_buffer": 0,
+        "mem_allocator": "libc",
+        "active_defrag_running": 0,
+        "lazyfree_pending_objects": 0,
+        "lazyfreed_objects": 0,
+    }
+}
+
+/// A size as Redis shows it to people.
+pub(super) fn human(bytes: u64) -> String {
+    let units = [(1_u64 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
+    let unit = units.iter().find(|(size, _)| bytes >= *size);
+    match unit {
+        Some((size, letter)) => format!("{:.2}{letter}", bytes as f64 / *size as f64),
+        None => format!("{bytes}B"),
+    }
+}
+
+/// Everything that was acknowledged is in the store, so that no changes wait to be saved. With
+/// `fsync = everysec` the last second may not be on the disk yet.
+pub(super) fn persistence(state: &ServerState, text: &mut String) {
+    let is_waiting = state.config.settings().fsync == Fsync::EverySec;
+    text.push_str("# Persistence\r\n");
+    lines! { text;
+        "loading": 0,
+        "async_loading": 0,
+        "current_cow_peak": 0,
+        "current_cow_size": 0,
+        "current_cow_size_age": 0,
+        "current_fork_perc": "0.00",
+        "current_save_keys_processed": 0,
+        "current_save_keys_total": 0,
+        "rdb_changes_since_last_save": 0,
+        "rdb_bgsave_in_progress": 0,
+        "rdb_last_save_time": state.clock.now_ms() / 1000,
+        "rdb_last_bgsave_status": "ok",
+        "rdb_last_bgsave_time_sec": -1,
+        "rdb_current_bgsave_time_sec": -1,
+        "rdb_saves": 0,
+        "rdb_last_cow_size": 0,
+        "rdb_last_load_keys_expired": 0,
+        "rdb_last_load_keys_loaded": 0,
+        "aof_enabled": 1,
+        "aof_rewrite_in_progress": 0,
+        "aof_rewrite_scheduled": 0,
+        "aof_last_rewrite_time_sec": -1,
+        "aof_current_rewrite_time_sec": -1,
+        "aof_last_bgrewrite_status": "ok",
+        "aof_rewrites": 0,
+        "aof_rewrites_consecutive_failures": 0,
+        "aof_last_write_status": "ok",
+        "aof_last_cow_size": 0,
+        "module_fork_in_progress": 0,
+        "module_fork_last_cow_size": 0,
+        "aof_current_size": state.store.disk_bytes().unwrap_or(0),
+        "aof_base_size": 0,
+        "aof_pending_rewrite": 0,
+        "aof_buffer_length": 0,
+        "aof_pending_bio_fsync": u8::from(is_waiting),
+        "aof_delayed_fsync": 0,
+    }
+}
+
+pub(super) fn replication(state: &ServerState, text: &mut String) {
+    text.push_str("# Replication\r\n");
+    lines! { text;
+        "role": "master",
+        "connected_slaves": 0,
+        "master_failover_state": "no-failover",
+        "master_replid": state.run_id,
+        "master_replid2": "0".repeat(40),
+        "master_repl_offset": 0,
+        "second_repl_offset": -1,
+        "repl_backlog_active": 0,
+        "repl_backlog_size": 1_048_576,
+        "repl_backlog_first_byte_offset": 0,
+        "repl_backlog_histlen": 0,
+    }
+}
+
+pub(super) fn cpu(text: &mut String) {
+    let time = machine::processor_time();
+    let seconds = |time_us: u64| format!("{}.{:06}", time_us / 1_000_000, time_us % 1_000_000);
+    text.push_str("# CPU\r\n");
+    lines! { text;
+        "used_cpu_sys": seconds(time.system_us),
+        "used_cpu_user": seconds(time.user_us),
+        "used_cpu_sys_children": seconds(time.children_system_us),
+        "used_cpu_user_children": seconds(time.children_user_us),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_for_people_are_those_of_redis() {
+        assert_eq!(human(0), "0B");
+        assert_eq!(human(1023), "1023B");
+        assert_eq!(human(1024), "1.00K");
+        assert_eq!(human(1_572_864), "1.50M");
+        assert_eq!(human(25_769_803_776), "24.00G");
+    }
+}

@@ -1,0 +1,127 @@
+//! INFO's sections on commands and connections.
+
+use super::lines;
+use crate::server::ServerState;
+use crate::server::statistics::CommandStatistics;
+
+pub(super) fn stats(state: &ServerState, text: &mut String) {
+    let statistics = &state.statistics;
+    let executor = state.executor.statistics();
+    let samples = &state.samples;
+    let kibibytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
+    text.push_str("# Stats\r\n");
+    lines! { text;
+        "total_connections_received": statistics.connections_received.get(),
+        "total_commands_processed": statistics.commands_processed.get(),
+        "instantaneous_ops_per_sec": samples.commands.per_second(),
+        "total_net_input_bytes": statistics.input_bytes.get(),
+        "total_net_output_bytes": statistics.output_bytes.get(),
+        "total_net_repl_input_bytes": 0,
+        "total_net_repl_output_bytes": 0,
+        "instantaneous_input_kbps": kibibytes(samples.input_bytes.per_second()),
+        "instantaneous_output_kbps": kibibytes(samples.output_bytes.per_second()),
+        "instantaneous_input_repl_kbps": "0.00",
+        "instantaneous_output_repl_kbps": "0.00",
+        "rejected_connections": statistics.connections_rejected.get(),
+        "sync_full": 0,
+        "sync_partial_ok": 0,
+        "sync_partial_err": 0,
+        "expired_keys": executor.expired_keys.get(),
+        "evicted_keys": 0,
+        "evicted_clients": 0,
+        "total_eviction_exceeded_time": 0,
+        "current_eviction_exceeded_time": 0,
+        "pubsub_channels": 0,
+        "pubsub_patterns": 0,
+        "pubsubshard_channels": 0,
+        "latest_fork_usec": 0,
+        "total_forks": 0,
+        "migrate_cached_sockets": 0,
+        "slave_expires_tracked_keys": 0,
+        "active_defrag_hits": 0,
+        "active_defrag_misses": 0,
+        "active_defrag_key_hits": 0,
+        "active_defrag_key_misses": 0,
+        "tracking_total_keys": 0,
+        "tracking_total_items": 0,
+        "tracking_total_prefixes": 0,
+        "unexpected_error_replies": 0,
+        "total_error_replies": statistics.error_replies.get(),
+        "dump_payload_sanitizations": 0,
+        "total_reads_processed": statistics.reads_processed.get(),
+        "total_writes_processed": statistics.writes_processed.get(),
+        "io_threaded_reads_processed": 0,
+        "io_threaded_writes_processed": 0,
+        "acl_access_denied_auth": 0,
+        "acl_access_denied_cmd": 0,
+        "acl_access_denied_key": 0,
+        "acl_access_denied_channel": 0,
+    }
+}
+
+pub(super) fn command_statistics(state: &ServerState, text: &mut String) {
+    text.push_str("# Commandstats\r\n");
+    for (entry, command) in state.statistics.commands() {
+        let [calls, duration_us, rejected, failed] = [
+            &command.calls,
+            &command.duration_us,
+            &command.rejected_calls,
+            &command.failed_calls,
+        ]
+        .map(|counter| counter.get());
+        if calls == 0 && rejected == 0 && failed == 0 {
+            continue;
+        }
+        let mean_us = if calls == 0 {
+            0.0
+        } else {
+            duration_us as f64 / calls as f64
+        };
+        text.push_str(&format!(
+            "cmdstat_{}:calls={calls},usec={duration_us},usec_per_call={mean_us:.2},\
+             rejected_calls={rejected},failed_calls={failed}\r\n",
+            entry.full_name
+        ));
+    }
+}
+
+pub(super) fn error_statistics(state: &ServerState, text: &mut String) {
+    text.push_str("# Errorstats\r\n");
+    for (code, count) in state.statistics.errors().iter() {
+        let code: String = code.chars().map(safe).collect();
+        text.push_str(&format!("errorstat_{code}:count={count}\r\n"));
+    }
+}
+
+/// Letters that would make a line of INFO unreadable, as in Redis.
+fn safe(letter: char) -> char {
+    match letter {
+        '#' | ':' | '\r' | '\n' => '_',
+        other => other,
+    }
+}
+
+pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
+    text.push_str("# Latencystats\r\n");
+    for (entry, command) in state.statistics.commands() {
+        if command.calls.get() == 0 {
+            continue;
+        }
+        let [p50, p99, p999] =
+            [(1, 2), (99, 100), (999, 1000)].map(|share| percentile_us(command, share));
+        text.push_str(&format!(
+            "latency_percentiles_usec_{}:p50={p50}.000,p99={p99}.000,p99.9={p999}.000\r\n",
+            entry.full_name
+        ));
+    }
+}
+
+/// The end of the bucket of durations in which the command at this share of all lies.
+fn percentile_us(command: &CommandStatistics, (part, whole): (u64, u64)) -> u64 {
+    let calls = command.durations_us().last().map_or(0, |(_, calls)| calls);
+    let wanted = calls.saturating_mul(part).div_ceil(whole);
+    command
+        .durations_us()
+        .find(|(_, calls)| *calls >= wanted)
+        .map_or(0, |(end_us, _)| end_us)
+}

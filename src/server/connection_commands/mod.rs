@@ -1,0 +1,83 @@
+//! The commands that the server carries out itself.
+
+use bytes::Bytes;
+
+use super::ServerState;
+use super::session::Session;
+use crate::commands::row::{ConnectionCommand, Row};
+use crate::error::CommandError;
+use crate::reply::Reply;
+
+mod acl;
+mod auth;
+mod basics;
+mod client;
+mod command;
+mod config;
+mod debug;
+mod help;
+mod info;
+mod latency;
+mod shutdown;
+mod slowlog;
+mod wait;
+
+/// Carries out a command for a client. `row` is that of the subcommand, where there is one.
+///
+/// # Errors
+/// What Redis refuses, in its words.
+pub async fn carry_out(
+    command: ConnectionCommand,
+    row: &'static Row,
+    arguments: &[Bytes],
+    session: &mut Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    match command {
+        ConnectionCommand::Acl => acl::carry_out(row.name, arguments, state),
+        ConnectionCommand::Auth => auth::auth(arguments, session, state),
+        ConnectionCommand::Client => client::carry_out(row.name, arguments, session, state),
+        ConnectionCommand::Command => command::carry_out(row.name, arguments),
+        ConnectionCommand::Config => config::carry_out(row.name, arguments, state).await,
+        ConnectionCommand::Debug => debug::carry_out(arguments, state).await,
+        ConnectionCommand::Echo => basics::echo(arguments),
+        ConnectionCommand::Function => basics::function_flush(arguments),
+        ConnectionCommand::Hello => auth::hello(arguments, session, state),
+        ConnectionCommand::Info => info::info(arguments, state).await,
+        ConnectionCommand::Latency => latency::carry_out(row.name, arguments, state),
+        ConnectionCommand::Lolwut => Ok(basics::lolwut()),
+        ConnectionCommand::Ping => basics::ping(arguments),
+        ConnectionCommand::Quit => basics::quit(session),
+        ConnectionCommand::Reset => Ok(auth::reset(session, state)),
+        ConnectionCommand::Select => basics::select(arguments, session),
+        ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
+        ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
+        ConnectionCommand::Time => Ok(basics::time(state)),
+        ConnectionCommand::Wait => wait::wait(arguments, session).await,
+        ConnectionCommand::Waitaof => wait::wait_aof(arguments, session).await,
+    }
+}
+
+/// Whether a command may take long without doing anything, so that the connection should look
+/// meanwhile whether the client is still there.
+pub(super) fn may_wait(command: ConnectionCommand) -> bool {
+    matches!(
+        command,
+        ConnectionCommand::Wait | ConnectionCommand::Waitaof | ConnectionCommand::Debug
+    )
+}
+
+/// An argument as text, for an error that repeats it.
+fn shown(argument: &[u8]) -> String {
+    String::from_utf8_lossy(argument).into_owned()
+}
+
+/// An error whose text repeats something.
+fn refusal(line: String) -> CommandError {
+    CommandError::Text(line.into())
+}
+
+/// A subcommand that the table has and the code has not: a mistake of ours.
+fn not_carried_out() -> CommandError {
+    CommandError::text("ERR command is not carried out by this server")
+}

@@ -1,0 +1,37 @@
+//! SHUTDOWN.
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{is_word, rest};
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::ServerState;
+use crate::server::session::Session;
+
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Everything that was acknowledged is in the
+/// store already, so the options make no difference. A shutdown cannot be taken back: by the time
+/// that anybody could, the connections are closing.
+pub(super) fn shutdown(
+    arguments: &[Bytes],
+    session: &mut Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    let options = rest(arguments, 1);
+    let is_known = |option: &Bytes| {
+        ["nosave", "save", "now", "force", "abort"]
+            .iter()
+            .any(|known| is_word(option, known))
+    };
+    let has = |name: &str| options.iter().any(|option| is_word(option, name));
+    let is_abort_with_others = has("abort") && options.iter().any(|one| !is_word(one, "abort"));
+    if !options.iter().all(is_known) || is_abort_with_others || (has("save") && has("nosave")) {
+        return Err(CommandError::Syntax);
+    }
+    if has("abort") {
+        return Err(CommandError::text("ERR No shutdown in progress."));
+    }
+    tracing::info!("SHUTDOWN from {}", session.client.address);
+    state.begin_shutdown();
+    session.is_closing = true;
+    Ok(Reply::Silence)
+}

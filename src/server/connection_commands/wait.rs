@@ -1,0 +1,72 @@
+//! WAIT and WAITAOF. There are no replicas: what needs any waits until its time is up.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{argument, count, integer, integer_or};
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::clients::Unblock;
+use crate::server::session::Session;
+
+/// `WAIT numreplicas timeout`.
+pub(super) async fn wait(
+    arguments: &[Bytes],
+    session: &Session,
+) -> Result<Reply, CommandError> {
+    let replicas = integer(argument(arguments, 1)?)?;
+    let timeout = timeout(argument(arguments, 2)?)?;
+    if replicas > 0 {
+        wait_in_vain(session, timeout).await?;
+    }
+    Ok(Reply::Integer(0))
+}
+
+/// `WAITAOF numlocal numreplicas timeout`. What was acknowledged is on this server's disk.
+pub(super) async fn wait_aof(
+    arguments: &[Bytes],
+    session: &Session,
+) -> Result<Reply, CommandError> {
+    let local = integer(argument(arguments, 1)?)?;
+    if !(0..=1).contains(&local) {
+        return Err(CommandError::text(
+            "ERR value is out of range, value must between 0 and 1",
+        ));
+    }
+    let replicas = count(argument(arguments, 2)?)?;
+    let timeout = timeout(argument(arguments, 3)?)?;
+    if replicas > 0 {
+        wait_in_vain(session, timeout).await?;
+    }
+    Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
+}
+
+/// A timeout in milliseconds; `None` waits for ever.
+pub(super) fn timeout(argument: &[u8]) -> Result<Option<Duration>, CommandError> {
+    let timeout_ms = integer_or(argument, "ERR timeout is not an integer or out of range")?;
+    match u64::try_from(timeout_ms) {
+        Err(_) => Err(CommandError::text("ERR timeout is negative")),
+        Ok(0) => Ok(None),
+        Ok(timeout_ms) => Ok(Some(Duration::from_millis(timeout_ms))),
+    }
+}
+
+async fn wait_in_vain(session: &Session, timeout: Option<Duration>) -> Result<(), CommandError> {
+    let blocked = session.client.enter_block();
+    let time_is_up = async {
+        match timeout {
+            Some(timeout) => tokio::time::sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = time_is_up => Ok(()),
+        how = blocked.wait_unblocked() => match how {
+            Unblock::Timeout => Ok(()),
+            Unblock::Error => Err(CommandError::text(
+                "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+            )),
+        },
+    }
+}

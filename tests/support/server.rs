@@ -1,0 +1,303 @@
+//! A server of its own for a test: the built program on a free port, in a folder that goes with
+//! it, and a socket that says and reads what the test says, byte for byte.
+//!
+//! Included by `#[path]` from the test crates that need it.
+#![allow(dead_code, unreachable_pub)] // no crate needs all of it
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a slow machine; a test that hangs fails after it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server, which ends with this value.
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    folder: Folder,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+enum Folder {
+    Own(TempDir),
+    Given(PathBuf),
+}
+
+impl Server {
+    /// A server with its defaults, on the embedded store.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// A server with more flags, such as `["--requirepass", "secret"]`.
+    pub fn start_with(flags: &[&str]) -> Self {
+        let folder = Folder::Own(tempfile::tempdir().unwrap());
+        Self::try_start(folder, flags).unwrap_or_else(|log| panic!("no server: {log}"))
+    }
+
+    /// A server on a folder that outlives it. The error is its log.
+    pub fn start_in(folder: &Path, flags: &[&str]) -> Result<Self, String> {
+        Self::try_start(Folder::Given(folder.to_owned()), flags)
+    }
+
+    fn try_start(folder: Folder, flags: &[&str]) -> Result<Self, String> {
+        let path = match &folder {
+            Folder::Own(own) => own.path(),
+            Folder::Given(given) => given,
+        };
+        let mut child = Command::new(env!("CARGO_BIN_EXE_quoin"))
+            .env("NO_COLOR", "1")
+            .args(["--bind", "127.0.0.1", "--port", "0"])
+            .arg("--data-dir")
+            .arg(path.join("data"))
+            .args(flags)
+            .current_dir(path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut log = Vec::new();
+        // The line in which the server says where it listens ends the wait, and so does its end.
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let address = announced_address(&line);
+            log.push(line);
+            address
+        });
+        let Some(address) = address else {
+            let _ = child.wait();
+            return Err(log.join("\n"));
+        };
+        let log = Arc::new(Mutex::new(log));
+        let log_of_reader = Arc::clone(&log);
+        // Read to the end, or the server would wait for somebody to read.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                log_of_reader.lock().unwrap().push(line);
+            }
+        });
+        Ok(Self {
+            child,
+            address,
+            folder,
+            log,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The folder in which it runs; its data is in `data`.
+    pub fn folder(&self) -> &Path {
+        match &self.folder {
+            Folder::Own(own) => own.path(),
+            Folder::Given(given) => given,
+        }
+    }
+
+    /// The process's number.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Socket {
+        Socket::connect(self.address)
+    }
+
+    /// A client of the redis crate, which speaks RESP2 or (3) RESP3.
+    pub fn redis(&self, protocol: u8) -> redis::Connection {
+        let protocol = if protocol == 3 { "resp3" } else { "resp2" };
+        let url = format!("redis://{}/?protocol={protocol}", self.address);
+        redis::Client::open(url).unwrap().get_connection().unwrap()
+    }
+
+    /// Sends the process a signal, by name.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
+        assert!(status.success());
+    }
+
+    /// Waits until the process has ended.
+    pub fn wait(&mut self) -> ExitStatus {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(started.elapsed() < PATIENCE, "the server does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Memory that the process has allocated and touched, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+        let kibibytes = line.unwrap().split_whitespace().nth(1).unwrap();
+        kibibytes.parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn announced_address(line: &str) -> Option<SocketAddr> {
+    let (_, behind) = line.split_once(" listens on ")?;
+    let address = behind.split([',', ' ']).next()?;
+    address.parse().ok()
+}
+
+/// A connection that knows nothing of the protocol but where a reply ends.
+pub struct Socket {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+impl Socket {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self {
+            stream,
+            received: Vec::new(),
+        }
+    }
+
+    /// Where this end is.
+    pub fn local_address(&self) -> SocketAddr {
+        self.stream.local_addr().unwrap()
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Sends what the other end may have stopped reading; says whether all of it went.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>, timeout: Duration) -> bool {
+        self.stream.set_write_timeout(Some(timeout)).unwrap();
+        let sent = self.stream.write_all(bytes.as_ref()).is_ok();
+        self.stream.set_write_timeout(None).unwrap();
+        sent
+    }
+
+    /// Says that nothing more comes from here.
+    pub fn end_sending(&mut self) {
+        self.stream.shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Sends a command, each word of it an argument, and returns its whole reply as it came.
+    pub fn command(&mut self, words: &[&str]) -> String {
+        self.send(request(words));
+        self.reply()
+    }
+
+    /// Like [`Self::command`], with the words of a line.
+    pub fn run(&mut self, line: &str) -> String {
+        self.command(&line.split(' ').collect::<Vec<_>>())
+    }
+
+    /// The next whole reply as it came.
+    pub fn reply(&mut self) -> String {
+        String::from_utf8_lossy(&self.reply_bytes()).into_owned()
+    }
+
+    /// The next whole reply as it came.
+    pub fn reply_bytes(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(end) = reply_end(&self.received, 0) {
+                return self.received.drain(..end).collect();
+            }
+            if !self.receive().unwrap() {
+                panic!("closed amid {:?}", String::from_utf8_lossy(&self.received));
+            }
+        }
+    }
+
+    /// Everything until the server closes the connection.
+    pub fn rest(&mut self) -> String {
+        while self.receive().unwrap_or(false) {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.received)).into_owned()
+    }
+
+    /// Whether the server sends nothing for a while.
+    pub fn is_silent_for(&mut self, duration: Duration) -> bool {
+        self.stream.set_read_timeout(Some(duration)).unwrap();
+        let received = self.receive();
+        self.stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.received.is_empty() && received.is_err()
+    }
+
+    fn receive(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; 64 * 1024];
+        let count = self.stream.read(&mut buffer)?;
+        self.received.extend_from_slice(&buffer[..count]);
+        Ok(count > 0)
+    }
+}
+
+/// A command as an array of bulk strings.
+pub fn request(words: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        let word = word.as_ref();
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// The end of the reply that begins at `start`, if all of it is there.
+pub fn reply_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let rest = bytes.get(start..)?;
+    let line_length = rest.windows(2).position(|pair| pair == b"\r\n")?;
+    let line = std::str::from_utf8(&rest[..line_length]).unwrap_or("");
+    let end = start + line_length + 2;
+    let count = || line.get(1..).and_then(|number| number.parse::<i64>().ok());
+    match rest.first()? {
+        b'$' | b'=' => match usize::try_from(count()?) {
+            Ok(length) => Some(end + length + 2).filter(|end| *end <= bytes.len()),
+            Err(_) => Some(end),
+        },
+        kind @ (b'*' | b'~' | b'>' | b'%') => {
+            let elements = count()?.max(0) * if *kind == b'%' { 2 } else { 1 };
+            (0..elements).try_fold(end, |at, _| reply_end(bytes, at))
+        }
+        _ => Some(end),
+    }
+}
+
+/// Asks until the answer is yes; fails where it never is.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,12 @@
+//! The server as clients see it: the built program, over sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "../support/server.rs"]
+mod server;
+
+mod handshake;
