@@ -174,3 +174,13 @@ pub const ROOT_PREFIX_BYTES_MAX: usize = 128;
 pub const BIND_ADDRESSES_MAX: usize = 16;
 /// Bytes of a settings file.
 pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Time between two checkpoints of the embedded store's data file when it keeps a journal.
+pub const EMBEDDED_CHECKPOINT_INTERVAL_MS: u64 = 5_000;
+/// Bytes of the journal after which a checkpoint is made before its time.
+pub const EMBEDDED_JOURNAL_NUDGE_BYTES: u64 = 128 * 1024 * 1024;
+/// Bytes of the journal above which writes wait for a checkpoint.
+pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Bytes by which a journal file grows.
+pub const EMBEDDED_JOURNAL_STEP_BYTES: u64 = 4 * 1024 * 1024;
+/// Bytes of one journal record: a transaction of the largest size, with room for its framing.
+pub const EMBEDDED_JOURNAL_RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;

@@ -1,9 +1,9 @@
-//! What makes `fsync = everysec` survive a crash of the operating system.
+//! What makes LMDB without syncing survive a crash of the operating system.
 //!
 //! LMDB without syncing writes pages and the meta page that names them in no certain order, so
-//! after a power failure the newest meta page may name pages that never reached the disk. Once a
-//! second, therefore, the state of that moment is synced, and its meta page is copied to a file
-//! beside the data: the checkpoint. A read transaction keeps the pages of that state from being
+//! after a power failure the newest meta page may name pages that never reached the disk. Every
+//! second or few, therefore, the state of that moment is synced, and its meta page is copied to a
+//! file beside the data: the checkpoint. A read transaction keeps the pages of that state from being
 //! written over until the next checkpoint is on the disk. Where the machine was started anew
 //! since, opening puts the checkpoint's meta page back, and the store is as it was then.
 
@@ -64,6 +64,11 @@ impl Checkpoints {
         }
     }
 
+    /// Whether the system tells what checkpoints need.
+    pub(super) fn are_possible(&self) -> bool {
+        self.boot_id.is_some()
+    }
+
     /// Puts the data file back to the checkpoint where the machine was started anew since. To be
     /// called before the data file is opened. Tells whether it did.
     pub(super) fn restore(&self) -> io::Result<bool> {
@@ -102,12 +107,18 @@ impl Checkpoints {
     }
 
     /// Syncs the present state and makes it the checkpoint. The one before may be dropped after.
-    pub(super) fn take(&self, environment: &Env<WithoutTls>) -> Result<Checkpoint, heed::Error> {
+    /// `at_cut` is called while nobody commits.
+    pub(super) fn take(
+        &self,
+        environment: &Env<WithoutTls>,
+        at_cut: impl FnOnce() -> io::Result<()>,
+    ) -> Result<Checkpoint, heed::Error> {
         let (page, pages) = {
             // While this is open nobody commits, so page and snapshot are of the same state.
             let exclusive = environment.write_txn()?;
             let last_transaction = exclusive.id() as u64 - 1;
             let page = read_meta_page(environment, last_transaction)?;
+            at_cut()?;
             (page, environment.clone().static_read_txn()?)
         };
         environment.force_sync()?;
@@ -268,7 +279,7 @@ mod tests {
             // The checkpoint goes where the crashed copy will be.
             let after = tempfile::tempdir().unwrap();
             let checkpoints = Checkpoints::new(after.path(), Some([b'1'; BOOT_ID_BYTES]));
-            let checkpoint = checkpoints.take(&store.environment).unwrap();
+            let checkpoint = checkpoints.take(&store.environment, || Ok(())).unwrap();
             let expected = rows(&store);
             let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
             churn(&store, &random);
@@ -285,12 +296,98 @@ mod tests {
         }
     }
 
+    /// Makes the folder's checkpoint one of an earlier start of the system.
+    fn reboot(folder: &Path) {
+        let path = folder.join(CHECKPOINT_FILE);
+        let bytes = std::fs::read(&path).unwrap();
+        let (_, page) = decode(&bytes).unwrap();
+        std::fs::write(&path, encode(&[b'1'; BOOT_ID_BYTES], page)).unwrap();
+    }
+
+    fn copy_all_but_data(from: &Path, to: &Path) {
+        for name in [CHECKPOINT_FILE, "JOURNAL.0", "JOURNAL.1"] {
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_crash_of_the_system_loses_nothing_where_there_is_a_journal() {
+        for seed in 0..6 {
+            let random = SeededRandom::new(seed);
+            let folder = tempfile::tempdir().unwrap();
+            let store = open(folder.path(), FsyncPolicy::Always);
+            churn(&store, &random);
+            if seed % 2 == 0 {
+                // Another checkpoint on the way, so that both journal files are in use.
+                let before = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
+                store.syncer.as_ref().unwrap().nudge();
+                while std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap() == before {
+                    std::thread::yield_now();
+                }
+            }
+            let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+            churn(&store, &random);
+            let expected = rows(&store);
+
+            let after = tempfile::tempdir().unwrap();
+            let new = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+            let image = crashed(&old, &new, &random);
+            std::fs::write(after.path().join(DATA_FILE), image).unwrap();
+            copy_all_but_data(folder.path(), after.path());
+            reboot(after.path());
+
+            let reopened = open(after.path(), FsyncPolicy::Always);
+            assert!(rows(&reopened) == expected, "seed {seed}");
+            churn(&reopened, &random);
+            let expected = rows(&reopened);
+            drop(reopened);
+            assert!(rows(&open(after.path(), FsyncPolicy::EverySecond)) == expected);
+        }
+    }
+
+    #[test]
+    fn what_only_the_journal_has_when_the_process_dies_is_applied() {
+        let random = SeededRandom::new(1);
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), FsyncPolicy::Always);
+        churn(&store, &random);
+        let before = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+        churn(&store, &random);
+        let expected = rows(&store);
+        let after = tempfile::tempdir().unwrap();
+        std::fs::write(after.path().join(DATA_FILE), before).unwrap();
+        copy_all_but_data(folder.path(), after.path());
+        assert!(rows(&open(after.path(), FsyncPolicy::Always)) == expected);
+    }
+
+    #[test]
+    fn a_journal_with_a_record_missing_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), FsyncPolicy::Always);
+        churn(&store, &SeededRandom::new(1));
+        let after = tempfile::tempdir().unwrap();
+        copy_all_but_data(folder.path(), after.path());
+        // A data file that lacks the records before the second.
+        std::fs::remove_file(after.path().join(CHECKPOINT_FILE)).unwrap();
+        let path = after.path().join("JOURNAL.0");
+        let bytes = std::fs::read(&path).unwrap();
+        let first = u64::from_le_bytes(bytes[32..40].try_into().unwrap()) as usize;
+        let mut cut = bytes[..32].to_vec();
+        cut.extend_from_slice(&bytes[32 + 24 + first..]);
+        std::fs::write(&path, cut).unwrap();
+        let options = EmbeddedOptions {
+            map_bytes: 64 << 20,
+            ..EmbeddedOptions::default()
+        };
+        assert!(EmbeddedStore::open(after.path(), options).is_err());
+    }
+
     #[test]
     fn within_one_run_of_the_system_nothing_goes_back() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(folder.path(), boot_id());
         let store = open(folder.path(), FsyncPolicy::Always);
-        let checkpoint = checkpoints.take(&store.environment).unwrap();
+        let checkpoint = checkpoints.take(&store.environment, || Ok(())).unwrap();
         churn(&store, &SeededRandom::new(1));
         let expected = rows(&store);
         drop(checkpoint);
@@ -309,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_with_always_ends_the_checkpoints() {
+    fn an_orderly_end_with_always_leaves_no_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path(), FsyncPolicy::EverySecond);
         let left = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();

@@ -2,12 +2,15 @@
 //!
 //! One transaction writes at a time, any number read snapshots. A commit writes the changed
 //! pages behind and beside the old ones and then one meta page that names them, so a process
-//! that dies at any moment leaves the last commit as it was.
+//! that dies at any moment leaves the last commit as it was. What survives a crash of the system
+//! is the business of the [journal] and of [checkpoints](checkpoint).
 //!
 //! A second write transaction waits for the first: never open two on one thread.
 
 mod checkpoint;
 mod error;
+mod journal;
+mod replay;
 mod rows;
 mod sync;
 mod transaction;
@@ -25,6 +28,7 @@ use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
 use self::checkpoint::Checkpoints;
+use self::journal::Journal;
 use self::sync::Syncer;
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
@@ -35,6 +39,8 @@ pub use self::error::OpenError;
 
 /// The file in the data folder that a running server holds locked.
 const LOCK_FILE: &str = "LOCK";
+/// Readers that hold a checkpoint: the last, and the next while it is being made.
+const CHECKPOINT_READERS: u32 = 2;
 /// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
 
@@ -43,7 +49,8 @@ type Rows = Database<'static, Raw, Raw>;
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FsyncPolicy {
-    /// Before it is acknowledged: every commit is synced. Nothing is lost at a power failure.
+    /// Before it is acknowledged: every commit is synced, to the journal where the system tells
+    /// its boot id (Linux), else to the data file. Nothing is lost at a power failure.
     #[default]
     Always,
     /// Within about a second (longer where a sync takes longer). A process that dies loses
@@ -78,6 +85,8 @@ pub struct EmbeddedStore {
     // Dropped in this order: the thread that syncs ends, the files are closed, and only then is
     // the folder free for the next.
     syncer: Option<Syncer>,
+    journal: Option<Arc<Journal>>,
+    fsync: FsyncPolicy,
     rows: Rows,
     environment: Env<WithoutTls>,
     shared: Arc<Shared>,
@@ -136,28 +145,48 @@ impl EmbeddedStore {
                 "the system ended without syncing: the store is back at its last checkpoint"
             );
         }
-        let environment = open_environment(folder, options).map_err(refused)?;
+        let syncs_lazily =
+            options.fsync == FsyncPolicy::EverySecond || checkpoints.are_possible();
+        let environment = open_environment(folder, options, syncs_lazily).map_err(refused)?;
         // Readers of a process that was killed would keep their old pages alive for ever.
         environment.clear_stale_readers().map_err(refused)?;
         let rows = open_rows(&environment).map_err(refused)?;
         let shared = Arc::new(Shared::default());
-        let syncer = match options.fsync {
-            FsyncPolicy::Always => {
-                // What a run with `EverySecond` left unsynced; then its checkpoint is void.
-                environment.force_sync().map_err(refused)?;
-                checkpoints
-                    .remove()
-                    .map_err(|error| refused(error.into()))?;
-                None
+        let mut journal = None;
+        let mut syncer = None;
+        if syncs_lazily {
+            // Replaying writes pages, and no reader guards those of the last checkpoint any more.
+            let before = checkpoints.take(&environment, || Ok(())).map_err(refused)?;
+            let applied = replay::replay(folder, &environment, &rows).map_err(refused)?;
+            let first = checkpoints.take(&environment, || Ok(())).map_err(refused)?;
+            drop(before);
+            // The checkpoint holds all that the old journal does.
+            if options.fsync == FsyncPolicy::Always {
+                let created = Journal::create(folder, applied + 1);
+                journal = Some(Arc::new(created.map_err(|error| refused(error.into()))?));
+            } else {
+                journal::remove(folder).map_err(|error| refused(error.into()))?;
             }
-            FsyncPolicy::EverySecond => {
-                let environment = environment.clone();
-                let syncer = Syncer::start(environment, checkpoints, Arc::clone(&shared));
-                Some(syncer.map_err(refused)?)
-            }
-        };
+            let work = sync::Work {
+                folder: folder.to_owned(),
+                environment: environment.clone(),
+                checkpoints,
+                shared: Arc::clone(&shared),
+                journal: journal.clone(),
+            };
+            syncer = Some(Syncer::start(work, first).map_err(|error| refused(error.into()))?);
+        } else {
+            replay::replay(folder, &environment, &rows).map_err(refused)?;
+            environment.force_sync().map_err(refused)?;
+            checkpoints
+                .remove()
+                .and_then(|()| journal::remove(folder))
+                .map_err(|error| refused(error.into()))?;
+        }
         Ok(Self {
             syncer,
+            journal,
+            fsync: options.fsync,
             rows,
             environment,
             shared,
@@ -178,10 +207,7 @@ impl EmbeddedStore {
 
     /// When commits are synced.
     pub fn fsync(&self) -> FsyncPolicy {
-        match self.syncer {
-            Some(_) => FsyncPolicy::EverySecond,
-            None => FsyncPolicy::Always,
-        }
+        self.fsync
     }
 }
 
@@ -209,13 +235,14 @@ fn lock_folder(folder: &Path) -> Result<File, OpenError> {
 fn open_environment(
     folder: &Path,
     options: EmbeddedOptions,
+    syncs_lazily: bool,
 ) -> Result<Env<WithoutTls>, heed::Error> {
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening
         .map_size(options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT)
-        .max_readers(limits::EMBEDDED_READERS_MAX);
-    if options.fsync == FsyncPolicy::EverySecond {
-        // SAFETY: NO_SYNC gives up durability only, in the way that `FsyncPolicy` tells.
+        .max_readers(limits::EMBEDDED_READERS_MAX + CHECKPOINT_READERS);
+    if syncs_lazily {
+        // SAFETY: NO_SYNC gives up durability only; journal and checkpoints give it back.
         #[allow(unsafe_code)]
         unsafe {
             opening.flags(EnvFlags::NO_SYNC);

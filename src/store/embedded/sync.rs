@@ -1,5 +1,7 @@
-//! The thread that syncs the data file each second.
+//! The thread that syncs the data file every second or few.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -10,63 +12,72 @@ use heed::{Env, WithoutTls};
 
 use super::Shared;
 use super::checkpoint::{Checkpoint, Checkpoints};
+use super::journal::{self, Journal};
 use crate::limits;
 use crate::store::StoreError;
 
-/// Makes a checkpoint of what was committed, once a second; syncs all when it is dropped.
+/// Makes a checkpoint of what was committed, every second or few; syncs all when it is dropped.
 pub(super) struct Syncer {
     /// `None` once the thread was told to end.
-    stop: Option<mpsc::Sender<()>>,
+    wake: Option<mpsc::SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Work {
-    environment: Env<WithoutTls>,
-    checkpoints: Checkpoints,
-    shared: Arc<Shared>,
+/// What the thread works with.
+pub(super) struct Work {
+    pub(super) folder: PathBuf,
+    pub(super) environment: Env<WithoutTls>,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) shared: Arc<Shared>,
+    pub(super) journal: Option<Arc<Journal>>,
 }
 
 impl Syncer {
-    /// Makes the first checkpoint and starts the thread.
-    pub(super) fn start(
-        environment: Env<WithoutTls>,
-        checkpoints: Checkpoints,
-        shared: Arc<Shared>,
-    ) -> Result<Self, heed::Error> {
-        let first = checkpoints.take(&environment)?;
-        let (stop, stopped) = mpsc::channel();
-        let work = Work {
-            environment,
-            checkpoints,
-            shared,
-        };
+    /// Starts the thread; `first` is the checkpoint so far.
+    pub(super) fn start(work: Work, first: Checkpoint) -> io::Result<Self> {
+        let (wake, woken) = mpsc::sync_channel(1);
         let thread = Builder::new()
             .name("store-sync".to_owned())
-            .spawn(move || work.run(&stopped, first))?;
+            .spawn(move || work.run(&woken, first))?;
         Ok(Self {
-            stop: Some(stop),
+            wake: Some(wake),
             thread: Some(thread),
         })
+    }
+
+    /// Asks for a checkpoint now.
+    pub(super) fn nudge(&self) {
+        if let Some(wake) = &self.wake {
+            // Where it was asked already, or has ended for a reason that the store tells, there
+            // is nothing to do.
+            let _ = wake.try_send(());
+        }
     }
 }
 
 impl Work {
-    fn run(&self, stopped: &Receiver<()>, first: Checkpoint) {
-        let interval = Duration::from_millis(limits::EMBEDDED_SYNC_INTERVAL_MS);
+    fn run(&self, woken: &Receiver<()>, first: Checkpoint) {
+        let interval = Duration::from_millis(if self.journal.is_some() {
+            limits::EMBEDDED_CHECKPOINT_INTERVAL_MS
+        } else {
+            limits::EMBEDDED_SYNC_INTERVAL_MS
+        });
         let mut last = first;
-        while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        while woken.recv_timeout(interval) != Err(RecvTimeoutError::Disconnected) {
             // Cleared before the sync: a commit during it may not be covered, and asks for the
             // next.
             if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
                 continue;
             }
-            match self.checkpoints.take(&self.environment) {
+            let switch = || self.journal.as_ref().map_or(Ok(()), |journal| journal.switch());
+            match self.checkpoints.take(&self.environment, switch) {
                 Ok(taken) => last = taken,
                 Err(error) => return self.failed(error),
             }
         }
         let ended = self.environment.force_sync().and_then(|()| {
             self.checkpoints.remove()?;
+            journal::remove(&self.folder)?;
             Ok(())
         });
         if let Err(error) = ended {
@@ -84,7 +95,7 @@ impl Work {
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        self.stop = None;
+        self.wake = None;
         if let Some(thread) = self.thread.take() {
             // A panic in there has been reported by its own thread.
             let _ = thread.join();

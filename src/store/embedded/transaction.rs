@@ -3,17 +3,23 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use heed::{RoTxn, RwTxn, WithoutTls};
 
 use super::error::store_error;
+use super::journal::{APPLIED_KEY, AppendError, Appended, Record, Write};
 use super::watch::Touched;
 use super::{EmbeddedStore, rows};
 use crate::limits;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
+
+/// How long a transaction waits before it looks again whether the journal has room.
+const JOURNAL_WAIT: Duration = Duration::from_millis(5);
 
 /// A snapshot of the embedded store.
 pub(super) struct EmbeddedSnapshot<'s> {
@@ -57,6 +63,8 @@ struct WriteState<'s> {
     /// The first write that failed; the commit tells it.
     failure: Option<StoreError>,
     touched: Touched,
+    /// The writes so far, where there is a journal.
+    record: Option<Record>,
     size_bytes: usize,
     mutation_count: u64,
 }
@@ -64,6 +72,7 @@ struct WriteState<'s> {
 impl<'s> EmbeddedTransaction<'s> {
     /// Waits for the writer before this one.
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
+        wait_for_room(store)?;
         let transaction = store.environment.write_txn().map_err(store_error)?;
         // The wait may have been for a writer whose commit broke the store.
         store.shared.check()?;
@@ -74,6 +83,7 @@ impl<'s> EmbeddedTransaction<'s> {
                 pending_adds: BTreeMap::new(),
                 failure: None,
                 touched: Touched::new(store.shared.watches.is_used()),
+                record: store.journal.is_some().then(Record::new),
                 size_bytes: 0,
                 mutation_count: 0,
             }),
@@ -105,8 +115,9 @@ impl<'s> EmbeddedTransaction<'s> {
             state.fail(StoreError::TooLarge);
         }
         state.check()?;
+        let appended = state.journal(store)?;
         if let Err(error) = state.transaction.commit() {
-            return Err(store.shared.failed(store_error(error)));
+            return Err(store.shared.failed(refused(store, appended.as_ref(), error)));
         }
         if state.mutation_count > 0 {
             store.shared.committed();
@@ -116,7 +127,72 @@ impl<'s> EmbeddedTransaction<'s> {
     }
 }
 
+/// Makes a transaction wait while the journal is much ahead of the data file. Not to be called
+/// with a transaction open: the checkpoint that makes room needs one.
+fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
+    let (Some(journal), Some(syncer)) = (&store.journal, &store.syncer) else {
+        return Ok(());
+    };
+    while journal.bytes() > limits::EMBEDDED_JOURNAL_BYTES_MAX {
+        store.shared.check()?;
+        syncer.nudge();
+        std::thread::sleep(JOURNAL_WAIT);
+    }
+    Ok(())
+}
+
+/// LMDB did not commit what the journal holds already: without that record nothing was applied;
+/// where it cannot be taken back, a restart might apply it.
+fn refused(store: &EmbeddedStore, appended: Option<&Appended>, error: heed::Error) -> StoreError {
+    let (Some(journal), Some(appended)) = (&store.journal, appended) else {
+        return store_error(error);
+    };
+    match journal.retract(appended) {
+        Ok(()) => store_error(error),
+        Err(_) => StoreError::Fatal(Arc::new(error)),
+    }
+}
+
 impl WriteState<'_> {
+    /// Puts the transaction's writes into the journal: from then on they survive a crash.
+    fn journal(&mut self, store: &EmbeddedStore) -> Result<Option<Appended>, StoreError> {
+        let (Some(journal), Some(record)) = (&store.journal, &mut self.record) else {
+            return Ok(None);
+        };
+        if self.mutation_count == 0 {
+            return Ok(None);
+        }
+        let sequence = journal.next_sequence().to_le_bytes();
+        if let Err(error) = store
+            .rows
+            .put(&mut self.transaction, APPLIED_KEY, &sequence)
+        {
+            return Err(store_error(error));
+        }
+        match journal.append(record) {
+            Ok(appended) => {
+                if journal.bytes() > limits::EMBEDDED_JOURNAL_NUDGE_BYTES
+                    && let Some(syncer) = &store.syncer
+                {
+                    syncer.nudge();
+                }
+                Ok(Some(appended))
+            }
+            Err(AppendError::NotApplied(error)) => {
+                Err(store.shared.failed(store_error(error.into())))
+            }
+            Err(AppendError::Unknown(error)) => {
+                Err(store.shared.failed(StoreError::Fatal(Arc::new(error))))
+            }
+        }
+    }
+
+    fn record(&mut self, write: &Write<'_>) {
+        if let Some(record) = &mut self.record {
+            record.push(write);
+        }
+    }
+
     fn check(&self) -> Result<(), StoreError> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
@@ -180,6 +256,7 @@ impl WriteState<'_> {
             if let Err(error) = store.rows.put(&mut self.transaction, &key, &sum) {
                 return self.fail(store_error(error));
             }
+            self.record(&Write::Set(&key, &sum));
         }
     }
 }
@@ -213,6 +290,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         state.forget_add(key);
         state.touched.key(key);
+        state.record(&Write::Set(key, value));
         if let Err(error) = self.store.rows.put(&mut state.transaction, key, value) {
             state.fail(store_error(error));
         }
@@ -227,6 +305,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         state.forget_add(key);
         state.touched.key(key);
         match self.store.rows.delete(&mut state.transaction, key) {
+            Ok(true) => state.record(&Write::Clear(key)),
             // A key that LMDB does not take cannot be there.
             Ok(_) | Err(heed::Error::Mdb(heed::MdbError::BadValSize)) => {}
             Err(error) => state.fail(store_error(error)),
@@ -241,6 +320,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         drop(state.take_adds(begin, Some(end)));
         state.touched.range(begin, end);
+        state.record(&Write::ClearRange(begin, end));
         let bounds = (
             if begin.is_empty() {
                 Bound::Unbounded

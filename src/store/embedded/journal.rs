@@ -1,0 +1,522 @@
+//! The journal: what makes `fsync = always` cost one sync a commit.
+//!
+//! LMDB alone needs two, one for the pages and one for the meta page that names them, and writes
+//! whole pages. Here a commit appends its writes to a file as one record, syncs that, and only
+//! then commits to LMDB, which does not sync; every few seconds a [checkpoint](super::checkpoint)
+//! does. After a crash the store is as LMDB has it (the process died) or back at the checkpoint
+//! (the system died), and the records that are missing there are applied again.
+//!
+//! There are two files, written in turn: a checkpoint switches to the other, and when it is on
+//! the disk the records before the switch are of no more use. Each record has a sequence number,
+//! which LMDB stores along with its effects ([`APPLIED_KEY`]), so none is applied twice.
+//!
+//! ```text
+//! file:   magic (16) | epoch (8) | checksum (8) | record …
+//! record: length of the body (8) | sequence (8) | checksum (8) | body
+//! body:   write …
+//! write:  1 | key | value      set
+//!         2 | key              clear
+//!         3 | begin | end      clear range
+//! key, value, begin, end: length (4) | bytes
+//! ```
+//! Integers are little-endian. A checksum (SipHash-1-3) covers what is before and behind it in
+//! its record, and the file's epoch, so that what a file held in an earlier turn is not taken for
+//! more of it.
+
+use std::fs::File;
+use std::hash::Hasher;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use siphasher::sip::SipHasher13;
+
+use crate::limits;
+
+/// Where LMDB has the sequence number of the last record that was applied; outside of what
+/// FoundationDB, and so this store, gives to its users.
+pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
+
+const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
+const MAGIC: &[u8; 16] = b"quoin-journal-01";
+const FILE_HEADER_BYTES: usize = 32;
+const RECORD_HEADER_BYTES: usize = 24;
+
+const SET: u8 = 1;
+const CLEAR: u8 = 2;
+const CLEAR_RANGE: u8 = 3;
+
+/// One write of a record.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Write<'r> {
+    Set(&'r [u8], &'r [u8]),
+    Clear(&'r [u8]),
+    ClearRange(&'r [u8], &'r [u8]),
+}
+
+/// A record under construction.
+#[derive(Debug)]
+pub(super) struct Record {
+    bytes: Vec<u8>,
+}
+
+impl Record {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: vec![0; RECORD_HEADER_BYTES],
+        }
+    }
+
+    pub(super) fn push(&mut self, write: &Write<'_>) {
+        let (kind, first, second) = match *write {
+            Write::Set(key, value) => (SET, key, Some(value)),
+            Write::Clear(key) => (CLEAR, key, None),
+            Write::ClearRange(begin, end) => (CLEAR_RANGE, begin, Some(end)),
+        };
+        self.bytes.push(kind);
+        for part in std::iter::once(first).chain(second) {
+            // A transaction is smaller than 4 GiB, so its parts are.
+            let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
+            self.bytes.extend_from_slice(&length.to_le_bytes());
+            self.bytes.extend_from_slice(part);
+        }
+    }
+
+    fn seal(&mut self, epoch: u64, sequence: u64) {
+        let Some((header, body)) = self.bytes.split_first_chunk_mut::<RECORD_HEADER_BYTES>() else {
+            return;
+        };
+        let checksum = record_checksum(epoch, sequence, body);
+        let fields = [body.len() as u64, sequence, checksum];
+        for (to, field) in header.chunks_exact_mut(8).zip(fields) {
+            to.copy_from_slice(&field.to_le_bytes());
+        }
+    }
+}
+
+fn record_checksum(epoch: u64, sequence: u64, body: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write_u64(epoch);
+    hasher.write_u64(sequence);
+    hasher.write_u64(body.len() as u64);
+    hasher.write(body);
+    hasher.finish()
+}
+
+fn file_checksum(epoch: u64) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(MAGIC);
+    hasher.write_u64(epoch);
+    hasher.finish()
+}
+
+/// The writes of a record's body, in order. `None` for one that is no write.
+pub(super) fn writes(mut body: &[u8]) -> impl Iterator<Item = Option<Write<'_>>> {
+    std::iter::from_fn(move || {
+        if body.is_empty() {
+            return None;
+        }
+        let write = take_write(&mut body);
+        if write.is_none() {
+            body = &[];
+        }
+        Some(write)
+    })
+}
+
+fn take_write<'r>(body: &mut &'r [u8]) -> Option<Write<'r>> {
+    let (kind, rest) = body.split_first()?;
+    *body = rest;
+    let first = take_part(body)?;
+    match *kind {
+        SET => Some(Write::Set(first, take_part(body)?)),
+        CLEAR => Some(Write::Clear(first)),
+        CLEAR_RANGE => Some(Write::ClearRange(first, take_part(body)?)),
+        _ => None,
+    }
+}
+
+fn take_part<'r>(body: &mut &'r [u8]) -> Option<&'r [u8]> {
+    let (length, rest) = body.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (part, rest) = rest.split_at_checked(length)?;
+    *body = rest;
+    Some(part)
+}
+
+/// Calls `apply` with sequence and body of every whole record in the folder, in their order.
+///
+/// # Errors
+/// What reading the files, or `apply`, failed with.
+pub(super) fn read_all(
+    folder: &Path,
+    mut apply: impl FnMut(u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut files = Vec::new();
+    for path in paths(folder) {
+        if let Some(found) = open_file(&path)? {
+            files.push(found);
+        }
+    }
+    files.sort_by_key(|(epoch, _)| *epoch);
+    for (epoch, mut file) in files {
+        while let Some((sequence, body)) = read_record(&mut file, epoch)? {
+            apply(sequence, &body)?;
+        }
+    }
+    Ok(())
+}
+
+fn paths(folder: &Path) -> [PathBuf; 2] {
+    FILE_NAMES.map(|name| folder.join(name))
+}
+
+/// A journal file and its epoch; `None` where there is none, or one that was never used.
+fn open_file(path: &Path) -> io::Result<Option<(u64, BufReader<File>)>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut file = BufReader::new(file);
+    let mut header = [0; FILE_HEADER_BYTES];
+    if !read_whole(&mut file, &mut header)? {
+        return Ok(None);
+    }
+    let Some((magic, fields)) = header.split_first_chunk::<16>() else {
+        return Ok(None);
+    };
+    let [epoch, checksum] = words(fields);
+    let is_valid = magic == MAGIC && checksum == file_checksum(epoch);
+    Ok(is_valid.then_some((epoch, file)))
+}
+
+/// The next record, unless what follows is none: the end, or one that was never finished.
+fn read_record(file: &mut impl Read, epoch: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
+    let mut header = [0; RECORD_HEADER_BYTES];
+    if !read_whole(file, &mut header)? {
+        return Ok(None);
+    }
+    let [length, sequence, checksum] = words(&header);
+    if length == 0 || length > limits::EMBEDDED_JOURNAL_RECORD_BYTES_MAX {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    file.by_ref().take(length).read_to_end(&mut body)?;
+    let is_whole = body.len() as u64 == length;
+    if is_whole && checksum == record_checksum(epoch, sequence, &body) {
+        Ok(Some((sequence, body)))
+    } else {
+        Ok(None)
+    }
+}
+
+fn words<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
+    let mut words = [0; COUNT];
+    let chunks = bytes.chunks_exact(8);
+    for (word, chunk) in words.iter_mut().zip(chunks) {
+        *word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+    }
+    words
+}
+
+fn read_whole(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the journal, when everything in it is in the synced data file.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    for path in paths(folder) {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    File::open(folder)?.sync_all()
+}
+
+/// The journal of an open store.
+#[derive(Debug)]
+pub(super) struct Journal {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    files: [File; 2],
+    /// Which of the files is written to.
+    turn: usize,
+    /// How often a file was begun.
+    epoch: u64,
+    /// Where the next record goes.
+    offset: u64,
+    /// Up to where each file has blocks of zeros, so that most syncs need not change its length.
+    allocated: [u64; 2],
+    /// Number of the next record.
+    sequence: u64,
+}
+
+/// A record that is on the disk.
+#[derive(Debug)]
+pub(super) struct Appended {
+    offset: u64,
+    /// Its number.
+    pub(super) sequence: u64,
+}
+
+impl Journal {
+    /// Begins anew in `folder` with the number of the next record. What was there is lost.
+    pub(super) fn create(folder: &Path, sequence: u64) -> io::Result<Self> {
+        let create = |path: &PathBuf| {
+            File::options()
+                .create(true)
+                .truncate(true)
+                .read(true)
+                .write(true)
+                .open(path)
+        };
+        let [first, second] = paths(folder);
+        let mut state = State {
+            files: [create(&first)?, create(&second)?],
+            turn: 0,
+            epoch: 0,
+            offset: 0,
+            allocated: [0; 2],
+            sequence,
+        };
+        state.begin_file(0)?;
+        File::open(folder)?.sync_all()?;
+        Ok(Self {
+            state: Mutex::new(state),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of the record that comes next.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.lock().sequence
+    }
+
+    /// Bytes of records since the last switch.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lock().offset
+    }
+
+    /// Puts a record on the disk. After an error it is not there, unless the error came from the
+    /// sync ([`AppendError::Unknown`]).
+    pub(super) fn append(&self, record: &mut Record) -> Result<Appended, AppendError> {
+        let mut state = self.lock();
+        let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
+        record.seal(state.epoch, sequence);
+        let end = offset + record.bytes.len() as u64;
+        state.allocate(end).map_err(AppendError::NotApplied)?;
+        let file = state.file(turn).map_err(AppendError::NotApplied)?;
+        file.write_all_at(&record.bytes, offset)
+            .and_then(|()| file.sync_data())
+            .map_err(AppendError::Unknown)?;
+        state.offset = end;
+        state.sequence = sequence + 1;
+        Ok(Appended { offset, sequence })
+    }
+
+    /// Takes the last record back, whose writes LMDB refused.
+    pub(super) fn retract(&self, appended: &Appended) -> io::Result<()> {
+        let mut state = self.lock();
+        let turn = state.turn;
+        let file = state.file(turn)?;
+        file.write_all_at(&[0; RECORD_HEADER_BYTES], appended.offset)?;
+        file.sync_data()?;
+        state.offset = appended.offset;
+        state.sequence = appended.sequence;
+        Ok(())
+    }
+
+    /// Goes on in the other file. To be called while nobody commits, when a checkpoint begins;
+    /// and not again before that checkpoint is on the disk.
+    pub(super) fn switch(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        let turn = 1 - state.turn;
+        state.begin_file(turn)
+    }
+}
+
+/// Why a record was not appended.
+#[derive(Debug)]
+pub(super) enum AppendError {
+    /// Nothing of it will be found.
+    NotApplied(io::Error),
+    /// It may be found after a crash.
+    Unknown(io::Error),
+}
+
+impl State {
+    fn file(&self, turn: usize) -> io::Result<&File> {
+        self.files
+            .get(turn)
+            .ok_or_else(|| io::Error::other("there are two journal files"))
+    }
+
+    /// Writes the header of a new epoch; the sync of its first record covers it.
+    fn begin_file(&mut self, turn: usize) -> io::Result<()> {
+        let epoch = self.epoch + 1;
+        let header = [
+            MAGIC.as_slice(),
+            &epoch.to_le_bytes(),
+            &file_checksum(epoch).to_le_bytes(),
+        ]
+        .concat();
+        let file = self.file(turn)?;
+        file.write_all_at(&header, 0)?;
+        self.epoch = epoch;
+        self.turn = turn;
+        self.offset = FILE_HEADER_BYTES as u64;
+        Ok(())
+    }
+
+    /// Makes sure that the current file has blocks up to `end`.
+    fn allocate(&mut self, end: u64) -> io::Result<()> {
+        let turn = self.turn;
+        let Some(allocated) = self.allocated.get(turn).copied() else {
+            return Ok(());
+        };
+        if end <= allocated {
+            return Ok(());
+        }
+        let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+        let target = end.div_ceil(step) * step;
+        let zeros = vec![0; usize::try_from(step).unwrap_or(0)];
+        let file = self.file(turn)?;
+        // What lies between the last record and `allocated` belongs to an earlier epoch.
+        let mut at = allocated.max(self.offset);
+        while at < target {
+            let length = (target - at).min(step);
+            let part = zeros
+                .get(..usize::try_from(length).unwrap_or(0))
+                .unwrap_or(&zeros);
+            file.write_all_at(part, at)?;
+            at += length;
+        }
+        if let Some(allocated) = self.allocated.get_mut(turn) {
+            *allocated = target;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(writes: &[Write<'_>]) -> Record {
+        let mut record = Record::new();
+        for write in writes {
+            record.push(write);
+        }
+        record
+    }
+
+    fn numbers(folder: &Path) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        read_all(folder, |sequence, _| {
+            numbers.push(sequence);
+            Ok(())
+        })
+        .unwrap();
+        numbers
+    }
+
+    #[test]
+    fn records_are_read_in_the_order_in_which_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), 7).unwrap();
+        for key in [b"a", b"b", b"c"] {
+            journal.append(&mut record(&[Write::Clear(key)])).unwrap();
+        }
+        journal.switch().unwrap();
+        journal.append(&mut record(&[Write::Clear(b"d")])).unwrap();
+        assert_eq!(numbers(folder.path()), [7, 8, 9, 10]);
+        // The next checkpoint begins, so the one before is on the disk: its records may go.
+        journal.switch().unwrap();
+        journal.append(&mut record(&[Write::Clear(b"e")])).unwrap();
+        assert_eq!(numbers(folder.path()), [10, 11]);
+    }
+
+    #[test]
+    fn what_a_file_held_in_an_earlier_turn_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), 1).unwrap();
+        for _ in 0..5 {
+            journal.append(&mut record(&[Write::Clear(b"same")])).unwrap();
+        }
+        journal.switch().unwrap();
+        journal.switch().unwrap();
+        // Exactly over the first of the old records: the second old one follows at once.
+        journal.append(&mut record(&[Write::Clear(b"same")])).unwrap();
+        assert_eq!(numbers(folder.path()), [6]);
+    }
+
+    #[test]
+    fn a_record_that_was_taken_back_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), 1).unwrap();
+        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+        let refused = journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
+        journal.retract(&refused).unwrap();
+        assert_eq!(numbers(folder.path()), [1]);
+        journal.append(&mut record(&[Write::Clear(b"c")])).unwrap();
+        assert_eq!(numbers(folder.path()), [1, 2]);
+    }
+
+    #[test]
+    fn reading_ends_before_a_record_that_was_never_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), 1).unwrap();
+        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+        let whole = journal.bytes();
+        journal
+            .append(&mut record(&[Write::Set(b"k", &[7; 5000])]))
+            .unwrap();
+        let path = folder.path().join(FILE_NAMES[0]);
+        let bytes = std::fs::read(&path).unwrap();
+        for torn in [whole + 3, whole + 24, whole + 4000] {
+            let mut bytes = bytes.clone();
+            bytes[torn as usize..].fill(0);
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(numbers(folder.path()), [1], "torn at {torn}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn writes_are_read_back(
+            writes_made in proptest::collection::vec(
+                (0..3_u8, any::<Vec<u8>>(), any::<Vec<u8>>()), 1..20)
+        ) {
+            let made: Vec<Write<'_>> = writes_made.iter().map(|(kind, first, second)| match kind {
+                0 => Write::Set(first, second),
+                1 => Write::Clear(first),
+                _ => Write::ClearRange(first, second),
+            }).collect();
+            let record = record(&made);
+            let read: Option<Vec<Write<'_>>> =
+                writes(&record.bytes[RECORD_HEADER_BYTES..]).collect();
+            prop_assert_eq!(read, Some(made));
+        }
+
+        #[test]
+        fn whatever_the_bytes_reading_ends(bytes in any::<Vec<u8>>()) {
+            prop_assert!(writes(&bytes).count() <= bytes.len() + 1);
+            let mut file = bytes.as_slice();
+            while read_record(&mut file, 1).unwrap().is_some() {}
+        }
+    }
+}
