@@ -163,6 +163,8 @@ pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
 /// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
 pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
 
+/// Keys that one command looks up side by side.
+pub const KEY_READS_AT_ONCE: usize = 100;
 /// Elements that MEMORY USAGE looks at where SAMPLES does not say.
 pub const MEMORY_USAGE_SAMPLES_DEFAULT: usize = 1_000;
 

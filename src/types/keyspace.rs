@@ -7,11 +7,13 @@
 //! length 0), is invisible to clients, and is reused or swept later.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{
     Id, KeyName, KeyRange, Meta, TrashKind, ValueType, decode_counter, encode_counter,
 };
+use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -123,6 +125,21 @@ impl ReadContext<'_> {
             return Ok(None);
         }
         Ok(Some(open(place, meta)))
+    }
+
+    /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
+    /// cluster each is a round trip.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find_each(&self, keys: &[Bytes]) -> Result<Vec<Option<OpenKey>>, StoreError> {
+        // Once, rather than by each of the reads.
+        self.namespace().await?;
+        let mut found = Vec::with_capacity(keys.len());
+        for some in keys.chunks(KEY_READS_AT_ONCE) {
+            found.extend(try_join_all(some.iter().map(|key| self.find_any(key))).await?);
+        }
+        Ok(found)
     }
 
     /// The key, if it is of this type; its data may turn out to be empty, which is the same as

@@ -1,5 +1,7 @@
 //! DEL, UNLINK, EXISTS, TOUCH, TYPE.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, rest};
@@ -13,14 +15,16 @@ pub(super) async fn del(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let mut removed = 0;
-    for name in rest(arguments, 1) {
-        if let Some(key) = context.find_any(name).await? {
+    let names = rest(arguments, 1);
+    let mut removed = HashSet::new();
+    for key in context.find_each(names).await?.into_iter().flatten() {
+        // A name that is given twice is there once.
+        if !removed.contains(&key.meta_key) {
             context.remove(&key);
-            removed += 1;
+            removed.insert(key.meta_key);
         }
     }
-    Ok(Reply::Integer(removed))
+    Ok(Reply::count(removed.len()))
 }
 
 /// `EXISTS key [key …]` and `TOUCH key [key …]` → number of keys that exist; one that is named
@@ -29,11 +33,8 @@ pub(super) async fn exists(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let mut found = 0;
-    for name in rest(arguments, 1) {
-        found += i64::from(context.find_any(name).await?.is_some());
-    }
-    Ok(Reply::Integer(found))
+    let found = context.find_each(rest(arguments, 1)).await?;
+    Ok(Reply::count(found.iter().flatten().count()))
 }
 
 /// `TYPE key` → the type's name, or `none`.

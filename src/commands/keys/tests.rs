@@ -3,6 +3,7 @@
 use crate::commands::testing::{Bench, bulk, bulks};
 use crate::reply::Reply;
 
+mod concurrency;
 mod databases;
 mod existence;
 mod expiry;

@@ -148,3 +148,22 @@ fn refusals_of_move_and_copy_are_those_of_redis() {
         assert_eq!(bench.run(command), error(line), "{command}");
     }
 }
+
+#[test]
+fn a_copy_that_no_transaction_can_hold_is_refused_whole() {
+    let bench = Bench::cluster_like();
+    let value = vec![b'v'; 80_000];
+    for _ in 0..150 {
+        bench.run_words(&[b"RPUSH", b"a", &value]);
+    }
+    bench.run("RPUSH b old");
+    assert_eq!(
+        bench.run("COPY a b REPLACE"),
+        error(
+            "ERR command needs more than one transaction of the store can hold; nothing was changed"
+        )
+    );
+    assert_eq!(bench.run("LRANGE b 0 -1"), bulks(&["old"]));
+    assert_eq!(bench.run("RENAME a b"), Reply::OK);
+    assert_eq!(bench.run("LLEN b"), Reply::Integer(150));
+}
