@@ -1,11 +1,16 @@
 //! Random operations against a model in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use crate::commands::testing::Bench;
+use crate::layout::{KeyRange, Space};
+use crate::random::SeededRandom;
 use crate::reply::Reply;
+use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use crate::store::{Isolation, RangeQuery};
 
 #[derive(Debug, Clone)]
 enum Operation {
@@ -153,6 +158,40 @@ fn check(bench: &Bench, model: &Model) {
     }
 }
 
+/// Applies operations to a bench and to a model, and takes what is left away again.
+fn run_against_model(bench: &Bench, operations: &[Operation]) {
+    let mut model = Model::new();
+    for (number, operation) in operations.iter().enumerate() {
+        apply(bench, &mut model, operation);
+        if number % 8 == 0 {
+            check(bench, &model);
+        }
+    }
+    check(bench, &model);
+    for (_, member) in model.keys() {
+        let reply = bench.run_words(&[b"ZREM", b"z", member]);
+        assert_eq!(reply, Reply::Integer(1));
+    }
+    assert_eq!(data_rows(bench), 0);
+    assert_eq!(bench.run("RPUSH z x"), Reply::Integer(1));
+}
+
+/// Rows of all keys' data.
+fn data_rows(bench: &Bench) -> usize {
+    let mut prefix = foundationdb_tuple::pack(&("test",));
+    foundationdb_tuple::pack_into(&(Space::Data as u64,), &mut prefix);
+    let range = KeyRange::children(&prefix);
+    let snapshot = bench.store.begin_read().unwrap();
+    let rows = bench.block_on(snapshot.get_range(RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: usize::MAX,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }));
+    rows.unwrap().len()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -162,16 +201,41 @@ proptest! {
         is_cluster_like: bool,
     ) {
         let bench = if is_cluster_like { Bench::cluster_like() } else { Bench::embedded() };
+        run_against_model(&bench, &operations);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4))]
+
+    #[test]
+    fn each_operation_is_done_once_whatever_the_store_does(
+        operations in proptest::collection::vec(operation(), 20..40),
+        seed: u64,
+    ) {
+        let mut faulty = None;
+        let bench = Bench::with(|store| {
+            let random = Arc::new(SeededRandom::new(seed));
+            let cluster_like = OptimisticStore::new(store);
+            let store = Arc::new(FaultyStore::new(cluster_like, FaultRates::default(), random));
+            faulty = Some(Arc::clone(&store));
+            store
+        });
+        let faulty = faulty.unwrap();
+        faulty.set_rates(FaultRates {
+            conflict_ppm: 100_000,
+            unknown_applied_ppm: 100_000,
+            unknown_not_applied_ppm: 100_000,
+            too_old_ppm: 10_000,
+            ..FaultRates::default()
+        });
         let mut model = Model::new();
-        for (number, operation) in operations.iter().enumerate() {
+        for operation in &operations {
             apply(&bench, &mut model, operation);
-            if number % 8 == 0 {
-                check(&bench, &model);
-            }
         }
+        let faults = faulty.counts().total();
+        faulty.set_rates(FaultRates::default());
         check(&bench, &model);
-        // Another member of the cluster-like kind may take the key over once it is empty.
-        bench.run("ZREMRANGEBYRANK z 0 -1");
-        prop_assert_eq!(bench.run("RPUSH z x"), Reply::Integer(1));
+        prop_assert!(faults > 0);
     }
 }
