@@ -67,6 +67,9 @@ pub const LANE_QUEUE_MAX: usize = 16_384;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
+/// Submissions for different keys that one batch takes at least before others are left to the
+/// batches beside it: their reads wait for each other, but a commit costs as much as several.
+pub const BATCH_KEYS_SHARE_MIN: usize = 8;
 /// Longest pause in which a batch of the embedded store gathers the clients of the last one.
 pub const GATHER_MAX: std::time::Duration = std::time::Duration::from_millis(2);
 /// How often it looks whether they are there.

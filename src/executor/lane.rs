@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use crate::limits::{BATCH_COMMANDS_MAX, GATHER_MAX, GATHER_STEP};
+use crate::limits::{BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_MAX, GATHER_STEP};
 use crate::store::Store;
 use crate::types::Environment;
 
@@ -24,6 +24,7 @@ pub(super) struct WriteLane {
     pending: VecDeque<Submission>,
     claimed: ClaimSet,
     passed_over: ClaimSet,
+    chosen: ClaimSet,
     /// What the last batch suggests about the next, see [`Gathering`].
     gathering: Option<Gathering>,
 }
@@ -57,6 +58,7 @@ impl WriteLane {
             pending: VecDeque::new(),
             claimed: ClaimSet::default(),
             passed_over: ClaimSet::default(),
+            chosen: ClaimSet::default(),
             gathering: None,
         }
     }
@@ -75,7 +77,7 @@ impl WriteLane {
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
             while let Some(slot) = free_slots.pop() {
-                let submissions = self.form_batch(parallel > 1);
+                let submissions = self.form_batch(parallel > 1, free_slots.len() + 1);
                 if submissions.is_empty() {
                     free_slots.push(slot);
                     break;
@@ -143,35 +145,51 @@ impl WriteLane {
         }
     }
 
-    /// The oldest submissions that may run now, up to a batch's limit of commands.
-    fn form_batch(&mut self, uses_claims: bool) -> Vec<Submission> {
+    /// The oldest submissions that may run now, up to a batch's limit of commands; where several
+    /// batches can be under way (`free_slots` > 1), only its share of the keys that wait, but
+    /// everything that waits for those keys.
+    fn form_batch(&mut self, uses_claims: bool, free_slots: usize) -> Vec<Submission> {
+        let share = self
+            .pending
+            .len()
+            .div_ceil(free_slots.max(1))
+            .max(BATCH_KEYS_SHARE_MIN);
         let mut chosen: Vec<Submission> = Vec::new();
         let mut commands = 0;
+        let mut keys_chosen = 0;
         self.passed_over.clear();
+        self.chosen.clear();
         let mut at = 0;
         while let Some(submission) = self.pending.get(at) {
-            commands += submission.calls.len();
-            if commands > BATCH_COMMANDS_MAX && !chosen.is_empty() {
+            let length = submission.calls.len();
+            if commands + length > BATCH_COMMANDS_MAX && !chosen.is_empty() {
                 break;
             }
-            let is_free = !uses_claims
-                || submission.calls.iter().all(|call| {
+            if uses_claims {
+                let is_free = submission.calls.iter().all(|call| {
                     self.claimed.is_free(&call.claims) && self.passed_over.is_free(&call.claims)
                 });
-            if is_free {
-                if let Some(submission) = self.pending.remove(at) {
-                    chosen.push(submission);
+                let joins = submission
+                    .calls
+                    .iter()
+                    .any(|call| !self.chosen.is_free(&call.claims));
+                if !is_free || (!joins && keys_chosen >= share) {
+                    for call in &submission.calls {
+                        self.passed_over.add(&call.claims);
+                    }
+                    at += 1;
+                    continue;
                 }
-            } else {
-                commands -= submission.calls.len();
+                keys_chosen += usize::from(!joins);
                 for call in &submission.calls {
-                    self.passed_over.add(&call.claims);
+                    self.chosen.add(&call.claims);
                 }
-                at += 1;
             }
+            commands += length;
+            chosen.extend(self.pending.remove(at));
         }
-        if uses_claims {
-            for call in chosen.iter().flat_map(|submission| &submission.calls) {
+        for call in chosen.iter().flat_map(|submission| &submission.calls) {
+            if uses_claims {
                 self.claimed.add(&call.claims);
             }
         }

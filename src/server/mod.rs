@@ -40,11 +40,16 @@ pub enum ServerError {
     /// The embedded store cannot be opened.
     #[error(transparent)]
     OpenEmbedded(#[from] crate::store::embedded::OpenError),
+    /// The FoundationDB cluster cannot be opened.
+    #[cfg(feature = "fdb")]
+    #[error(transparent)]
+    OpenFdb(#[from] crate::store::fdb::OpenError),
     /// The store holds what this server must not touch, or failed at once.
     #[error(transparent)]
     Start(#[from] StartError),
     /// This Quoin was built without the store that was asked for.
     #[error("{0}")]
+    #[cfg_attr(feature = "fdb", allow(dead_code))]
     StoreMissing(&'static str),
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
@@ -132,6 +137,17 @@ fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
     }
 }
 
+#[cfg(feature = "fdb")]
+fn open_fdb(settings: &crate::config::Settings) -> Result<Arc<dyn Store>, ServerError> {
+    use crate::store::fdb::{FdbOptions, FdbStore};
+    let options = FdbOptions {
+        cluster_file: settings.cluster_file.clone(),
+        ..FdbOptions::default()
+    };
+    Ok(Arc::new(FdbStore::open(&options)?))
+}
+
+#[cfg(not(feature = "fdb"))]
 fn open_fdb(_settings: &crate::config::Settings) -> Result<Arc<dyn Store>, ServerError> {
     Err(ServerError::StoreMissing(
         "this quoin was built without FoundationDB: build it with --features fdb",
