@@ -1,6 +1,8 @@
 use super::*;
 use crate::commands::testing::{Bench, bulks};
 use crate::layout::{KeyRange, Space, ValueType};
+use crate::random::SeededRandom;
+use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery};
 use crate::types::context::NamespaceCache;
 use crate::types::list::End;
@@ -223,4 +225,35 @@ fn the_task_works_by_itself_and_lets_go_of_the_executor_when_it_is_stopped() {
         handle.stop().await;
     });
     assert_eq!(Arc::strong_count(&bench.executor), 1);
+}
+
+#[test]
+fn faults_of_the_store_leave_nothing_behind_and_count_nothing_twice() {
+    let rates = FaultRates {
+        conflict_ppm: 100_000,
+        unknown_applied_ppm: 100_000,
+        unknown_not_applied_ppm: 100_000,
+        too_old_ppm: 2_000,
+        unavailable_ppm: 0,
+    };
+    let random = Arc::new(SeededRandom::new(11));
+    let bench = Bench::with(|store| {
+        Arc::new(FaultyStore::new(OptimisticStore::new(store), rates, random))
+    });
+    let mut reaper = Reaper::new(&bench.executor);
+    for number in 0..60 {
+        bench.run(&format!("RPUSH key:{number} a b"));
+        bench.run(&format!("PEXPIRE key:{number} {}", 1 + number));
+        bench.clock.advance_ms(1);
+        bench.block_on(reaper.pass(&bench.executor)).unwrap();
+    }
+    bench.clock.advance_ms(1000);
+    run_dry(&bench, &mut reaper);
+    assert_eq!(bench.executor.statistics().expired_keys.get(), 60);
+    for number in 0..60 {
+        bench.run(&format!("RPUSH key:{number} a b"));
+    }
+    bench.run("FLUSHALL");
+    run_dry(&bench, &mut reaper);
+    assert_nothing_is_left(&bench);
 }
