@@ -144,8 +144,11 @@ pub const EMBEDDED_TOUCHED_RANGES_MAX: usize = 1024;
 /// Time between two syncs of the embedded store with `fsync = everysec`.
 pub const EMBEDDED_SYNC_INTERVAL_MS: u64 = 1_000;
 
-/// Keys that one background pass expires or one trash pass visits.
+/// Rows that one trash pass clears, about.
 pub const REAPER_ROWS_PER_PASS: usize = 2_000;
+/// Keys that one background pass expires. Each costs several writes far apart, and clients wait
+/// as long.
+pub const REAPER_KEYS_PER_PASS: usize = 500;
 /// Bytes of values that one trash pass reads on its way.
 pub const REAPER_BYTES_PER_PASS: usize = 8 * 1024 * 1024;
 /// Rows that a trash pass fetches at a time; each may hold a chunk of a split value.

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 use crate::layout::name::HASH_BITS;
 use crate::limits::{
     DATABASES, GHOST_SWEEP_INTERVAL_MS, GHOST_SWEEP_KEYS_PER_PASS, REAPER_FAILURE_PAUSE_MS,
-    REAPER_INTERVAL_MS, REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
+    REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS, REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
 };
 use crate::number::parse_i64;
 use crate::reply::Reply;
@@ -199,7 +199,7 @@ async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
 }
 
 async fn expire(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
-    let removed = context.expire_pass(REAPER_ROWS_PER_PASS).await?;
+    let removed = context.expire_pass(REAPER_KEYS_PER_PASS).await?;
     Ok(pair(removed, 0))
 }
 

@@ -20,6 +20,9 @@ pub struct DueWork {
     pub trash: bool,
 }
 
+/// Rows that removing a key writes: metadata, length, expiry, and its data or trash.
+const ROWS_OF_A_KEY: usize = 4;
+
 /// How much a pass may still do.
 struct Budget {
     rows: usize,
@@ -79,9 +82,12 @@ impl ReadContext<'_> {
 
 impl WriteContext<'_> {
     fn is_spent(&self, budget: &Budget) -> bool {
-        budget.rows == 0
-            || budget.bytes == 0
-            || self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+        budget.rows == 0 || budget.bytes == 0 || self.is_full()
+    }
+
+    /// Whether the batch is as large as batches should become.
+    fn is_full(&self) -> bool {
+        self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
     }
 
     /// Removes keys whose time has come, those that expired first before others, and answers
@@ -89,13 +95,13 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn expire_pass(&self, rows_max: usize) -> Result<i64, StoreError> {
+    pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
-        let rows = self.first_rows(&range, rows_max).await?;
+        let rows = self.first_rows(&range, keys_max).await?;
         let mut removed = 0;
         for some in rows.chunks(REAPER_READS_AT_ONCE) {
             removed += self.expire_some(some).await?;
-            if self.is_spent(&Budget::new(rows_max)) {
+            if self.is_full() {
                 break;
             }
         }
@@ -200,7 +206,7 @@ impl WriteContext<'_> {
                 return Ok(true);
             };
             self.remove(&found.key);
-            budget.spend(2, 0);
+            budget.spend(ROWS_OF_A_KEY, 0);
         }
         Ok(false)
     }

@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
+use crate::layout::{Id, Meta, Space, ValueType, encode_counter};
 
 fn names(reply: Reply) -> BTreeSet<String> {
     let Reply::Array(items) = reply else {
@@ -86,6 +87,40 @@ fn scan_returns_every_key_once_whatever_the_count() {
         assert_eq!(scan_all(bench, "TYPE zset").len(), 0);
         assert_eq!(scan_all(bench, "TYPE hash").len(), 0);
         assert_eq!(scan_all(bench, "TYPE nosuch").len(), 0);
+    });
+}
+
+/// Writes metadata and length of a key as if its name had this hash.
+fn forge_key(bench: &Bench, hash: u64, name: &str) {
+    let meta = Meta {
+        value_type: ValueType::List,
+        data: Id {
+            instance: 0,
+            sequence: hash,
+        },
+        expire_at_ms: None,
+        long_name: None,
+    };
+    let space = Space::Keys as u64;
+    let key = foundationdb_tuple::pack(&("test", space, 0, 0, hash, name.as_bytes()));
+    let transaction = bench.store.begin_write().unwrap();
+    transaction.set(&key, &meta.encode());
+    let layout = &bench.executor.environment().layout;
+    transaction.set(&layout.length_key(&key), &encode_counter(1));
+    bench.block_on(transaction.commit()).unwrap();
+}
+
+#[test]
+fn scan_never_parts_keys_of_one_hash() {
+    on_both_stores(|bench| {
+        for (hash, name) in [(5, "a"), (7, "b"), (7, "c"), (7, "d"), (9, "e")] {
+            forge_key(bench, hash, name);
+        }
+        assert_eq!(step(bench, "0", "COUNT 1"), ("6".to_owned(), vec!["a".to_owned()]));
+        let together = ["b", "c", "d"].map(str::to_owned).to_vec();
+        assert_eq!(step(bench, "6", "COUNT 1"), ("8".to_owned(), together.clone()));
+        assert_eq!(step(bench, "6", "COUNT 2"), ("8".to_owned(), together));
+        assert_eq!(step(bench, "8", "COUNT 1"), ("0".to_owned(), vec!["e".to_owned()]));
     });
 }
 
