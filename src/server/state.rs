@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -19,6 +20,21 @@ use super::sampler::Samples;
 use super::session::Session;
 use super::slowlog::Slowlog;
 use super::statistics::ServerStatistics;
+
+/// INFO's last count of keys.
+#[derive(Debug, Default)]
+pub(super) struct KeyspaceCount {
+    /// Lines of the section `keyspace`.
+    pub(super) lines: String,
+    /// Until when these lines are shown instead of counting again.
+    pub(super) shown_until: Option<Instant>,
+}
+
+impl KeyspaceCount {
+    pub(super) fn is_due(&self) -> bool {
+        self.shown_until.is_none_or(|until| until <= Instant::now())
+    }
+}
 
 /// What all connections of a server share.
 pub struct ServerState {
@@ -40,6 +56,8 @@ pub struct ServerState {
     pub slowlog: Slowlog,
     /// Events that took long.
     pub latency: LatencyMonitor,
+    /// INFO's last count of keys.
+    pub(super) keyspace: tokio::sync::Mutex<KeyspaceCount>,
     /// CLIENT PAUSE.
     pub pause: Pause,
     /// When the server started, in milliseconds since the Unix epoch.
@@ -74,6 +92,7 @@ impl ServerState {
             samples: Samples::default(),
             slowlog: Slowlog::default(),
             latency: LatencyMonitor::default(),
+            keyspace: tokio::sync::Mutex::default(),
             pause: Pause::default(),
             started_ms,
             run_id,

@@ -9,4 +9,10 @@
 #[path = "../support/server.rs"]
 mod server;
 
+mod administration;
+mod clients;
 mod handshake;
+mod info;
+mod limits;
+mod requests;
+mod stopping;

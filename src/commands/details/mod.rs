@@ -146,16 +146,26 @@ pub fn key_specifications(row: &Row, full_name: &str) -> Vec<KeySpecification> {
         begin: Some(begin),
         find,
     };
+    let unknown = |number: usize, notes: &'static str| KeySpecification {
+        flags: at(number),
+        notes: Some(notes),
+        begin: None,
+        find: FindKeys::Unknown,
+    };
     let single = FindKeys::Range { last: 0, step: 1 };
     match row.keys {
         KeyPositions::None => Vec::new(),
         // Several keys that are used differently are specified one by one.
-        KeyPositions::Range { first, last, .. } if flags.len() > 1 && last >= first => {
+        KeyPositions::Range { first, last, .. } if flags.len() > 1 && last > first => {
             let positions = i64::from(first)..=i64::from(last);
             positions
                 .enumerate()
                 .map(|(number, begin)| one(number, begin, single))
                 .collect()
+        }
+        // SORT_RO: a key, and others that its options name.
+        KeyPositions::Range { first, .. } if flags.len() > 1 => {
+            vec![one(0, first.into(), single), unknown(1, SORT_BY_NOTES)]
         }
         KeyPositions::Range { first, last, step } => {
             let relative = if last < 0 { last } else { last - first };
@@ -173,12 +183,6 @@ pub fn key_specifications(row: &Row, full_name: &str) -> Vec<KeySpecification> {
             vec![one(0, 1, single), one(1, 2, FindKeys::Number)]
         }
         KeyPositions::Sort => {
-            let unknown = |number: usize, notes: &'static str| KeySpecification {
-                flags: at(number),
-                notes: Some(notes),
-                begin: None,
-                find: FindKeys::Unknown,
-            };
             let mut specifications = vec![one(0, 1, single), unknown(1, SORT_BY_NOTES)];
             if flags.len() > 2 {
                 specifications.push(unknown(2, SORT_STORE_NOTES));

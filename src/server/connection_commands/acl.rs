@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::help::help;
-use super::{not_carried_out, refusal, shown};
+use super::{not_carried_out, refusal, shown, unknown_or_wrong_number};
 use crate::commands::arguments::argument;
 use crate::commands::details;
 use crate::commands::table;
@@ -40,7 +40,7 @@ fn rule(state: &ServerState) -> String {
         Some(digest) => format!("#{digest}"),
         None => "nopass".to_owned(),
     };
-    format!("user default on {password} ~* &* +@all")
+    format!("user default on {password} sanitize-payload ~* &* +@all")
 }
 
 /// `ACL GETUSER username`.
@@ -54,6 +54,7 @@ fn user(name: &[u8], state: &ServerState) -> Reply {
     if digest.is_none() {
         flags.push(text("nopass"));
     }
+    flags.push(text("sanitize-payload"));
     Reply::Map(vec![
         (text("flags"), Reply::Set(flags)),
         (
@@ -69,15 +70,18 @@ fn user(name: &[u8], state: &ServerState) -> Reply {
 
 /// `ACL CAT [category]`.
 fn categories(arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    let bulk = |name: &'static str| Reply::bulk(name);
+    let name = |category: &&'static str| category.strip_prefix('@').unwrap_or_default();
     match arguments {
         [_, _] => Ok(Reply::Array(
-            details::CATEGORIES.iter().copied().map(bulk).collect(),
+            details::CATEGORIES
+                .iter()
+                .map(|category| Reply::bulk(name(category)))
+                .collect(),
         )),
         [_, _, category] => {
             let wanted = details::CATEGORIES
                 .iter()
-                .find(|name| name.as_bytes().eq_ignore_ascii_case(category));
+                .find(|known| name(known).as_bytes().eq_ignore_ascii_case(category));
             let Some(wanted) = wanted else {
                 return Err(refusal(format!(
                     "ERR Unknown category '{}'",
@@ -94,10 +98,7 @@ fn categories(arguments: &[Bytes]) -> Result<Reply, CommandError> {
                     .collect(),
             ))
         }
-        _ => Err(refusal(
-            "ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP."
-                .to_owned(),
-        )),
+        _ => Err(unknown_or_wrong_number(arguments)),
     }
 }
 

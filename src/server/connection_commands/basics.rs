@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 
-use super::super::session::Session;
-use crate::commands::arguments::{argument, integer_or, is_word};
+use super::unknown_or_wrong_number;
+use crate::commands::arguments::{argument, integer_or, is_word, rest};
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
+use crate::server::session::Session;
 use crate::server::{REDIS_VERSION, ServerState};
 
 /// `PING [message]`.
@@ -31,7 +32,9 @@ pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply
     )?;
     if i32::try_from(index).is_err() {
         // Redis reads an int here.
-        return Err(CommandError::NotAnInteger);
+        return Err(CommandError::text(
+            "ERR value is out of range, value must between -2147483648 and 2147483647",
+        ));
     }
     let database = u32::try_from(index)
         .ok()
@@ -67,14 +70,12 @@ pub(super) fn lolwut() -> Reply {
 
 /// `FUNCTION FLUSH [ASYNC | SYNC]`: there are no functions, so there is nothing to do.
 pub(super) fn function_flush(arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    let is_known = match arguments.get(2) {
-        None => true,
-        Some(mode) => is_word(mode, "sync") || is_word(mode, "async"),
-    };
-    if arguments.len() > 3 || !is_known {
-        return Err(CommandError::text(
+    match rest(arguments, 2) {
+        [] => Ok(Reply::OK),
+        [mode] if is_word(mode, "sync") || is_word(mode, "async") => Ok(Reply::OK),
+        [_] => Err(CommandError::text(
             "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
-        ));
+        )),
+        _ => Err(unknown_or_wrong_number(arguments)),
     }
-    Ok(Reply::OK)
 }

@@ -48,7 +48,7 @@ fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
     let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
     for pair in rest(arguments, 2).chunks(2) {
         let [name, value] = pair else {
-            return Err(CommandError::WrongArity("config|set".to_owned()));
+            return Err(CommandError::Syntax);
         };
         pairs.push((name, value));
     }

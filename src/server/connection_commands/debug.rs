@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::help::help;
-use super::{refusal, shown};
+use super::unknown_or_wrong_number;
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
 use crate::number::parse_double;
@@ -33,10 +33,7 @@ pub(super) async fn carry_out(
             state.set_active_expire(flag.as_ref() != b"0");
             Ok(Reply::OK)
         }
-        _ => Err(refusal(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
-            shown(subcommand.get(..128).unwrap_or(subcommand))
-        ))),
+        _ => Err(unknown_or_wrong_number(arguments)),
     }
 }
 

@@ -77,6 +77,17 @@ fn refusal(line: String) -> CommandError {
     CommandError::Text(line.into())
 }
 
+/// Redis's answer where a subcommand's arguments are not among the forms that it has.
+fn unknown_or_wrong_number(arguments: &[Bytes]) -> CommandError {
+    let word = |at: usize| arguments.get(at).map_or(&b""[..], Bytes::as_ref);
+    let subcommand = word(1);
+    refusal(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
+        shown(subcommand.get(..128).unwrap_or(subcommand)),
+        shown(word(0)).to_uppercase()
+    ))
+}
+
 /// A subcommand that the table has and the code has not: a mistake of ours.
 fn not_carried_out() -> CommandError {
     CommandError::text("ERR command is not carried out by this server")

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::help::help;
-use super::not_carried_out;
+use super::{not_carried_out, unknown_or_wrong_number};
 use crate::commands::arguments::{integer_at_least, to_usize};
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -41,7 +41,7 @@ fn get(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
                 "ERR count should be greater than or equal to -1",
             )?
         }
-        _ => return Err(CommandError::Syntax),
+        _ => return Err(unknown_or_wrong_number(arguments)),
     };
     let count = if count == -1 { usize::MAX } else { to_usize(count) };
     let entries = state.slowlog.newest(count);

@@ -15,6 +15,7 @@ pub(super) fn keys(command: &[Bytes], shows_flags: bool) -> Result<Reply, Comman
         .and_then(|name| crate::commands::find(name))
         .and_then(|row| match row.subcommands {
             [] => Some(row),
+            _ if command.len() == 1 => Some(row),
             _ => row.subcommand(command),
         })
         .ok_or(CommandError::text("ERR Invalid command specified"))?;

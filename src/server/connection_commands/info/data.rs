@@ -1,5 +1,7 @@
 //! INFO's sections on what is stored, and on how Quoin stores it.
 
+use std::time::{Duration, Instant};
+
 use super::lines;
 use crate::error::CommandError;
 use crate::executor::Work;
@@ -9,12 +11,35 @@ use crate::reply::Reply;
 use crate::server::ServerState;
 use crate::types::ReadContext;
 
-/// Keys of each database that has any. They are counted a page at a time, all of them.
-pub(super) async fn keyspace(
-    state: &ServerState,
-    text: &mut String,
-) -> Result<(), CommandError> {
+/// Keys of each database that has any. They are counted, all of them, which takes its time where
+/// there are many; so that asking often does not keep the store busy, a count is shown again for
+/// as long as [`COUNT_REST_FACTOR`] times what it took. Where the store cannot count at present,
+/// what was counted last is shown.
+pub(super) async fn keyspace(state: &ServerState, text: &mut String) {
     text.push_str("# Keyspace\r\n");
+    // Others that ask at the same time wait for the same count.
+    let mut counted = state.keyspace.lock().await;
+    if counted.is_due() {
+        let started = Instant::now();
+        match count_databases(state).await {
+            Ok(lines) => counted.lines = lines,
+            Err(error) => tracing::warn!("INFO could not count keys: {}", error.to_line()),
+        }
+        let elapsed = started.elapsed();
+        counted.shown_until = (elapsed >= COUNT_SHORT)
+            .then(|| Instant::now().checked_add(elapsed * COUNT_REST_FACTOR))
+            .flatten();
+    }
+    text.push_str(&counted.lines);
+}
+
+/// Counts that take no longer are not kept.
+const COUNT_SHORT: Duration = Duration::from_millis(5);
+/// How many times as long as a count took it is shown.
+const COUNT_REST_FACTOR: u32 = 10;
+
+async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
+    let mut text = String::new();
     let count = Work::Read(|context, _| Box::pin(count_keys(context)));
     for database in 0..DATABASES {
         let counted = state.executor.run(count, database, Vec::new()).await?;
@@ -32,7 +57,7 @@ pub(super) async fn keyspace(
             ));
         }
     }
-    Ok(())
+    Ok(text)
 }
 
 async fn count_keys(context: &ReadContext<'_>) -> Result<Reply, CommandError> {

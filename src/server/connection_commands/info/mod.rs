@@ -61,7 +61,7 @@ pub(super) async fn info(
             "errorstats" => traffic::error_statistics(state, &mut text),
             "latencystats" => traffic::latency_statistics(state, &mut text),
             "cluster" => text.push_str("# Cluster\r\ncluster_enabled:0\r\n"),
-            "keyspace" => data::keyspace(state, &mut text).await?,
+            "keyspace" => data::keyspace(state, &mut text).await,
             _ => data::quoin(state, &mut text),
         }
     }

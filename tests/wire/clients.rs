@@ -1,0 +1,164 @@
+//! CLIENT: who is connected, and what one client can do to others.
+
+use std::time::{Duration, Instant};
+
+use crate::server::{Server, Socket, wait_until};
+
+fn id(socket: &mut Socket) -> String {
+    let reply = socket.run("CLIENT ID");
+    reply.trim_start_matches(':').trim_end().to_owned()
+}
+
+#[test]
+fn a_client_is_listed_with_every_field_of_redis() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("HELLO 3 SETNAME worker");
+    socket.run("SELECT 3");
+    socket.run("CLIENT SETINFO LIB-NAME lib");
+    socket.run("CLIENT NO-EVICT ON");
+    let reply = socket.run("CLIENT INFO");
+    let (length, text) = reply.split_once("\r\ntxt:").unwrap();
+    assert_eq!(length, format!("={}", text.trim_end_matches("\r\n").len() + 4));
+    let fields: Vec<_> = text.trim().split(' ').map(|field| field.split_once('=').unwrap()).collect();
+    let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names.join(" "),
+        "id addr laddr fd name age idle flags db sub psub ssub multi qbuf qbuf-free argv-mem \
+         multi-mem rbs rbp obl oll omem tot-mem events cmd user redir resp lib-name lib-ver"
+    );
+    for (name, value) in [
+        ("addr", socket.local_address().to_string().as_str()),
+        ("laddr", server.address().to_string().as_str()),
+        ("name", "worker"),
+        ("flags", "e"),
+        ("db", "3"),
+        ("cmd", "client|no-evict"),
+        ("user", "default"),
+        ("resp", "3"),
+        ("lib-name", "lib"),
+        ("lib-ver", ""),
+    ] {
+        assert!(fields.contains(&(name, value)), "{name}={value} in {text}");
+    }
+}
+
+#[test]
+fn the_list_can_be_of_some_clients_only() {
+    let server = Server::start();
+    let mut first = server.connect();
+    let mut second = server.connect();
+    let (first_id, second_id) = (id(&mut first), id(&mut second));
+    let lines = |reply: String| reply.matches("id=").count();
+    assert_eq!(lines(first.run("CLIENT LIST")), 2);
+    assert_eq!(lines(first.run("CLIENT LIST TYPE normal")), 2);
+    assert_eq!(first.run("CLIENT LIST TYPE pubsub"), "$0\r\n\r\n");
+    let one = first.run(&format!("CLIENT LIST ID {second_id} 99999"));
+    assert!(one.contains(&format!("id={second_id} ")) && !one.contains(&format!("id={first_id} ")));
+    assert_eq!(first.run("CLIENT LIST TYPE x"), "-ERR Unknown client type 'x'\r\n");
+    assert_eq!(first.run("CLIENT LIST ID x"), "-ERR Invalid client ID\r\n");
+    assert_eq!(first.run("CLIENT LIST FOO"), "-ERR syntax error\r\n");
+}
+
+#[test]
+fn a_client_can_be_killed_by_address_or_number() {
+    let server = Server::start();
+    let mut killer = server.connect();
+    let mut by_address = server.connect();
+    assert_eq!(by_address.run("PING"), "+PONG\r\n");
+    let address = by_address.local_address();
+    assert_eq!(killer.run(&format!("CLIENT KILL {address}")), "+OK\r\n");
+    assert_eq!(by_address.rest(), "");
+    wait_until("the killed client is forgotten", || {
+        killer.run(&format!("CLIENT KILL {address}")) == "-ERR No such client\r\n"
+    });
+    let mut by_number = server.connect();
+    let number = id(&mut by_number);
+    assert_eq!(killer.run(&format!("CLIENT KILL ID {number}")), ":1\r\n");
+    assert_eq!(by_number.rest(), "");
+    assert_eq!(killer.run("CLIENT KILL TYPE pubsub"), ":0\r\n");
+    assert_eq!(killer.run("CLIENT KILL ID 0"), "-ERR client-id should be greater than 0\r\n");
+}
+
+#[test]
+fn a_client_that_kills_itself_reads_the_reply_first() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("CLIENT KILL USER default"), ":0\r\n");
+    socket.send("CLIENT KILL USER default SKIPME no\r\nPING\r\n");
+    assert_eq!(socket.rest(), ":1\r\n");
+}
+
+#[test]
+fn a_pause_holds_writes_back_and_unpause_lets_them_go() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let mut writer = server.connect();
+    assert_eq!(socket.run("CLIENT PAUSE 100000 WRITE"), "+OK\r\n");
+    assert_eq!(writer.run("LLEN list"), ":0\r\n");
+    writer.send("RPUSH list a\r\n");
+    assert!(writer.is_silent_for(Duration::from_millis(100)));
+    assert_eq!(socket.run("LLEN list"), ":0\r\n");
+    assert_eq!(socket.run("CLIENT UNPAUSE"), "+OK\r\n");
+    assert_eq!(writer.reply(), ":1\r\n");
+}
+
+#[test]
+fn a_pause_of_everything_ends_by_itself() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let begun = Instant::now();
+    assert_eq!(socket.run("CLIENT PAUSE 100"), "+OK\r\n");
+    assert_eq!(socket.run("PING"), "+PONG\r\n");
+    assert!(begun.elapsed() >= Duration::from_millis(100));
+}
+
+#[test]
+fn waiting_for_replicas_ends_with_the_timeout_or_with_unblock() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("WAIT 0 0"), ":0\r\n");
+    let begun = Instant::now();
+    assert_eq!(socket.run("WAIT 1 100"), ":0\r\n");
+    assert!(begun.elapsed() >= Duration::from_millis(100));
+    assert_eq!(socket.run("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n");
+    let number = id(&mut socket);
+    let mut other = server.connect();
+    assert_eq!(other.run(&format!("CLIENT UNBLOCK {number}")), ":0\r\n");
+    for (how, reply) in [
+        ("TIMEOUT", ":0\r\n"),
+        ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
+    ] {
+        socket.send("WAIT 1 0\r\n");
+        wait_until("the client is blocked", || {
+            other.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+        });
+        assert_eq!(other.run(&format!("CLIENT UNBLOCK {number} {how}")), ":1\r\n");
+        assert_eq!(socket.reply(), reply);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_is_forgotten() {
+    let server = Server::start();
+    let mut other = server.connect();
+    let mut waiting = server.connect();
+    waiting.send("WAIT 1 0\r\n");
+    wait_until("the client is blocked", || {
+        other.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+    });
+    drop(waiting);
+    wait_until("the client is gone", || {
+        other.run("INFO clients").contains("\r\nconnected_clients:1\r\n")
+    });
+}
+
+#[test]
+fn an_idle_client_is_disconnected_after_the_timeout() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("CONFIG SET timeout 1"), "+OK\r\n");
+    let begun = Instant::now();
+    assert_eq!(socket.rest(), "");
+    assert!(begun.elapsed() >= Duration::from_millis(900));
+}

@@ -1,0 +1,119 @@
+//! INFO.
+
+use std::collections::HashMap;
+
+use crate::server::{Server, Socket};
+
+fn info(socket: &mut Socket, sections: &str) -> HashMap<String, String> {
+    let text = socket.run(format!("INFO {sections}").trim());
+    let fields = text.split("\r\n").filter_map(|line| line.split_once(':'));
+    fields
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn headings(socket: &mut Socket, line: &str) -> Vec<String> {
+    let text = socket.run(line);
+    let headings = text.split("\r\n").filter_map(|line| line.strip_prefix("# "));
+    headings.map(str::to_owned).collect()
+}
+
+#[test]
+fn sections_are_those_of_redis_and_one_more() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let default = headings(&mut socket, "INFO");
+    assert_eq!(
+        default.join(" "),
+        "Server Clients Memory Persistence Stats Replication CPU Modules Errorstats Cluster \
+         Keyspace Quoin"
+    );
+    assert_eq!(headings(&mut socket, "INFO default"), default);
+    let all = headings(&mut socket, "INFO everything");
+    assert_eq!(
+        all.join(" "),
+        "Server Clients Memory Persistence Stats Replication CPU Modules Commandstats Errorstats \
+         Latencystats Cluster Keyspace Quoin"
+    );
+    assert_eq!(headings(&mut socket, "INFO all"), all);
+    assert_eq!(headings(&mut socket, "INFO KeySpace cpu"), ["CPU", "Keyspace"]);
+    assert_eq!(socket.run("INFO nosuch"), "$0\r\n\r\n");
+}
+
+#[test]
+fn a_client_library_finds_what_it_looks_for() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let fields = info(&mut socket, "");
+    for (name, value) in [
+        ("redis_mode", "standalone"),
+        ("arch_bits", "64"),
+        ("process_id", &server.process_id().to_string()),
+        ("connected_clients", "1"),
+        ("blocked_clients", "0"),
+        ("maxclients", "10000"),
+        ("maxmemory", "0"),
+        ("maxmemory_policy", "noeviction"),
+        ("loading", "0"),
+        ("rdb_changes_since_last_save", "0"),
+        ("aof_enabled", "1"),
+        ("role", "master"),
+        ("connected_slaves", "0"),
+        ("cluster_enabled", "0"),
+        ("store", "embedded"),
+        ("fsync", "always"),
+    ] {
+        assert_eq!(fields.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    assert!(fields["redis_version"].starts_with("7.2."));
+    assert_eq!(fields["quoin_version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(fields["run_id"].len(), 40);
+    let used: u64 = fields["used_memory"].parse().unwrap();
+    assert!(used > 100_000 && used < 1 << 30, "{used}");
+}
+
+#[test]
+fn commands_and_errors_are_counted() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("RPUSH list a");
+    socket.run("RPUSH list b");
+    socket.run("ZADD list 1 a");
+    socket.run("LPUSH list");
+    socket.run("CLIENT ID");
+    socket.run("NOSUCH");
+    let fields = info(&mut socket, "commandstats errorstats stats");
+    let command = |name: &str| {
+        let value = &fields[&format!("cmdstat_{name}")];
+        let counts: HashMap<_, _> = value.split(',').filter_map(|one| one.split_once('=')).collect();
+        ["calls", "rejected_calls", "failed_calls"].map(|field| counts[field].to_owned())
+    };
+    assert_eq!(command("rpush"), ["2", "0", "0"]);
+    assert_eq!(command("zadd"), ["1", "0", "1"]);
+    assert_eq!(command("lpush"), ["0", "1", "0"]);
+    assert_eq!(command("client|id"), ["1", "0", "0"]);
+    assert_eq!(fields["errorstat_WRONGTYPE"], "count=1");
+    assert_eq!(fields["errorstat_ERR"], "count=2");
+    assert_eq!(fields["total_error_replies"], "3");
+    assert_eq!(fields["total_commands_processed"], "7");
+    assert_eq!(socket.run("CONFIG RESETSTAT"), "+OK\r\n");
+    let fields = info(&mut socket, "commandstats errorstats stats");
+    assert_eq!(fields["total_error_replies"], "0");
+    assert!(!fields.contains_key("cmdstat_rpush") && !fields.contains_key("errorstat_ERR"));
+}
+
+#[test]
+fn keys_are_counted_by_database() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert!(!info(&mut socket, "keyspace").contains_key("db0"));
+    socket.run("RPUSH a 1");
+    socket.run("RPUSH b 1");
+    socket.run("PEXPIRE b 100000");
+    socket.run("SELECT 7");
+    socket.run("ZADD a 1 a");
+    let fields = info(&mut socket, "keyspace");
+    assert_eq!(fields["db0"], "keys=2,expires=1,avg_ttl=0");
+    assert_eq!(fields["db7"], "keys=1,expires=0,avg_ttl=0");
+    assert!(!fields.contains_key("db1"));
+}

@@ -1,0 +1,66 @@
+//! What a client cannot make the server do.
+
+use std::time::Duration;
+
+use crate::server::{Server, request, wait_until};
+
+#[test]
+fn more_clients_than_allowed_are_refused_as_in_redis() {
+    let server = Server::start_with(&["--maxclients", "2"]);
+    let mut first = server.connect();
+    assert_eq!(first.run("PING"), "+PONG\r\n");
+    let mut second = server.connect();
+    assert_eq!(second.run("PING"), "+PONG\r\n");
+    let refusal = "-ERR max number of clients reached\r\n";
+    assert_eq!(server.connect().rest(), refusal);
+    assert!(first.run("INFO stats").contains("\r\nrejected_connections:1\r\n"));
+    assert_eq!(first.run("CONFIG SET maxclients 3"), "+OK\r\n");
+    let mut third = server.connect();
+    assert_eq!(third.run("PING"), "+PONG\r\n");
+    drop(second);
+    drop(third);
+    wait_until("there is room again", || {
+        server.connect().try_send("PING\r\n", Duration::from_secs(1))
+            && first.run("INFO clients").contains("\r\nconnected_clients:")
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_make_memory_grow() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let value = "x".repeat(100_000);
+    for _ in 0..20 {
+        socket.command(&["RPUSH", "list", &value]);
+    }
+    let before = server.memory_bytes();
+    // 100 replies of 2 MB each are asked for, and none of them is read.
+    let mut greedy = server.connect();
+    let pipeline = request(&["LRANGE", "list", "0", "-1"]).repeat(100);
+    greedy.try_send(&pipeline, Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(1_500));
+    let after = server.memory_bytes();
+    assert!(after < before + 64 * 1024 * 1024, "{before} to {after} bytes");
+    // Others are served meanwhile, and it is answered when it reads after all.
+    assert_eq!(socket.run("LLEN list"), ":20\r\n");
+    for _ in 0..100 {
+        assert!(greedy.reply_bytes().len() > 2_000_000);
+    }
+}
+
+#[test]
+fn an_announced_length_costs_nothing_before_its_bytes_come() {
+    let server = Server::start();
+    let mut probe = server.connect();
+    probe.run("PING");
+    let before = server.memory_bytes();
+    let mut sockets: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    for socket in &mut sockets {
+        socket.send("*1048576\r\n$536870912\r\n");
+    }
+    wait_until("all are connected", || {
+        probe.run("INFO clients").contains("\r\nconnected_clients:51\r\n")
+    });
+    let after = server.memory_bytes();
+    assert!(after < before + 128 * 1024 * 1024, "{before} to {after} bytes");
+}

@@ -1,0 +1,91 @@
+//! How a server starts and ends.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use crate::server::{PATIENCE, Server, request, wait_until};
+
+#[test]
+fn the_port_that_was_taken_is_told() {
+    let server = Server::start();
+    assert_ne!(server.address().port(), 0);
+    let mut socket = server.connect();
+    let port = server.address().port().to_string();
+    let expected = format!("*2\r\n$4\r\nport\r\n${}\r\n{port}\r\n", port.len());
+    assert_eq!(socket.run("CONFIG GET port"), expected);
+    assert!(socket.run("INFO server").contains(&format!("\r\ntcp_port:{port}\r\n")));
+    assert!(server.log().contains("embedded"), "{}", server.log());
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = Server::start_in(folder.path(), &[]).unwrap();
+    let refusal = Server::start_in(folder.path(), &[]).err().unwrap();
+    assert!(refusal.contains("data"), "{refusal}");
+    assert_eq!(first.connect().run("PING"), "+PONG\r\n");
+    first.signal("TERM");
+    assert!(first.wait().success());
+    assert!(Server::start_in(folder.path(), &[]).is_ok());
+}
+
+#[test]
+fn sigterm_finishes_what_is_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut idle = server.connect();
+    assert_eq!(idle.run("PING"), "+PONG\r\n");
+    let address = server.address();
+    // Pushes as fast as it can until the server goes, and counts the replies.
+    let pusher = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let mut reader = stream.try_clone().unwrap();
+        reader.set_read_timeout(Some(PATIENCE)).unwrap();
+        let counting = std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = std::io::Read::read_to_string(&mut reader, &mut text);
+            text.matches("\r\n").count()
+        });
+        let one = request(&["RPUSH", "list", "value"]);
+        while stream.write_all(&one).is_ok() {}
+        counting.join().unwrap()
+    });
+    let mut probe = server.connect();
+    wait_until("there are pushes", || probe.run("LLEN list") > ":100".to_owned());
+    server.signal("TERM");
+    assert!(server.wait().success());
+    assert_eq!(idle.rest(), "");
+    let acknowledged = pusher.join().unwrap();
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let length = server.connect().run("LLEN list");
+    let length: usize = length.trim_start_matches(':').trim_end().parse().unwrap();
+    assert!(length >= acknowledged, "{length} of {acknowledged}");
+}
+
+#[test]
+fn shutdown_ends_the_server_without_a_reply() {
+    for line in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN SAVE NOW FORCE"] {
+        let mut server = Server::start();
+        let mut socket = server.connect();
+        assert_eq!(socket.run("SHUTDOWN FOO"), "-ERR syntax error\r\n");
+        assert_eq!(socket.run("SHUTDOWN ABORT"), "-ERR No shutdown in progress.\r\n");
+        socket.send(format!("{line}\r\n"));
+        assert_eq!(socket.rest(), "");
+        assert!(server.wait().success(), "{line}");
+    }
+}
+
+#[test]
+fn a_client_that_waits_does_not_hold_up_the_end() {
+    let mut server = Server::start();
+    let mut waiting = server.connect();
+    waiting.send("WAIT 1 0\r\n");
+    let mut sleeping = server.connect();
+    sleeping.send("DEBUG SLEEP 1000\r\n");
+    let mut probe = server.connect();
+    wait_until("one is blocked", || {
+        probe.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+    });
+    server.signal("TERM");
+    assert!(server.wait().success());
+}
