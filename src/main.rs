@@ -1,6 +1,6 @@
 //! The `quoin` program.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use quoin::config::{self, Invocation, LogLevel, RuntimeConfig};
@@ -46,7 +46,13 @@ fn start_log(level: LogLevel) -> impl Fn(LogLevel) + Send + Sync + 'static {
     let (filter, handle) = reload::Layer::new(level.filter());
     tracing_subscriber::registry()
         .with(filter)
-        .with(fmt::layer().with_writer(std::io::stderr).with_target(false))
+        .with(
+            fmt::layer()
+                .with_writer(std::io::stderr)
+                // Colours are for people: a file or a pipe gets plain text.
+                .with_ansi(std::io::stderr().is_terminal())
+                .with_target(false),
+        )
         .init();
     move |level| {
         if let Err(error) = handle.reload(level.filter()) {
