@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod connection;
 pub mod keys;
 pub mod details;
+pub mod document;
 pub mod lists;
 pub mod row;
 pub mod sorted_sets;

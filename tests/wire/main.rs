@@ -11,6 +11,7 @@ mod server;
 
 mod administration;
 mod clients;
+mod command_table;
 mod handshake;
 mod info;
 mod limits;

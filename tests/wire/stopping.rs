@@ -29,6 +29,10 @@ fn a_second_server_on_the_same_folder_is_refused() {
     assert!(Server::start_in(folder.path(), &[]).is_ok());
 }
 
+fn length_of(reply: &str) -> usize {
+    reply.trim_start_matches(':').trim_end().parse().unwrap()
+}
+
 #[test]
 fn sigterm_finishes_what_is_in_flight() {
     let folder = tempfile::tempdir().unwrap();
@@ -51,14 +55,13 @@ fn sigterm_finishes_what_is_in_flight() {
         counting.join().unwrap()
     });
     let mut probe = server.connect();
-    wait_until("there are pushes", || probe.run("LLEN list") > ":100".to_owned());
+    wait_until("there are pushes", || length_of(&probe.run("LLEN list")) > 100);
     server.signal("TERM");
     assert!(server.wait().success());
     assert_eq!(idle.rest(), "");
     let acknowledged = pusher.join().unwrap();
     let server = Server::start_in(folder.path(), &[]).unwrap();
-    let length = server.connect().run("LLEN list");
-    let length: usize = length.trim_start_matches(':').trim_end().parse().unwrap();
+    let length = length_of(&server.connect().run("LLEN list"));
     assert!(length >= acknowledged, "{length} of {acknowledged}");
 }
 
