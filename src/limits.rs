@@ -53,6 +53,9 @@ pub const RATE_SAMPLES: usize = 16;
 /// there.
 pub const GONE_CHECK_INTERVAL_MS: u64 = 1_000;
 
+/// The longest time before a TCP keepalive probe that Linux takes.
+pub const KEEPALIVE_MAX_S: u32 = 32_767;
+
 /// Databases that SELECT reaches (Redis's default).
 pub const DATABASES: u32 = 16;
 

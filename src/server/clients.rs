@@ -52,6 +52,7 @@ pub enum Unblock {
 
 const NOT_BLOCKED: u8 = 0;
 const BLOCKED: u8 = 1;
+const PAUSED: u8 = 4;
 const UNBLOCKED_TIMEOUT: u8 = 2;
 const UNBLOCKED_ERROR: u8 = 3;
 
@@ -100,12 +101,19 @@ impl ClientRecord {
 
     /// Whether the client waits in a command that blocks.
     pub fn is_blocked(&self) -> bool {
-        self.block.load(Ordering::SeqCst) == BLOCKED
+        matches!(self.block.load(Ordering::SeqCst), BLOCKED | PAUSED)
     }
 
     /// Marks the client as blocked until the answer is dropped.
     pub fn enter_block(&self) -> Blocked<'_> {
         self.block.store(BLOCKED, Ordering::SeqCst);
+        Blocked { client: self }
+    }
+
+    /// Marks the client as held back by CLIENT PAUSE until the answer is dropped. It counts as
+    /// blocked, but CLIENT UNBLOCK does not wake it.
+    pub fn enter_pause(&self) -> Blocked<'_> {
+        self.block.store(PAUSED, Ordering::SeqCst);
         Blocked { client: self }
     }
 

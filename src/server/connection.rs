@@ -160,7 +160,6 @@ impl Connection {
     }
 
     async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
-        self.state.statistics.commands_processed.add(1);
         // Asking whether there is a password is left to those who have not given it.
         let is_allowed = self.session.is_authenticated || self.state.is_allowed(&self.session);
         match dispatch(&request.arguments, is_allowed) {
@@ -210,7 +209,7 @@ impl Connection {
             return Ok(());
         }
         self.flush().await?;
-        let _blocked = self.session.client.enter_block();
+        let _paused = self.session.client.enter_pause();
         tokio::select! {
             () = self.state.pause.wait(is_write) => Ok(()),
             () = gone(&self.stream) => Err(Ended),
@@ -344,6 +343,7 @@ impl Connection {
         arguments: Option<&[Bytes]>,
     ) {
         let is_failed = matches!(reply, Reply::Error(_));
+        self.state.statistics.commands_processed.add(1);
         self.state
             .statistics
             .record_call(table::slot(row), duration, is_failed);

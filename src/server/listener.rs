@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::connection::Connection;
 use super::{ServerError, ServerState, sampler};
-use crate::limits::{ACCEPT_PAUSE_MS, LISTEN_BACKLOG};
+use crate::limits::{ACCEPT_PAUSE_MS, KEEPALIVE_MAX_S, LISTEN_BACKLOG};
 
 /// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
 /// `shutdown-timeout` sets to finish what they are at.
@@ -143,6 +144,7 @@ async fn open(
     let local_address = stream.local_addr().ok()?;
     // Replies leave at once, as in Redis.
     stream.set_nodelay(true).ok()?;
+    keep_alive(&stream, state.config.tcp_keepalive_s()).ok()?;
     let maxclients = usize::try_from(state.config.maxclients()).unwrap_or(usize::MAX);
     let now_ms = state.clock.now_ms();
     match state
@@ -162,4 +164,18 @@ async fn open(
             None
         }
     }
+}
+
+/// Has the system ask clients that say nothing whether they are still there, as Redis sets it: the
+/// first probe after `interval_s`, more a third of it apart, gone after three.
+fn keep_alive(stream: &TcpStream, interval_s: u32) -> std::io::Result<()> {
+    if interval_s == 0 {
+        return Ok(());
+    }
+    let interval = Duration::from_secs(interval_s.min(KEEPALIVE_MAX_S).into());
+    let probes = TcpKeepalive::new()
+        .with_time(interval)
+        .with_interval((interval / 3).max(Duration::from_secs(1)))
+        .with_retries(3);
+    SockRef::from(stream).set_tcp_keepalive(&probes)
 }

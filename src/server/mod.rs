@@ -22,6 +22,7 @@ pub mod connection_commands;
 mod dispatch;
 pub mod latency;
 mod listener;
+mod machine;
 pub mod pause;
 pub mod sampler;
 pub mod session;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::machine;
 use super::state::ServerState;
 use crate::limits::{RATE_SAMPLES, SAMPLE_INTERVAL_MS};
 
@@ -17,7 +18,7 @@ pub struct Samples {
     pub input_bytes: Rate,
     /// Bytes to clients in a second.
     pub output_bytes: Rate,
-    /// The most memory that was ever in use.
+    /// The most memory that was in use at any sample.
     memory_peak_bytes: AtomicU64,
 }
 
@@ -61,12 +62,19 @@ impl Rate {
     }
 }
 
+/// Memory is asked for at one of so many ticks, as the answer is a file to be read.
+const MEMORY_TICKS: u64 = 10;
+
 /// Measures until it is dropped.
 pub(super) async fn run(state: &ServerState) {
     let mut ticks = tokio::time::interval(Duration::from_millis(SAMPLE_INTERVAL_MS));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    loop {
+    for tick in 0_u64.. {
         ticks.tick().await;
+        if tick % MEMORY_TICKS == 0 {
+            let memory = machine::memory();
+            state.samples.memory_peak_bytes(memory.allocated_bytes);
+        }
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);
         samples

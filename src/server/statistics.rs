@@ -73,7 +73,7 @@ pub struct ServerStatistics {
     pub connections_received: Counter,
     /// Connections that were refused because of `maxclients`.
     pub connections_rejected: Counter,
-    /// Commands that were carried out or refused.
+    /// Commands that were carried out.
     pub commands_processed: Counter,
     /// Bytes that were read from clients.
     pub input_bytes: Counter,

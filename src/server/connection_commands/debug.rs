@@ -8,7 +8,7 @@ use super::help::help;
 use super::unknown_or_wrong_number;
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
-use crate::number::parse_double;
+use crate::number::{parse_double, parse_i64};
 use crate::reply::Reply;
 use crate::server::ServerState;
 
@@ -30,7 +30,8 @@ pub(super) async fn carry_out(
             Ok(Reply::OK)
         }
         [flag] if is_word(subcommand, "set-active-expire") => {
-            state.set_active_expire(flag.as_ref() != b"0");
+            // As C's `atoi` reads it: what is no number is 0.
+            state.set_active_expire(parse_i64(flag).is_some_and(|flag| flag != 0));
             Ok(Reply::OK)
         }
         _ => Err(unknown_or_wrong_number(arguments)),
@@ -42,9 +43,9 @@ const HELP_TITLE: &str = "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcomma
 #[rustfmt::skip]
 const HELP: &[&str] = &[
     "SET-ACTIVE-EXPIRE <0|1>",
-    "    Setting it to 0 disables expiring keys (and hash fields) in background ",
-    "    when they are not accessed (otherwise the Redis behavior). Setting it",
-    "    to 1 reenables back the default.",
+    "    Setting it to 0 disables expiring keys in background when they are not",
+    "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
+    "    default.",
     "SLEEP <seconds>",
     "    Stop this client for <seconds>. Decimals allowed.",
 ];

@@ -53,8 +53,8 @@ pub async fn carry_out(
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
         ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
         ConnectionCommand::Time => Ok(basics::time(state)),
-        ConnectionCommand::Wait => wait::wait(arguments, session).await,
-        ConnectionCommand::Waitaof => wait::wait_aof(arguments, session).await,
+        ConnectionCommand::Wait => wait::wait(arguments, session, state).await,
+        ConnectionCommand::Waitaof => wait::wait_aof(arguments, session, state).await,
     }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::commands::arguments::{argument, count, integer, integer_or};
 use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::server::ServerState;
 use crate::server::clients::Unblock;
 use crate::server::session::Session;
 
@@ -14,9 +15,10 @@ use crate::server::session::Session;
 pub(super) async fn wait(
     arguments: &[Bytes],
     session: &Session,
+    state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let replicas = integer(argument(arguments, 1)?)?;
-    let timeout = timeout(argument(arguments, 2)?)?;
+    let timeout = timeout(argument(arguments, 2)?, state)?;
     if replicas > 0 {
         wait_in_vain(session, timeout).await?;
     }
@@ -27,6 +29,7 @@ pub(super) async fn wait(
 pub(super) async fn wait_aof(
     arguments: &[Bytes],
     session: &Session,
+    state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let local = integer(argument(arguments, 1)?)?;
     if !(0..=1).contains(&local) {
@@ -35,7 +38,7 @@ pub(super) async fn wait_aof(
         ));
     }
     let replicas = count(argument(arguments, 2)?)?;
-    let timeout = timeout(argument(arguments, 3)?)?;
+    let timeout = timeout(argument(arguments, 3)?, state)?;
     if replicas > 0 {
         wait_in_vain(session, timeout).await?;
     }
@@ -43,11 +46,18 @@ pub(super) async fn wait_aof(
 }
 
 /// A timeout in milliseconds; `None` waits for ever.
-pub(super) fn timeout(argument: &[u8]) -> Result<Option<Duration>, CommandError> {
+pub(super) fn timeout(
+    argument: &[u8],
+    state: &ServerState,
+) -> Result<Option<Duration>, CommandError> {
     let timeout_ms = integer_or(argument, "ERR timeout is not an integer or out of range")?;
     match u64::try_from(timeout_ms) {
         Err(_) => Err(CommandError::text("ERR timeout is negative")),
         Ok(0) => Ok(None),
+        // Redis adds it to the time.
+        Ok(_) if timeout_ms > i64::MAX - state.clock.now_ms() => {
+            Err(CommandError::text("ERR timeout is out of range"))
+        }
         Ok(timeout_ms) => Ok(Some(Duration::from_millis(timeout_ms))),
     }
 }

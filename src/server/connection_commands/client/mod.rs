@@ -100,7 +100,7 @@ fn pause(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError
             ));
         }
     };
-    let timeout = super::wait::timeout(argument(arguments, 2)?)?;
+    let timeout = super::wait::timeout(argument(arguments, 2)?, state)?;
     state.pause.begin(timeout.unwrap_or(Duration::ZERO), mode);
     Ok(Reply::OK)
 }

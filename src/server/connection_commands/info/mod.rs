@@ -8,7 +8,6 @@ use crate::reply::Reply;
 use crate::server::ServerState;
 
 mod data;
-mod machine;
 mod sections;
 mod traffic;
 

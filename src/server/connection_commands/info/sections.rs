@@ -1,9 +1,8 @@
 //! INFO's sections on the server itself.
 
-use super::machine;
 use super::lines;
 use crate::config::Fsync;
-use crate::server::{REDIS_VERSION, ServerState};
+use crate::server::{REDIS_VERSION, ServerState, machine};
 
 pub(super) fn server(state: &ServerState, text: &mut String) {
     let settings = state.config.settings();
