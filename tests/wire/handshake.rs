@@ -86,6 +86,17 @@ fn without_the_password_only_the_handshake_is_open() {
 }
 
 #[test]
+fn every_wrong_password_of_a_pipeline_is_answered() {
+    let server = Server::start_with(&["--requirepass", "secret"]);
+    let mut socket = server.connect();
+    socket.send("AUTH a\r\nAUTH b\r\nAUTH secret\r\nPING\r\n");
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    for expected in [wrong, wrong, "+OK\r\n", "+PONG\r\n"] {
+        assert_eq!(socket.reply(), expected);
+    }
+}
+
+#[test]
 fn a_password_where_none_is_set_is_refused_with_an_explanation() {
     let server = Server::start();
     let mut socket = server.connect();
