@@ -58,6 +58,8 @@ pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool) -> Dispatch {
 }
 
 fn clipped(text: &[u8], bytes_max: usize) -> String {
+    // Redis formats these as C strings, which end at a zero byte.
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let text = text.get(..bytes_max).unwrap_or(text);
     String::from_utf8_lossy(text).replace(['\r', '\n'], " ")
 }

@@ -117,7 +117,7 @@ pub(super) async fn lrem(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let count = symmetric_integer(argument(arguments, 2)?)?;
+    let count = integer(argument(arguments, 2)?)?;
     let Some(key) = context
         .find(argument(arguments, 1)?, ValueType::List)
         .await?

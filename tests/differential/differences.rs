@@ -1,0 +1,242 @@
+//! The one list of where replies may differ from Redis's, each with its reason.
+//! docs/compatibility.md shows it; a test holds the two together.
+
+use crate::resp::{Value, Words};
+
+/// How the replies of a command are compared where not byte for byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// The same items in whatever order.
+    Unordered,
+    /// Items of the same kinds, as many of them.
+    Shape,
+    /// The same where an item holds a zero byte.
+    ShapeWithZeroBytes,
+    /// Integers that are this near to each other.
+    Near(i64),
+    /// Error lines that are alike up to the first bytes that are not UTF-8.
+    UpToBinary,
+    /// The same number, in whatever digits.
+    Number,
+    /// `0` where Redis says `-0`.
+    Zero,
+}
+
+/// Where a difference shows.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// In replies of these commands (subcommands behind a space).
+    Commands(&'static [&'static str]),
+    /// In every sorted-set command, when the other server is a Redis before 7.2.
+    ScoresBefore72,
+    /// In every sorted-set command.
+    Scores,
+    /// In errors that repeat what the client sent.
+    EchoedInErrors,
+    /// In commands that the test does not send.
+    NotSent,
+}
+
+/// A known difference.
+#[derive(Debug)]
+pub struct Difference {
+    /// Where it shows.
+    pub place: Place,
+    /// What is compared all the same.
+    pub comparison: Comparison,
+    /// Why it is there; a sentence of docs/compatibility.md.
+    pub reason: &'static str,
+}
+
+pub const DIFFERENCES: &[Difference] = &[
+    Difference {
+        place: Place::Commands(&["KEYS"]),
+        comparison: Comparison::Unordered,
+        reason: "KEYS answers in no defined order.",
+    },
+    Difference {
+        place: Place::Commands(&["RANDOMKEY", "ZRANDMEMBER"]),
+        comparison: Comparison::Shape,
+        reason: "RANDOMKEY and ZRANDMEMBER answer at random.",
+    },
+    Difference {
+        place: Place::Commands(&["TTL"]),
+        comparison: Comparison::Near(1),
+        reason: "TTL and PTTL tell time that passes between two questions.",
+    },
+    Difference {
+        place: Place::Commands(&["EXPIRETIME"]),
+        comparison: Comparison::Near(1),
+        reason: "EXPIRETIME and PEXPIRETIME after a relative EXPIRE depend on the moment at which it arrived.",
+    },
+    Difference {
+        place: Place::Commands(&["PTTL", "PEXPIRETIME"]),
+        comparison: Comparison::Near(5_000),
+        reason: "TTL and PTTL tell time that passes between two questions.",
+    },
+    Difference {
+        place: Place::Commands(&["MEMORY USAGE", "OBJECT ENCODING", "OBJECT REFCOUNT"]),
+        comparison: Comparison::Shape,
+        reason: "MEMORY USAGE, OBJECT ENCODING and OBJECT REFCOUNT tell of Redis's representation in memory, which Quoin does not have.",
+    },
+    Difference {
+        place: Place::ScoresBefore72,
+        comparison: Comparison::Number,
+        reason: "Redis before 7.2 writes scores with 17 digits; Quoin writes the shortest digits, as Redis 7.2 does.",
+    },
+    Difference {
+        place: Place::Commands(&["ZSCAN"]),
+        comparison: Comparison::Number,
+        reason: "ZSCAN writes scores with 17 digits in Redis once a set is large (or SORT has read it), and with the shortest before; always with the shortest in Quoin.",
+    },
+    Difference {
+        place: Place::Scores,
+        comparison: Comparison::Zero,
+        reason: "A score of −0 is kept as 0: the two are one place in the order of the store.",
+    },
+    Difference {
+        place: Place::EchoedInErrors,
+        comparison: Comparison::UpToBinary,
+        reason: "Error lines repeat words of the client that are not UTF-8 with replacement characters.",
+    },
+    Difference {
+        place: Place::NotSent,
+        comparison: Comparison::Shape,
+        reason: "Ranges of members (BYLEX and its kin) in a set whose scores differ: Redis's answer depends on the chance of its skip list, and its documentation leaves it open; such commands are not sent.",
+    },
+    Difference {
+        place: Place::NotSent,
+        comparison: Comparison::Shape,
+        reason: "LSET with an index beyond 32 bits: Redis cuts it to 32 bits where the list is short, and may so find an element; Quoin says that it is out of range; such commands are not sent.",
+    },
+    Difference {
+        place: Place::NotSent,
+        comparison: Comparison::Shape,
+        reason: "SORT ALPHA with BY leaves elements of equal weight in no defined order; such commands are not sent.",
+    },
+    Difference {
+        place: Place::Commands(&["SORT", "SORT_RO"]),
+        comparison: Comparison::ShapeWithZeroBytes,
+        reason: "SORT ALPHA compares elements up to their first zero byte in Redis (but for STORE), and whole in Quoin.",
+    },
+];
+
+impl Place {
+    fn holds(&self, command: &Words, version: (u32, u32)) -> bool {
+        let name = upper(command, 0);
+        match self {
+            Place::Commands(names) => names.iter().any(|known| match known.split_once(' ') {
+                Some((container, subcommand)) => {
+                    name == container && upper(command, 1) == subcommand
+                }
+                None => name == *known,
+            }),
+            Place::Scores => name.starts_with('Z'),
+            Place::EchoedInErrors => true,
+            Place::NotSent => false,
+            Place::ScoresBefore72 => version < (7, 2) && name.starts_with('Z'),
+        }
+    }
+}
+
+pub fn upper(command: &Words, at: usize) -> String {
+    let word = command.get(at).map(Vec::as_slice).unwrap_or_default();
+    String::from_utf8_lossy(word).to_ascii_uppercase()
+}
+
+/// Whether the replies are the same, but for the known differences.
+pub fn agree(command: &Words, version: (u32, u32), ours: &Value, theirs: &Value) -> bool {
+    ours == theirs
+        || DIFFERENCES
+            .iter()
+            .filter(|difference| difference.place.holds(command, version))
+            .any(|difference| matches(difference.comparison, ours, theirs))
+}
+
+fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
+    match comparison {
+        Comparison::Unordered => sorted(ours) == sorted(theirs),
+        Comparison::Near(distance) => match (ours.integer(), theirs.integer()) {
+            // Negative answers are no times.
+            (Some(ours), Some(theirs)) => {
+                ours.min(theirs) >= 0 && (ours - theirs).abs() <= distance
+            }
+            _ => false,
+        },
+        Comparison::ShapeWithZeroBytes => {
+            let has_zero = |value: &Value| {
+                let items = value.items().unwrap_or_default();
+                items.iter().any(|item| item.bytes().is_some_and(|bytes| bytes.contains(&0)))
+            };
+            (has_zero(ours) || has_zero(theirs)) && same_leaves(Comparison::Shape, ours, theirs)
+        }
+        Comparison::UpToBinary => match (ours.error(), theirs.error()) {
+            (Some(ours), Some(theirs)) => theirs.utf8_chunks().next().is_some_and(|chunk| {
+                let alike = chunk.valid().as_bytes();
+                alike.len() < theirs.len() && ours.starts_with(alike)
+            }),
+            _ => false,
+        },
+        Comparison::Shape | Comparison::Number | Comparison::Zero => same_leaves(comparison, ours, theirs),
+    }
+}
+
+fn same_leaves(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Aggregate(kind, Some(ours)), Value::Aggregate(other, Some(theirs))) => {
+            kind == other
+                && ours.len() == theirs.len()
+                && std::iter::zip(ours, theirs)
+                    .all(|(ours, theirs)| same_leaves(comparison, ours, theirs))
+        }
+        (Value::Line(b'-', _), _) | (_, Value::Line(b'-', _)) => ours == theirs,
+        (Value::Line(kind, ours), Value::Line(other, theirs))
+        | (Value::Blob(kind, Some(ours)), Value::Blob(other, Some(theirs))) => {
+            let is_alike = match comparison {
+                Comparison::Shape => true,
+                Comparison::Number => same_number(ours, theirs),
+                _ => ours == b"0" && theirs == b"-0",
+            };
+            kind == other && (ours == theirs || is_alike)
+        }
+        _ => ours == theirs,
+    }
+}
+
+/// A score of ZSCAN as the number that it is.
+pub fn plain_score(score: &Value) -> Value {
+    let number = score
+        .bytes()
+        .and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok());
+    match number {
+        // The addition makes 0 of −0.
+        Some(number) => Value::Line(b',', (number + 0.0).to_string().into_bytes()),
+        None => score.clone(),
+    }
+}
+
+fn same_number(ours: &[u8], theirs: &[u8]) -> bool {
+    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
+    matches!((number(ours), number(theirs)), (Some(ours), Some(theirs)) if ours == theirs)
+}
+
+/// The reply with its items sorted.
+pub fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Aggregate(kind, Some(items)) => {
+            let mut items = items.clone();
+            items.sort();
+            Value::Aggregate(*kind, Some(items))
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn the_document_shows_every_known_difference() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compatibility.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    for difference in DIFFERENCES {
+        assert!(document.contains(difference.reason), "{}", difference.reason);
+    }
+}

@@ -1,0 +1,167 @@
+//! Random commands on keys of any type and on databases.
+
+use crate::resp::Words;
+use crate::words::Dice;
+
+type Arguments = Vec<Vec<u8>>;
+
+#[derive(Clone)]
+/// What a command asks of the driver.
+pub enum Step {
+    /// One request, one reply.
+    Command(Words),
+    /// SCAN or ZSCAN, called until its cursor is 0 again. The number is the cursor's place among
+    /// the words.
+    Iteration(Words, usize),
+}
+
+pub fn command(dice: &mut Dice) -> Step {
+    let (name, arguments): (&str, Arguments) = match dice.below(46) {
+        0 | 1 => (dice.pick(&["DEL", "UNLINK"]), some_keys(dice)),
+        2 | 3 => (dice.pick(&["EXISTS", "TOUCH"]), some_keys(dice)),
+        4 | 5 => ("TYPE", vec![dice.any_key()]),
+        6 => ("KEYS", vec![dice.pattern()]),
+        7..10 => return scan(dice),
+        10 => return member_scan(dice),
+        11 => ("RANDOMKEY", vec![]),
+        12..15 => (dice.pick(&["RENAME", "RENAMENX"]), vec![dice.any_key(), dice.any_key()]),
+        15..18 => ("COPY", copy(dice)),
+        18 => ("MOVE", vec![dice.any_key(), database(dice)]),
+        19 => ("DBSIZE", vec![]),
+        20 if dice.one_in(15) => flush(dice),
+        21 if dice.one_in(3) => ("SWAPDB", vec![database(dice), database(dice)]),
+        22..24 => ("SELECT", vec![database(dice)]),
+        24..30 => expire(dice),
+        30..33 => {
+            let names = ["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"];
+            (dice.pick(&names), vec![dice.any_key()])
+        }
+        33 | 34 => ("PERSIST", vec![dice.any_key()]),
+        35..40 => sort(dice),
+        40 => ("OBJECT", vec![dice.choose_word(&["REFCOUNT", "ENCODING", "NOSUCH"]), dice.any_key()]),
+        41 => ("MEMORY", vec![dice.word("USAGE"), dice.any_key()]),
+        42 => ("NOSUCHCOMMAND", some_keys(dice)),
+        43 => ("ECHO", vec![dice.value()]),
+        _ => ("EXISTS", some_keys(dice)),
+    };
+    Step::Command(std::iter::once(dice.word(name)).chain(arguments).collect())
+}
+
+fn some_keys(dice: &mut Dice) -> Arguments {
+    let count = if dice.one_in(2) { 1 } else { dice.below(3) + 1 };
+    (0..count).map(|_| dice.any_key()).collect()
+}
+
+fn database(dice: &mut Dice) -> Vec<u8> {
+    match dice.below(20) {
+        0 => dice.pick(&["16", "-1", "abc", "", "1.0", "99999999999999999999"]).into(),
+        1 => b"15".to_vec(),
+        _ => dice.below(3).to_string().into_bytes(),
+    }
+}
+
+fn copy(dice: &mut Dice) -> Arguments {
+    let mut arguments = vec![dice.any_key(), dice.any_key()];
+    if dice.one_in(3) {
+        arguments.push(dice.word("DB"));
+        arguments.push(database(dice));
+    }
+    if dice.one_in(2) {
+        arguments.push(dice.word("REPLACE"));
+    }
+    arguments
+}
+
+fn flush(dice: &mut Dice) -> (&'static str, Arguments) {
+    let arguments = match dice.below(4) {
+        0 => vec![dice.choose_word(&["SYNC", "ASYNC"])],
+        1 => vec![b"LATER".to_vec()],
+        _ => vec![],
+    };
+    (dice.pick(&["FLUSHDB", "FLUSHALL"]), arguments)
+}
+
+/// Times so far away, or so long past, that both servers see the same.
+fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
+    let name = dice.pick(&["EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT"]);
+    let per_unit = if name.starts_with('P') { 1_000 } else { 1 };
+    let now = if name.ends_with("AT") { 2_000_000_000 } else { 0 };
+    let time = match dice.below(20) {
+        0 => dice.pick(&["-10", "0", "-9223372036854775808", "-1"]).into(),
+        1 => dice
+            .pick(&["9223372036854775807", "9223372036854775", "abc", "", "1.5", "99999999999999999999"])
+            .into(),
+        _ => {
+            // Drawn from so many that GT and LT never meet two that are nearly alike.
+            let seconds = dice.between(10_000, 1_000_000_000);
+            ((now + seconds) * per_unit).to_string().into_bytes()
+        }
+    };
+    let mut arguments = vec![dice.any_key(), time];
+    for option in ["NX", "XX", "GT", "LT"] {
+        if dice.one_in(6) {
+            arguments.push(dice.word(option));
+        }
+    }
+    (name, arguments)
+}
+
+/// A whole iteration over the keys.
+fn scan(dice: &mut Dice) -> Step {
+    let mut words = vec![dice.word("SCAN"), b"0".to_vec()];
+    options_of_scan(dice, &mut words);
+    if dice.one_in(3) {
+        words.push(dice.word("TYPE"));
+        words.push(dice.choose_word(&["list", "zset", "string", "nosuch"]));
+    }
+    Step::Iteration(words, 1)
+}
+
+/// A whole iteration over the members of a sorted set.
+fn member_scan(dice: &mut Dice) -> Step {
+    let mut words = vec![dice.word("ZSCAN"), dice.key('z'), b"0".to_vec()];
+    options_of_scan(dice, &mut words);
+    Step::Iteration(words, 2)
+}
+
+fn options_of_scan(dice: &mut Dice, words: &mut Words) {
+    if dice.one_in(3) {
+        words.push(dice.word("MATCH"));
+        words.push(dice.pattern());
+    }
+    if dice.one_in(2) {
+        words.push(dice.word("COUNT"));
+        words.push(dice.pick(&["1", "3", "10", "1000", "0", "-1", "abc"]).into());
+    }
+}
+
+fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
+    let mut arguments = vec![dice.any_key()];
+    let is_alphabetic = dice.one_in(2);
+    if dice.one_in(8) {
+        arguments.push(dice.word("BY"));
+        let patterns: &[&str] = if is_alphabetic { &["nosort"] } else { &["nosort", "weight_*", "x->y"] };
+        arguments.push(dice.pick(patterns).into());
+    }
+    if dice.one_in(4) {
+        arguments.push(dice.word("LIMIT"));
+        arguments.push(dice.integer());
+        arguments.push(dice.integer());
+    }
+    while dice.one_in(6) {
+        arguments.push(dice.word("GET"));
+        arguments.push(dice.pick(&["#", "object_*", "h_*->f"]).into());
+    }
+    if dice.one_in(3) {
+        arguments.push(dice.choose_word(&["ASC", "DESC"]));
+    }
+    if is_alphabetic {
+        arguments.push(dice.word("ALPHA"));
+    }
+    if dice.one_in(4) {
+        arguments.push(dice.word("STORE"));
+        arguments.push(dice.key('l'));
+        return ("SORT", arguments);
+    }
+    (dice.pick(&["SORT", "SORT", "SORT_RO"]), arguments)
+}

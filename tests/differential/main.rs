@@ -1,0 +1,139 @@
+//! Random commands against Quoin and against `redis-server`, replies compared byte for byte.
+//!
+//! - `REDIS_ORACLE`: the `redis-server` to compare with, instead of the one on the PATH.
+//! - `QUOIN_TEST_SEED`: the seed of the first round; a failure tells its own.
+//! - `QUOIN_TEST_STEPS`: how many commands, instead of as many as fit into some seconds.
+//! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub
+)]
+
+mod differences;
+mod keys;
+mod lists;
+#[path = "../support/redis.rs"]
+mod redis_server;
+#[path = "../support/resp.rs"]
+mod resp;
+#[path = "../support/server.rs"]
+mod server;
+mod servers;
+mod shrink;
+mod sorted_sets;
+mod words;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use keys::Step;
+use servers::{Batch, PROTOCOLS, Servers};
+use words::Dice;
+
+/// Commands after which the servers are emptied and the next seed begins.
+const ROUND_STEPS: usize = 400;
+/// Commands in one pipeline.
+const PIPELINE_MAX: usize = 40;
+const DURATION: Duration = Duration::from_secs(20);
+const FIRST_SEED: u64 = 1;
+
+fn number_of_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn random_commands_are_answered_as_redis_answers_them() {
+    let mut servers = match Servers::start() {
+        Ok(servers) => servers,
+        Err(error) if std::env::var_os("QUOIN_TEST_REQUIRE_REDIS").is_none() => {
+            // Written past the capture of a passing test's output.
+            let _ = writeln!(std::io::stderr(), "nothing is compared with Redis: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let steps_max = number_of_environment("QUOIN_TEST_STEPS");
+    let started = Instant::now();
+    let mut steps = 0;
+    let mut seed = number_of_environment("QUOIN_TEST_SEED").unwrap_or(FIRST_SEED);
+    let goes_on = |steps: u64| match steps_max {
+        Some(steps_max) => steps < steps_max,
+        None => started.elapsed() < DURATION,
+    };
+    while goes_on(steps) {
+        let history = history(seed, servers.version());
+        steps += ROUND_STEPS as u64;
+        if let Err(failure) = run(&mut servers, &history) {
+            let shrunk = shrink::shrink(&mut servers, &history, failure.at);
+            panic!(
+                "{steps} commands in, round with QUOIN_TEST_SEED={seed}: batch {}\n{}\n{shrunk}",
+                failure.at, failure.text
+            );
+        }
+        seed += 1;
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "{steps} commands compared with Redis {:?}, seeds up to {}",
+        servers.version(),
+        seed - 1
+    );
+}
+
+/// The commands of a round.
+fn history(seed: u64, version: (u32, u32)) -> Vec<Batch> {
+    let mut dice = Dice::new(seed);
+    let mut batches = Vec::new();
+    let mut steps_left = ROUND_STEPS;
+    while steps_left > 0 {
+        let length = if dice.one_in(2) {
+            1
+        } else {
+            dice.below(PIPELINE_MAX.min(steps_left)) + 1
+        };
+        steps_left -= length;
+        batches.push(Batch {
+            connection: dice.below(PROTOCOLS.len()),
+            steps: (0..length).map(|_| step(&mut dice, version)).collect(),
+        });
+    }
+    batches
+}
+
+fn step(dice: &mut Dice, version: (u32, u32)) -> Step {
+    let words = match dice.below(10) {
+        0..4 => lists::command(dice),
+        4..8 => sorted_sets::command(dice, version >= (7, 2)),
+        _ => match keys::command(dice) {
+            Step::Command(words) => words,
+            iteration => return iteration,
+        },
+    };
+    Step::Command(dice.spoil(words))
+}
+
+struct Failure {
+    /// The number of its batch.
+    at: usize,
+    text: String,
+}
+
+fn run(servers: &mut Servers, history: &[Batch]) -> Result<(), Failure> {
+    servers.reset();
+    for (at, batch) in history.iter().enumerate() {
+        if let Some(mismatch) = servers.compare(batch) {
+            let text = match &batch.steps[mismatch.step] {
+                Step::Command(words) | Step::Iteration(words, _) => servers::show(words),
+            };
+            let text = format!("{text}\n{}", mismatch.text);
+            return Err(Failure { at, text });
+        }
+    }
+    servers.compare_contents().map_or(Ok(()), |text| {
+        let at = history.len() - 1;
+        Err(Failure { at, text })
+    })
+}

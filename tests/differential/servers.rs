@@ -1,0 +1,213 @@
+//! The two servers that are compared, and the sessions that both see.
+
+use std::collections::BTreeSet;
+
+use crate::differences::{agree, plain_score, sorted, upper};
+use crate::keys::Step;
+use crate::resp::{Connection, Value, Words};
+use crate::redis_server::Redis;
+use crate::server::Server;
+
+/// One connection for each protocol.
+pub const PROTOCOLS: [&str; 2] = ["2", "3"];
+
+/// Calls after which an iteration that does not end is a failure.
+const ITERATION_CALLS_MAX: usize = 5_000;
+
+/// What one connection sends in one go.
+pub struct Batch {
+    /// Which of [`PROTOCOLS`].
+    pub connection: usize,
+    pub steps: Vec<Step>,
+}
+
+/// Where the servers disagree.
+pub struct Mismatch {
+    /// Of the step within its batch.
+    pub step: usize,
+    pub text: String,
+}
+
+pub struct Servers {
+    quoin: Server,
+    redis: Redis,
+    sessions: Vec<(Connection, Connection)>,
+}
+
+impl Servers {
+    pub fn start() -> std::io::Result<Self> {
+        let redis = Redis::start()?;
+        Ok(Self {
+            quoin: Server::start(),
+            redis,
+            sessions: Vec::new(),
+        })
+    }
+
+    /// Version of the Redis compared with.
+    pub fn version(&self) -> (u32, u32) {
+        self.redis.version()
+    }
+
+    /// Empties both servers and opens new connections.
+    pub fn reset(&mut self) {
+        self.sessions = PROTOCOLS
+            .iter()
+            .map(|protocol| {
+                let mut ours = Connection::open(self.quoin.address()).unwrap();
+                let mut theirs = Connection::open_unix(self.redis.socket()).unwrap();
+                for connection in [&mut ours, &mut theirs] {
+                    let greeted = connection.command(&["HELLO", protocol]).unwrap();
+                    assert_eq!(greeted.error(), None);
+                    let flushed = connection.command(&["FLUSHALL"]).unwrap();
+                    assert_eq!(flushed.error(), None);
+                }
+                (ours, theirs)
+            })
+            .collect();
+    }
+
+    /// Sends a batch to both and compares the replies.
+    pub fn compare(&mut self, batch: &Batch) -> Option<Mismatch> {
+        let commands: Option<Vec<Words>> = batch.steps.iter().map(as_command).collect();
+        match commands {
+            Some(commands) => self.compare_pipeline(batch.connection, &commands),
+            None => batch.steps.iter().enumerate().find_map(|(at, step)| {
+                let mismatch = match step {
+                    Step::Command(words) => {
+                        self.compare_pipeline(batch.connection, std::slice::from_ref(words))
+                    }
+                    Step::Iteration(words, cursor_at) => {
+                        self.compare_iteration(batch.connection, words, *cursor_at)
+                    }
+                };
+                mismatch.map(|mismatch| Mismatch {
+                    step: at,
+                    ..mismatch
+                })
+            }),
+        }
+    }
+
+    fn compare_pipeline(&mut self, connection: usize, commands: &[Words]) -> Option<Mismatch> {
+        let version = self.version();
+        let (ours, theirs) = self.sessions.get_mut(connection)?;
+        let our_replies = ours.pipeline(commands);
+        let their_replies = theirs.pipeline(commands).unwrap();
+        let our_replies = match our_replies {
+            Ok(replies) => replies,
+            Err(error) => {
+                return Some(Mismatch {
+                    step: commands.len() - 1,
+                    text: format!("quoin does not answer: {error}"),
+                });
+            }
+        };
+        let replies = our_replies.iter().zip(&their_replies);
+        replies
+            .zip(commands)
+            .position(|((ours, theirs), command)| !agree(command, version, ours, theirs))
+            .map(|step| Mismatch {
+                step,
+                text: format!(
+                    "quoin: {:?}\nredis: {:?}",
+                    our_replies[step], their_replies[step]
+                ),
+            })
+    }
+
+    /// Compares what whole iterations find; the pages may differ.
+    fn compare_iteration(
+        &mut self,
+        connection: usize,
+        words: &Words,
+        cursor_at: usize,
+    ) -> Option<Mismatch> {
+        let (ours, theirs) = self.sessions.get_mut(connection)?;
+        let ours = iterate(ours, words, cursor_at);
+        let theirs = iterate(theirs, words, cursor_at);
+        (ours != theirs).then(|| Mismatch {
+            step: 0,
+            text: format!("quoin: {ours:?}\nredis: {theirs:?}"),
+        })
+    }
+
+    /// Compares all that the servers hold.
+    pub fn compare_contents(&mut self) -> Option<String> {
+        let version = self.version();
+        let (ours, theirs) = self.sessions.last_mut()?;
+        for database in ["0", "1", "2", "15"] {
+            let mut run = |words: &[&[u8]]| {
+                let ours = ours.command(words).unwrap();
+                (ours, theirs.command(words).unwrap())
+            };
+            run(&[b"SELECT", database.as_bytes()]);
+            let (our_keys, their_keys) = run(&[b"KEYS", b"*"]);
+            if sorted(&our_keys) != sorted(&their_keys) {
+                return Some(format!("keys of {database}: {our_keys:?}\nredis: {their_keys:?}"));
+            }
+            for key in their_keys.items()?.iter().filter_map(Value::bytes) {
+                let questions: [&[&[u8]]; 6] = [
+                    &[b"TYPE", key],
+                    &[b"LRANGE", key, b"0", b"-1"],
+                    &[b"LLEN", key],
+                    &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+                    &[b"ZCARD", key],
+                    &[b"PEXPIRETIME", key],
+                ];
+                for words in questions {
+                    let (ours, theirs) = run(words);
+                    let command: Words = words.iter().map(|word| word.to_vec()).collect();
+                    if !agree(&command, version, &ours, &theirs) {
+                        let text = show(&command);
+                        return Some(format!("{text}\nquoin: {ours:?}\nredis: {theirs:?}"));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+fn as_command(step: &Step) -> Option<Words> {
+    match step {
+        Step::Command(words) => Some(words.clone()),
+        Step::Iteration(..) => None,
+    }
+}
+
+/// What an iteration finds, or the error that it meets.
+fn iterate(
+    connection: &mut Connection,
+    words: &Words,
+    cursor_at: usize,
+) -> Result<BTreeSet<Vec<Value>>, Value> {
+    let mut words = words.clone();
+    let mut found = BTreeSet::new();
+    for _ in 0..ITERATION_CALLS_MAX {
+        let reply = connection.command(&words).unwrap();
+        let Some([Value::Blob(b'$', Some(cursor)), items]) = reply.items() else {
+            return Err(reply);
+        };
+        let items = items.items().unwrap_or_default();
+        if upper(&words, 0) == "ZSCAN" {
+            for pair in items.chunks(2) {
+                let score = pair.get(1).map(|score| plain_score(score));
+                found.insert(pair.iter().take(1).cloned().chain(score).collect());
+            }
+        } else {
+            found.extend(items.iter().map(|item| vec![item.clone()]));
+        }
+        if cursor == b"0" {
+            return Ok(found);
+        }
+        words[cursor_at].clone_from(cursor);
+    }
+    panic!("the iteration does not end: {}", show(&words));
+}
+
+/// A command as a person can read it.
+pub fn show(words: &Words) -> String {
+    let words: Vec<String> = words.iter().map(|word| crate::resp::show_bytes(word)).collect();
+    words.join(" ")
+}

@@ -1,0 +1,79 @@
+//! A Redis server to compare with.
+//!
+//! Included by `#[path]` from the test crates that need it.
+#![allow(dead_code, unreachable_pub)] // no crate needs all of it
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long it may take until it listens.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A `redis-server` on a Unix socket in a folder of its own; killed when dropped.
+pub struct Redis {
+    child: Child,
+    socket: PathBuf,
+    version: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Redis {
+    /// Starts the `redis-server` that `REDIS_ORACLE` names, else the one on the PATH.
+    pub fn start() -> io::Result<Self> {
+        let binary = std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into());
+        let output = Command::new(&binary).arg("--version").output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("v="))
+            .unwrap_or_default()
+            .to_owned();
+        let folder = tempfile::tempdir()?;
+        let socket = folder.path().join("redis.sock");
+        let child = Command::new(&binary)
+            .args(["--port", "0", "--save", "", "--unixsocket"])
+            .arg(&socket)
+            .arg("--dir")
+            .arg(folder.path())
+            // SORT ALPHA compares in the order of the locale.
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let server = Self {
+            child,
+            socket,
+            version,
+            _folder: folder,
+        };
+        let deadline = Instant::now() + START_TIMEOUT;
+        while std::os::unix::net::UnixStream::connect(&server.socket).is_err() {
+            if Instant::now() > deadline {
+                return Err(io::Error::other("redis-server does not start"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(server)
+    }
+
+    /// Its Unix socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Major and minor version.
+    pub fn version(&self) -> (u32, u32) {
+        let mut parts = self.version.split('.').map(|part| part.parse().unwrap_or(0));
+        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
