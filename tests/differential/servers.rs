@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::differences::{agree, plain_score, sorted, upper};
 use crate::keys::Step;
-use crate::resp::{Connection, Value, Words};
+use crate::resp::{Connection, Value, Words, show_bytes};
 use crate::redis_server::Redis;
 use crate::server::Server;
 
@@ -208,6 +208,6 @@ fn iterate(
 
 /// A command as a person can read it.
 pub fn show(words: &Words) -> String {
-    let words: Vec<String> = words.iter().map(|word| crate::resp::show_bytes(word)).collect();
+    let words: Vec<String> = words.iter().map(|word| show_bytes(word)).collect();
     words.join(" ")
 }
