@@ -98,8 +98,7 @@ impl Dice {
     /// A key of sets in which all scores are alike.
     pub fn lexical_key(&mut self) -> Vec<u8> {
         match self.below(12) {
-            0 => b"l0".to_vec(),
-            1 => b"absent".to_vec(),
+            0 => b"never".to_vec(),
             _ => format!("x{}", self.below(2)).into_bytes(),
         }
     }
