@@ -14,6 +14,8 @@ pub enum Comparison {
     ShapeWithZeroBytes,
     /// Integers that are this near to each other.
     Near(i64),
+    /// Errors, of whatever words.
+    Error,
     /// Error lines that are alike up to the first bytes that are not UTF-8.
     UpToBinary,
     /// The same number, in whatever digits.
@@ -29,6 +31,8 @@ pub enum Place {
     Commands(&'static [&'static str]),
     /// In every sorted-set command, when the other server is a Redis before 7.2.
     ScoresBefore72,
+    /// In ZRANK and ZREVRANK, when the other server is a Redis before 7.2.
+    RanksBefore72,
     /// In every sorted-set command.
     Scores,
     /// In errors that repeat what the client sent.
@@ -85,6 +89,11 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "Redis before 7.2 writes scores with 17 digits; Quoin writes the shortest digits, as Redis 7.2 does.",
     },
     Difference {
+        place: Place::RanksBefore72,
+        comparison: Comparison::Error,
+        reason: "Redis before 7.2 has no WITHSCORE in ZRANK and ZREVRANK, and so other errors for words too many.",
+    },
+    Difference {
         place: Place::Commands(&["ZSCAN"]),
         comparison: Comparison::Number,
         reason: "ZSCAN writes scores with 17 digits in Redis once a set is large (or SORT has read it), and with the shortest before; always with the shortest in Quoin.",
@@ -103,6 +112,11 @@ pub const DIFFERENCES: &[Difference] = &[
         place: Place::NotSent,
         comparison: Comparison::Shape,
         reason: "Ranges of members (BYLEX and its kin) in a set whose scores differ: Redis's answer depends on the chance of its skip list, and its documentation leaves it open; such commands are not sent.",
+    },
+    Difference {
+        place: Place::NotSent,
+        comparison: Comparison::Shape,
+        reason: "LPOS with the smallest 64-bit number as RANK is refused since Redis 7.2 only; such commands are not sent.",
     },
     Difference {
         place: Place::NotSent,
@@ -136,6 +150,7 @@ impl Place {
                 }
                 None => name == *known,
             }),
+            Place::RanksBefore72 => version < (7, 2) && name.ends_with("RANK"),
             Place::Scores => name.starts_with('Z'),
             Place::EchoedInErrors => true,
             Place::NotSent => false,
@@ -175,6 +190,7 @@ fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
             };
             (has_zero(ours) || has_zero(theirs)) && same_leaves(Comparison::Shape, ours, theirs)
         }
+        Comparison::Error => ours.error().is_some() && theirs.error().is_some(),
         Comparison::UpToBinary => match (ours.error(), theirs.error()) {
             (Some(ours), Some(theirs)) => theirs.utf8_chunks().next().is_some_and(|chunk| {
                 let alike = chunk.valid().as_bytes();

@@ -72,7 +72,9 @@ fn positions(dice: &mut Dice) -> Vec<Vec<u8>> {
     for (name, once_in) in [("RANK", 2), ("COUNT", 2), ("MAXLEN", 3)] {
         if dice.one_in(once_in) {
             arguments.push(dice.word(name));
-            arguments.push(dice.integer());
+            let number = dice.integer();
+            let is_smallest = number == i64::MIN.to_string().as_bytes();
+            arguments.push(if is_smallest { b"0".to_vec() } else { number });
         }
     }
     arguments

@@ -208,6 +208,6 @@ fn iterate(
 
 /// A command as a person can read it.
 pub fn show(words: &Words) -> String {
-    let words: Vec<String> = words.iter().map(|word| show_bytes(word)).collect();
+    let words: Vec<String> = words.iter().map(Vec::as_slice).map(show_bytes).collect();
     words.join(" ")
 }
