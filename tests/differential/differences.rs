@@ -20,7 +20,7 @@ pub enum Comparison {
     UpToBinary,
     /// The same number, in whatever digits.
     Number,
-    /// `0` where Redis says `-0`.
+    /// `0` and `-0` are alike.
     Zero,
 }
 
@@ -216,7 +216,7 @@ fn same_leaves(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
             let is_alike = match comparison {
                 Comparison::Shape => true,
                 Comparison::Number => same_number(ours, theirs),
-                _ => ours == b"0" && theirs == b"-0",
+                _ => [ours, theirs].iter().all(|text| [&b"0"[..], b"-0"].contains(&text.as_slice())),
             };
             kind == other && (ours == theirs || is_alike)
         }

@@ -192,7 +192,7 @@ fn iterate(
         let items = items.items().unwrap_or_default();
         if upper(&words, 0) == "ZSCAN" {
             for pair in items.chunks(2) {
-                let score = pair.get(1).map(|score| plain_score(score));
+                let score = pair.get(1).map(plain_score);
                 found.insert(pair.iter().take(1).cloned().chain(score).collect());
             }
         } else {

@@ -1,0 +1,157 @@
+//! Executors on a store that fails on purpose, without a server around them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quoin::clock::{Clock, SystemClock};
+use quoin::commands;
+use quoin::executor::{Call, Executor, ExecutorOptions, Work, startup};
+use quoin::layout::Layout;
+use quoin::random::SeededRandom;
+use quoin::reply::Reply;
+use quoin::store::Store;
+use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore};
+use quoin::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use tempfile::TempDir;
+
+/// The words of a command.
+pub type Words = Vec<Vec<u8>>;
+
+/// One store, and one executor for each server on it.
+pub struct Bench<S: Store> {
+    pub store: Arc<FaultyStore<S>>,
+    pub servers: Vec<Executor>,
+    pub runtime: tokio::runtime::Runtime,
+    _folder: TempDir,
+}
+
+/// A single-writer store, whose executor makes one batch at a time.
+pub fn embedded() -> Bench<EmbeddedStore> {
+    Bench::new(1, None, |store| store)
+}
+
+/// A store that behaves as a cluster does, with several servers on it.
+pub fn cluster(servers: usize) -> Bench<OptimisticStore<EmbeddedStore>> {
+    Bench::new(servers, None, OptimisticStore::new)
+}
+
+impl<S: Store> Bench<S> {
+    /// `transaction_bytes_max`: what the store says that a transaction may have.
+    pub fn new(
+        servers: usize,
+        transaction_bytes_max: Option<usize>,
+        wrap: impl FnOnce(EmbeddedStore) -> S,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        let random = Arc::new(SeededRandom::new(11));
+        let store = FaultyStore::new(wrap(inner), FaultRates::default(), random);
+        if let Some(bytes) = transaction_bytes_max {
+            store.set_transaction_bytes_max(bytes);
+        }
+        let store = Arc::new(store);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let servers = (0..servers)
+            .map(|number| {
+                let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+                let random = Arc::new(SeededRandom::new(number as u64));
+                let environment = runtime
+                    .block_on(startup::prepare(&*store, Layout::new("test"), clock, random))
+                    .unwrap();
+                let store = Arc::clone(&store) as Arc<dyn Store>;
+                Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap()
+            })
+            .collect();
+        Self {
+            store,
+            servers,
+            runtime,
+            _folder: folder,
+        }
+    }
+
+    /// Runs a pipeline on the first server.
+    pub fn pipeline(&self, lines: &[&str]) -> Vec<Reply> {
+        let commands: Vec<Words> = lines.iter().map(|line| words(line)).collect();
+        self.runtime.block_on(submit(&self.servers[0], &commands))
+    }
+
+    /// Runs a command on the first server.
+    pub fn run(&self, line: &str) -> Reply {
+        self.pipeline(&[line]).remove(0)
+    }
+
+    /// The bulk strings that a command answers.
+    pub fn items(&self, line: &str) -> Vec<Vec<u8>> {
+        bulks(&self.run(line))
+    }
+
+    /// Lets nothing fail any more.
+    pub fn heal(&self) {
+        self.store.set_rates(FaultRates::default());
+    }
+}
+
+/// The words between the spaces of a line.
+pub fn words(line: &str) -> Words {
+    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+}
+
+/// A call of the command that the words name, in database 0.
+pub fn call(words: &[Vec<u8>]) -> Call {
+    let arguments: Vec<Bytes> = words.iter().map(|word| Bytes::copy_from_slice(word)).collect();
+    let row = commands::find(&arguments[0]).unwrap();
+    assert!(row.accepts(arguments.len()), "arity of {}", row.name);
+    call_of(row.work().unwrap(), arguments)
+}
+
+/// A call of any code, with the claims of the command that its first argument names.
+pub fn call_of(work: Work, arguments: Vec<Bytes>) -> Call {
+    let row = commands::find(&arguments[0]).unwrap();
+    let claims = commands::table::claims(row, 0, &arguments);
+    Call {
+        work,
+        arguments,
+        database: 0,
+        claims,
+    }
+}
+
+/// Runs a pipeline to its end.
+pub async fn submit(server: &Executor, commands: &[Words]) -> Vec<Reply> {
+    submit_calls(server, commands.iter().map(|words| call(words)).collect()).await
+}
+
+/// Runs calls to their end, the rest again as a connection does.
+pub async fn submit_calls(server: &Executor, mut calls: Vec<Call>) -> Vec<Reply> {
+    let mut replies = Vec::new();
+    while !calls.is_empty() {
+        let finished = server.submit(calls).await.unwrap();
+        assert!(!finished.replies.is_empty(), "nothing was run");
+        replies.extend(finished.replies);
+        calls = finished.rest;
+    }
+    replies
+}
+
+/// The error line of a reply.
+pub fn error(reply: &Reply) -> Option<&str> {
+    match reply {
+        Reply::Error(line) => Some(line),
+        _ => None,
+    }
+}
+
+/// The bulk strings in a reply.
+pub fn bulks(reply: &Reply) -> Vec<Vec<u8>> {
+    match reply {
+        Reply::Bulk(bytes) => vec![bytes.to_vec()],
+        Reply::Array(items) => items.iter().flat_map(bulks).collect(),
+        Reply::Pairs(pairs) => pairs.iter().flat_map(|(name, _)| bulks(name)).collect(),
+        _ => Vec::new(),
+    }
+}
