@@ -2,6 +2,8 @@
 //! are exercised without cargo-fuzz. A failure here names its seed; `run` repeats it.
 #![allow(clippy::panic)]
 
+#[path = "../fuzz/bodies/layout_decoding.rs"]
+mod layout_decoding;
 #[path = "../fuzz/bodies/request_parser.rs"]
 mod request_parser;
 
@@ -66,7 +68,53 @@ fn request_parser_survives_random_and_mutated_requests() {
     }
 }
 
-// Target layout_decoding: include its body above and test it here.
+/// Pieces of FoundationDB's tuple encoding: integers, byte strings, nil, doubles, and damage.
+const TUPLE_PIECES: &[&[u8]] = &[
+    b"\x14",
+    b"\x15\x01",
+    b"\x15\x02",
+    b"\x15\x03",
+    b"\x15\x04",
+    b"\x13\xfe",
+    b"\x16\x01\x2c",
+    b"\x1a\xd9\x7c\xb6\xcc\x64\x71",
+    b"\x1c\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\x0c\x00\x00\x00\x00\x00\x00\x00\x00",
+    b"\x01jobs\x00",
+    b"\x01a\x00\xffb\x00",
+    b"\x01",
+    b"\x00",
+    b"\x21\xbf\xf8\x00\x00\x00\x00\x00\x00",
+    b"\x21\xff\xf8\x00\x00\x00\x00\x00\x00",
+    b"\x05\x15\x01\x00",
+    b"\xff",
+];
+
+#[test]
+fn layout_decoding_survives_random_and_mutated_rows() {
+    for seed in 0..INPUTS_PER_TARGET * 5 {
+        let mut random = StdRng::seed_from_u64(seed);
+        // A format byte as values have it, or a space as keys have it.
+        let mut data: Vec<u8> = vec![random.random_range(0..3)];
+        if random.random() {
+            data.clear();
+        }
+        for _ in 0..random.random_range(0..10) {
+            if random.random_range(0..8) == 0 {
+                let length = random.random_range(0..60);
+                data.extend((0..length).map(|_| random.random::<u8>()));
+            } else {
+                data.extend(
+                    TUPLE_PIECES
+                        .choose(&mut random)
+                        .copied()
+                        .unwrap_or_default(),
+                );
+            }
+        }
+        name_seed_on_panic(seed, || layout_decoding::run(&data));
+    }
+}
 
 /// Changes, doubles or drops a few bytes behind the control bytes, sometimes.
 fn mutate(data: &mut Vec<u8>, random: &mut StdRng) {

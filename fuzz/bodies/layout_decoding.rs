@@ -1,0 +1,92 @@
+//! Whatever bytes a store holds, reading them as keys and values of the layout answers or refuses,
+//! and what it understands it writes back as it was.
+
+use bytes::Bytes;
+use quoin::layout::{
+    Id, KeysRow, Layout, MemberEntry, Meta, StoredValue, TrashKind, decode_counter, decode_id,
+    encode_id,
+};
+
+const DATA: Id = Id {
+    instance: 1,
+    sequence: 300,
+};
+
+/// Panics if the layout misbehaves on this data.
+pub(crate) fn run(data: &[u8]) {
+    let layout = Layout::new("");
+    keys(&layout, data);
+    rows_of_data(&layout, data);
+    values(data);
+}
+
+fn keys(layout: &Layout, key: &[u8]) {
+    if let Ok(row) = layout.read_keys_row(key) {
+        let (KeysRow::Meta(name) | KeysRow::Length(name)) = row;
+        let again = layout.meta_key(DATA, &name);
+        assert_eq!(
+            layout.read_keys_row(&again).ok(),
+            Some(KeysRow::Meta(name)),
+            "a name does not survive a key"
+        );
+    }
+    if let Ok((at_ms, namespace, name)) = layout.read_expiry_key(key) {
+        let again = layout.expiry_key(at_ms, namespace, &name);
+        assert_eq!(
+            layout.read_expiry_key(&again).ok(),
+            Some((at_ms, namespace, name))
+        );
+    }
+    if let Ok((kind, id)) = layout.read_trash_key(key) {
+        assert!(matches!(kind, TrashKind::Data | TrashKind::Namespace));
+        let again = layout.trash_key(kind, id);
+        assert_eq!(layout.read_trash_key(&again).ok(), Some((kind, id)));
+    }
+}
+
+fn rows_of_data(layout: &Layout, tail: &[u8]) {
+    let mut key = layout.elements_prefix(DATA);
+    let prefix_length = key.len();
+    key.extend_from_slice(tail);
+    if let Ok(position) = layout.read_position(prefix_length, &key) {
+        let again = layout.element_key(DATA, &position);
+        assert_eq!(
+            layout.read_position(prefix_length, &again).ok(),
+            Some(position)
+        );
+    }
+    let mut key = layout.scores_prefix(DATA);
+    let prefix_length = key.len();
+    key.extend_from_slice(tail);
+    if let Ok(entry) = layout.read_score_key(prefix_length, &key)
+        && !entry.score.is_nan()
+    {
+        let again = layout.score_key(DATA, entry.score, &entry.prefix, entry.label.as_ref());
+        assert_eq!(
+            layout.read_score_key(prefix_length, &again).ok(),
+            Some(entry)
+        );
+    }
+    let mut key = layout.data_prefix(DATA);
+    key.extend_from_slice(tail);
+    let _ = layout.read_member_key(DATA, &key);
+}
+
+fn values(value: &[u8]) {
+    if let Ok(meta) = Meta::decode(value) {
+        assert_eq!(Meta::decode(&meta.encode()).ok(), Some(meta));
+    }
+    if let Ok(entry) = MemberEntry::decode(value)
+        && !entry.score.is_nan()
+    {
+        assert_eq!(MemberEntry::decode(&entry.encode()).ok(), Some(entry));
+    }
+    if let Ok(id) = decode_id(value) {
+        assert_eq!(decode_id(&encode_id(id)).ok(), Some(id));
+    }
+    let value = Bytes::copy_from_slice(value);
+    if let Ok(StoredValue::Plain(bytes)) = StoredValue::decode(&value) {
+        assert_eq!(StoredValue::encode_plain(&bytes), value);
+    }
+    let _ = decode_counter(Some(&value));
+}
