@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub)] // no crate needs all of it
 
 use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,17 +12,35 @@ use std::time::{Duration, Instant};
 /// How long it may take until it listens.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A `redis-server` on a Unix socket in a folder of its own; killed when dropped.
+/// A `redis-server` in a folder of its own; killed when dropped.
 pub struct Redis {
     child: Child,
     socket: PathBuf,
+    address: Option<SocketAddr>,
     version: String,
     _folder: tempfile::TempDir,
 }
 
 impl Redis {
-    /// Starts the `redis-server` that `REDIS_ORACLE` names, else the one on the PATH.
+    /// Starts the `redis-server` that `REDIS_ORACLE` names, else the one on the PATH, on a Unix
+    /// socket only.
     pub fn start() -> io::Result<Self> {
+        Self::launch(tempfile::tempdir()?, None, &[])
+    }
+
+    /// Starts it on a port too, with every write synced before it is answered, in a folder of
+    /// its own within `folder`.
+    pub fn start_durable(folder: &Path) -> io::Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let flags = ["--appendonly", "yes", "--appendfsync", "always"];
+        Self::launch(tempfile::tempdir_in(folder)?, Some(address), &flags)
+    }
+
+    fn launch(
+        folder: tempfile::TempDir,
+        address: Option<SocketAddr>,
+        flags: &[&str],
+    ) -> io::Result<Self> {
         let binary = std::env::var_os("REDIS_ORACLE").unwrap_or_else(|| "redis-server".into());
         let output = Command::new(&binary).arg("--version").output()?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -30,13 +49,14 @@ impl Redis {
             .find_map(|word| word.strip_prefix("v="))
             .unwrap_or_default()
             .to_owned();
-        let folder = tempfile::tempdir()?;
         let socket = folder.path().join("redis.sock");
+        let port = address.map_or(0, |address| address.port()).to_string();
         let child = Command::new(&binary)
-            .args(["--port", "0", "--save", "", "--unixsocket"])
+            .args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--unixsocket"])
             .arg(&socket)
             .arg("--dir")
             .arg(folder.path())
+            .args(flags)
             // SORT ALPHA compares in the order of the locale.
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
@@ -46,6 +66,7 @@ impl Redis {
         let server = Self {
             child,
             socket,
+            address,
             version,
             _folder: folder,
         };
@@ -62,6 +83,11 @@ impl Redis {
     /// Its Unix socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Its port, where it has one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// Major and minor version.
