@@ -100,7 +100,7 @@ fn settings() -> ArgMatches {
         .arg(number("rounds", "3", "Rounds of which the medians are taken"))
         .arg(number("requests", "20000", "Requests of each run with -c 50 -P 1"))
         .arg(number("long", "300000", "Elements of the long list (to judge by: 10000000)"))
-        .arg(number("pops", "2000", "Pops on each list, for each round"))
+        .arg(number("pops", "4000", "Pops on each list"))
         .arg(
             Arg::new("folder")
                 .long("folder")
@@ -144,17 +144,16 @@ fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
         }
         let [of_quoin, of_redis] = &mut results;
         for (at, command) in COMMANDS.iter().enumerate() {
-            let mut ratios: Vec<f64> =
-                std::iter::zip(&of_quoin[at], &of_redis[at]).map(|(ours, theirs)| ours / theirs).collect();
+            let (ours, theirs) = (median(&mut of_quoin[at]), median(&mut of_redis[at]));
             let is_list = at < 2;
             let target = if is_list { Some(load.target_lists) } else { load.target_sets };
             println!(
                 "{:12} {:8} {:>10.0} {:>10.0} {:>7.2} {:>7}",
                 load.name,
                 command,
-                median(&mut of_quoin[at]),
-                median(&mut of_redis[at]),
-                median(&mut ratios),
+                ours,
+                theirs,
+                ours / theirs,
                 target.map_or("–".to_owned(), |target| target.to_string()),
             );
         }
@@ -188,6 +187,8 @@ fn requests_per_second(address: SocketAddr, load: &Load, command: &str, requests
 
 const SHORT: u64 = 1_000;
 const FILL_VALUES: u64 = 1_000;
+/// Pops on one list before it is the other's turn: few, so that both meet the same disk.
+const TURN: u64 = 100;
 
 fn pop_times(matches: &ArgMatches, quoin: &Server) {
     let long = count(matches, "long").max(SHORT);
@@ -213,10 +214,10 @@ fn pop_times(matches: &ArgMatches, quoin: &Server) {
     );
     for (name, depth) in [("-P 1", 1), ("-P 100", 100)] {
         let (mut on_long, mut on_short) = (Vec::new(), Vec::new());
-        for _ in 0..count(matches, "pops").div_ceil(SHORT / 2) * count(matches, "rounds") {
+        for _ in 0..(count(matches, "pops") / TURN).max(1) {
             for (key, times) in [("bench:long", &mut on_long), ("bench:short", &mut on_short)] {
-                times.push(pop_us(&mut connection, key, SHORT / 2, depth));
-                fill(&mut connection, key, SHORT / 2);
+                times.push(pop_us(&mut connection, key, TURN, depth));
+                fill(&mut connection, key, TURN);
             }
         }
         let (long_us, short_us) = (median(&mut on_long), median(&mut on_short));
