@@ -24,12 +24,14 @@ pub struct ClientRecord {
     pub last_interaction_ms: AtomicI64,
     /// Its last command, as its place in the table's entries; [`NO_COMMAND`] before the first.
     pub last_command: AtomicUsize,
-    /// Bytes that wait in its query buffer.
+    /// Bytes that wait in its query buffer, those of the command that is carried out included.
     pub input_bytes: AtomicUsize,
     /// Bytes that its query buffer has room for beyond those.
     pub input_free_bytes: AtomicUsize,
-    /// Bytes of replies that wait to be written to it.
+    /// Bytes that its buffer of replies has room for.
     pub output_bytes: AtomicUsize,
+    /// Bytes of replies that wait to be written to it.
+    pub output_unsent_bytes: AtomicUsize,
     /// What it calls itself and does.
     details: Mutex<ClientDetails>,
     is_killed: AtomicBool,
@@ -200,6 +202,7 @@ impl ClientRegistry {
             input_bytes: AtomicUsize::new(0),
             input_free_bytes: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
+            output_unsent_bytes: AtomicUsize::new(0),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
             block: AtomicU8::new(NOT_BLOCKED),

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::ServerState;
-use super::clients::ClientRecord;
+use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
 use super::dispatch::{Dispatch, dispatch};
 use super::session::{ReplyMode, Session};
@@ -38,6 +38,9 @@ pub(super) struct Connection {
     parser: RequestParser,
     input: BytesMut,
     output: BytesMut,
+    /// Bytes of the requests that were taken off `input` since the last read. Redis keeps those
+    /// in its query buffer until all are done, so CLIENT LIST counts them.
+    consumed_bytes: usize,
     /// Commands on data that have not been handed over yet.
     calls: Vec<Call>,
     /// What else is to be remembered of each of them.
@@ -68,6 +71,7 @@ impl Connection {
             parser: RequestParser::new(RequestLimits::default()),
             input: BytesMut::new(),
             output: BytesMut::new(),
+            consumed_bytes: 0,
             calls: Vec::new(),
             queued: Vec::new(),
             call_bytes: 0,
@@ -136,9 +140,11 @@ impl Connection {
             // Larger requests are for those who may send commands.
             let is_trusted =
                 self.session.is_authenticated || self.state.is_allowed(&self.session);
+            let unparsed_bytes = self.input.len();
             let parsed = self
                 .parser
                 .parse(&mut self.input, is_trusted);
+            self.consumed_bytes += unparsed_bytes.saturating_sub(self.input.len());
             match parsed {
                 Ok(Some(request)) => self.carry_out(request).await?,
                 Ok(None) => break,
@@ -156,7 +162,10 @@ impl Connection {
             }
         }
         self.run_calls().await?;
-        self.flush().await
+        self.flush().await?;
+        self.consumed_bytes = 0;
+        self.note_buffers();
+        Ok(())
     }
 
     async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
@@ -186,9 +195,12 @@ impl Connection {
             }
             Dispatch::Refused(row, line) => {
                 self.run_calls().await?;
-                if let Some(row) = row {
-                    self.state.statistics.record_rejection(table::slot(row));
+                let slot = row.map(table::slot);
+                if let Some(slot) = slot {
+                    self.state.statistics.record_rejection(slot);
                 }
+                let client = &self.session.client;
+                client.last_command.store(slot.unwrap_or(NO_COMMAND), Ordering::Relaxed);
                 let is_answered = self.session.take_reply_mode();
                 self.answer(&Reply::Error(line), is_answered);
                 self.flush_when_large().await
@@ -230,9 +242,10 @@ impl Connection {
         let may_wait = connection_commands::may_wait(command);
         if may_wait {
             self.flush().await?;
-        } else {
-            self.note_buffers();
         }
+        // Before it is carried out: CLIENT LIST shows its own client at CLIENT LIST.
+        client.last_command.store(slot, Ordering::Relaxed);
+        self.note_buffers();
         let started = Instant::now();
         let carrying_out = connection_commands::carry_out(
             command,
@@ -252,7 +265,6 @@ impl Connection {
             carrying_out.await
         };
         let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
-        client.last_command.store(slot, Ordering::Relaxed);
         self.record(row, started.elapsed(), &reply, Some(arguments));
         let is_answered = self.session.take_reply_mode();
         self.answer(&reply, is_answered);
@@ -365,11 +377,15 @@ impl Connection {
     fn note_buffers(&self) {
         let client = &self.session.client;
         let free = self.input.capacity() - self.input.len();
-        client.input_bytes.store(self.input.len(), Ordering::Relaxed);
+        let held_bytes = self.consumed_bytes + self.input.len();
+        client.input_bytes.store(held_bytes, Ordering::Relaxed);
         client.input_free_bytes.store(free, Ordering::Relaxed);
         client
             .output_bytes
             .store(self.output.capacity(), Ordering::Relaxed);
+        client
+            .output_unsent_bytes
+            .store(self.output.len(), Ordering::Relaxed);
     }
 
     fn answer(&mut self, reply: &Reply, is_answered: bool) {

@@ -33,13 +33,54 @@ fn a_client_is_listed_with_every_field_of_redis() {
         ("name", "worker"),
         ("flags", "e"),
         ("db", "3"),
-        ("cmd", "client|no-evict"),
+        ("cmd", "client|info"),
         ("user", "default"),
         ("resp", "3"),
         ("lib-name", "lib"),
         ("lib-ver", ""),
     ] {
         assert!(fields.contains(&(name, value)), "{name}={value} in {text}");
+    }
+}
+
+#[test]
+fn a_client_is_listed_with_the_command_that_it_is_at() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    // Redis keeps the bytes of a request in the query buffer until it is done.
+    let request = "*2\r\n$6\r\nclient\r\n$4\r\nlist\r\n";
+    socket.run("PING");
+    socket.send(request);
+    let listed = socket.reply();
+    for field in [" qbuf=26 ", " obl=0 ", " cmd=client|list "] {
+        assert!(listed.contains(field), "{field} in {listed}");
+    }
+    socket.send(&request.repeat(2));
+    let first = socket.reply();
+    assert!(first.contains(" qbuf=52 ") && first.contains(" obl=0 "), "{first}");
+    // The reply to the first waits to be sent.
+    let second = socket.reply();
+    assert!(second.contains(" qbuf=52 ") && !second.contains(" obl=0 "), "{second}");
+}
+
+#[test]
+fn an_idle_client_is_listed_with_its_last_command_and_empty_buffers() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let mut other = server.connect();
+    let other_id = id(&mut other);
+    for (command, listed) in [
+        ("RPUSH list a", "rpush"),
+        ("LLEN", "llen"),
+        ("CLIENT GETNAME", "client|getname"),
+        ("NOSUCHCOMMAND", "NULL"),
+    ] {
+        other.run(command);
+        let fields = format!(" cmd={listed} ");
+        wait_until("the client is listed as idle", || {
+            let line = socket.run(&format!("CLIENT LIST ID {other_id}"));
+            [" qbuf=0 ", " obl=0 ", fields.as_str()].iter().all(|field| line.contains(field))
+        });
     }
 }
 

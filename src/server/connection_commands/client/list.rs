@@ -100,6 +100,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let input = client.input_bytes.load(Ordering::Relaxed);
     let input_free = client.input_free_bytes.load(Ordering::Relaxed);
     let output = client.output_bytes.load(Ordering::Relaxed);
+    let unsent = client.output_unsent_bytes.load(Ordering::Relaxed);
     let command = table::entries()
         .get(client.last_command.load(Ordering::Relaxed))
         .map_or("NULL", |entry| entry.full_name.as_str());
@@ -108,7 +109,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
          ssub=0 multi=-1 qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
-         rbp={output} obl={output} oll=0 omem=0 tot-mem={} events=r cmd={command} user=default \
+         rbp={output} obl={unsent} oll=0 omem=0 tot-mem={} events=r cmd={command} user=default \
          redir=-1 resp={} lib-name={} lib-ver={}",
         client.id,
         client.address,
