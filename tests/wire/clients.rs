@@ -55,7 +55,7 @@ fn a_client_is_listed_with_the_command_that_it_is_at() {
     for field in [" qbuf=26 ", " obl=0 ", " cmd=client|list "] {
         assert!(listed.contains(field), "{field} in {listed}");
     }
-    socket.send(&request.repeat(2));
+    socket.send(request.repeat(2));
     let first = socket.reply();
     assert!(first.contains(" qbuf=52 ") && first.contains(" obl=0 "), "{first}");
     // The reply to the first waits to be sent.
@@ -68,7 +68,7 @@ fn an_idle_client_is_listed_with_its_last_command_and_empty_buffers() {
     let server = Server::start();
     let mut socket = server.connect();
     let mut other = server.connect();
-    let other_id = id(&mut other);
+    let listing = format!("CLIENT LIST ID {}", id(&mut other));
     for (command, listed) in [
         ("RPUSH list a", "rpush"),
         ("LLEN", "llen"),
@@ -78,7 +78,7 @@ fn an_idle_client_is_listed_with_its_last_command_and_empty_buffers() {
         other.run(command);
         let fields = format!(" cmd={listed} ");
         wait_until("the client is listed as idle", || {
-            let line = socket.run(&format!("CLIENT LIST ID {other_id}"));
+            let line = socket.run(&listing);
             [" qbuf=0 ", " obl=0 ", fields.as_str()].iter().all(|field| line.contains(field))
         });
     }
