@@ -264,6 +264,8 @@ struct State {
 /// A record that is on the disk.
 #[derive(Debug)]
 pub(super) struct Appended {
+    turn: usize,
+    epoch: u64,
     offset: u64,
     /// Its number.
     pub(super) sequence: u64,
@@ -315,7 +317,8 @@ impl Journal {
     pub(super) fn append(&self, record: &mut Record) -> Result<Appended, AppendError> {
         let mut state = self.lock();
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
-        record.seal(state.epoch, sequence);
+        let epoch = state.epoch;
+        record.seal(epoch, sequence);
         let end = offset + record.bytes.len() as u64;
         state.allocate(end).map_err(AppendError::NotApplied)?;
         let file = state.file(turn).map_err(AppendError::NotApplied)?;
@@ -324,17 +327,32 @@ impl Journal {
             .map_err(AppendError::Unknown)?;
         state.offset = end;
         state.sequence = sequence + 1;
-        Ok(Appended { offset, sequence })
+        Ok(Appended {
+            turn,
+            epoch,
+            offset,
+            sequence,
+        })
     }
 
-    /// Takes the last record back, whose writes LMDB refused.
+    /// Takes the last record back, whose writes LMDB refused. A checkpoint may have switched
+    /// files since: LMDB's lock was free as soon as it had refused.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or where another record follows already.
     pub(super) fn retract(&self, appended: &Appended) -> io::Result<()> {
         let mut state = self.lock();
-        let turn = state.turn;
-        let file = state.file(turn)?;
-        file.write_all_at(&[0; RECORD_HEADER_BYTES], appended.offset)?;
-        file.sync_data()?;
-        state.offset = appended.offset;
+        if state.sequence != appended.sequence + 1 {
+            return Err(io::Error::other("another record follows"));
+        }
+        if state.epoch <= appended.epoch + 1 {
+            let file = state.file(appended.turn)?;
+            file.write_all_at(&[0; RECORD_HEADER_BYTES], appended.offset)?;
+            file.sync_data()?;
+        }
+        if state.epoch == appended.epoch {
+            state.offset = appended.offset;
+        }
         state.sequence = appended.sequence;
         Ok(())
     }
@@ -473,6 +491,31 @@ mod tests {
         journal.retract(&refused).unwrap();
         assert_eq!(numbers(folder.path()), [1]);
         journal.append(&mut record(&[Write::Clear(b"c")])).unwrap();
+        assert_eq!(numbers(folder.path()), [1, 2]);
+    }
+
+    #[test]
+    fn a_record_is_taken_back_from_the_file_that_it_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), 1).unwrap();
+        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+        let refused = journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
+        // A checkpoint begins between LMDB's refusal and this.
+        journal.switch().unwrap();
+        journal.retract(&refused).unwrap();
+        assert_eq!(numbers(folder.path()), [1]);
+        journal.append(&mut record(&[Write::Clear(b"c")])).unwrap();
+        journal.append(&mut record(&[Write::Clear(b"d")])).unwrap();
+        assert_eq!(numbers(folder.path()), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_record_that_another_follows_is_not_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), 1).unwrap();
+        let first = journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+        journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
+        assert!(journal.retract(&first).is_err());
         assert_eq!(numbers(folder.path()), [1, 2]);
     }
 
