@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use heed::{Env, RoTxn, WithoutTls};
 use sha2::{Digest, Sha256};
 
+use super::error::is_out_of_room;
+
 const CHECKPOINT_FILE: &str = "CHECKPOINT";
 const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
 const DATA_FILE: &str = "data.mdb";
@@ -33,6 +35,8 @@ const META_PAGE_SIZE_OFFSET: usize = 16 + 24;
 
 #[derive(Debug, thiserror::Error)]
 enum CheckpointError {
+    #[error("there is no room for a checkpoint: {0}")]
+    NoRoom(io::Error),
     #[error("the meta page does not have the expected form")]
     MetaPage,
     #[error("the checkpoint file is damaged")]
@@ -118,12 +122,12 @@ impl Checkpoints {
             let exclusive = environment.write_txn()?;
             let last_transaction = exclusive.id() as u64 - 1;
             let page = read_meta_page(environment, last_transaction)?;
-            at_cut()?;
+            at_cut().map_err(no_room)?;
             (page, environment.clone().static_read_txn()?)
         };
         environment.force_sync()?;
         if let Some(boot_id) = &self.boot_id {
-            self.write(&encode(boot_id, &page))?;
+            self.write(&encode(boot_id, &page)).map_err(no_room)?;
         }
         Ok(Checkpoint { _pages: pages })
     }
@@ -140,6 +144,26 @@ impl Checkpoints {
     fn sync_folder(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
+}
+
+/// Marks what only lacks room on the disk. A sync of the data file that failed is never that: a
+/// second one might say that all is well.
+fn no_room(error: io::Error) -> io::Error {
+    if is_out_of_room(&error) {
+        io::Error::other(CheckpointError::NoRoom(error))
+    } else {
+        error
+    }
+}
+
+/// Whether a checkpoint failed for lack of room only. The one before is still on the disk, and
+/// making one may be tried again.
+pub(super) fn lacks_room(error: &heed::Error) -> bool {
+    let heed::Error::Io(error) = error else {
+        return false;
+    };
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(CheckpointError::NoRoom(_)))
 }
 
 fn read_meta_page(environment: &Env<WithoutTls>, transaction: u64) -> Result<Vec<u8>, heed::Error> {
@@ -187,6 +211,7 @@ fn damaged() -> io::Error {
 mod tests {
     use std::future::Future;
     use std::pin::pin;
+    use std::sync::atomic::Ordering;
     use std::task::{Context, Poll, Waker};
 
     use super::*;
@@ -358,6 +383,45 @@ mod tests {
         std::fs::write(after.path().join(DATA_FILE), before).unwrap();
         copy_all_but_data(folder.path(), after.path());
         assert!(rows(&open(after.path(), FsyncPolicy::Always)) == expected);
+    }
+
+    #[test]
+    fn a_checkpoint_that_finds_no_room_loses_nothing_and_is_made_later() {
+        let random = SeededRandom::new(3);
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), FsyncPolicy::Always);
+        churn(&store, &random);
+        let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+        let new_file = folder.path().join(CHECKPOINT_NEW_FILE);
+        std::os::unix::fs::symlink("/dev/full", &new_file).unwrap();
+        // Several that fail must not write over the journal since the one that succeeded.
+        for _ in 0..3 {
+            let tried = || store.shared.checkpoints_without_room.load(Ordering::SeqCst);
+            let before = tried();
+            churn(&store, &random);
+            store.syncer.as_ref().unwrap().nudge();
+            while tried() == before {
+                store.shared.check().unwrap();
+                std::thread::yield_now();
+            }
+        }
+        let expected = rows(&store);
+
+        let after = tempfile::tempdir().unwrap();
+        let new = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+        std::fs::write(after.path().join(DATA_FILE), crashed(&old, &new, &random)).unwrap();
+        copy_all_but_data(folder.path(), after.path());
+        reboot(after.path());
+        assert!(rows(&open(after.path(), FsyncPolicy::Always)) == expected);
+
+        let checkpoint = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
+        std::fs::remove_file(&new_file).unwrap();
+        while std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap() == checkpoint {
+            store.shared.check().unwrap();
+            store.syncer.as_ref().unwrap().nudge();
+            std::thread::yield_now();
+        }
+        churn(&store, &random);
     }
 
     #[test]

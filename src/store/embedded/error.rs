@@ -54,7 +54,7 @@ pub(super) fn store_error(error: heed::Error) -> StoreError {
     }
 }
 
-fn is_out_of_room(error: &io::Error) -> bool {
+pub(super) fn is_out_of_room(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM | libc::EFBIG)

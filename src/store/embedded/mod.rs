@@ -21,7 +21,7 @@ mod tests;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use heed::types::Bytes as Raw;
@@ -102,6 +102,8 @@ struct Shared {
     broken: OnceLock<StoreError>,
     /// A commit has been made since the last sync.
     is_unsynced: AtomicBool,
+    /// How many checkpoints in a row have found no room on the disk.
+    checkpoints_without_room: AtomicU64,
 }
 
 impl Shared {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use heed::{Env, WithoutTls};
 
 use super::Shared;
-use super::checkpoint::{Checkpoint, Checkpoints};
+use super::checkpoint::{self, Checkpoint, Checkpoints};
 use super::journal::{self, Journal};
 use crate::limits;
 use crate::store::StoreError;
@@ -63,15 +63,35 @@ impl Work {
             limits::EMBEDDED_SYNC_INTERVAL_MS
         });
         let mut last = first;
+        // The journal before the switch may go only when a checkpoint is on the disk.
+        let mut has_switched = false;
         while woken.recv_timeout(interval) != Err(RecvTimeoutError::Disconnected) {
             // Cleared before the sync: a commit during it may not be covered, and asks for the
             // next.
             if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
                 continue;
             }
-            let switch = || self.journal.as_ref().map_or(Ok(()), |journal| journal.switch());
+            let switch = || match &self.journal {
+                Some(journal) if !has_switched => {
+                    journal.switch()?;
+                    has_switched = true;
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
             match self.checkpoints.take(&self.environment, switch) {
-                Ok(taken) => last = taken,
+                Ok(taken) => {
+                    last = taken;
+                    has_switched = false;
+                    let failed = &self.shared.checkpoints_without_room;
+                    failed.store(0, Ordering::SeqCst);
+                }
+                Err(error) if checkpoint::lacks_room(&error) => {
+                    tracing::warn!(%error, "no checkpoint was made; the next try may fare better");
+                    self.shared.is_unsynced.store(true, Ordering::SeqCst);
+                    let failed = &self.shared.checkpoints_without_room;
+                    failed.fetch_add(1, Ordering::SeqCst);
+                }
                 Err(error) => return self.failed(error),
             }
         }

@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -135,6 +137,10 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     };
     while journal.bytes() > limits::EMBEDDED_JOURNAL_BYTES_MAX {
         store.shared.check()?;
+        if store.shared.checkpoints_without_room.load(Ordering::SeqCst) > 0 {
+            let full = io::Error::from(io::ErrorKind::StorageFull);
+            return Err(StoreError::Unavailable(Arc::new(full)));
+        }
         syncer.nudge();
         std::thread::sleep(JOURNAL_WAIT);
     }
