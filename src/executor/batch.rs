@@ -57,7 +57,12 @@ pub(super) struct Batch<'s> {
     rolled_back: HashMap<(usize, usize), CommandError>,
     /// Commands that this batch may run; the rest waits for the next.
     commands_max: usize,
+    /// The first command alone was too slow for a transaction, and is all that may run.
+    is_slow: bool,
 }
+
+#[cfg(test)]
+mod tests;
 
 /// How one attempt ended.
 enum Attempt {
@@ -85,6 +90,7 @@ impl<'s> Batch<'s> {
             replies: Vec::new(),
             rolled_back: HashMap::new(),
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
+            is_slow: false,
             submissions,
         }
     }
@@ -103,7 +109,10 @@ impl<'s> Batch<'s> {
                     pauses += 1;
                     let elapsed_ms = started.elapsed().as_millis() as u64;
                     if pauses >= COMMIT_ATTEMPTS_MAX || elapsed_ms >= COMMIT_RETRY_MAX_MS {
-                        break Some(StoreError::Conflict);
+                        if !self.give_first_up() {
+                            break Some(StoreError::Conflict);
+                        }
+                        continue;
                     }
                     // Full jitter, so that servers which met once do not meet again.
                     let pause_ms = self.environment.random.below(backoff_ms + 1);
@@ -114,6 +123,17 @@ impl<'s> Batch<'s> {
             self.statistics.retries.add(1);
         };
         self.finish(failure, started.elapsed())
+    }
+
+    /// Fails the one command that is too slow for a transaction rather than the whole batch.
+    /// False where it is not known to be one.
+    fn give_first_up(&mut self) -> bool {
+        let is_new = self.is_slow && !self.rolled_back.contains_key(&(0, 0));
+        if is_new {
+            let error = CommandError::Store(StoreError::TooOld);
+            self.rolled_back.insert((0, 0), error);
+        }
+        is_new
     }
 
     async fn attempt(&mut self) -> Attempt {
@@ -181,6 +201,7 @@ impl<'s> Batch<'s> {
                     continue;
                 }
                 let mutations_before = transaction.mutation_count();
+                let call_started = Instant::now();
                 let result =
                     run_call(call, transaction, self.environment, &namespaces, now_ms).await;
                 let reply = match result {
@@ -192,6 +213,13 @@ impl<'s> Batch<'s> {
                         Reply::Error(CommandError::Store(error).to_line())
                     }
                     Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
+                        let is_slow = call_started.elapsed()
+                            >= Duration::from_millis(BATCH_AGE_MAX_MS);
+                        if is_slow && matches!(error, StoreError::TooOld) {
+                            // The others go on without it; the next batch begins with it.
+                            self.commands_max = (commands_run - 1).max(1);
+                            self.is_slow = commands_run == 1;
+                        }
                         return Some(self.after_error(error));
                     }
                     Err(error) if transaction.mutation_count() == mutations_before => {

@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 
 use crate::error::CommandError;
 use crate::limits::{
-    BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, READ_BATCH_COMMANDS_MAX, READ_BATCHES_MAX,
-    SUBMISSION_REPLY_BYTES_MAX,
+    BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, READ_BATCH_COMMANDS_MAX,
+    READ_BATCHES_MAX, SUBMISSION_REPLY_BYTES_MAX,
 };
 use crate::reply::Reply;
 use crate::store::{Isolation, Store, StoreError};
@@ -73,17 +73,37 @@ impl ReadLane {
     }
 
     async fn serve(&self, mut submissions: Vec<Submission>) {
-        let mut attempts = 0_u32;
+        // Of the submission in front.
+        let mut failures = 0_u32;
+        let mut tried_since = Instant::now();
         while !submissions.is_empty() {
-            attempts += 1;
-            if let Err(error) = self.serve_on_one_snapshot(&mut submissions).await {
-                if error.is_retryable() && attempts < COMMIT_ATTEMPTS_MAX {
+            let waiting = submissions.len();
+            let served = self.serve_on_one_snapshot(&mut submissions).await;
+            if submissions.len() < waiting {
+                failures = 0;
+                tried_since = Instant::now();
+            }
+            if let Err(error) = served {
+                failures += 1;
+                let is_given_up = failures >= COMMIT_ATTEMPTS_MAX
+                    || tried_since.elapsed() >= Duration::from_millis(COMMIT_RETRY_MAX_MS);
+                // What is too much for one snapshot must not hold the others up, nor fail them.
+                let failed = if !error.is_retryable() {
+                    submissions.len()
+                } else if is_given_up {
+                    1
+                } else {
+                    0
+                };
+                if failed == 0 {
                     self.statistics.retries.add(1);
                     tokio::time::sleep(Duration::from_millis(1)).await;
                     continue;
                 }
+                failures = 0;
+                tried_since = Instant::now();
                 let line = CommandError::Store(error).to_line();
-                for submission in submissions.drain(..) {
+                for submission in submissions.drain(..failed) {
                     let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
                     let _ = submission.respond.send(Finished {
                         replies,
@@ -158,3 +178,6 @@ impl ReadLane {
         failure.map_or(Ok(()), Err)
     }
 }
+
+#[cfg(test)]
+mod tests;
