@@ -213,12 +213,31 @@ impl EmbeddedStore {
     }
 }
 
+/// Makes the folder where it is missing, and its name as durable as what will be in it.
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let missing = folder.ancestors().take_while(|path| !path.exists()).count();
+    std::fs::create_dir_all(folder)?;
+    for made in folder.ancestors().take(missing.max(1)) {
+        let parent = match made.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => break,
+        };
+        match File::open(parent).and_then(|parent| parent.sync_all()) {
+            // Whoever may not look into it did not make the folder in it either.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+            synced => synced?,
+        }
+    }
+    Ok(())
+}
+
 fn lock_folder(folder: &Path) -> Result<File, OpenError> {
     let failed = |source| OpenError::Create {
         folder: folder.to_owned(),
         source,
     };
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    create_folder(folder).map_err(failed)?;
     let lock = File::options()
         .create(true)
         .truncate(false)
