@@ -212,6 +212,10 @@ impl<'s> Batch<'s> {
                         tracing::error!(%error, "a command met rows that it cannot read");
                         Reply::Error(CommandError::Store(error).to_line())
                     }
+                    // A write before was refused, which a read tells.
+                    Err(CommandError::Store(StoreError::TooLarge)) => {
+                        return Some(self.leave_out(commands_run, CommandError::TooLarge));
+                    }
                     Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
                         let is_slow = call_started.elapsed()
                             >= Duration::from_millis(BATCH_AGE_MAX_MS);
@@ -232,14 +236,7 @@ impl<'s> Batch<'s> {
                     }
                 };
                 if transaction.size_bytes() > limits.transaction_bytes_max {
-                    if commands_run > 1 {
-                        // Alone, or with fewer others, it may fit.
-                        self.commands_max = commands_run - 1;
-                    } else {
-                        self.rolled_back
-                            .insert((number, at), CommandError::TooLarge);
-                    }
-                    return Some(Attempt::Again { after_pause: false });
+                    return Some(self.leave_out(commands_run, CommandError::TooLarge));
                 }
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -247,6 +244,17 @@ impl<'s> Batch<'s> {
             self.replies.push(replies);
         }
         None
+    }
+
+    /// The last of the commands that were run is too much for the transaction: alone, or with
+    /// fewer others, it may fit. The first cannot.
+    fn leave_out(&mut self, commands_run: usize, error: CommandError) -> Attempt {
+        if commands_run > 1 {
+            self.commands_max = commands_run - 1;
+        } else {
+            self.rolled_back.insert((0, 0), error);
+        }
+        Attempt::Again { after_pause: false }
     }
 
     /// The commit said that there was too much in it: half as much next time, or none.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,7 +8,9 @@ use crate::error::CommandError;
 use crate::executor::{Call, Claims, Work};
 use crate::limits::BATCH_AGE_MAX_MS;
 use crate::reply::Reply;
-use crate::store::StoreError;
+use crate::random::SeededRandom;
+use crate::store::faults::{Fault, FaultPoint, FaultRates, FaultyStore, OptimisticStore};
+use crate::store::{Isolation, StoreError};
 
 fn push(key: &'static str) -> Call {
     let arguments = ["RPUSH", key, "1"].map(|word| Bytes::from_static(word.as_bytes()));
@@ -47,4 +50,57 @@ fn a_command_that_is_too_slow_fails_alone() {
     assert_eq!(finished.replies, [Reply::Integer(1)]);
     assert_eq!(bench.run("LRANGE before 0 -1"), bulks(&["1"]));
     assert_eq!(bench.run("LRANGE behind 0 -1"), bulks(&["1"]));
+}
+
+#[test]
+fn a_command_whose_write_the_store_refuses_fails_alone() {
+    let bench = Bench::embedded();
+    let refused = Call {
+        work: Work::Write(|context, _| {
+            Box::pin(async {
+                context.transaction.set(&[1; 3000], b"");
+                context.transaction.get(b"k", Isolation::Snapshot).await?;
+                Ok(Reply::OK)
+            })
+        }),
+        arguments: Vec::new(),
+        database: 0,
+        claims: Claims::Nothing,
+    };
+    let calls = vec![push("before"), refused, push("behind")];
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    assert_eq!(finished.replies, [Reply::Integer(1)]);
+    let finished = bench.block_on(bench.executor.submit(finished.rest)).unwrap();
+    let line = CommandError::TooLarge.to_line();
+    assert_eq!(finished.replies, [Reply::Error(line), Reply::Integer(1)]);
+}
+
+#[test]
+fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
+    let mut faulty = None;
+    let bench = Bench::with(|store| {
+        let random = Arc::new(SeededRandom::new(1));
+        let store = OptimisticStore::new(store);
+        let store = Arc::new(FaultyStore::new(store, FaultRates::default(), random));
+        faulty = Some(Arc::clone(&store));
+        store
+    });
+    let faulty = faulty.unwrap();
+    let outcomes = [
+        None,
+        Some(Fault::Conflict),
+        Some(Fault::UnknownApplied),
+        Some(Fault::UnknownNotApplied),
+    ];
+    for number in 0..4_usize.pow(4) {
+        let script: Vec<_> = (0..4)
+            .map(|place| outcomes[number / 4_usize.pow(place) % 4])
+            .collect();
+        faulty.script(FaultPoint::Commit, script.clone());
+        // Commands enough to use up the script, whatever the number of attempts.
+        for length in 1..=5 {
+            assert_eq!(bench.run("RPUSH l x"), Reply::Integer(length), "{script:?}");
+        }
+        assert_eq!(bench.run("DEL l"), Reply::Integer(1));
+    }
 }
