@@ -195,3 +195,11 @@ pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub const EMBEDDED_JOURNAL_STEP_BYTES: u64 = 4 * 1024 * 1024;
 /// Bytes of one journal record: a transaction of the largest size, with room for its framing.
 pub const EMBEDDED_JOURNAL_RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
+/// Bytes that a transaction remembers of what it has read; beyond, it forgets all and begins anew.
+pub const READ_CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Each range read at the edge of what is known asks for so many times the rows of the last.
+pub const READ_AHEAD_FACTOR: usize = 4;
+/// Rows that are read ahead at most.
+pub const READ_AHEAD_ROWS_MAX: usize = 512;
+/// Bytes that are read ahead at most, by the size of the rows so far.
+pub const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;

@@ -16,6 +16,7 @@ pub mod faults;
 #[cfg(feature = "fdb")]
 pub mod fdb;
 mod page;
+mod read_cache;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.

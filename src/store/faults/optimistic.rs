@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use self::overlay::{Operation, Overlay};
 use crate::limits;
+use crate::store::read_cache::ReadCache;
 use crate::store::{
     Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
     Transaction, Watched,
@@ -345,12 +346,13 @@ impl<S: Store> Store for OptimisticStore<S> {
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
         // Under the lock no commit comes between the version and its snapshot.
         let history = self.history();
-        Ok(Box::new(OptimisticTransaction {
+        let transaction = OptimisticTransaction {
             store: self,
             snapshot: self.inner.begin_read()?,
             version: history.version,
             state: RefCell::default(),
-        }))
+        };
+        Ok(Box::new(ReadCache::new(Box::new(transaction))))
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {

@@ -20,6 +20,7 @@ use foundationdb::{Database, FdbError};
 
 use self::error::read_error;
 use self::transaction::{FdbSnapshot, FdbTransaction};
+use super::read_cache::ReadCache;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
 use crate::limits;
 use crate::random::{Random, SystemRandom};
@@ -171,7 +172,8 @@ impl Store for FdbStore {
     }
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
-        Ok(Box::new(FdbTransaction::new(self, self.begin()?)))
+        let transaction = FdbTransaction::new(self, self.begin()?);
+        Ok(Box::new(ReadCache::new(Box::new(transaction))))
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
