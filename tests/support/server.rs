@@ -4,6 +4,7 @@
 //! Included by `#[path]` from the test crates that need it.
 #![allow(dead_code, unreachable_pub)] // no crate needs all of it
 
+use std::hash::{Hash, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+#[cfg(feature = "fdb")]
+#[path = "foundationdb.rs"]
+mod foundationdb;
 
 /// Longer than anything here takes on a slow machine; a test that hangs fails after it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,8 +59,7 @@ impl Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_quoin"))
             .env("NO_COLOR", "1")
             .args(["--bind", "127.0.0.1", "--port", "0"])
-            .arg("--data-dir")
-            .arg(path.join("data"))
+            .args(store_flags(path))
             .args(flags)
             .current_dir(path)
             .stdin(Stdio::null())
@@ -163,6 +167,44 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether servers run on FoundationDB: where the tests are built with it, a cluster is there, and
+/// `QUOIN_TEST_STORE=fdb` asks for it.
+pub fn is_on_foundationdb() -> bool {
+    cluster_file().is_some()
+}
+
+#[cfg(feature = "fdb")]
+fn cluster_file() -> Option<&'static Path> {
+    if std::env::var_os("QUOIN_TEST_STORE").is_some_and(|store| store == "fdb") {
+        foundationdb::cluster_file()
+    } else {
+        None
+    }
+}
+
+#[cfg(not(feature = "fdb"))]
+fn cluster_file() -> Option<&'static Path> {
+    None
+}
+
+/// On FoundationDB servers of one folder share a root prefix, as they would share its data.
+fn store_flags(folder: &Path) -> Vec<std::ffi::OsString> {
+    let Some(cluster_file) = cluster_file() else {
+        return vec!["--data-dir".into(), folder.join("data").into()];
+    };
+    let mut hasher = std::hash::DefaultHasher::new();
+    folder.hash(&mut hasher);
+    let root_prefix = format!("test-{:016x}", hasher.finish());
+    vec![
+        "--store".into(),
+        "fdb".into(),
+        "--cluster-file".into(),
+        cluster_file.into(),
+        "--root-prefix".into(),
+        root_prefix.into(),
+    ]
 }
 
 fn announced_address(line: &str) -> Option<SocketAddr> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::server::{Server, Socket, wait_until};
+use crate::server::{is_on_foundationdb, Server, Socket, wait_until};
 
 fn info(socket: &mut Socket, sections: &str) -> HashMap<String, String> {
     let text = socket.run(format!("INFO {sections}").trim());
@@ -42,6 +42,11 @@ fn sections_are_those_of_redis_and_one_more() {
 
 #[test]
 fn a_client_library_finds_what_it_looks_for() {
+    let store = if is_on_foundationdb() {
+        "foundationdb"
+    } else {
+        "embedded"
+    };
     let server = Server::start();
     let mut socket = server.connect();
     let fields = info(&mut socket, "");
@@ -60,7 +65,7 @@ fn a_client_library_finds_what_it_looks_for() {
         ("role", "master"),
         ("connected_slaves", "0"),
         ("cluster_enabled", "0"),
-        ("store", "embedded"),
+        ("store", store),
         ("fsync", "always"),
     ] {
         assert_eq!(fields.get(name).map(String::as_str), Some(value), "{name}");

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use crate::server::{PATIENCE, Server, request, wait_until};
+use crate::server::{PATIENCE, Server, is_on_foundationdb, request, wait_until};
 
 #[test]
 fn the_port_that_was_taken_is_told() {
@@ -14,11 +14,20 @@ fn the_port_that_was_taken_is_told() {
     let expected = format!("*2\r\n$4\r\nport\r\n${}\r\n{port}\r\n", port.len());
     assert_eq!(socket.run("CONFIG GET port"), expected);
     assert!(socket.run("INFO server").contains(&format!("\r\ntcp_port:{port}\r\n")));
-    assert!(server.log().contains("embedded"), "{}", server.log());
+    let store = if is_on_foundationdb() {
+        "foundationdb"
+    } else {
+        "embedded"
+    };
+    assert!(server.log().contains(store), "{}", server.log());
 }
 
 #[test]
 fn a_second_server_on_the_same_folder_is_refused() {
+    if is_on_foundationdb() {
+        // There any number of servers share a cluster.
+        return;
+    }
     let folder = tempfile::tempdir().unwrap();
     let mut first = Server::start_in(folder.path(), &[]).unwrap();
     let refusal = Server::start_in(folder.path(), &[]).err().unwrap();

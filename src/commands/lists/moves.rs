@@ -39,9 +39,6 @@ async fn move_element(
     let Some(source) = context.find(source_name, ValueType::List).await? else {
         return Ok(Reply::Null);
     };
-    if !context.has_elements(&source).await? {
-        return Ok(Reply::Null);
-    }
     // A destination of another type is refused before anything is taken.
     let destination = context.find(destination_name, ValueType::List).await?;
     let values = context.list_pop(&source, 1, from).await?;

@@ -251,7 +251,7 @@ struct State {
     files: [File; 2],
     /// Which of the files is written to.
     turn: usize,
-    /// How often a file was begun.
+    /// Grows whenever a file is begun.
     epoch: u64,
     /// Where the next record goes.
     offset: u64,
@@ -273,7 +273,10 @@ pub(super) struct Appended {
 
 impl Journal {
     /// Begins anew in `folder` with the number of the next record. What was there is lost.
-    pub(super) fn create(folder: &Path, sequence: u64) -> io::Result<Self> {
+    ///
+    /// `first_epoch` is a random number: no client can then guess what a record of this journal
+    /// looks like, and plant one in a value where reading might go on behind the last record.
+    pub(super) fn create(folder: &Path, sequence: u64, first_epoch: u64) -> io::Result<Self> {
         let create = |path: &PathBuf| {
             File::options()
                 .create(true)
@@ -286,7 +289,7 @@ impl Journal {
         let mut state = State {
             files: [create(&first)?, create(&second)?],
             turn: 0,
-            epoch: 0,
+            epoch: first_epoch / 2,
             offset: 0,
             allocated: [0; 2],
             sequence,
@@ -455,7 +458,7 @@ mod tests {
     #[test]
     fn records_are_read_in_the_order_in_which_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 7).unwrap();
+        let journal = Journal::create(folder.path(), 7, 12_345).unwrap();
         for key in [b"a", b"b", b"c"] {
             journal.append(&mut record(&[Write::Clear(key)])).unwrap();
         }
@@ -471,7 +474,7 @@ mod tests {
     #[test]
     fn what_a_file_held_in_an_earlier_turn_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
         for _ in 0..5 {
             journal.append(&mut record(&[Write::Clear(b"same")])).unwrap();
         }
@@ -485,7 +488,7 @@ mod tests {
     #[test]
     fn a_record_that_was_taken_back_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
         journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
         let refused = journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
         journal.retract(&refused).unwrap();
@@ -497,7 +500,7 @@ mod tests {
     #[test]
     fn a_record_is_taken_back_from_the_file_that_it_is_in() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
         journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
         let refused = journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
         // A checkpoint begins between LMDB's refusal and this.
@@ -512,7 +515,7 @@ mod tests {
     #[test]
     fn a_record_that_another_follows_is_not_taken_back() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
         let first = journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
         journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
         assert!(journal.retract(&first).is_err());
@@ -522,7 +525,7 @@ mod tests {
     #[test]
     fn reading_ends_before_a_record_that_was_never_finished() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
         journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
         let whole = journal.bytes();
         journal

@@ -34,6 +34,7 @@ use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
 use crate::limits;
+use crate::random::{Random, SystemRandom};
 
 pub use self::error::OpenError;
 
@@ -164,7 +165,7 @@ impl EmbeddedStore {
             drop(before);
             // The checkpoint holds all that the old journal does.
             if options.fsync == FsyncPolicy::Always {
-                let created = Journal::create(folder, applied + 1);
+                let created = Journal::create(folder, applied + 1, SystemRandom.next_u64());
                 journal = Some(Arc::new(created.map_err(|error| refused(error.into()))?));
             } else {
                 journal::remove(folder).map_err(|error| refused(error.into()))?;
