@@ -97,9 +97,21 @@ fn settings() -> ArgMatches {
             .value_parser(value_parser!(u64))
     };
     clap::Command::new("redis_benchmark")
-        .arg(number("rounds", "3", "Rounds of which the medians are taken"))
-        .arg(number("requests", "20000", "Requests of each run with -c 50 -P 1"))
-        .arg(number("long", "300000", "Elements of the long list (to judge by: 10000000)"))
+        .arg(number(
+            "rounds",
+            "3",
+            "Rounds of which the medians are taken",
+        ))
+        .arg(number(
+            "requests",
+            "20000",
+            "Requests of each run with -c 50 -P 1",
+        ))
+        .arg(number(
+            "long",
+            "300000",
+            "Elements of the long list (to judge by: 10000000)",
+        ))
         .arg(number("pops", "4000", "Pops on each list"))
         .arg(
             Arg::new("folder")
@@ -107,7 +119,12 @@ fn settings() -> ArgMatches {
                 .help("Where the servers' temporary folders are made")
                 .value_parser(value_parser!(PathBuf)),
         )
-        .arg(Arg::new("bench").long("bench").hide(true).action(ArgAction::SetTrue))
+        .arg(
+            Arg::new("bench")
+                .long("bench")
+                .hide(true)
+                .action(ArgAction::SetTrue),
+        )
         .get_matches()
 }
 
@@ -135,7 +152,10 @@ fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
             for turn in 0..2 {
                 let which = usize::from((round + turn) % 2 == 1);
                 let address = [quoin, redis][which];
-                let flushed = Connection::open(address).unwrap().command(&["FLUSHALL"]).unwrap();
+                let flushed = Connection::open(address)
+                    .unwrap()
+                    .command(&["FLUSHALL"])
+                    .unwrap();
                 assert_eq!(flushed.error(), None);
                 for (at, command) in COMMANDS.iter().enumerate() {
                     results[which][at].push(requests_per_second(address, load, command, requests));
@@ -146,7 +166,11 @@ fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
         for (at, command) in COMMANDS.iter().enumerate() {
             let (ours, theirs) = (median(&mut of_quoin[at]), median(&mut of_redis[at]));
             let is_list = at < 2;
-            let target = if is_list { Some(load.target_lists) } else { load.target_sets };
+            let target = if is_list {
+                Some(load.target_lists)
+            } else {
+                load.target_sets
+            };
             println!(
                 "{:12} {:8} {:>10.0} {:>10.0} {:>7.2} {:>7}",
                 load.name,
@@ -170,8 +194,18 @@ fn requests_per_second(address: SocketAddr, load: &Load, command: &str, requests
         _ => vec!["zpopmin", "bench:set"],
     };
     let output = Command::new("redis-benchmark")
-        .args(["-h", &address.ip().to_string(), "-p", &address.port().to_string()])
-        .args(["-c", &load.clients.to_string(), "-P", &load.pipeline.to_string()])
+        .args([
+            "-h",
+            &address.ip().to_string(),
+            "-p",
+            &address.port().to_string(),
+        ])
+        .args([
+            "-c",
+            &load.clients.to_string(),
+            "-P",
+            &load.pipeline.to_string(),
+        ])
         .args(["-n", &requests.to_string(), "-r", RANDOM_BELOW, "--csv"])
         .args(words)
         .stdin(Stdio::null())
@@ -210,7 +244,11 @@ fn pop_times(matches: &ArgMatches, quoin: &Server) {
     println!("Microseconds for a pop, one client:");
     println!(
         "{:12} {:>12} {:>12} {:>7} {:>7}",
-        "load", format!("of {long}"), format!("of {SHORT}"), "ratio", "target"
+        "load",
+        format!("of {long}"),
+        format!("of {SHORT}"),
+        "ratio",
+        "target"
     );
     for (name, depth) in [("-P 1", 1), ("-P 100", 100)] {
         let (mut on_long, mut on_short) = (Vec::new(), Vec::new());
@@ -222,7 +260,10 @@ fn pop_times(matches: &ArgMatches, quoin: &Server) {
         }
         let (long_us, short_us) = (median(&mut on_long), median(&mut on_short));
         let ratio = long_us / short_us;
-        println!("{name:12} {long_us:>12.1} {short_us:>12.1} {ratio:>7.2} {:>7}", "≤ 1.2");
+        println!(
+            "{name:12} {long_us:>12.1} {short_us:>12.1} {ratio:>7.2} {:>7}",
+            "≤ 1.2"
+        );
     }
 }
 
@@ -240,7 +281,9 @@ fn fill(connection: &mut Connection, key: &str, elements: u64) {
 
 /// Microseconds for one pop, of `pops` in pipelines of `depth`.
 fn pop_us(connection: &mut Connection, key: &str, pops: u64, depth: u64) -> f64 {
-    let pipeline: Vec<Words> = (0..depth).map(|_| vec![b"LPOP".to_vec(), key.into()]).collect();
+    let pipeline: Vec<Words> = (0..depth)
+        .map(|_| vec![b"LPOP".to_vec(), key.into()])
+        .collect();
     let started = Instant::now();
     for _ in 0..pops / depth {
         let replies = connection.pipeline(&pipeline).unwrap();

@@ -167,7 +167,12 @@ fn main() {
                 .help("Where the store's temporary folders are made")
                 .value_parser(value_parser!(PathBuf)),
         )
-        .arg(Arg::new("bench").long("bench").hide(true).action(ArgAction::SetTrue))
+        .arg(
+            Arg::new("bench")
+                .long("bench")
+                .hide(true)
+                .action(ArgAction::SetTrue),
+        )
         .get_matches();
     let duration = Duration::from_secs(*matches.get_one("seconds").unwrap());
     let folder = matches
@@ -183,7 +188,10 @@ fn main() {
     for workload in &WORKLOADS {
         print!("{:36}", workload.name);
         for batch in BATCHES {
-            print!("{:>9.1}", measure(workload, batch, duration, &folder) / 1_000.0);
+            print!(
+                "{:>9.1}",
+                measure(workload, batch, duration, &folder) / 1_000.0
+            );
         }
         println!();
     }

@@ -33,7 +33,9 @@ pub enum CommandError {
     #[error("{0}")]
     Text(std::borrow::Cow<'static, str>),
     /// The command needs more than one transaction of the store can hold.
-    #[error("ERR command needs more than one transaction of the store can hold; nothing was changed")]
+    #[error(
+        "ERR command needs more than one transaction of the store can hold; nothing was changed"
+    )]
     TooLarge,
     /// The store failed.
     #[error("{}", store_error_text(.0))]
@@ -119,13 +121,16 @@ impl ProtocolError {
 fn store_error_text(error: &StoreError) -> String {
     match error {
         StoreError::Conflict => {
-            "TRYAGAIN Store transaction kept conflicting with others; nothing was changed".to_owned()
+            "TRYAGAIN Store transaction kept conflicting with others; nothing was changed"
+                .to_owned()
         }
         StoreError::UnknownResult => {
             "UNKNOWN Store did not tell whether the command was applied".to_owned()
         }
         StoreError::TooLarge => CommandError::TooLarge.to_string(),
-        StoreError::TooOld => "TRYAGAIN Store transaction took too long; nothing was changed".to_owned(),
+        StoreError::TooOld => {
+            "TRYAGAIN Store transaction took too long; nothing was changed".to_owned()
+        }
         StoreError::Unavailable(reason) => format!("MISCONF Store is not available: {reason}"),
         StoreError::Fatal(reason) => format!("MISCONF Store failed: {reason}"),
         StoreError::Corrupt(reason) => format!("ERR Store holds what Quoin cannot read: {reason}"),

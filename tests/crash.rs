@@ -73,7 +73,10 @@ fn acknowledged_writes_outlive_a_kill() {
         let mut server = Server::start_in(folder.path(), &[]).unwrap();
         let kill_after = Duration::from_millis(random.random_range(20..600));
         let accounts = load_until_killed(&mut server, seed, round, kill_after);
-        answered += accounts.iter().map(|account| account.answered).sum::<usize>();
+        answered += accounts
+            .iter()
+            .map(|account| account.answered)
+            .sum::<usize>();
         let server = Server::start_in(folder.path(), &[]).unwrap();
         let there = contents(&server);
         check(&expected, &accounts, &there)
@@ -81,7 +84,10 @@ fn acknowledged_writes_outlive_a_kill() {
         expected = there;
     }
     // Fewer would mean that the rounds killed an idle server.
-    assert!(answered as u64 > rounds * CLIENTS, "only {answered} commands were answered");
+    assert!(
+        answered as u64 > rounds * CLIENTS,
+        "only {answered} commands were answered"
+    );
 }
 
 /// In every other round nothing pops, so that every acknowledged payload must be there; in the
@@ -164,7 +170,11 @@ fn request(random: &mut StdRng, name: &str, kind: u32, payloads: &mut u64) -> (R
     let new_payloads: Vec<Vec<u8>> = (0..count)
         .map(|_| {
             *payloads += 1;
-            let padding = if random.random_range(0..50) == 0 { 3_000 } else { 0 };
+            let padding = if random.random_range(0..50) == 0 {
+                3_000
+            } else {
+                0
+            };
             format!("{name}-{payloads}-{}", "x".repeat(padding)).into_bytes()
         })
         .collect();
@@ -175,9 +185,19 @@ fn request(random: &mut StdRng, name: &str, kind: u32, payloads: &mut u64) -> (R
             (Request::Push(new_payloads), words)
         }
         4 => {
-            let (from, to) = if random.random() { ("LEFT", "RIGHT") } else { ("RIGHT", "RIGHT") };
+            let (from, to) = if random.random() {
+                ("LEFT", "RIGHT")
+            } else {
+                ("RIGHT", "RIGHT")
+            };
             let other = LISTS[random.random_range(0..LISTS.len())];
-            let words = vec!["LMOVE".into(), list.into(), other.into(), from.into(), to.into()];
+            let words = vec![
+                "LMOVE".into(),
+                list.into(),
+                other.into(),
+                from.into(),
+                to.into(),
+            ];
             (Request::Move, words)
         }
         5 | 6 => {
@@ -227,7 +247,9 @@ impl Account {
                 self.pops_in_flight -= count;
                 let items = reply.items().unwrap_or_default().iter();
                 // Scores come between the members of a sorted set.
-                let payloads = items.filter_map(Value::bytes).filter(|item| item.contains(&b'-'));
+                let payloads = items
+                    .filter_map(Value::bytes)
+                    .filter(|item| item.contains(&b'-'));
                 let payloads = payloads.filter(|item| item.ends_with(b"-") || item.ends_with(b"x"));
                 self.popped.extend(payloads.map(<[u8]>::to_vec));
             }
@@ -240,15 +262,16 @@ impl Account {
 fn contents(server: &Server) -> BTreeSet<Vec<u8>> {
     let mut connection = Connection::open(server.address()).unwrap();
     let mut there = BTreeSet::new();
-    for (keys, length, read) in [
-        (LISTS, "LLEN", "LRANGE"),
-        (SETS, "ZCARD", "ZRANGE"),
-    ] {
+    for (keys, length, read) in [(LISTS, "LLEN", "LRANGE"), (SETS, "ZCARD", "ZRANGE")] {
         for key in keys {
             let length = connection.command(&[length, key]).unwrap();
             let reply = connection.command(&[read, key, "0", "-1"]).unwrap();
             let items = reply.items().unwrap();
-            assert_eq!(length.integer(), i64::try_from(items.len()).ok(), "length of {key}");
+            assert_eq!(
+                length.integer(),
+                i64::try_from(items.len()).ok(),
+                "length of {key}"
+            );
             for item in items {
                 let payload = item.bytes().unwrap().to_vec();
                 assert!(there.insert(payload), "{item:?} is there twice");
@@ -264,8 +287,10 @@ fn check(
     accounts: &[Account],
     there: &BTreeSet<Vec<u8>>,
 ) -> Result<(), String> {
-    let mut fates: BTreeMap<&[u8], Fate> =
-        before.iter().map(|payload| (payload.as_slice(), Fate::Pushed)).collect();
+    let mut fates: BTreeMap<&[u8], Fate> = before
+        .iter()
+        .map(|payload| (payload.as_slice(), Fate::Pushed))
+        .collect();
     for (payload, fate) in accounts.iter().flat_map(|account| &account.fates) {
         fates.insert(payload, *fate);
     }

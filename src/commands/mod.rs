@@ -7,9 +7,9 @@
 
 pub mod arguments;
 pub mod connection;
-pub mod keys;
 pub mod details;
 pub mod document;
+pub mod keys;
 pub mod lists;
 pub mod row;
 pub mod sorted_sets;

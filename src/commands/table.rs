@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{connection, keys, lists};
 use super::row::{KeyPositions, Row};
 use super::sorted_sets;
+use super::{connection, keys, lists};
 use crate::executor::Claims;
 
 /// The families' tables. A static, so that each row has one address.
@@ -71,7 +71,9 @@ pub fn entries() -> &'static [Entry] {
 static SLOTS: LazyLock<HashMap<usize, usize, BuildHasherDefault<AddressHasher>>> =
     LazyLock::new(|| {
         let slots = entries().iter().enumerate();
-        slots.map(|(slot, entry)| (address(entry.row), slot)).collect()
+        slots
+            .map(|(slot, entry)| (address(entry.row), slot))
+            .collect()
     });
 
 /// The place of a row of this table in [`entries`]; of any other, the number of entries.
@@ -144,7 +146,11 @@ mod tests {
         for row in all() {
             let is_write = matches!(row.handler, Handler::Write(_));
             assert_eq!(row.flags.contains(Flags::WRITE), is_write, "{}", row.name);
-            assert!(!(is_write && row.flags.contains(Flags::READONLY)), "{}", row.name);
+            assert!(
+                !(is_write && row.flags.contains(Flags::READONLY)),
+                "{}",
+                row.name
+            );
         }
     }
 

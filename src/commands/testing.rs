@@ -55,9 +55,12 @@ impl Bench {
                 Arc::new(SeededRandom::new(7)),
             ))
             .unwrap();
-        let executor =
-            Executor::start(Arc::clone(&store), Arc::new(environment), ExecutorOptions::default())
-                .unwrap();
+        let executor = Executor::start(
+            Arc::clone(&store),
+            Arc::new(environment),
+            ExecutorOptions::default(),
+        )
+        .unwrap();
         Self {
             clock,
             executor: Arc::new(executor),
@@ -96,7 +99,10 @@ impl Bench {
             database,
             claims,
         };
-        let finished = self.runtime.block_on(self.executor.submit(vec![call])).unwrap();
+        let finished = self
+            .runtime
+            .block_on(self.executor.submit(vec![call]))
+            .unwrap();
         finished.replies.into_iter().next().unwrap()
     }
 }

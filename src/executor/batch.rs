@@ -217,8 +217,8 @@ impl<'s> Batch<'s> {
                         return Some(self.leave_out(commands_run, CommandError::TooLarge));
                     }
                     Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
-                        let is_slow = call_started.elapsed()
-                            >= Duration::from_millis(BATCH_AGE_MAX_MS);
+                        let is_slow =
+                            call_started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
                         if is_slow && matches!(error, StoreError::TooOld) {
                             // The others go on without it; the next batch begins with it.
                             self.commands_max = (commands_run - 1).max(1);

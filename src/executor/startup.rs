@@ -14,7 +14,9 @@ use crate::types::ids::IdAllocator;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The store was written by a newer Quoin.
-    #[error("the store has layout version {found}, and this Quoin knows versions up to {LAYOUT_VERSION}: use a newer Quoin")]
+    #[error(
+        "the store has layout version {found}, and this Quoin knows versions up to {LAYOUT_VERSION}: use a newer Quoin"
+    )]
     NewerLayout {
         /// The version found.
         found: i64,

@@ -257,10 +257,7 @@ impl Layout {
 
     /// Prefix of one section of a data id.
     pub fn section_prefix(&self, data: Id, section: Section) -> Vec<u8> {
-        self.pack(
-            Space::Data,
-            &(data.instance, data.sequence, section as u64),
-        )
+        self.pack(Space::Data, &(data.instance, data.sequence, section as u64))
     }
 
     /// Prefix of the chunks of one split value.

@@ -30,7 +30,10 @@ fn hex(bytes: &[u8]) -> String {
 fn golden(title: &str, bytes: &[u8], expected: &str) {
     assert_eq!(hex(bytes), expected, "{title}");
     let row = format!("| {title} | `{expected}` |");
-    assert!(DOCUMENT.contains(&row), "docs/layout.md lacks the row\n{row}");
+    assert!(
+        DOCUMENT.contains(&row),
+        "docs/layout.md lacks the row\n{row}"
+    );
 }
 
 #[test]
@@ -120,7 +123,11 @@ fn rows_of_lists() {
         &layout.element_key(DATA, &Position(vec![0, 7, 1, 1_048_576])),
         "0271756f696e001502150116012c14141507150117100000",
     );
-    golden("value `job`", &StoredValue::encode_plain(b"job"), "006a6f62");
+    golden(
+        "value `job`",
+        &StoredValue::encode_plain(b"job"),
+        "006a6f62",
+    );
     golden(
         "value of 350000 bytes in chunks (1, 9)",
         &StoredValue::encode_split(

@@ -24,7 +24,8 @@ use crate::commands::{Row, table};
 use crate::error::CommandError;
 use crate::executor::{Call, Claims};
 use crate::limits::{
-    GONE_CHECK_INTERVAL_MS, OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX, SUBMISSION_COMMANDS_MAX,
+    GONE_CHECK_INTERVAL_MS, OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX,
+    SUBMISSION_COMMANDS_MAX,
 };
 use crate::reply::Reply;
 use crate::wire::encode::{encode, encode_error_line};
@@ -138,12 +139,9 @@ impl Connection {
     async fn carry_out_input(&mut self) -> Result<(), Ended> {
         loop {
             // Larger requests are for those who may send commands.
-            let is_trusted =
-                self.session.is_authenticated || self.state.is_allowed(&self.session);
+            let is_trusted = self.session.is_authenticated || self.state.is_allowed(&self.session);
             let unparsed_bytes = self.input.len();
-            let parsed = self
-                .parser
-                .parse(&mut self.input, is_trusted);
+            let parsed = self.parser.parse(&mut self.input, is_trusted);
             self.consumed_bytes += unparsed_bytes.saturating_sub(self.input.len());
             match parsed {
                 Ok(Some(request)) => self.carry_out(request).await?,
@@ -189,8 +187,10 @@ impl Connection {
             Dispatch::Connection(command, row) => {
                 // In the order of the pipeline: what came before is done first.
                 self.run_calls().await?;
-                self.wait_for_pause(row.flags.contains(Flags::WRITE)).await?;
-                self.carry_out_here(command, row, &request.arguments).await?;
+                self.wait_for_pause(row.flags.contains(Flags::WRITE))
+                    .await?;
+                self.carry_out_here(command, row, &request.arguments)
+                    .await?;
                 self.flush_when_large().await
             }
             Dispatch::Refused(row, line) => {
@@ -200,7 +200,9 @@ impl Connection {
                     self.state.statistics.record_rejection(slot);
                 }
                 let client = &self.session.client;
-                client.last_command.store(slot.unwrap_or(NO_COMMAND), Ordering::Relaxed);
+                client
+                    .last_command
+                    .store(slot.unwrap_or(NO_COMMAND), Ordering::Relaxed);
                 let is_answered = self.session.take_reply_mode();
                 self.answer(&Reply::Error(line), is_answered);
                 self.flush_when_large().await
@@ -247,13 +249,8 @@ impl Connection {
         client.last_command.store(slot, Ordering::Relaxed);
         self.note_buffers();
         let started = Instant::now();
-        let carrying_out = connection_commands::carry_out(
-            command,
-            row,
-            arguments,
-            &mut self.session,
-            &self.state,
-        );
+        let carrying_out =
+            connection_commands::carry_out(command, row, arguments, &mut self.session, &self.state);
         let reply = if may_wait {
             tokio::select! {
                 reply = carrying_out => reply,
@@ -303,7 +300,10 @@ impl Connection {
         let mut at = 0;
         if let Some(last) = queued.last() {
             let slot = table::slot(last.row);
-            self.session.client.last_command.store(slot, Ordering::Relaxed);
+            self.session
+                .client
+                .last_command
+                .store(slot, Ordering::Relaxed);
             self.note_buffers();
         }
         while !calls.is_empty() {
@@ -365,7 +365,8 @@ impl Connection {
             && duration_us >= slower_than_us
             && let Some(arguments) = arguments
         {
-            self.state.note_slow(row, duration_us, arguments, &self.session.client);
+            self.state
+                .note_slow(row, duration_us, arguments, &self.session.client);
         }
         let threshold_ms = self.state.config.latency_monitor_threshold_ms();
         if threshold_ms > 0 {

@@ -49,7 +49,9 @@ impl LatencyMonitor {
         if series.samples.len() >= LATENCY_SAMPLES_MAX {
             series.samples.pop_front();
         }
-        series.samples.push_back(LatencySample { time_s, latency_ms });
+        series
+            .samples
+            .push_back(LatencySample { time_s, latency_ms });
     }
 
     /// LATENCY RESET: forgets these events, or all where none is named; says how many.

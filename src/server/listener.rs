@@ -53,8 +53,7 @@ fn listen(state: &ServerState) -> Result<Vec<TcpListener>, ServerError> {
     let mut listeners = Vec::new();
     for ip in &settings.bind {
         let address = SocketAddr::new(*ip, port);
-        let listener =
-            bind(address).map_err(|source| ServerError::Listen { address, source })?;
+        let listener = bind(address).map_err(|source| ServerError::Listen { address, source })?;
         // Port 0 takes any free one, and the same for the other addresses.
         port = listener.local_addr()?.port();
         listeners.push(listener);
@@ -147,10 +146,13 @@ async fn open(
     keep_alive(&stream, state.config.tcp_keepalive_s()).ok()?;
     let maxclients = usize::try_from(state.config.maxclients()).unwrap_or(usize::MAX);
     let now_ms = state.clock.now_ms();
-    match state
-        .clients
-        .register(address, local_address, stream.as_raw_fd(), now_ms, maxclients)
-    {
+    match state.clients.register(
+        address,
+        local_address,
+        stream.as_raw_fd(),
+        now_ms,
+        maxclients,
+    ) {
         Some(client) => {
             state.statistics.connections_received.add(1);
             Some(Connection::new(stream, client, Arc::clone(state)))
@@ -158,8 +160,7 @@ async fn open(
         None => {
             state.statistics.connections_rejected.add(1);
             // A courtesy: a client that does not read it loses nothing.
-            let _ = stream
-                .try_write(b"-ERR max number of clients reached\r\n");
+            let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
             let _ = stream.shutdown().await;
             None
         }

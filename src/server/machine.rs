@@ -100,7 +100,10 @@ mod tests {
 
     #[test]
     fn lines_of_proc_are_in_kibibytes() {
-        assert_eq!(kibibytes("A:  1 kB\nMemTotal:   12 kB\n", "MemTotal:"), 12_288);
+        assert_eq!(
+            kibibytes("A:  1 kB\nMemTotal:   12 kB\n", "MemTotal:"),
+            12_288
+        );
         assert_eq!(kibibytes("", "MemTotal:"), 0);
     }
 }

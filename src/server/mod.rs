@@ -85,8 +85,12 @@ pub fn run(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let layout = Layout::new(&settings.root_prefix);
-    let environment =
-        runtime.block_on(startup::prepare(&*store, layout, Arc::clone(&clock), random))?;
+    let environment = runtime.block_on(startup::prepare(
+        &*store,
+        layout,
+        Arc::clone(&clock),
+        random,
+    ))?;
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),

@@ -1,7 +1,7 @@
 //! CLIENT PAUSE: commands wait until a time, or until CLIENT UNPAUSE.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;

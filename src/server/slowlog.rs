@@ -96,7 +96,12 @@ fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
     } else if is_word(word(0), "hello") {
         &|at| (1..=2).any(|back| at >= back && is_word(word(at - back), "auth"))
     } else if is_word(word(0), "config") && is_word(word(1), "set") {
-        &|at| at >= 3 && SECRET_PARAMETERS.iter().any(|name| is_word(word(at - 1), name))
+        &|at| {
+            at >= 3
+                && SECRET_PARAMETERS
+                    .iter()
+                    .any(|name| is_word(word(at - 1), name))
+        }
     } else {
         return Cow::Borrowed(arguments);
     };
@@ -123,16 +128,18 @@ fn trimmed(arguments: &[Bytes]) -> Vec<Bytes> {
     let mut trimmed: Vec<Bytes> = arguments
         .iter()
         .take(kept)
-        .map(|argument| match argument.get(..SLOWLOG_ARGUMENT_BYTES_MAX) {
-            Some(beginning) if argument.len() > beginning.len() => {
-                let more = argument.len() - beginning.len();
-                let mut text = beginning.to_vec();
-                text.extend(format!("... ({more} more bytes)").into_bytes());
-                Bytes::from(text)
-            }
-            // A copy of its own: the original may keep a large buffer alive.
-            _ => Bytes::copy_from_slice(argument),
-        })
+        .map(
+            |argument| match argument.get(..SLOWLOG_ARGUMENT_BYTES_MAX) {
+                Some(beginning) if argument.len() > beginning.len() => {
+                    let more = argument.len() - beginning.len();
+                    let mut text = beginning.to_vec();
+                    text.extend(format!("... ({more} more bytes)").into_bytes());
+                    Bytes::from(text)
+                }
+                // A copy of its own: the original may keep a large buffer alive.
+                _ => Bytes::copy_from_slice(argument),
+            },
+        )
         .collect();
     if kept < arguments.len() {
         let more = arguments.len() - kept;
@@ -159,11 +166,20 @@ mod tests {
     fn passwords_are_not_shown() {
         for (given, shown) in [
             ("AUTH a b", "AUTH (redacted) (redacted)"),
-            ("HELLO 3 AUTH u p SETNAME n", "HELLO 3 AUTH (redacted) (redacted) SETNAME n"),
-            ("CONFIG SET timeout 1 requirepass p", "CONFIG SET timeout 1 requirepass (redacted)"),
+            (
+                "HELLO 3 AUTH u p SETNAME n",
+                "HELLO 3 AUTH (redacted) (redacted) SETNAME n",
+            ),
+            (
+                "CONFIG SET timeout 1 requirepass p",
+                "CONFIG SET timeout 1 requirepass (redacted)",
+            ),
             ("LPUSH auth a", "LPUSH auth a"),
         ] {
-            let words: Vec<Bytes> = given.split(' ').map(|word| word.to_owned().into()).collect();
+            let words: Vec<Bytes> = given
+                .split(' ')
+                .map(|word| word.to_owned().into())
+                .collect();
             let words: Vec<_> = without_secrets(&words).iter().cloned().collect();
             assert_eq!(words.join(&b' '), shown.as_bytes());
         }

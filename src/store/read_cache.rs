@@ -35,7 +35,11 @@ impl<'t> ReadCache<'t> {
         }
     }
 
-    async fn read_key(&self, key: Vec<u8>, isolation: Isolation) -> Result<Option<Bytes>, StoreError> {
+    async fn read_key(
+        &self,
+        key: Vec<u8>,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, StoreError> {
         let version = self.cache.borrow().version;
         let value = self.inner.get(&key, isolation).await?;
         let mut cache = self.cache.borrow_mut();
@@ -232,7 +236,10 @@ impl Cache {
     }
 
     fn stretch_of(&mut self, key: &[u8]) -> Option<&mut Stretch> {
-        let (_, stretch) = self.stretches.range_mut::<[u8], _>(up_to(key)).next_back()?;
+        let (_, stretch) = self
+            .stretches
+            .range_mut::<[u8], _>(up_to(key))
+            .next_back()?;
         (stretch.end.as_slice() > key).then_some(stretch)
     }
 
@@ -305,7 +312,11 @@ impl Cache {
 impl Stretch {
     /// More than the last time, but not more bytes than are worth it.
     fn next_read_ahead(&self) -> usize {
-        let bytes: usize = self.rows.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let bytes: usize = self
+            .rows
+            .iter()
+            .map(|(key, value)| key.len() + value.len())
+            .sum();
         let row_bytes = bytes / self.rows.len().max(1);
         let rows_that_fit = READ_AHEAD_BYTES_MAX / row_bytes.max(64);
         (self.read_ahead * READ_AHEAD_FACTOR)

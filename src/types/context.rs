@@ -115,7 +115,10 @@ impl<'t> ReadContext<'t> {
         }
         let stored = self
             .transaction
-            .get(&self.layout().database_key(database), Isolation::Serializable)
+            .get(
+                &self.layout().database_key(database),
+                Isolation::Serializable,
+            )
             .await?;
         let namespace = match stored {
             Some(value) => decode_id(&value)?,

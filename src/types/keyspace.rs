@@ -116,12 +116,7 @@ impl ReadContext<'_> {
         if self.is_expired(&meta) {
             return Ok(None);
         }
-        if self.may_be_ghost(&meta)
-            && self
-                .length_at(&place.meta_key, self.isolation)
-                .await?
-                == 0
-        {
+        if self.may_be_ghost(&meta) && self.length_at(&place.meta_key, self.isolation).await? == 0 {
             return Ok(None);
         }
         Ok(Some(open(place, meta)))
@@ -161,10 +156,7 @@ impl ReadContext<'_> {
         }
         if meta.value_type != value_type {
             if self.may_be_ghost(&meta)
-                && self
-                    .length_at(&place.meta_key, self.isolation)
-                    .await?
-                    == 0
+                && self.length_at(&place.meta_key, self.isolation).await? == 0
             {
                 return Ok(None);
             }

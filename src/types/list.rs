@@ -77,22 +77,14 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn list_index(
-        &self,
-        key: &OpenKey,
-        index: i64,
-    ) -> Result<Option<Bytes>, StoreError> {
+    pub async fn list_index(&self, key: &OpenKey, index: i64) -> Result<Option<Bytes>, StoreError> {
         match self.list_row_at(key, index).await? {
             Some(row) => Ok(Some(self.load_value(key.data(), &row.value).await?)),
             None => Ok(None),
         }
     }
 
-    async fn list_row_at(
-        &self,
-        key: &OpenKey,
-        index: i64,
-    ) -> Result<Option<KeyValue>, StoreError> {
+    async fn list_row_at(&self, key: &OpenKey, index: i64) -> Result<Option<KeyValue>, StoreError> {
         let length = self.length(key, self.isolation).await?;
         let Some((offset, _)) = clamp_range(index, index, length) else {
             return Ok(None);
@@ -217,7 +209,10 @@ impl WriteContext<'_> {
         let index = match outermost.first() {
             None => 0,
             Some(row) => {
-                let outermost = self.layout().read_position(prefix_length, &row.key)?.index();
+                let outermost = self
+                    .layout()
+                    .read_position(prefix_length, &row.key)?
+                    .index();
                 match end {
                     End::Left => outermost - 1,
                     End::Right => outermost + 1,
@@ -396,12 +391,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn list_trim(
-        &self,
-        key: &OpenKey,
-        start: i64,
-        stop: i64,
-    ) -> Result<(), StoreError> {
+    pub async fn list_trim(&self, key: &OpenKey, start: i64, stop: i64) -> Result<(), StoreError> {
         let length = self.length(key, Isolation::Serializable).await?;
         let (range, _) = elements(self, key.data());
         let Some((offset, count)) = clamp_range(start, stop, length) else {

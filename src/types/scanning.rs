@@ -197,12 +197,7 @@ impl ReadContext<'_> {
     /// When the store fails.
     pub async fn scan_keys(&self, query: &ScanQuery) -> Result<(u64, Vec<Bytes>), StoreError> {
         let namespace = self.namespace().await?;
-        let mut walk = KeyWalk::new(
-            self,
-            namespace,
-            query.cursor,
-            query.count.saturating_add(1),
-        );
+        let mut walk = KeyWalk::new(self, namespace, query.cursor, query.count.saturating_add(1));
         let mut names = Vec::new();
         let mut looked_at = 0_usize;
         let mut last_hash = 0;

@@ -58,11 +58,7 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// `Text` where an element that is to be sorted as a number is none; when the store fails.
-    pub async fn sort(
-        &self,
-        key: &OpenKey,
-        query: &SortQuery,
-    ) -> Result<Vec<Bytes>, CommandError> {
+    pub async fn sort(&self, key: &OpenKey, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
         let length = self.length(key, self.isolation).await?;
         let (begin, end) = query.bounds(length);
         if query.by == SortBy::Nothing {
@@ -91,7 +87,9 @@ impl ReadContext<'_> {
     ) -> Result<Vec<Bytes>, StoreError> {
         match key.meta.value_type {
             ValueType::List if descending => {
-                let mut elements = self.list_range(key, length - end, length - begin - 1).await?;
+                let mut elements = self
+                    .list_range(key, length - end, length - begin - 1)
+                    .await?;
                 elements.reverse();
                 Ok(elements)
             }

@@ -54,10 +54,7 @@ impl ReadContext<'_> {
                 .first_rows(&self.layout().expired_by(self.now_ms), 1)
                 .await?
                 .is_empty(),
-            trash: !self
-                .first_rows(&self.layout().trash(), 1)
-                .await?
-                .is_empty(),
+            trash: !self.first_rows(&self.layout().trash(), 1).await?.is_empty(),
         })
     }
 
@@ -223,8 +220,8 @@ impl WriteContext<'_> {
     /// When the store fails.
     pub async fn ghost_pass(&self, hash: u64, keys_max: usize) -> Result<(u64, i64), StoreError> {
         let namespace = self.namespace().await?;
-        let mut walk = KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1))
-            .with_snapshot_reads();
+        let mut walk =
+            KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
         let mut looked_at = 0_usize;
         let mut last_hash = 0;
         let mut swept = 0;

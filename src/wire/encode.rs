@@ -18,8 +18,8 @@ use bytes::BytesMut;
 use redis_protocol::error::RedisProtocolError;
 use redis_protocol::{resp2, resp3};
 
-use crate::reply::Reply;
 use crate::number::format_double;
+use crate::reply::Reply;
 
 /// The version of RESP that a client asked for with HELLO. A new connection speaks RESP2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

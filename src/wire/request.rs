@@ -20,8 +20,8 @@ use crate::limits::{
     REQUEST_SHARED_ARGUMENT_BYTES_MAX, REQUEST_SHARED_CHUNK_ARGUMENTS_MAX,
     REQUEST_SHARED_CHUNK_BYTES_MAX, UNAUTHENTICATED_ARGUMENTS_MAX, UNAUTHENTICATED_BULK_BYTES_MAX,
 };
-use crate::wire::inline::split_arguments;
 use crate::number::parse_i64;
+use crate::wire::inline::split_arguments;
 
 /// Bytes that end a length line or an argument; Redis counts them but does not look at them.
 const TERMINATOR_BYTES: usize = 2;

@@ -186,7 +186,9 @@ fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
         Comparison::ShapeWithZeroBytes => {
             let has_zero = |value: &Value| {
                 let items = value.items().unwrap_or_default();
-                items.iter().any(|item| item.bytes().is_some_and(|bytes| bytes.contains(&0)))
+                items
+                    .iter()
+                    .any(|item| item.bytes().is_some_and(|bytes| bytes.contains(&0)))
             };
             (has_zero(ours) || has_zero(theirs)) && same_leaves(Comparison::Shape, ours, theirs)
         }
@@ -198,7 +200,9 @@ fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
             }),
             _ => false,
         },
-        Comparison::Shape | Comparison::Number | Comparison::Zero => same_leaves(comparison, ours, theirs),
+        Comparison::Shape | Comparison::Number | Comparison::Zero => {
+            same_leaves(comparison, ours, theirs)
+        }
     }
 }
 
@@ -216,7 +220,9 @@ fn same_leaves(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
             let is_alike = match comparison {
                 Comparison::Shape => true,
                 Comparison::Number => same_number(ours, theirs),
-                _ => [ours, theirs].iter().all(|text| [&b"0"[..], b"-0"].contains(&text.as_slice())),
+                _ => [ours, theirs]
+                    .iter()
+                    .all(|text| [&b"0"[..], b"-0"].contains(&text.as_slice())),
             };
             kind == other && (ours == theirs || is_alike)
         }
@@ -258,6 +264,10 @@ fn the_document_shows_every_known_difference() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compatibility.md");
     let document = std::fs::read_to_string(path).unwrap();
     for difference in DIFFERENCES {
-        assert!(document.contains(difference.reason), "{}", difference.reason);
+        assert!(
+            document.contains(difference.reason),
+            "{}",
+            difference.reason
+        );
     }
 }

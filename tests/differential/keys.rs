@@ -24,7 +24,10 @@ pub fn command(dice: &mut Dice) -> Step {
         7..10 => return scan(dice),
         10 => return member_scan(dice),
         11 => ("RANDOMKEY", vec![]),
-        12..15 => (dice.pick(&["RENAME", "RENAMENX"]), vec![dice.any_key(), dice.any_key()]),
+        12..15 => (
+            dice.pick(&["RENAME", "RENAMENX"]),
+            vec![dice.any_key(), dice.any_key()],
+        ),
         15..18 => ("COPY", copy(dice)),
         18 => ("MOVE", vec![dice.any_key(), database(dice)]),
         19 => ("DBSIZE", vec![]),
@@ -38,7 +41,13 @@ pub fn command(dice: &mut Dice) -> Step {
         }
         33 | 34 => ("PERSIST", vec![dice.any_key()]),
         35..40 => sort(dice),
-        40 => ("OBJECT", vec![dice.choose_word(&["REFCOUNT", "ENCODING", "NOSUCH"]), dice.any_key()]),
+        40 => (
+            "OBJECT",
+            vec![
+                dice.choose_word(&["REFCOUNT", "ENCODING", "NOSUCH"]),
+                dice.any_key(),
+            ],
+        ),
         41 => ("MEMORY", vec![dice.word("USAGE"), dice.any_key()]),
         42 => ("NOSUCHCOMMAND", some_keys(dice)),
         43 => ("ECHO", vec![dice.value()]),
@@ -54,7 +63,9 @@ fn some_keys(dice: &mut Dice) -> Arguments {
 
 fn database(dice: &mut Dice) -> Vec<u8> {
     match dice.below(20) {
-        0 => dice.pick(&["16", "-1", "abc", "", "1.0", "99999999999999999999"]).into(),
+        0 => dice
+            .pick(&["16", "-1", "abc", "", "1.0", "99999999999999999999"])
+            .into(),
         1 => b"15".to_vec(),
         _ => dice.below(3).to_string().into_bytes(),
     }
@@ -85,11 +96,24 @@ fn flush(dice: &mut Dice) -> (&'static str, Arguments) {
 fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
     let name = dice.pick(&["EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT"]);
     let per_unit = if name.starts_with('P') { 1_000 } else { 1 };
-    let now = if name.ends_with("AT") { 2_000_000_000 } else { 0 };
+    let now = if name.ends_with("AT") {
+        2_000_000_000
+    } else {
+        0
+    };
     let time = match dice.below(20) {
-        0 => dice.pick(&["-10", "0", "-9223372036854775808", "-1"]).into(),
+        0 => dice
+            .pick(&["-10", "0", "-9223372036854775808", "-1"])
+            .into(),
         1 => dice
-            .pick(&["9223372036854775807", "9223372036854775", "abc", "", "1.5", "99999999999999999999"])
+            .pick(&[
+                "9223372036854775807",
+                "9223372036854775",
+                "abc",
+                "",
+                "1.5",
+                "99999999999999999999",
+            ])
             .into(),
         _ => {
             // Drawn from so many that GT and LT never meet two that are nearly alike.
@@ -131,7 +155,10 @@ fn options_of_scan(dice: &mut Dice, words: &mut Words) {
     }
     if dice.one_in(2) {
         words.push(dice.word("COUNT"));
-        words.push(dice.pick(&["1", "3", "10", "1000", "0", "-1", "abc"]).into());
+        words.push(
+            dice.pick(&["1", "3", "10", "1000", "0", "-1", "abc"])
+                .into(),
+        );
     }
 }
 
@@ -140,7 +167,11 @@ fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
     let is_alphabetic = dice.one_in(2);
     if dice.one_in(8) {
         arguments.push(dice.word("BY"));
-        let patterns: &[&str] = if is_alphabetic { &["nosort"] } else { &["nosort", "weight_*", "x->y"] };
+        let patterns: &[&str] = if is_alphabetic {
+            &["nosort"]
+        } else {
+            &["nosort", "weight_*", "x->y"]
+        };
         arguments.push(dice.pick(patterns).into());
     }
     if dice.one_in(4) {

@@ -12,7 +12,10 @@ pub fn command(dice: &mut Dice) -> Words {
         9 => ("LLEN", vec![dice.key('l')]),
         10 | 11 => ("LINDEX", vec![dice.key('l'), dice.integer()]),
         12 | 13 => ("LSET", vec![dice.key('l'), short_index(dice), dice.value()]),
-        14..17 => ("LRANGE", vec![dice.key('l'), dice.integer(), dice.integer()]),
+        14..17 => (
+            "LRANGE",
+            vec![dice.key('l'), dice.integer(), dice.integer()],
+        ),
         17..23 => {
             let side = match dice.below(15) {
                 0 => b"BESIDE".to_vec(),
@@ -26,7 +29,10 @@ pub fn command(dice: &mut Dice) -> Words {
         26 | 27 => ("LPOS", positions(dice)),
         28..30 => {
             let (from, to) = (dice.key('l'), dice.key('l'));
-            ("LMOVE", vec![from, to, dice.choose_word(ENDS), dice.choose_word(ENDS)])
+            (
+                "LMOVE",
+                vec![from, to, dice.choose_word(ENDS), dice.choose_word(ENDS)],
+            )
         }
         30 => ("RPOPLPUSH", vec![dice.key('l'), dice.key('l')]),
         _ => ("LMPOP", several_pop(dice, 'l', ENDS)),
@@ -42,7 +48,9 @@ fn push(dice: &mut Dice) -> (&'static str, Vec<Vec<u8>>) {
 /// An index that Redis does not cut to 32 bits.
 fn short_index(dice: &mut Dice) -> Vec<u8> {
     let index = dice.integer();
-    let number = std::str::from_utf8(&index).ok().and_then(|text| text.parse::<i64>().ok());
+    let number = std::str::from_utf8(&index)
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok());
     match number {
         Some(number) if i32::try_from(number).is_err() => b"0".to_vec(),
         _ => index,

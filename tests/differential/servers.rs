@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::differences::{agree, plain_score, sorted, upper};
 use crate::keys::Step;
-use crate::resp::{Connection, Value, Words, show_bytes};
 use crate::redis_server::Redis;
+use crate::resp::{Connection, Value, Words, show_bytes};
 use crate::server::Server;
 
 /// One connection for each protocol.
@@ -144,7 +144,9 @@ impl Servers {
             run(&[b"SELECT", database.as_bytes()]);
             let (our_keys, their_keys) = run(&[b"KEYS", b"*"]);
             if sorted(&our_keys) != sorted(&their_keys) {
-                return Some(format!("keys of {database}: {our_keys:?}\nredis: {their_keys:?}"));
+                return Some(format!(
+                    "keys of {database}: {our_keys:?}\nredis: {their_keys:?}"
+                ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
                 let questions: [&[&[u8]]; 6] = [

@@ -86,7 +86,5 @@ fn failing_part<'h>(servers: &mut Servers, singles: &[Single<'h>]) -> Option<Vec
             return Some(singles[..=at].to_vec());
         }
     }
-    servers
-        .compare_contents()
-        .map(|_| singles.to_vec())
+    servers.compare_contents().map(|_| singles.to_vec())
 }

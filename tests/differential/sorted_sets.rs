@@ -22,7 +22,10 @@ pub fn command(dice: &mut Dice, with_score_ranks: bool) -> Words {
             }
             (dice.pick(&["ZRANK", "ZREVRANK"]), arguments)
         }
-        19 | 20 => ("ZCOUNT", vec![dice.key('z'), dice.score_bound(), dice.score_bound()]),
+        19 | 20 => (
+            "ZCOUNT",
+            vec![dice.key('z'), dice.score_bound(), dice.score_bound()],
+        ),
         21 | 50 | 51 => return lexical(dice),
         22..26 => ("ZRANGE", [vec![dice.key('z')], range(dice, true)].concat()),
         26 | 27 => {
@@ -31,7 +34,10 @@ pub fn command(dice: &mut Dice, with_score_ranks: bool) -> Words {
         }
         28 | 29 => score_range(dice),
         30 => return lexical(dice),
-        31 => ("ZREVRANGE", [vec![dice.key('z')], rank_range(dice)].concat()),
+        31 => (
+            "ZREVRANGE",
+            [vec![dice.key('z')], rank_range(dice)].concat(),
+        ),
         32..35 => {
             let mut arguments = vec![dice.key('z')];
             if dice.one_in(2) {
@@ -40,12 +46,14 @@ pub fn command(dice: &mut Dice, with_score_ranks: bool) -> Words {
             (dice.pick(&["ZPOPMIN", "ZPOPMAX"]), arguments)
         }
         35 | 36 => ("ZMPOP", several_pop(dice, 'z', &["MIN", "MAX"])),
-        37 if dice.one_in(2) => {
-            ("ZREMRANGEBYRANK", vec![dice.key('z'), dice.integer(), dice.integer()])
-        }
-        38 if dice.one_in(2) => {
-            ("ZREMRANGEBYSCORE", vec![dice.key('z'), dice.score_bound(), dice.score_bound()])
-        }
+        37 if dice.one_in(2) => (
+            "ZREMRANGEBYRANK",
+            vec![dice.key('z'), dice.integer(), dice.integer()],
+        ),
+        38 if dice.one_in(2) => (
+            "ZREMRANGEBYSCORE",
+            vec![dice.key('z'), dice.score_bound(), dice.score_bound()],
+        ),
         40..44 => algebra(dice),
         44..46 => algebra_store(dice),
         46 | 47 => ("ZINTERCARD", intersection_size(dice)),
@@ -72,7 +80,11 @@ fn add(dice: &mut Dice) -> Arguments {
             arguments.push(dice.word(option));
         }
     }
-    let count = if dice.one_in(20) { 150 } else { dice.below(3) + 1 };
+    let count = if dice.one_in(20) {
+        150
+    } else {
+        dice.below(3) + 1
+    };
     // Sets whose members all have one score are what ranges of members are for.
     let same = dice.one_in(3).then(|| dice.score());
     for number in 0..count {
@@ -139,7 +151,10 @@ fn lexical(dice: &mut Dice) -> Words {
     let (name, arguments): (&str, Arguments) = match dice.below(12) {
         0..4 => {
             let members = dice.values().into_iter();
-            ("ZADD", members.flat_map(|member| [b"0".to_vec(), member]).collect())
+            (
+                "ZADD",
+                members.flat_map(|member| [b"0".to_vec(), member]).collect(),
+            )
         }
         4 => ("ZREM", dice.values()),
         5 => ("ZPOPMAX", vec![]),
@@ -147,7 +162,10 @@ fn lexical(dice: &mut Dice) -> Words {
         7 => ("ZREMRANGEBYLEX", bounds),
         8 => {
             let limit = if dice.one_in(3) { limit(dice) } else { vec![] };
-            (dice.pick(&["ZRANGEBYLEX", "ZREVRANGEBYLEX"]), [bounds, limit].concat())
+            (
+                dice.pick(&["ZRANGEBYLEX", "ZREVRANGEBYLEX"]),
+                [bounds, limit].concat(),
+            )
         }
         9 => {
             let mut arguments = [vec![key.clone()], bounds, vec![dice.word("BYLEX")]].concat();

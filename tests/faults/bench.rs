@@ -60,7 +60,12 @@ impl<S: Store> Bench<S> {
                 let clock: Arc<dyn Clock> = Arc::new(SystemClock);
                 let random = Arc::new(SeededRandom::new(number as u64));
                 let environment = runtime
-                    .block_on(startup::prepare(&*store, Layout::new("test"), clock, random))
+                    .block_on(startup::prepare(
+                        &*store,
+                        Layout::new("test"),
+                        clock,
+                        random,
+                    ))
                     .unwrap();
                 let store = Arc::clone(&store) as Arc<dyn Store>;
                 Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap()
@@ -98,12 +103,17 @@ impl<S: Store> Bench<S> {
 
 /// The words between the spaces of a line.
 pub fn words(line: &str) -> Words {
-    line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    line.split(' ')
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
 }
 
 /// A call of the command that the words name, in database 0.
 pub fn call(words: &[Vec<u8>]) -> Call {
-    let arguments: Vec<Bytes> = words.iter().map(|word| Bytes::copy_from_slice(word)).collect();
+    let arguments: Vec<Bytes> = words
+        .iter()
+        .map(|word| Bytes::copy_from_slice(word))
+        .collect();
     let row = commands::find(&arguments[0]).unwrap();
     assert!(row.accepts(arguments.len()), "arity of {}", row.name);
     call_of(row.work().unwrap(), arguments)

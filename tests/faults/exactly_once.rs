@@ -96,10 +96,12 @@ impl Account {
 
 fn every_write_happens_once<S: Store>(bench: &Bench<S>) {
     bench.store.set_rates(RATES);
-    let accounts = bench.runtime.block_on(join_all((0..SUBMITTERS).map(|number| {
-        let server = &bench.servers[number % bench.servers.len()];
-        client(server, number)
-    })));
+    let accounts = bench
+        .runtime
+        .block_on(join_all((0..SUBMITTERS).map(|number| {
+            let server = &bench.servers[number % bench.servers.len()];
+            client(server, number)
+        })));
     let faults = bench.store.counts();
     assert!(faults.conflict > 0 && faults.unknown_applied > 0 && faults.unknown_not_applied > 0);
     bench.heal();

@@ -34,12 +34,17 @@ fn leaves_nothing_of_itself<S: Store>(bench: &Bench<S>) {
         push_and_fail("RPUSH other x"),
         call(&words("RPUSH list b")),
     ];
-    let replies = bench.runtime.block_on(submit_calls(&bench.servers[0], calls));
+    let replies = bench
+        .runtime
+        .block_on(submit_calls(&bench.servers[0], calls));
     assert_eq!(replies[0], Reply::Integer(1));
     assert_eq!(error(&replies[1]), Some("ERR midway"));
     assert_eq!(error(&replies[2]), Some("ERR midway"));
     assert_eq!(replies[3], Reply::Integer(2));
-    assert_eq!(bench.items("LRANGE list 0 -1"), [b"a".to_vec(), b"b".to_vec()]);
+    assert_eq!(
+        bench.items("LRANGE list 0 -1"),
+        [b"a".to_vec(), b"b".to_vec()]
+    );
     assert_eq!(bench.run("LLEN list"), Reply::Integer(2));
     assert_eq!(bench.run("EXISTS other"), Reply::Integer(0));
 }

@@ -40,16 +40,28 @@ fn fails_alone_in_its_pipeline(bench: &Cluster) {
     assert_eq!(error(&replies[1]), Some(TOO_LARGE));
     assert_eq!(replies[2], Reply::Integer(2));
     assert_eq!(bench.run("EXISTS large"), Reply::Integer(0));
-    assert_eq!(bench.items("LRANGE list 0 -1"), [b"first".to_vec(), b"second".to_vec()]);
+    assert_eq!(
+        bench.items("LRANGE list 0 -1"),
+        [b"first".to_vec(), b"second".to_vec()]
+    );
 }
 
 fn fails_alone_among_clients(bench: &Cluster) {
     let server = &bench.servers[0];
-    let replies = bench.runtime.block_on(join_all((0..40).map(|number| async move {
-        let is_large = number % 8 == 3;
-        let bytes = if is_large { TRANSACTION_BYTES_MAX * 2 } else { 10 };
-        (is_large, submit(server, &[push("list", bytes)]).await.remove(0))
-    })));
+    let replies = bench
+        .runtime
+        .block_on(join_all((0..40).map(|number| async move {
+            let is_large = number % 8 == 3;
+            let bytes = if is_large {
+                TRANSACTION_BYTES_MAX * 2
+            } else {
+                10
+            };
+            (
+                is_large,
+                submit(server, &[push("list", bytes)]).await.remove(0),
+            )
+        })));
     for (is_large, reply) in &replies {
         let expected = is_large.then_some(TOO_LARGE);
         assert_eq!(error(reply), expected);
@@ -59,7 +71,9 @@ fn fails_alone_among_clients(bench: &Cluster) {
 }
 
 fn together_take_several_transactions(bench: &Cluster) {
-    let commands: Vec<Words> = (0..60).map(|_| push("list", TRANSACTION_BYTES_MAX / 5)).collect();
+    let commands: Vec<Words> = (0..60)
+        .map(|_| push("list", TRANSACTION_BYTES_MAX / 5))
+        .collect();
     let replies = bench.runtime.block_on(submit(&bench.servers[0], &commands));
     let expected: Vec<Reply> = (1..=60).map(Reply::Integer).collect();
     assert_eq!(replies, expected);
@@ -99,9 +113,13 @@ fn commands_that_the_commit_finds_too_large_together_take_several_transactions()
 #[test]
 fn a_large_value_that_fits_is_whole() {
     let bench = crate::bench::cluster(1);
-    let value: Vec<u8> = (0..500_000_u32).flat_map(|number| number.to_be_bytes()).collect();
+    let value: Vec<u8> = (0..500_000_u32)
+        .flat_map(|number| number.to_be_bytes())
+        .collect();
     let command = vec![b"RPUSH".to_vec(), b"list".to_vec(), value.clone()];
-    let replies = bench.runtime.block_on(submit(&bench.servers[0], &[command]));
+    let replies = bench
+        .runtime
+        .block_on(submit(&bench.servers[0], &[command]));
     assert_eq!(replies, [Reply::Integer(1)]);
     assert_eq!(bench.run("LPOP list"), Reply::Bulk(Bytes::from(value)));
 }

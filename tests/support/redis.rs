@@ -52,7 +52,15 @@ impl Redis {
         let socket = folder.path().join("redis.sock");
         let port = address.map_or(0, |address| address.port()).to_string();
         let child = Command::new(&binary)
-            .args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--unixsocket"])
+            .args([
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                &port,
+                "--save",
+                "",
+                "--unixsocket",
+            ])
             .arg(&socket)
             .arg("--dir")
             .arg(folder.path())
@@ -92,7 +100,10 @@ impl Redis {
 
     /// Major and minor version.
     pub fn version(&self) -> (u32, u32) {
-        let mut parts = self.version.split('.').map(|part| part.parse().unwrap_or(0));
+        let mut parts = self
+            .version
+            .split('.')
+            .map(|part| part.parse().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
     }
 }

@@ -214,7 +214,11 @@ fn read_length(text: &[u8]) -> io::Result<Option<usize>> {
     }
     std::str::from_utf8(text)
         .ok()
-        .and_then(|text| text.parse::<usize>().ok().filter(|number| number.to_string() == text))
+        .and_then(|text| {
+            text.parse::<usize>()
+                .ok()
+                .filter(|number| number.to_string() == text)
+        })
         .map(Some)
         .ok_or_else(|| wrong("not a length", text))
 }

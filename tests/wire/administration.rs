@@ -9,19 +9,27 @@ fn slow_commands_are_remembered_with_trimmed_arguments() {
     let server = Server::start();
     let mut socket = server.connect();
     assert_eq!(socket.run("SLOWLOG LEN"), ":0\r\n");
-    assert_eq!(socket.run("CONFIG SET slowlog-log-slower-than 0"), "+OK\r\n");
+    assert_eq!(
+        socket.run("CONFIG SET slowlog-log-slower-than 0"),
+        "+OK\r\n"
+    );
     socket.run("CLIENT SETNAME worker");
     let long = "x".repeat(200);
     socket.command(&["RPUSH", "list", &long]);
     let log = socket.run("SLOWLOG GET 1");
     assert!(log.starts_with("*1\r\n*6\r\n:"), "{log}");
     let kept = format!("{}... (72 more bytes)", "x".repeat(128));
-    let arguments =
-        format!("*3\r\n$5\r\nRPUSH\r\n$4\r\nlist\r\n${}\r\n{kept}\r\n", kept.len());
+    let arguments = format!(
+        "*3\r\n$5\r\nRPUSH\r\n$4\r\nlist\r\n${}\r\n{kept}\r\n",
+        kept.len()
+    );
     let address = socket.local_address().to_string();
     let client = format!("${}\r\n{address}\r\n$6\r\nworker\r\n", address.len());
     assert!(log.ends_with(&(arguments + &client)), "{log}");
-    assert_eq!(socket.run("CONFIG SET slowlog-log-slower-than -1"), "+OK\r\n");
+    assert_eq!(
+        socket.run("CONFIG SET slowlog-log-slower-than -1"),
+        "+OK\r\n"
+    );
     assert_eq!(socket.run("SLOWLOG RESET"), "+OK\r\n");
     socket.run("PING");
     assert_eq!(socket.run("SLOWLOG GET"), "*0\r\n");
@@ -55,16 +63,29 @@ fn a_sleeping_client_does_not_stop_the_others() {
 fn slow_events_are_monitored() {
     let server = Server::start();
     let mut socket = server.connect();
-    assert_eq!(socket.run("CONFIG SET latency-monitor-threshold 10"), "+OK\r\n");
+    assert_eq!(
+        socket.run("CONFIG SET latency-monitor-threshold 10"),
+        "+OK\r\n"
+    );
     assert_eq!(socket.run("LATENCY LATEST"), "*0\r\n");
     socket.run("DEBUG SLEEP 0.05");
     let latest = socket.run("LATENCY LATEST");
-    assert!(latest.starts_with("*1\r\n*4\r\n$7\r\ncommand\r\n:"), "{latest}");
-    assert!(socket.run("LATENCY HISTORY command").starts_with("*1\r\n*2\r\n:"));
+    assert!(
+        latest.starts_with("*1\r\n*4\r\n$7\r\ncommand\r\n:"),
+        "{latest}"
+    );
+    assert!(
+        socket
+            .run("LATENCY HISTORY command")
+            .starts_with("*1\r\n*2\r\n:")
+    );
     assert_eq!(socket.run("LATENCY RESET"), ":1\r\n");
     assert_eq!(socket.run("LATENCY HISTORY command"), "*0\r\n");
     let histogram = socket.run("LATENCY HISTOGRAM debug");
-    assert!(histogram.starts_with("*2\r\n$5\r\ndebug\r\n*4\r\n$5\r\ncalls\r\n:1\r\n"), "{histogram}");
+    assert!(
+        histogram.starts_with("*2\r\n$5\r\ndebug\r\n*4\r\n$5\r\ncalls\r\n:1\r\n"),
+        "{histogram}"
+    );
 }
 
 #[test]
@@ -78,7 +99,10 @@ fn settings_are_written_back_to_the_settings_file() {
     assert_eq!(socket.run("CONFIG SET maxclients 60"), "+OK\r\n");
     assert_eq!(socket.run("CONFIG REWRITE"), "+OK\r\n");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.contains("# mine") && text.contains("maxclients = 60"), "{text}");
+    assert!(
+        text.contains("# mine") && text.contains("maxclients = 60"),
+        "{text}"
+    );
     let other = Server::start();
     assert_eq!(
         other.connect().run("CONFIG REWRITE"),

@@ -19,8 +19,15 @@ fn a_client_is_listed_with_every_field_of_redis() {
     socket.run("CLIENT NO-EVICT ON");
     let reply = socket.run("CLIENT INFO");
     let (length, text) = reply.split_once("\r\ntxt:").unwrap();
-    assert_eq!(length, format!("={}", text.trim_end_matches("\r\n").len() + 4));
-    let fields: Vec<_> = text.trim().split(' ').map(|field| field.split_once('=').unwrap()).collect();
+    assert_eq!(
+        length,
+        format!("={}", text.trim_end_matches("\r\n").len() + 4)
+    );
+    let fields: Vec<_> = text
+        .trim()
+        .split(' ')
+        .map(|field| field.split_once('=').unwrap())
+        .collect();
     let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
     assert_eq!(
         names.join(" "),
@@ -57,10 +64,16 @@ fn a_client_is_listed_with_the_command_that_it_is_at() {
     }
     socket.send(request.repeat(2));
     let first = socket.reply();
-    assert!(first.contains(" qbuf=52 ") && first.contains(" obl=0 "), "{first}");
+    assert!(
+        first.contains(" qbuf=52 ") && first.contains(" obl=0 "),
+        "{first}"
+    );
     // The reply to the first waits to be sent.
     let second = socket.reply();
-    assert!(second.contains(" qbuf=52 ") && !second.contains(" obl=0 "), "{second}");
+    assert!(
+        second.contains(" qbuf=52 ") && !second.contains(" obl=0 "),
+        "{second}"
+    );
 }
 
 #[test]
@@ -79,7 +92,9 @@ fn an_idle_client_is_listed_with_its_last_command_and_empty_buffers() {
         let fields = format!(" cmd={listed} ");
         wait_until("the client is listed as idle", || {
             let line = socket.run(&listing);
-            [" qbuf=0 ", " obl=0 ", fields.as_str()].iter().all(|field| line.contains(field))
+            [" qbuf=0 ", " obl=0 ", fields.as_str()]
+                .iter()
+                .all(|field| line.contains(field))
         });
     }
 }
@@ -96,7 +111,10 @@ fn the_list_can_be_of_some_clients_only() {
     assert_eq!(first.run("CLIENT LIST TYPE pubsub"), "$0\r\n\r\n");
     let one = first.run(&format!("CLIENT LIST ID {second_id} 99999"));
     assert!(one.contains(&format!("id={second_id} ")) && !one.contains(&format!("id={first_id} ")));
-    assert_eq!(first.run("CLIENT LIST TYPE x"), "-ERR Unknown client type 'x'\r\n");
+    assert_eq!(
+        first.run("CLIENT LIST TYPE x"),
+        "-ERR Unknown client type 'x'\r\n"
+    );
     assert_eq!(first.run("CLIENT LIST ID x"), "-ERR Invalid client ID\r\n");
     assert_eq!(first.run("CLIENT LIST FOO"), "-ERR syntax error\r\n");
 }
@@ -118,7 +136,10 @@ fn a_client_can_be_killed_by_address_or_number() {
     assert_eq!(killer.run(&format!("CLIENT KILL ID {number}")), ":1\r\n");
     assert_eq!(by_number.rest(), "");
     assert_eq!(killer.run("CLIENT KILL TYPE pubsub"), ":0\r\n");
-    assert_eq!(killer.run("CLIENT KILL ID 0"), "-ERR client-id should be greater than 0\r\n");
+    assert_eq!(
+        killer.run("CLIENT KILL ID 0"),
+        "-ERR client-id should be greater than 0\r\n"
+    );
 }
 
 #[test]
@@ -168,13 +189,21 @@ fn waiting_for_replicas_ends_with_the_timeout_or_with_unblock() {
     assert_eq!(other.run(&format!("CLIENT UNBLOCK {number}")), ":0\r\n");
     for (how, reply) in [
         ("TIMEOUT", ":0\r\n"),
-        ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
+        (
+            "ERROR",
+            "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n",
+        ),
     ] {
         socket.send("WAIT 1 0\r\n");
         wait_until("the client is blocked", || {
-            other.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+            other
+                .run("INFO clients")
+                .contains("\r\nblocked_clients:1\r\n")
         });
-        assert_eq!(other.run(&format!("CLIENT UNBLOCK {number} {how}")), ":1\r\n");
+        assert_eq!(
+            other.run(&format!("CLIENT UNBLOCK {number} {how}")),
+            ":1\r\n"
+        );
         assert_eq!(socket.reply(), reply);
     }
 }
@@ -186,11 +215,15 @@ fn a_client_that_leaves_while_it_waits_is_forgotten() {
     let mut waiting = server.connect();
     waiting.send("WAIT 1 0\r\n");
     wait_until("the client is blocked", || {
-        other.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+        other
+            .run("INFO clients")
+            .contains("\r\nblocked_clients:1\r\n")
     });
     drop(waiting);
     wait_until("the client is gone", || {
-        other.run("INFO clients").contains("\r\nconnected_clients:1\r\n")
+        other
+            .run("INFO clients")
+            .contains("\r\nconnected_clients:1\r\n")
     });
 }
 

@@ -30,7 +30,10 @@ struct Redis {
 
 impl Redis {
     fn start() -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
         let folder = tempfile::tempdir().unwrap();
         let child = Command::new("redis-server")
             .args(["--port", &port.port().to_string(), "--save", ""])
@@ -39,7 +42,9 @@ impl Redis {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        crate::server::wait_until("Redis listens", || std::net::TcpStream::connect(port).is_ok());
+        crate::server::wait_until("Redis listens", || {
+            std::net::TcpStream::connect(port).is_ok()
+        });
         Some(Self {
             child,
             socket: Socket::connect(port),
@@ -63,7 +68,10 @@ fn without_subcommands(reply: &str) -> &str {
     let before = &description[..elements];
     match before.len() < description.len() {
         true => before.rfind('*').map_or(before, |at| &before[..at]),
-        false => before.strip_suffix("*0\r\n").or(before.strip_suffix("~0\r\n")).unwrap_or(before),
+        false => before
+            .strip_suffix("*0\r\n")
+            .or(before.strip_suffix("~0\r\n"))
+            .unwrap_or(before),
     }
 }
 
@@ -91,12 +99,17 @@ fn commands_are_described_as_redis_describes_them() {
         redis.socket.run(protocol);
         for name in &names {
             let theirs = redis.socket.command(&["COMMAND", "INFO", name]);
-            let is_unknown = ["*1\r\n*-1\r\n", "*1\r\n$-1\r\n", "*1\r\n_\r\n"].contains(&theirs.as_str());
+            let is_unknown =
+                ["*1\r\n*-1\r\n", "*1\r\n$-1\r\n", "*1\r\n_\r\n"].contains(&theirs.as_str());
             if is_unknown || CHANGED_SINCE.contains(name) {
                 continue;
             }
             let ours = quoin.command(&["COMMAND", "INFO", name]);
-            assert_eq!(without_subcommands(&ours), without_subcommands(&theirs), "{name}");
+            assert_eq!(
+                without_subcommands(&ours),
+                without_subcommands(&theirs),
+                "{name}"
+            );
             compared += 1;
         }
     }

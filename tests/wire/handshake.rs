@@ -20,7 +20,9 @@ fn hello_says_who_answers_and_changes_the_protocol() {
     let server = Server::start();
     let mut socket = server.connect();
     let greeting = socket.run("HELLO 2");
-    assert!(greeting.starts_with("*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2."));
+    assert!(
+        greeting.starts_with("*14\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.2.")
+    );
     assert!(greeting.ends_with("$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n"));
     let greeting = socket.run("HELLO 3");
     assert!(greeting.starts_with("%7\r\n$6\r\nserver\r\n"));
@@ -36,8 +38,14 @@ fn hello_refuses_what_redis_refuses() {
     let mut socket = server.connect();
     for (line, refusal) in [
         ("HELLO 4", "NOPROTO unsupported protocol version"),
-        ("HELLO x", "ERR Protocol version is not an integer or out of range"),
-        ("HELLO 3 SETNAME", "ERR Syntax error in HELLO option 'SETNAME'"),
+        (
+            "HELLO x",
+            "ERR Protocol version is not an integer or out of range",
+        ),
+        (
+            "HELLO 3 SETNAME",
+            "ERR Syntax error in HELLO option 'SETNAME'",
+        ),
         ("HELLO 3 AUTH a", "ERR Syntax error in HELLO option 'AUTH'"),
         (
             "HELLO 3 AUTH nobody x",
@@ -65,7 +73,10 @@ fn hello_names_the_client() {
 fn without_the_password_only_the_handshake_is_open() {
     let server = Server::start_with(&["--requirepass", "secret"]);
     let mut socket = server.connect();
-    assert_eq!(socket.run("LPUSH a b"), "-NOAUTH Authentication required.\r\n");
+    assert_eq!(
+        socket.run("LPUSH a b"),
+        "-NOAUTH Authentication required.\r\n"
+    );
     assert_eq!(socket.run("PING"), "-NOAUTH Authentication required.\r\n");
     let refused = socket.run("HELLO 3");
     assert!(refused.starts_with("-NOAUTH HELLO must be called with the client already"));
@@ -116,7 +127,10 @@ fn a_password_that_is_set_at_run_time_holds_for_new_connections() {
     assert_eq!(old.run("PING"), "+PONG\r\n");
     let mut new = server.connect();
     assert_eq!(new.run("PING"), "-NOAUTH Authentication required.\r\n");
-    assert_eq!(old.command(&["CONFIG", "SET", "requirepass", ""]), "+OK\r\n");
+    assert_eq!(
+        old.command(&["CONFIG", "SET", "requirepass", ""]),
+        "+OK\r\n"
+    );
     assert_eq!(new.run("PING"), "+PONG\r\n");
 }
 
@@ -152,10 +166,18 @@ fn a_client_library_connects_in_both_protocols() {
     for protocol in [2, 3] {
         let mut client = server.redis(protocol);
         let key = format!("list{protocol}");
-        let length: i64 = redis::cmd("RPUSH").arg(&key).arg(&["a", "b"]).query(&mut client).unwrap();
+        let length: i64 = redis::cmd("RPUSH")
+            .arg(&key)
+            .arg(&["a", "b"])
+            .query(&mut client)
+            .unwrap();
         assert_eq!(length, 2);
-        let values: Vec<String> =
-            redis::cmd("LRANGE").arg(&key).arg(0).arg(-1).query(&mut client).unwrap();
+        let values: Vec<String> = redis::cmd("LRANGE")
+            .arg(&key)
+            .arg(0)
+            .arg(-1)
+            .query(&mut client)
+            .unwrap();
         assert_eq!(values, ["a", "b"]);
         let info: String = redis::cmd("CLIENT").arg("INFO").query(&mut client).unwrap();
         assert!(info.contains(&format!(" resp={protocol} ")), "{info}");

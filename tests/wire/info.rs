@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::server::{is_on_foundationdb, Server, Socket, wait_until};
+use crate::server::{Server, Socket, is_on_foundationdb, wait_until};
 
 fn info(socket: &mut Socket, sections: &str) -> HashMap<String, String> {
     let text = socket.run(format!("INFO {sections}").trim());
@@ -14,7 +14,9 @@ fn info(socket: &mut Socket, sections: &str) -> HashMap<String, String> {
 
 fn headings(socket: &mut Socket, line: &str) -> Vec<String> {
     let text = socket.run(line);
-    let headings = text.split("\r\n").filter_map(|line| line.strip_prefix("# "));
+    let headings = text
+        .split("\r\n")
+        .filter_map(|line| line.strip_prefix("# "));
     headings.map(str::to_owned).collect()
 }
 
@@ -36,7 +38,10 @@ fn sections_are_those_of_redis_and_one_more() {
          Latencystats Cluster Keyspace Quoin"
     );
     assert_eq!(headings(&mut socket, "INFO all"), all);
-    assert_eq!(headings(&mut socket, "INFO KeySpace cpu"), ["CPU", "Keyspace"]);
+    assert_eq!(
+        headings(&mut socket, "INFO KeySpace cpu"),
+        ["CPU", "Keyspace"]
+    );
     assert_eq!(socket.run("INFO nosuch"), "$0\r\n\r\n");
 }
 
@@ -90,7 +95,10 @@ fn commands_and_errors_are_counted() {
     let fields = info(&mut socket, "commandstats errorstats stats");
     let command = |name: &str| {
         let value = &fields[&format!("cmdstat_{name}")];
-        let counts: HashMap<_, _> = value.split(',').filter_map(|one| one.split_once('=')).collect();
+        let counts: HashMap<_, _> = value
+            .split(',')
+            .filter_map(|one| one.split_once('='))
+            .collect();
         ["calls", "rejected_calls", "failed_calls"].map(|field| counts[field].to_owned())
     };
     assert_eq!(command("rpush"), ["2", "0", "0"]);

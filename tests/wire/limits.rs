@@ -13,14 +13,20 @@ fn more_clients_than_allowed_are_refused_as_in_redis() {
     assert_eq!(second.run("PING"), "+PONG\r\n");
     let refusal = "-ERR max number of clients reached\r\n";
     assert_eq!(server.connect().rest(), refusal);
-    assert!(first.run("INFO stats").contains("\r\nrejected_connections:1\r\n"));
+    assert!(
+        first
+            .run("INFO stats")
+            .contains("\r\nrejected_connections:1\r\n")
+    );
     assert_eq!(first.run("CONFIG SET maxclients 3"), "+OK\r\n");
     let mut third = server.connect();
     assert_eq!(third.run("PING"), "+PONG\r\n");
     drop(second);
     drop(third);
     wait_until("there is room again", || {
-        server.connect().try_send("PING\r\n", Duration::from_secs(1))
+        server
+            .connect()
+            .try_send("PING\r\n", Duration::from_secs(1))
             && first.run("INFO clients").contains("\r\nconnected_clients:")
     });
 }
@@ -40,7 +46,10 @@ fn a_client_that_does_not_read_does_not_make_memory_grow() {
     greedy.try_send(&pipeline, Duration::from_millis(500));
     std::thread::sleep(Duration::from_millis(1_500));
     let after = server.memory_bytes();
-    assert!(after < before + 64 * 1024 * 1024, "{before} to {after} bytes");
+    assert!(
+        after < before + 64 * 1024 * 1024,
+        "{before} to {after} bytes"
+    );
     // Others are served meanwhile, and it is answered when it reads after all.
     assert_eq!(socket.run("LLEN list"), ":20\r\n");
     for _ in 0..100 {
@@ -59,8 +68,13 @@ fn an_announced_length_costs_nothing_before_its_bytes_come() {
         socket.send("*1048576\r\n$536870912\r\n");
     }
     wait_until("all are connected", || {
-        probe.run("INFO clients").contains("\r\nconnected_clients:51\r\n")
+        probe
+            .run("INFO clients")
+            .contains("\r\nconnected_clients:51\r\n")
     });
     let after = server.memory_bytes();
-    assert!(after < before + 128 * 1024 * 1024, "{before} to {after} bytes");
+    assert!(
+        after < before + 128 * 1024 * 1024,
+        "{before} to {after} bytes"
+    );
 }

@@ -16,7 +16,10 @@ fn a_pipeline_is_answered_in_order_whatever_carries_its_commands_out() {
         pipeline.extend(request(&["LLEN", "list"]));
         pipeline.extend(request(&["NOSUCH"]));
         let text = number.to_string();
-        expected.push_str(&format!(":{number}\r\n${}\r\n{text}\r\n:{number}\r\n", text.len()));
+        expected.push_str(&format!(
+            ":{number}\r\n${}\r\n{text}\r\n:{number}\r\n",
+            text.len()
+        ));
         expected.push_str("-ERR unknown command 'NOSUCH', with args beginning with: \r\n");
     }
     socket.send(&pipeline);
@@ -104,10 +107,16 @@ fn unknown_commands_and_wrong_numbers_of_arguments_are_answered_as_in_redis() {
     let mut socket = server.connect();
     for (line, refusal) in [
         ("FOO", "unknown command 'FOO', with args beginning with: "),
-        ("FOO a b", "unknown command 'FOO', with args beginning with: 'a' 'b' "),
+        (
+            "FOO a b",
+            "unknown command 'FOO', with args beginning with: 'a' 'b' ",
+        ),
         ("LPUSH a", "wrong number of arguments for 'lpush' command"),
         ("CLIENT", "wrong number of arguments for 'client' command"),
-        ("CLIENT ID x", "wrong number of arguments for 'client|id' command"),
+        (
+            "CLIENT ID x",
+            "wrong number of arguments for 'client|id' command",
+        ),
         ("CLIENT FOO", "unknown subcommand 'FOO'. Try CLIENT HELP."),
         (
             "DEBUG FOO",

@@ -13,7 +13,11 @@ fn the_port_that_was_taken_is_told() {
     let port = server.address().port().to_string();
     let expected = format!("*2\r\n$4\r\nport\r\n${}\r\n{port}\r\n", port.len());
     assert_eq!(socket.run("CONFIG GET port"), expected);
-    assert!(socket.run("INFO server").contains(&format!("\r\ntcp_port:{port}\r\n")));
+    assert!(
+        socket
+            .run("INFO server")
+            .contains(&format!("\r\ntcp_port:{port}\r\n"))
+    );
     let store = if is_on_foundationdb() {
         "foundationdb"
     } else {
@@ -64,7 +68,9 @@ fn sigterm_finishes_what_is_in_flight() {
         counting.join().unwrap()
     });
     let mut probe = server.connect();
-    wait_until("there are pushes", || length_of(&probe.run("LLEN list")) > 100);
+    wait_until("there are pushes", || {
+        length_of(&probe.run("LLEN list")) > 100
+    });
     server.signal("TERM");
     assert!(server.wait().success());
     assert_eq!(idle.rest(), "");
@@ -80,7 +86,10 @@ fn shutdown_ends_the_server_without_a_reply() {
         let mut server = Server::start();
         let mut socket = server.connect();
         assert_eq!(socket.run("SHUTDOWN FOO"), "-ERR syntax error\r\n");
-        assert_eq!(socket.run("SHUTDOWN ABORT"), "-ERR No shutdown in progress.\r\n");
+        assert_eq!(
+            socket.run("SHUTDOWN ABORT"),
+            "-ERR No shutdown in progress.\r\n"
+        );
         socket.send(format!("{line}\r\n"));
         assert_eq!(socket.rest(), "");
         assert!(server.wait().success(), "{line}");
@@ -96,7 +105,9 @@ fn a_client_that_waits_does_not_hold_up_the_end() {
     sleeping.send("DEBUG SLEEP 1000\r\n");
     let mut probe = server.connect();
     wait_until("one is blocked", || {
-        probe.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+        probe
+            .run("INFO clients")
+            .contains("\r\nblocked_clients:1\r\n")
     });
     server.signal("TERM");
     assert!(server.wait().success());

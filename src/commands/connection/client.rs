@@ -41,21 +41,30 @@ pub(super) const CLIENT: &[Row] = &[
         ..server_row("info", 2, ConnectionCommand::Client)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.4.0",
         summary: "Terminates open connections.",
         complexity: "O(N) where N is the number of client connections",
         ..server_row("kill", -3, ConnectionCommand::Client)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.4.0",
         summary: "Lists open connections.",
         complexity: "O(N) where N is the number of client connections",
         ..server_row("list", -2, ConnectionCommand::Client)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "7.0.0",
         summary: "Sets the client eviction mode of the connection.",
         ..server_row("no-evict", 3, ConnectionCommand::Client)
@@ -67,7 +76,10 @@ pub(super) const CLIENT: &[Row] = &[
         ..server_row("no-touch", 3, ConnectionCommand::Client)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "3.0.0",
         summary: "Suspends commands processing.",
         ..server_row("pause", -3, ConnectionCommand::Client)
@@ -104,14 +116,20 @@ pub(super) const CLIENT: &[Row] = &[
         ..server_row("trackinginfo", 2, ConnectionCommand::Client)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "5.0.0",
         summary: "Unblocks a client blocked by a blocking command from a different connection.",
         complexity: "O(log N) where N is the number of client connections",
         ..server_row("unblock", -3, ConnectionCommand::Client)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "6.2.0",
         summary: "Resumes processing commands from paused clients.",
         complexity: "O(N) Where N is the number of paused clients",

@@ -13,7 +13,10 @@ pub(super) const ACL: &[Row] = &[
         ..server_row("cat", -2, ConnectionCommand::Acl)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "6.0.0",
         group: Group::Server,
         summary: "Lists the ACL rules of a user.",
@@ -28,7 +31,10 @@ pub(super) const ACL: &[Row] = &[
         ..server_row("help", 2, ConnectionCommand::Acl)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "6.0.0",
         group: Group::Server,
         summary: "Dumps the effective rules in ACL file format.",
@@ -36,7 +42,10 @@ pub(super) const ACL: &[Row] = &[
         ..server_row("list", 2, ConnectionCommand::Acl)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "6.0.0",
         group: Group::Server,
         summary: "Lists all ACL users.",
@@ -111,7 +120,10 @@ pub(super) const COMMAND: &[Row] = &[
 
 pub(super) const CONFIG: &[Row] = &[
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.0.0",
         group: Group::Server,
         summary: "Returns the effective values of configuration parameters.",
@@ -126,21 +138,30 @@ pub(super) const CONFIG: &[Row] = &[
         ..server_row("help", 2, ConnectionCommand::Config)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.0.0",
         group: Group::Server,
         summary: "Resets the server's statistics.",
         ..server_row("resetstat", 2, ConnectionCommand::Config)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.8.0",
         group: Group::Server,
         summary: "Persists the effective configuration to file.",
         ..server_row("rewrite", 2, ConnectionCommand::Config)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.0.0",
         group: Group::Server,
         summary: "Sets configuration parameters in-flight.",
@@ -149,27 +170,31 @@ pub(super) const CONFIG: &[Row] = &[
     },
 ];
 
-pub(super) const FUNCTION: &[Row] = &[
-    Row {
-        flags: Flags::NOSCRIPT.and(Flags::WRITE),
-        since: "7.0.0",
-        group: Group::Scripting,
-        summary: "Deletes all libraries and functions.",
-        complexity: "O(N) where N is the number of functions deleted",
-        ..server_row("flush", -2, ConnectionCommand::Function)
-    },
-];
+pub(super) const FUNCTION: &[Row] = &[Row {
+    flags: Flags::NOSCRIPT.and(Flags::WRITE),
+    since: "7.0.0",
+    group: Group::Scripting,
+    summary: "Deletes all libraries and functions.",
+    complexity: "O(N) where N is the number of functions deleted",
+    ..server_row("flush", -2, ConnectionCommand::Function)
+}];
 
 pub(super) const LATENCY: &[Row] = &[
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.8.13",
         group: Group::Server,
         summary: "Returns a human-readable latency analysis report.",
         ..server_row("doctor", 2, ConnectionCommand::Latency)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.8.13",
         group: Group::Server,
         summary: "Returns a latency graph for an event.",
@@ -183,7 +208,10 @@ pub(super) const LATENCY: &[Row] = &[
         ..server_row("help", 2, ConnectionCommand::Latency)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "7.0.0",
         group: Group::Server,
         summary: "Returns the cumulative distribution of latencies of a subset or all commands.",
@@ -191,21 +219,30 @@ pub(super) const LATENCY: &[Row] = &[
         ..server_row("histogram", -2, ConnectionCommand::Latency)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.8.13",
         group: Group::Server,
         summary: "Returns timestamp-latency samples for an event.",
         ..server_row("history", 3, ConnectionCommand::Latency)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.8.13",
         group: Group::Server,
         summary: "Returns the latest latency samples for all events.",
         ..server_row("latest", 2, ConnectionCommand::Latency)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "2.8.13",
         group: Group::Server,
         summary: "Resets the latency data for one or more events.",

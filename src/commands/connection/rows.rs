@@ -8,7 +8,12 @@ use crate::commands::row::{ConnectionCommand, Flags, Group, Row};
 /// The commands on the connection and the server.
 pub const ROWS: &[Row] = &[
     Row {
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY),
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::NO_AUTH)
+            .and(Flags::ALLOW_BUSY),
         since: "1.0.0",
         summary: "Authenticates the connection.",
         complexity: "O(N) where N is the number of passwords defined for the user",
@@ -28,7 +33,12 @@ pub const ROWS: &[Row] = &[
         ..server_row("echo", 2, ConnectionCommand::Echo)
     },
     Row {
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY),
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::NO_AUTH)
+            .and(Flags::ALLOW_BUSY),
         since: "6.0.0",
         summary: "Handshakes with the Redis server.",
         ..server_row("hello", -1, ConnectionCommand::Hello)
@@ -40,13 +50,23 @@ pub const ROWS: &[Row] = &[
         ..server_row("ping", -1, ConnectionCommand::Ping)
     },
     Row {
-        flags: Flags::ALLOW_BUSY.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST).and(Flags::NO_AUTH),
+        flags: Flags::ALLOW_BUSY
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::NO_AUTH),
         since: "1.0.0",
         summary: "Closes the connection.",
         ..server_row("quit", -1, ConnectionCommand::Quit)
     },
     Row {
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST).and(Flags::NO_AUTH).and(Flags::ALLOW_BUSY),
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::NO_AUTH)
+            .and(Flags::ALLOW_BUSY),
         since: "6.2.0",
         summary: "Resets the connection.",
         ..server_row("reset", 1, ConnectionCommand::Reset)
@@ -83,7 +103,10 @@ pub const ROWS: &[Row] = &[
         ..server_row("config", -2, ConnectionCommand::Config)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE),
         since: "1.0.0",
         group: Group::Server,
         summary: "A container for debugging commands.",
@@ -121,7 +144,12 @@ pub const ROWS: &[Row] = &[
         ..server_row("lolwut", -1, ConnectionCommand::Lolwut)
     },
     Row {
-        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE).and(Flags::NO_MULTI).and(Flags::ALLOW_BUSY),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::NO_MULTI)
+            .and(Flags::ALLOW_BUSY),
         since: "1.0.0",
         group: Group::Server,
         summary: "Synchronously saves the database(s) to disk and shuts down the Redis server.",

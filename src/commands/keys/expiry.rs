@@ -80,7 +80,9 @@ async fn set_expiry(
         .checked_mul(form.unit_ms)
         .and_then(|time_ms| time_ms.checked_add(base_ms))
         .ok_or_else(|| {
-            CommandError::Text(format!("ERR invalid expire time in '{}' command", form.command).into())
+            CommandError::Text(
+                format!("ERR invalid expire time in '{}' command", form.command).into(),
+            )
         })?;
     let Some(mut key) = context.find_any(argument(arguments, 1)?).await? else {
         return Ok(Reply::Integer(0));

@@ -109,7 +109,12 @@ fn process_memory() -> Option<ProcessMemory> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let bytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        let kilobytes: i64 = line.trim_start_matches(':').split_whitespace().next()?.parse().ok()?;
+        let kilobytes: i64 = line
+            .trim_start_matches(':')
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()?;
         Some(kilobytes * 1024)
     };
     Some(ProcessMemory {

@@ -39,7 +39,11 @@ pub(super) async fn object(
     } else if is_word(word, "refcount") {
         |_| Ok(Reply::Integer(1))
     } else if is_word(word, "idletime") {
-        |_| Err(CommandError::text("ERR Quoin does not track when a key was last accessed"))
+        |_| {
+            Err(CommandError::text(
+                "ERR Quoin does not track when a key was last accessed",
+            ))
+        }
     } else if is_word(word, "freq") {
         |_| {
             Err(CommandError::text(

@@ -45,9 +45,7 @@ pub(super) async fn sort(
         return Ok(Reply::Integer(0));
     }
     let values: Vec<Bytes> = rows.into_iter().map(Option::unwrap_or_default).collect();
-    let key = context
-        .create(destination, ValueType::List, None)
-        .await?;
+    let key = context.create(destination, ValueType::List, None).await?;
     context.list_push(&key, &values, End::Right).await?;
     Ok(Reply::count(values.len()))
 }

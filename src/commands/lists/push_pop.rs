@@ -3,9 +3,7 @@
 use bytes::Bytes;
 
 use super::end;
-use crate::commands::arguments::{
-    argument, count, integer_at_least, is_word, rest, to_usize,
-};
+use crate::commands::arguments::{argument, count, integer_at_least, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;

@@ -14,7 +14,10 @@ fn elements_come_out_in_the_order_of_redis() {
     on_both_stores(|bench| {
         assert_eq!(bench.run("RPUSH l a b c"), Reply::Integer(3));
         assert_eq!(bench.run("LPUSH l z y"), Reply::Integer(5));
-        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["y", "z", "a", "b", "c"]));
+        assert_eq!(
+            bench.run("LRANGE l 0 -1"),
+            bulks(&["y", "z", "a", "b", "c"])
+        );
         assert_eq!(bench.run("LPOP l"), bulk("y"));
         assert_eq!(bench.run("RPOP l 2"), bulks(&["c", "b"]));
         assert_eq!(bench.run("LLEN l"), Reply::Integer(2));

@@ -60,10 +60,7 @@ async fn add(
 }
 
 /// The options, whether changes count (CH), and what is behind them.
-fn parse_options(
-    mut words: &[Bytes],
-    mut options: AddOptions,
-) -> (AddOptions, bool, &[Bytes]) {
+fn parse_options(mut words: &[Bytes], mut options: AddOptions) -> (AddOptions, bool, &[Bytes]) {
     let mut counts_changes = false;
     while let Some((word, behind)) = words.split_first() {
         if is_word(word, "nx") {

@@ -25,8 +25,14 @@ fn pairs(pairs: &[(&str, f64)]) -> Reply {
 #[test]
 fn members_are_ordered_by_score_and_then_by_bytes() {
     on_both_stores(|bench| {
-        assert_eq!(bench.run("ZADD z 2 b 1 c 2 a -inf d inf e"), Reply::Integer(5));
-        assert_eq!(bench.run("ZRANGE z 0 -1"), bulks(&["d", "c", "a", "b", "e"]));
+        assert_eq!(
+            bench.run("ZADD z 2 b 1 c 2 a -inf d inf e"),
+            Reply::Integer(5)
+        );
+        assert_eq!(
+            bench.run("ZRANGE z 0 -1"),
+            bulks(&["d", "c", "a", "b", "e"])
+        );
         assert_eq!(
             bench.run("ZRANGE z -2 -1 REV WITHSCORES"),
             pairs(&[("c", 1.0), ("d", f64::NEG_INFINITY)])
@@ -71,20 +77,38 @@ fn what_is_wrong_is_told_before_anything_changes() {
     on_both_stores(|bench| {
         bench.run("RPUSH l x");
         for (line, expected) in [
-            ("ZADD z NX XX 1 a", "ERR XX and NX options at the same time are not compatible"),
+            (
+                "ZADD z NX XX 1 a",
+                "ERR XX and NX options at the same time are not compatible",
+            ),
             (
                 "ZADD z GT LT 1 a",
                 "ERR GT, LT, and/or NX options at the same time are not compatible",
             ),
-            ("ZADD z INCR 1 a 2 b", "ERR INCR option supports a single increment-element pair"),
+            (
+                "ZADD z INCR 1 a 2 b",
+                "ERR INCR option supports a single increment-element pair",
+            ),
             ("ZADD z 1 a nan b", "ERR value is not a valid float"),
             ("ZADD z 1 a 2", "ERR syntax error"),
-            ("ZADD l 1 a", "WRONGTYPE Operation against a key holding the wrong kind of value"),
-            ("ZPOPMIN z -1", "ERR value is out of range, must be positive"),
+            (
+                "ZADD l 1 a",
+                "WRONGTYPE Operation against a key holding the wrong kind of value",
+            ),
+            (
+                "ZPOPMIN z -1",
+                "ERR value is out of range, must be positive",
+            ),
             ("ZPOPMIN z 1 2", "ERR syntax error"),
-            ("ZRANGE z a b", "ERR value is not an integer or out of range"),
+            (
+                "ZRANGE z a b",
+                "ERR value is not an integer or out of range",
+            ),
             ("ZRANGE z a b BYSCORE", "ERR min or max is not a float"),
-            ("ZRANGE z a b BYLEX", "ERR min or max not valid string range item"),
+            (
+                "ZRANGE z a b BYLEX",
+                "ERR min or max not valid string range item",
+            ),
             ("ZRANGE z 0 1 REV REV", "ERR syntax error"),
             (
                 "ZRANGE z 0 1 LIMIT 0 1",
@@ -98,7 +122,10 @@ fn what_is_wrong_is_told_before_anything_changes() {
             ("ZRANGESTORE d z 0 1 WITHSCORES", "ERR syntax error"),
             ("ZMPOP 0 z MIN", "ERR numkeys should be greater than 0"),
             ("ZMPOP 1 z MIDDLE", "ERR syntax error"),
-            ("ZMPOP 1 z MIN COUNT 0", "ERR count should be greater than 0"),
+            (
+                "ZMPOP 1 z MIN COUNT 0",
+                "ERR count should be greater than 0",
+            ),
         ] {
             assert_eq!(bench.run(line), error(expected), "{line}");
         }
@@ -155,7 +182,10 @@ fn ranges_by_score_know_open_bounds_offsets_and_limits() {
             bulks(&["c", "b"])
         );
         assert_eq!(bench.run("ZRANGEBYSCORE z 1 9 LIMIT -1 5"), bulks(&[]));
-        assert_eq!(bench.run("ZRANGEBYSCORE z 1 9 LIMIT 3 -1"), bulks(&["d", "e"]));
+        assert_eq!(
+            bench.run("ZRANGEBYSCORE z 1 9 LIMIT 3 -1"),
+            bulks(&["d", "e"])
+        );
         assert_eq!(bench.run("ZRANGEBYSCORE z 3 1"), bulks(&[]));
         assert_eq!(bench.run("ZREMRANGEBYSCORE z (1 2"), Reply::Integer(2));
         assert_eq!(bench.run("ZREMRANGEBYRANK z -1 -1"), Reply::Integer(1));
@@ -172,7 +202,10 @@ fn ranges_by_bytes_know_open_and_infinite_bounds() {
         bench.run("ZADD z 0 a 0 b 0 c 0 d");
         assert_eq!(bench.run("ZRANGEBYLEX z - +"), bulks(&["a", "b", "c", "d"]));
         assert_eq!(bench.run("ZRANGEBYLEX z (a [c"), bulks(&["b", "c"]));
-        assert_eq!(bench.run("ZREVRANGEBYLEX z (d - LIMIT 1 9"), bulks(&["b", "a"]));
+        assert_eq!(
+            bench.run("ZREVRANGEBYLEX z (d - LIMIT 1 9"),
+            bulks(&["b", "a"])
+        );
         assert_eq!(bench.run("ZRANGEBYLEX z + -"), bulks(&[]));
         assert_eq!(bench.run("ZRANGEBYLEX z [b (b"), bulks(&[]));
         assert_eq!(bench.run("ZREMRANGEBYLEX z [b [c"), Reply::Integer(2));
@@ -201,7 +234,15 @@ fn a_stored_range_replaces_its_destination() {
 fn long_members() -> Vec<Vec<u8>> {
     let prefix = vec![0xff; 900];
     let mut members = vec![Vec::new(), vec![0], vec![0, 0xff], prefix.clone()];
-    for tail in [&b"\0"[..], b"\0\0", b"a", b"aa", b"b", &[b'x'; 200_000], b"\xff"] {
+    for tail in [
+        &b"\0"[..],
+        b"\0\0",
+        b"a",
+        b"aa",
+        b"b",
+        &[b'x'; 200_000],
+        b"\xff",
+    ] {
         members.push([&prefix[..], tail].concat());
     }
     members
@@ -216,9 +257,8 @@ fn long_members_keep_their_order_and_their_bytes() {
             let reply = bench.run_words(&[b"ZADD", b"z", b"7", &members[at]]);
             assert_eq!(reply, Reply::Integer(1));
         }
-        let all = |members: &[Vec<u8>]| {
-            Reply::Array(members.iter().cloned().map(Reply::bulk).collect())
-        };
+        let all =
+            |members: &[Vec<u8>]| Reply::Array(members.iter().cloned().map(Reply::bulk).collect());
         assert_eq!(bench.run("ZRANGE z 0 -1"), all(&members));
         for (at, member) in members.iter().enumerate() {
             let from = [b"[", &member[..]].concat();
@@ -299,11 +339,10 @@ fn counts_are_those_of_the_ranges() {
         assert_eq!(bench.run("ZLEXCOUNT l [b +"), Reply::Integer(2));
         assert_eq!(bench.run("ZLEXCOUNT l + -"), Reply::Integer(0));
         assert_eq!(bench.run("ZCOUNT none 0 1"), Reply::Integer(0));
-        assert_eq!(bench.run("ZMSCORE z a nosuch c"), Reply::Array(vec![
-            Reply::Double(1.0),
-            Reply::Null,
-            Reply::Double(3.0),
-        ]));
+        assert_eq!(
+            bench.run("ZMSCORE z a nosuch c"),
+            Reply::Array(vec![Reply::Double(1.0), Reply::Null, Reply::Double(3.0),])
+        );
     });
 }
 
@@ -322,9 +361,18 @@ fn ranks_and_counts_are_right_beyond_a_page() {
     for rank in [0, 1023, 1024, 2500, 3976, 4999] {
         let reverse = 4999 - rank;
         assert_eq!(bench.run(&format!("ZRANK z m{rank}")), Reply::Integer(rank));
-        assert_eq!(bench.run(&format!("ZREVRANK z m{rank}")), Reply::Integer(reverse));
-        assert_eq!(bench.run(&format!("ZCOUNT z {rank} +inf")), Reply::Integer(reverse + 1));
-        assert_eq!(bench.run(&format!("ZCOUNT z (10 ({rank}")), Reply::Integer((rank - 11).max(0)));
+        assert_eq!(
+            bench.run(&format!("ZREVRANK z m{rank}")),
+            Reply::Integer(reverse)
+        );
+        assert_eq!(
+            bench.run(&format!("ZCOUNT z {rank} +inf")),
+            Reply::Integer(reverse + 1)
+        );
+        assert_eq!(
+            bench.run(&format!("ZCOUNT z (10 ({rank}")),
+            Reply::Integer((rank - 11).max(0))
+        );
         assert_eq!(
             bench.run(&format!("ZRANGE z {rank} {rank}")),
             bulks(&[&format!("m{rank}")])

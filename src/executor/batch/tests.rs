@@ -7,8 +7,8 @@ use crate::commands::testing::{Bench, bulks};
 use crate::error::CommandError;
 use crate::executor::{Call, Claims, Work};
 use crate::limits::BATCH_AGE_MAX_MS;
-use crate::reply::Reply;
 use crate::random::SeededRandom;
+use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, StoreError};
 
@@ -43,10 +43,14 @@ fn a_command_that_is_too_slow_fails_alone() {
     let calls = vec![push("before"), too_slow(), push("behind")];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
     assert_eq!(finished.replies, [Reply::Integer(1)]);
-    let finished = bench.block_on(bench.executor.submit(finished.rest)).unwrap();
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
     let line = CommandError::Store(StoreError::TooOld).to_line();
     assert_eq!(finished.replies, [Reply::Error(line)]);
-    let finished = bench.block_on(bench.executor.submit(finished.rest)).unwrap();
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
     assert_eq!(finished.replies, [Reply::Integer(1)]);
     assert_eq!(bench.run("LRANGE before 0 -1"), bulks(&["1"]));
     assert_eq!(bench.run("LRANGE behind 0 -1"), bulks(&["1"]));
@@ -70,7 +74,9 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
     let calls = vec![push("before"), refused, push("behind")];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
     assert_eq!(finished.replies, [Reply::Integer(1)]);
-    let finished = bench.block_on(bench.executor.submit(finished.rest)).unwrap();
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
     let line = CommandError::TooLarge.to_line();
     assert_eq!(finished.replies, [Reply::Error(line), Reply::Integer(1)]);
 }

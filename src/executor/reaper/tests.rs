@@ -135,10 +135,7 @@ fn a_large_list_is_cleared_in_several_passes() {
     bench.run_words(&words);
     bench.run("DEL l");
     bench.block_on(reaper.pass(&bench.executor)).unwrap();
-    assert_eq!(
-        rows_in(&bench, Space::Data),
-        5_000 - REAPER_ROWS_PER_PASS
-    );
+    assert_eq!(rows_in(&bench, Space::Data), 5_000 - REAPER_ROWS_PER_PASS);
     assert!(run_dry(&bench, &mut reaper) >= 2);
     assert_nothing_is_left(&bench);
 }
@@ -158,7 +155,9 @@ fn ghosts_are_swept_and_lists_that_live_stay() {
     assert!(rows_in(&bench, Space::Keys) > 300);
     let mut swept = 0;
     for _ in 0..2 * DATABASES {
-        swept += bench.block_on(reaper.sweep_ghosts(&bench.executor)).unwrap();
+        swept += bench
+            .block_on(reaper.sweep_ghosts(&bench.executor))
+            .unwrap();
     }
     assert_eq!(swept, 101);
     assert_eq!(rows_in(&bench, Space::Keys), 200);
@@ -184,7 +183,10 @@ fn a_push_that_commits_before_the_sweep_is_not_lost() {
     assert_eq!(bench.block_on(context.ghost_pass(0, 100)).unwrap(), (0, 1));
     assert_eq!(bench.run("RPUSH l b"), Reply::Integer(1));
     let committed = bench.block_on(transaction.commit());
-    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert!(
+        matches!(committed, Err(StoreError::Conflict)),
+        "{committed:?}"
+    );
     assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]));
 }
 
@@ -204,11 +206,16 @@ fn a_push_that_commits_after_the_sweep_is_run_again() {
     });
     let mut swept = 0;
     for _ in 0..2 * DATABASES {
-        swept += bench.block_on(reaper.sweep_ghosts(&bench.executor)).unwrap();
+        swept += bench
+            .block_on(reaper.sweep_ghosts(&bench.executor))
+            .unwrap();
     }
     assert_eq!(swept, 1);
     let committed = bench.block_on(transaction.commit());
-    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert!(
+        matches!(committed, Err(StoreError::Conflict)),
+        "{committed:?}"
+    );
 }
 
 #[test]
@@ -237,9 +244,8 @@ fn faults_of_the_store_leave_nothing_behind_and_count_nothing_twice() {
         unavailable_ppm: 0,
     };
     let random = Arc::new(SeededRandom::new(11));
-    let bench = Bench::with(|store| {
-        Arc::new(FaultyStore::new(OptimisticStore::new(store), rates, random))
-    });
+    let bench =
+        Bench::with(|store| Arc::new(FaultyStore::new(OptimisticStore::new(store), rates, random)));
     let mut reaper = Reaper::new(&bench.executor);
     for number in 0..60 {
         bench.run(&format!("RPUSH key:{number} a b"));

@@ -35,15 +35,15 @@ fn get(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
     let count = match arguments {
         [_, _] => DEFAULT_COUNT,
         [_, _, count] => {
-            integer_at_least(
-                count,
-                -1,
-                "ERR count should be greater than or equal to -1",
-            )?
+            integer_at_least(count, -1, "ERR count should be greater than or equal to -1")?
         }
         _ => return Err(unknown_or_wrong_number(arguments)),
     };
-    let count = if count == -1 { usize::MAX } else { to_usize(count) };
+    let count = if count == -1 {
+        usize::MAX
+    } else {
+        to_usize(count)
+    };
     let entries = state.slowlog.newest(count);
     Ok(Reply::Array(entries.into_iter().map(shown).collect()))
 }

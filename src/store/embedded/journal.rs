@@ -476,12 +476,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
         for _ in 0..5 {
-            journal.append(&mut record(&[Write::Clear(b"same")])).unwrap();
+            journal
+                .append(&mut record(&[Write::Clear(b"same")]))
+                .unwrap();
         }
         journal.switch().unwrap();
         journal.switch().unwrap();
         // Exactly over the first of the old records: the second old one follows at once.
-        journal.append(&mut record(&[Write::Clear(b"same")])).unwrap();
+        journal
+            .append(&mut record(&[Write::Clear(b"same")]))
+            .unwrap();
         assert_eq!(numbers(folder.path()), [6]);
     }
 

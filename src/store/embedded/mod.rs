@@ -148,8 +148,7 @@ impl EmbeddedStore {
                 "the system ended without syncing: the store is back at its last checkpoint"
             );
         }
-        let syncs_lazily =
-            options.fsync == FsyncPolicy::EverySecond || checkpoints.are_possible();
+        let syncs_lazily = options.fsync == FsyncPolicy::EverySecond || checkpoints.are_possible();
         let environment = open_environment(folder, options, syncs_lazily).map_err(refused)?;
         // Readers of a process that was killed would keep their old pages alive for ever.
         environment.clear_stale_readers().map_err(refused)?;

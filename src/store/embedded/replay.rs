@@ -45,7 +45,10 @@ pub(super) fn replay(
     }
     read?;
     if count > 0 {
-        tracing::info!(records = count, "applied what the journal had more than the data file");
+        tracing::info!(
+            records = count,
+            "applied what the journal had more than the data file"
+        );
     }
     Ok(applied)
 }

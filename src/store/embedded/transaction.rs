@@ -119,7 +119,9 @@ impl<'s> EmbeddedTransaction<'s> {
         state.check()?;
         let appended = state.journal(store)?;
         if let Err(error) = state.transaction.commit() {
-            return Err(store.shared.failed(refused(store, appended.as_ref(), error)));
+            return Err(store
+                .shared
+                .failed(refused(store, appended.as_ref(), error)));
         }
         if state.mutation_count > 0 {
             store.shared.committed();

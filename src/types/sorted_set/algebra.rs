@@ -155,10 +155,7 @@ impl ReadContext<'_> {
     async fn zset_intersect(
         &self,
         operands: &[Operand],
-        mut visit: impl FnMut(
-            ScoredMember,
-            &mut dyn Iterator<Item = (&Operand, f64)>,
-        ) -> bool,
+        mut visit: impl FnMut(ScoredMember, &mut dyn Iterator<Item = (&Operand, f64)>) -> bool,
     ) -> Result<(), StoreError> {
         let sorted = self.zset_by_length(operands).await?;
         let Some(((_, smallest), others)) = sorted.split_first() else {

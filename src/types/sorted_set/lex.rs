@@ -35,8 +35,14 @@ impl ReadContext<'_> {
         let (Some(first), Some(last)) = (first, last) else {
             return Ok(LexSpan::Empty);
         };
-        let first_score = self.layout().read_score_key(prefix_length, &first.key)?.score;
-        let last_score = self.layout().read_score_key(prefix_length, &last.key)?.score;
+        let first_score = self
+            .layout()
+            .read_score_key(prefix_length, &first.key)?
+            .score;
+        let last_score = self
+            .layout()
+            .read_score_key(prefix_length, &last.key)?
+            .score;
         if first_score != last_score {
             let data = key.data();
             let first = self.zset_scored_member(data, prefix_length, &first).await?;

@@ -158,12 +158,9 @@ impl ReadContext<'_> {
         let member = match (inline, entry.long) {
             (Some(member), None) => member,
             (None, Some(place)) => {
-                let score_key = self.layout().score_key(
-                    data,
-                    entry.score,
-                    &place.prefix,
-                    Some(&place.label),
-                );
+                let score_key =
+                    self.layout()
+                        .score_key(data, entry.score, &place.prefix, Some(&place.label));
                 // The row of the member index is what conflicts.
                 let value = self
                     .transaction

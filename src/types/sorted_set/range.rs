@@ -157,9 +157,7 @@ impl ReadContext<'_> {
         let Some(keys) = keys else {
             return Ok(Vec::new());
         };
-        let expected = range
-            .count
-            .map_or(0, |count| count.saturating_add(offset));
+        let expected = range.count.map_or(0, |count| count.saturating_add(offset));
         Pages::new(self, keys, range.reverse, expected)
             .slice(offset, count)
             .await

@@ -71,11 +71,7 @@ impl ReadContext<'_> {
 
     /// Counts rows of the score index inside a range, and in turns those outside of it; the
     /// first that comes to its end gives the answer, since the length is known.
-    async fn zset_count_rows(
-        &self,
-        key: &OpenKey,
-        inside: KeyRange,
-    ) -> Result<i64, StoreError> {
+    async fn zset_count_rows(&self, key: &OpenKey, inside: KeyRange) -> Result<i64, StoreError> {
         let (all, _) = score_rows(self, key.data());
         let before = KeyRange {
             begin: all.begin,

@@ -69,8 +69,8 @@ impl AddOptions {
                 "ERR resulting score is not a number (NaN)",
             ));
         }
-        let is_refused = (self.only_less && score >= current)
-            || (self.only_greater && score <= current);
+        let is_refused =
+            (self.only_less && score >= current) || (self.only_greater && score <= current);
         Ok(if is_refused {
             Decision::Skip
         } else if score == current {
@@ -149,10 +149,7 @@ impl WriteContext<'_> {
         let (mut before, mut after) = (None, None);
         'search: while let Some(rows) = pages.next().await? {
             for row in rows {
-                let label = self
-                    .layout()
-                    .read_score_key(prefix_length, &row.key)?
-                    .label;
+                let label = self.layout().read_score_key(prefix_length, &row.key)?.label;
                 if self.load_value(key.data(), &row.value).await? > member.bytes() {
                     after = label;
                     break 'search;
@@ -228,11 +225,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn zset_remove(
-        &self,
-        key: &OpenKey,
-        members: &[Bytes],
-    ) -> Result<i64, StoreError> {
+    pub async fn zset_remove(&self, key: &OpenKey, members: &[Bytes]) -> Result<i64, StoreError> {
         let mut removed = 0;
         for chunk in members.chunks(RANGE_PAGE_ROWS) {
             let forms: Vec<Member> = chunk.iter().map(Member::new).collect();

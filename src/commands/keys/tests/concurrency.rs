@@ -50,17 +50,29 @@ fn a_push_conflicts_with_what_took_its_key_away_meanwhile() {
         bench.run("RPUSH l 1");
         bench.run("RPUSH taken 2");
         let committed = commit_behind(&bench, "RPUSH l late", taking);
-        assert!(matches!(committed, Err(StoreError::Conflict)), "{taking}: {committed:?}");
+        assert!(
+            matches!(committed, Err(StoreError::Conflict)),
+            "{taking}: {committed:?}"
+        );
     }
 }
 
 #[test]
 fn what_takes_a_key_away_conflicts_with_a_push_meanwhile() {
-    for taking in ["DEL l", "RENAME l other", "MOVE l 1", "COPY l other", "SORT l STORE other"] {
+    for taking in [
+        "DEL l",
+        "RENAME l other",
+        "MOVE l 1",
+        "COPY l other",
+        "SORT l STORE other",
+    ] {
         let bench = Bench::cluster_like();
         bench.run("RPUSH l 1");
         let committed = commit_behind(&bench, taking, "RPUSH l 9");
-        assert!(matches!(committed, Err(StoreError::Conflict)), "{taking}: {committed:?}");
+        assert!(
+            matches!(committed, Err(StoreError::Conflict)),
+            "{taking}: {committed:?}"
+        );
         assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["1", "9"]), "{taking}");
     }
 }
@@ -70,7 +82,10 @@ fn expire_conflicts_with_a_pop_of_the_last_element() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH l 1");
     let committed = commit_behind(&bench, "EXPIRE l 100", "LPOP l");
-    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert!(
+        matches!(committed, Err(StoreError::Conflict)),
+        "{committed:?}"
+    );
 }
 
 #[test]
@@ -78,10 +93,16 @@ fn renamenx_conflicts_with_a_key_that_is_made_at_its_destination() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH a 1");
     let committed = commit_behind(&bench, "RENAMENX a b", "RPUSH b 2");
-    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert!(
+        matches!(committed, Err(StoreError::Conflict)),
+        "{committed:?}"
+    );
     make_emptied_list(&bench, "g");
     let committed = commit_behind(&bench, "RENAMENX a g", "RPUSH g 2");
-    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert!(
+        matches!(committed, Err(StoreError::Conflict)),
+        "{committed:?}"
+    );
 }
 
 #[test]
@@ -89,7 +110,10 @@ fn flushdb_of_an_empty_database_conflicts_with_its_first_key() {
     let bench = Bench::cluster_like();
     bench.run_in(1, &[b"RPUSH", b"a", b"1"]);
     let committed = commit_behind(&bench, "FLUSHALL", "RPUSH a 1");
-    assert!(matches!(committed, Err(StoreError::Conflict)), "{committed:?}");
+    assert!(
+        matches!(committed, Err(StoreError::Conflict)),
+        "{committed:?}"
+    );
 }
 
 #[test]

@@ -44,7 +44,12 @@ fn a_key_past_its_time_is_gone_at_once() {
 #[test]
 fn a_time_in_the_past_deletes() {
     on_both_stores(|bench| {
-        for command in ["EXPIRE a -1", "PEXPIRE a 0", "EXPIREAT a 1", "PEXPIREAT a -5"] {
+        for command in [
+            "EXPIRE a -1",
+            "PEXPIRE a 0",
+            "EXPIREAT a 1",
+            "PEXPIREAT a -5",
+        ] {
             bench.run("RPUSH a 1");
             assert_eq!(bench.run(command), Reply::Integer(1));
             assert_eq!(bench.run("EXISTS a"), Reply::Integer(0));
@@ -103,10 +108,7 @@ fn refusals_of_expire_are_those_of_redis() {
             "PEXPIRE a 9223372036854775807",
             "ERR invalid expire time in 'pexpire' command",
         ),
-        (
-            "EXPIREAT nosuch 9223372036854775",
-            "",
-        ),
+        ("EXPIREAT nosuch 9223372036854775", ""),
         (
             "EXPIREAT a -9223372036854776",
             "ERR invalid expire time in 'expireat' command",

@@ -61,7 +61,10 @@ fn keys_returns_the_names_that_match() {
             bench.run(&format!("RPUSH {name} 1"));
         }
         bench.run_words(&[b"RPUSH", b"", b"1"]);
-        assert_eq!(names(bench.run("KEYS *")), set(&["", "one", "two", "three"]));
+        assert_eq!(
+            names(bench.run("KEYS *")),
+            set(&["", "one", "two", "three"])
+        );
         assert_eq!(names(bench.run("KEYS t*")), set(&["two", "three"]));
         assert_eq!(names(bench.run("KEYS **")), set(&["one", "two", "three"]));
         assert_eq!(names(bench.run("KEYS ?n[ef]")), set(&["one"]));
@@ -116,11 +119,20 @@ fn scan_never_parts_keys_of_one_hash() {
         for (hash, name) in [(5, "a"), (7, "b"), (7, "c"), (7, "d"), (9, "e")] {
             forge_key(bench, hash, name);
         }
-        assert_eq!(step(bench, "0", "COUNT 1"), ("6".to_owned(), vec!["a".to_owned()]));
+        assert_eq!(
+            step(bench, "0", "COUNT 1"),
+            ("6".to_owned(), vec!["a".to_owned()])
+        );
         let together = ["b", "c", "d"].map(str::to_owned).to_vec();
-        assert_eq!(step(bench, "6", "COUNT 1"), ("8".to_owned(), together.clone()));
+        assert_eq!(
+            step(bench, "6", "COUNT 1"),
+            ("8".to_owned(), together.clone())
+        );
         assert_eq!(step(bench, "6", "COUNT 2"), ("8".to_owned(), together));
-        assert_eq!(step(bench, "8", "COUNT 1"), ("0".to_owned(), vec!["e".to_owned()]));
+        assert_eq!(
+            step(bench, "8", "COUNT 1"),
+            ("0".to_owned(), vec!["e".to_owned()])
+        );
     });
 }
 
@@ -145,7 +157,10 @@ fn refusals_of_scan_are_those_of_redis() {
         ("SCAN 18446744073709551616", "ERR invalid cursor"),
         ("SCAN 0 COUNT 0", "ERR syntax error"),
         ("SCAN 0 COUNT", "ERR syntax error"),
-        ("SCAN 0 COUNT x", "ERR value is not an integer or out of range"),
+        (
+            "SCAN 0 COUNT x",
+            "ERR value is not an integer or out of range",
+        ),
         ("SCAN 0 FOO bar", "ERR syntax error"),
         ("SCAN 0 MATCH", "ERR syntax error"),
     ];

@@ -85,10 +85,19 @@ fn refusals_of_sort_are_those_of_redis() {
     bench.run("RPUSH l a b");
     let syntax = "ERR syntax error";
     for (command, line) in [
-        ("SORT l", "ERR One or more scores can't be converted into double"),
-        ("SORT l STORE d", "ERR One or more scores can't be converted into double"),
+        (
+            "SORT l",
+            "ERR One or more scores can't be converted into double",
+        ),
+        (
+            "SORT l STORE d",
+            "ERR One or more scores can't be converted into double",
+        ),
         ("SORT l LIMIT 1", syntax),
-        ("SORT l LIMIT a b", "ERR value is not an integer or out of range"),
+        (
+            "SORT l LIMIT a b",
+            "ERR value is not an integer or out of range",
+        ),
         ("SORT l BY", syntax),
         ("SORT l STORE", syntax),
         ("SORT l FOO", syntax),

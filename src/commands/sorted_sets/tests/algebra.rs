@@ -21,10 +21,7 @@ fn scores_are_weighted_and_aggregated() {
             bench.run("ZINTER 2 a b WEIGHTS 2 -1 AGGREGATE MIN WITHSCORES"),
             pairs(&[("z", -20.0), ("y", -10.0)])
         );
-        assert_eq!(
-            bench.run("ZINTER 3 a b none WITHSCORES"),
-            pairs(&[])
-        );
+        assert_eq!(bench.run("ZINTER 3 a b none WITHSCORES"), pairs(&[]));
         assert_eq!(bench.run("ZDIFF 3 a b none"), bulks(&["x"]));
         assert_eq!(bench.run("ZDIFF 2 a a"), bulks(&[]));
         assert_eq!(bench.run("ZINTERCARD 2 a b"), Reply::Integer(2));
@@ -70,7 +67,10 @@ fn a_stored_result_replaces_its_destination_even_if_that_is_a_source() {
         bench.run("RPUSH l x");
         assert_eq!(bench.run("ZUNIONSTORE l 2 a b"), Reply::Integer(4));
         assert_eq!(bench.run("ZCARD l"), Reply::Integer(4));
-        assert_eq!(bench.run("ZINTERSTORE a 2 a b AGGREGATE MAX"), Reply::Integer(2));
+        assert_eq!(
+            bench.run("ZINTERSTORE a 2 a b AGGREGATE MAX"),
+            Reply::Integer(2)
+        );
         assert_eq!(
             bench.run("ZRANGE a 0 -1 WITHSCORES"),
             pairs(&[("y", 10.0), ("z", 20.0)])
@@ -92,11 +92,20 @@ fn types_are_looked_at_before_options() {
             ("ZUNION 2 a l NOSUCH", wrong_type),
             ("ZUNION 2 a b NOSUCH", "ERR syntax error"),
             ("ZUNION 3 a l", "ERR syntax error"),
-            ("ZUNION 0 a", "ERR at least 1 input key is needed for 'zunion' command"),
-            ("ZDIFFSTORE d 0 a", "ERR at least 1 input key is needed for 'zdiffstore' command"),
+            (
+                "ZUNION 0 a",
+                "ERR at least 1 input key is needed for 'zunion' command",
+            ),
+            (
+                "ZDIFFSTORE d 0 a",
+                "ERR at least 1 input key is needed for 'zdiffstore' command",
+            ),
             ("ZUNION x a", "ERR value is not an integer or out of range"),
             ("ZUNION 2 a b WEIGHTS 1", "ERR syntax error"),
-            ("ZUNION 2 a b WEIGHTS 1 x", "ERR weight value is not a float"),
+            (
+                "ZUNION 2 a b WEIGHTS 1 x",
+                "ERR weight value is not a float",
+            ),
             ("ZUNION 1 a AGGREGATE AVG", "ERR syntax error"),
             ("ZDIFF 1 a AGGREGATE MIN", "ERR syntax error"),
             ("ZUNIONSTORE d 1 a WITHSCORES", "ERR syntax error"),

@@ -120,8 +120,7 @@ fn apply(bench: &Bench, model: &mut Model, operation: &Operation) {
             model.retain(|entry, ()| !taken.contains(entry));
         }
         Operation::RemoveRanks(start, stop) => {
-            let reply =
-                bench.run_words(&[b"ZREMRANGEBYRANK", b"z", &number(start), &number(stop)]);
+            let reply = bench.run_words(&[b"ZREMRANGEBYRANK", b"z", &number(start), &number(stop)]);
             let length = model.len() as i64;
             let from_end = |rank: i64| if rank < 0 { rank + length } else { rank };
             let inside = from_end(*start).max(0)..=from_end(*stop);

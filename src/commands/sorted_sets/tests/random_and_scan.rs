@@ -54,7 +54,10 @@ fn counts_that_cannot_be_are_refused() {
                 "ZRANDMEMBER z -9223372036854775807 WITHSCORES",
                 "ERR value is out of range",
             ),
-            ("ZRANDMEMBER z -9223372036854775807", "ERR value is out of range"),
+            (
+                "ZRANDMEMBER z -9223372036854775807",
+                "ERR value is out of range",
+            ),
             ("ZRANDMEMBER z 1 WITHSCORE", "ERR syntax error"),
             ("ZRANDMEMBER z 1 WITHSCORES x", "ERR syntax error"),
         ] {
@@ -89,7 +92,10 @@ fn every_member_of_a_large_set_is_drawn_about_equally_often() {
             }
         }
         let expected = f64::from(draws * times) / members as f64;
-        let seen: f64 = counts.values().map(|count| (count - expected).powi(2)).sum();
+        let seen: f64 = counts
+            .values()
+            .map(|count| (count - expected).powi(2))
+            .sum();
         let never = (members - counts.len()) as f64 * expected * expected;
         let chi_square = (seen + never) / expected;
         // Mean 1499, standard deviation 55: six of them. The seed is fixed.

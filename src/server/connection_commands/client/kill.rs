@@ -109,7 +109,9 @@ impl Filter<'_> {
         };
         is_at(self.address, client.address)
             && is_at(self.local_address, client.local_address)
-            && self.client_type.is_none_or(|wanted| wanted == ClientType::Normal)
+            && self
+                .client_type
+                .is_none_or(|wanted| wanted == ClientType::Normal)
             && self.id.is_none_or(|wanted| wanted == client.id)
     }
 }

@@ -61,8 +61,7 @@ pub(super) fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, Co
         [option, ids @ ..] if !ids.is_empty() && is_word(option, "id") => {
             for id in ids {
                 let id = integer_or(id, "ERR Invalid client ID")?;
-                if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id))
-                {
+                if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id)) {
                     put_line(&client, state, &mut text);
                 }
             }

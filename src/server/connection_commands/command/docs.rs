@@ -48,14 +48,15 @@ fn document(entry: &'static Entry) -> Reply {
         }
     }
     if !details.history.is_empty() {
-        let changes = details.history.iter().map(|(since, change)| {
-            Reply::Array(vec![Reply::bulk(*since), Reply::bulk(*change)])
-        });
+        let changes = details
+            .history
+            .iter()
+            .map(|(since, change)| Reply::Array(vec![Reply::bulk(*since), Reply::bulk(*change)]));
         put("history", Reply::Set(changes.collect()));
     }
     if !row.subcommands.is_empty() {
-        let pairs = subcommands(entry)
-            .map(|one| (Reply::bulk(one.full_name.as_str()), document(one)));
+        let pairs =
+            subcommands(entry).map(|one| (Reply::bulk(one.full_name.as_str()), document(one)));
         put("subcommands", Reply::Map(pairs.collect()));
     }
     Reply::Map(fields)

@@ -31,10 +31,7 @@ const SECTIONS: &[(&str, bool)] = &[
 ];
 
 /// `INFO [section [section …]]`. Unknown sections are empty, as in Redis.
-pub(super) async fn info(
-    arguments: &[Bytes],
-    state: &ServerState,
-) -> Result<Reply, CommandError> {
+pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
     let wanted = rest(arguments, 1);
     let asks_for = |name: &str| wanted.iter().any(|word| is_word(word, name));
     let shows_all = asks_for("all") || asks_for("everything");

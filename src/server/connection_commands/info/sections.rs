@@ -36,15 +36,23 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
     }
     for (number, ip) in settings.bind.iter().enumerate() {
         let port = state.port();
-        text.push_str(&format!("listener{number}:name=tcp,bind={ip},port={port}\r\n"));
+        text.push_str(&format!(
+            "listener{number}:name=tcp,bind={ip},port={port}\r\n"
+        ));
     }
 }
 
 pub(super) fn clients(state: &ServerState, text: &mut String) {
     use std::sync::atomic::Ordering::Relaxed;
     let clients = state.clients.all();
-    let input_max = clients.iter().map(|one| one.input_bytes.load(Relaxed)).max();
-    let output_max = clients.iter().map(|one| one.output_bytes.load(Relaxed)).max();
+    let input_max = clients
+        .iter()
+        .map(|one| one.input_bytes.load(Relaxed))
+        .max();
+    let output_max = clients
+        .iter()
+        .map(|one| one.output_bytes.load(Relaxed))
+        .max();
     let blocked = clients.iter().filter(|client| client.is_blocked()).count();
     text.push_str("# Clients\r\n");
     lines! { text;
@@ -108,7 +116,12 @@ pub(super) fn memory(state: &ServerState, text: &mut String) {
 
 /// A size as Redis shows it to people.
 pub(super) fn human(bytes: u64) -> String {
-    let units = [(1_u64 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
+    let units = [
+        (1_u64 << 40, 'T'),
+        (1 << 30, 'G'),
+        (1 << 20, 'M'),
+        (1 << 10, 'K'),
+    ];
     let unit = units.iter().find(|(size, _)| bytes >= *size);
     match unit {
         Some((size, letter)) => format!("{:.2}{letter}", bytes as f64 / *size as f64),
