@@ -186,7 +186,7 @@ pub const BIND_ADDRESSES_MAX: usize = 16;
 /// Bytes of a settings file.
 pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Time between two checkpoints of the embedded store's data file when it keeps a journal.
-pub const EMBEDDED_CHECKPOINT_INTERVAL_MS: u64 = 5_000;
+pub const EMBEDDED_CHECKPOINT_INTERVAL_MS: u64 = 1_000;
 /// Bytes of the journal after which a checkpoint is made before its time.
 pub const EMBEDDED_JOURNAL_NUDGE_BYTES: u64 = 128 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.

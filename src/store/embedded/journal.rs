@@ -2,7 +2,7 @@
 //!
 //! LMDB alone needs two, one for the pages and one for the meta page that names them, and writes
 //! whole pages. Here a commit appends its writes to a file as one record, syncs that, and only
-//! then commits to LMDB, which does not sync; every few seconds a [checkpoint](super::checkpoint)
+//! then commits to LMDB, which does not sync; every second a [checkpoint](super::checkpoint)
 //! does. After a crash the store is as LMDB has it (the process died) or back at the checkpoint
 //! (the system died), and the records that are missing there are applied again.
 //!
