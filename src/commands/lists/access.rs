@@ -37,7 +37,10 @@ pub(super) async fn lindex(
         return Ok(Reply::Null);
     };
     // Redis looks at the index only when there is a list.
-    let index = integer(argument(arguments, 2)?)?;
+    let index = match integer(argument(arguments, 2)?) {
+        Err(_) if !context.has_elements(&key).await? => return Ok(Reply::Null),
+        index => index?,
+    };
     let value = context.list_index(&key, index).await?;
     Ok(value.map_or(Reply::Null, Reply::Bulk))
 }

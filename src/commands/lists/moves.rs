@@ -39,8 +39,14 @@ async fn move_element(
     let Some(source) = context.find(source_name, ValueType::List).await? else {
         return Ok(Reply::Null);
     };
-    // A destination of another type is refused before anything is taken.
-    let destination = context.find(destination_name, ValueType::List).await?;
+    // A destination of another type is refused before anything is taken, but only where there is
+    // something to take. (Asked last, since the answer conflicts with every push and pop.)
+    let destination = match context.find(destination_name, ValueType::List).await {
+        Err(CommandError::WrongType) if !context.has_elements(&source).await? => {
+            return Ok(Reply::Null);
+        }
+        found => found?,
+    };
     let values = context.list_pop(&source, 1, from).await?;
     let Some(value) = values.first() else {
         return Ok(Reply::Null);

@@ -160,3 +160,35 @@ fn databases_do_not_see_each_other() {
         assert_eq!(bench.run_in(3, &[b"LLEN", b"l"]), Reply::Integer(1));
     });
 }
+
+#[test]
+fn nothing_is_moved_from_an_empty_list_whatever_the_destination_is() {
+    on_both_stores(|bench| {
+        bench.run("ZADD z 1 a");
+        bench.run("RPUSH l a");
+        bench.run("LTRIM l 1 0");
+        assert_eq!(bench.run("RPOPLPUSH l z"), Reply::Null);
+        bench.run("RPUSH l b");
+        assert_eq!(
+            bench.run("RPOPLPUSH l z"),
+            Reply::Error(
+                "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned()
+            )
+        );
+        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]));
+    });
+}
+
+#[test]
+fn the_index_of_an_element_is_looked_at_only_where_there_is_a_list() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH l a");
+        bench.run("LPOP l");
+        assert_eq!(bench.run("LINDEX l x"), Reply::Null);
+        bench.run("RPUSH l a");
+        assert_eq!(
+            bench.run("LINDEX l x"),
+            Reply::Error("ERR value is not an integer or out of range".to_owned())
+        );
+    });
+}
