@@ -131,6 +131,9 @@ fn store_error_text(error: &StoreError) -> String {
         StoreError::TooOld => {
             "TRYAGAIN Store transaction took too long; nothing was changed".to_owned()
         }
+        StoreError::Busy(reason) => {
+            format!("TRYAGAIN Store is busy: {reason}; nothing was changed")
+        }
         StoreError::Unavailable(reason) => format!("MISCONF Store is not available: {reason}"),
         StoreError::Fatal(reason) => format!("MISCONF Store failed: {reason}"),
         StoreError::Corrupt(reason) => format!("ERR Store holds what Quoin cannot read: {reason}"),

@@ -34,6 +34,9 @@ pub enum StoreError {
     /// The transaction's read version is too old; run it again. Nothing was applied.
     #[error("transaction is too old")]
     TooOld,
+    /// The store has too much to do and asks to be tried again. Nothing was applied.
+    #[error("store is busy: {0}")]
+    Busy(Arc<dyn std::error::Error + Send + Sync>),
     /// The store cannot be reached or has no room at present. Nothing was applied.
     #[error("store is not available: {0}")]
     Unavailable(Arc<dyn std::error::Error + Send + Sync>),
@@ -48,7 +51,10 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same transaction may succeed when it is run again from its start.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, StoreError::Conflict | StoreError::TooOld)
+        matches!(
+            self,
+            StoreError::Conflict | StoreError::TooOld | StoreError::Busy(_)
+        )
     }
 }
 

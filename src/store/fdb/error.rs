@@ -91,6 +91,7 @@ pub(super) fn read_error(error: FdbError) -> StoreError {
         TRANSACTION_TOO_LARGE | KEY_TOO_LARGE | VALUE_TOO_LARGE => StoreError::TooLarge,
         NOT_COMMITTED => StoreError::Conflict,
         TRANSACTION_TIMED_OUT | TOO_MANY_WATCHES | CLUSTER_VERSION_CHANGED => unavailable(error),
+        _ if error.is_retryable_not_committed() => StoreError::Busy(Arc::new(error)),
         _ if error.is_retryable() => unavailable(error),
         _ => StoreError::Fatal(Arc::new(error)),
     }
@@ -154,7 +155,7 @@ mod tests {
             assert!(matches!(commit(large), StoreError::TooLarge));
         }
         // proxy_memory_limit_exceeded: nothing was applied.
-        assert!(matches!(commit(1042), StoreError::Unavailable(_)));
+        assert!(matches!(commit(1042), StoreError::Busy(_)));
         // client_invalid_operation
         assert!(matches!(commit(2000), StoreError::Fatal(_)));
     }
