@@ -11,6 +11,7 @@ pub mod details;
 pub mod document;
 pub mod keys;
 pub mod lists;
+mod multi_pop;
 pub mod row;
 pub mod sorted_sets;
 pub mod table;

@@ -246,31 +246,10 @@ impl WriteContext<'_> {
         end: End,
     ) -> Result<Vec<Bytes>, StoreError> {
         let (range, _) = elements(self, key.data());
-        // Snapshot reads and a conflict on just what was taken and the way to it: reading
-        // beyond the last element would conflict with every push.
-        let mut pages =
-            Pages::new(self, range.clone(), end == End::Right, count).with_snapshot_reads();
-        let mut values = Vec::new();
-        while values.len() < count {
-            let Some(rows) = pages.next().await? else {
-                break;
-            };
-            let missing = count - values.len();
-            let taken = rows.get(..missing.min(rows.len())).unwrap_or(&rows);
-            if let Some(last) = taken.last() {
-                match end {
-                    End::Left => self
-                        .transaction
-                        .add_read_conflict_range(&range.begin, &successor(&last.key)),
-                    End::Right => self
-                        .transaction
-                        .add_read_conflict_range(&last.key, &range.end),
-                }
-            }
-            for row in taken {
-                values.push(self.load_value(key.data(), &row.value).await?);
-                self.list_clear_row(key, row)?;
-            }
+        let rows = self.rows_to_pop(&range, end == End::Right, count).await?;
+        let values = self.load_values(key.data(), &rows).await?;
+        for row in &rows {
+            self.list_clear_row(key, row)?;
         }
         self.add_length(key, -i64::try_from(values.len()).unwrap_or(i64::MAX));
         Ok(values)

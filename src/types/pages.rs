@@ -4,7 +4,7 @@ use crate::layout::{KeyRange, successor};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
-use super::context::ReadContext;
+use super::context::{ReadContext, WriteContext};
 
 /// Reads a range page by page, forwards or backwards.
 pub struct Pages<'c, 't> {
@@ -109,5 +109,35 @@ impl<'c, 't> Pages<'c, 't> {
             slice.extend(rows.into_iter().skip(skipped).take(missing));
         }
         Ok(slice)
+    }
+}
+
+impl WriteContext<'_> {
+    /// The rows to pop: up to `count` from one end of a range. Snapshot reads, and a conflict on
+    /// just these rows and the way to them: a read beyond the last would conflict with every push.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn rows_to_pop(
+        &self,
+        range: &KeyRange,
+        from_end: bool,
+        count: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let rows = Pages::new(self, range.clone(), from_end, count)
+            .with_snapshot_reads()
+            .slice(0, count)
+            .await?;
+        // Before the rows are cleared: a conflict range skips what the transaction has written.
+        if let Some(last) = rows.last() {
+            if from_end {
+                self.transaction
+                    .add_read_conflict_range(&last.key, &range.end);
+            } else {
+                self.transaction
+                    .add_read_conflict_range(&range.begin, &successor(&last.key));
+            }
+        }
+        Ok(rows)
     }
 }

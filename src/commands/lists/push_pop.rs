@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::end;
-use crate::commands::arguments::{argument, count, integer_at_least, is_word, rest, to_usize};
+use crate::commands::arguments::{argument, count, rest, to_usize};
+use crate::commands::multi_pop::MultiPop;
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -147,61 +148,18 @@ pub(super) async fn lmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, 1)?;
-    query.run(context).await
-}
-
-/// The arguments of LMPOP, which BLMPOP has behind its timeout.
-pub(super) struct MultiPop<'a> {
-    keys: &'a [Bytes],
-    end: End,
-    limit: usize,
-}
-
-impl<'a> MultiPop<'a> {
-    pub(super) fn parse(arguments: &'a [Bytes], at: usize) -> Result<Self, CommandError> {
-        let number_of_keys = to_usize(integer_at_least(
-            argument(arguments, at)?,
-            1,
-            "ERR numkeys should be greater than 0",
-        )?);
-        let where_at = number_of_keys
-            .checked_add(at + 1)
-            .ok_or(CommandError::Syntax)?;
-        let end = end(argument(arguments, where_at)?)?;
-        let keys = arguments.get(at + 1..where_at).unwrap_or(&[]);
-        let mut limit = None;
-        let mut options = rest(arguments, where_at + 1);
-        while let Some((option, values)) = options.split_first() {
-            match values.split_first() {
-                Some((value, behind)) if limit.is_none() && is_word(option, "count") => {
-                    let message = "ERR count should be greater than 0";
-                    limit = Some(to_usize(integer_at_least(value, 1, message)?));
-                    options = behind;
-                }
-                _ => return Err(CommandError::Syntax),
-            }
+    let query = MultiPop::parse(arguments, 1, end)?;
+    for name in query.keys {
+        let Some(key) = context.find(name, ValueType::List).await? else {
+            continue;
+        };
+        let values = take(context, &key, query.limit, query.end).await?;
+        if !values.is_empty() {
+            return Ok(Reply::Array(vec![
+                Reply::Bulk(name.clone()),
+                Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
+            ]));
         }
-        Ok(Self {
-            keys,
-            end,
-            limit: limit.unwrap_or(1),
-        })
     }
-
-    pub(super) async fn run(&self, context: &WriteContext<'_>) -> Result<Reply, CommandError> {
-        for name in self.keys {
-            let Some(key) = context.find(name, ValueType::List).await? else {
-                continue;
-            };
-            let values = take(context, &key, self.limit, self.end).await?;
-            if !values.is_empty() {
-                return Ok(Reply::Array(vec![
-                    Reply::Bulk(name.clone()),
-                    Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
-                ]));
-            }
-        }
-        Ok(Reply::NullArray)
-    }
+    Ok(Reply::NullArray)
 }
