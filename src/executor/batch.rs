@@ -59,6 +59,8 @@ pub(super) struct Batch<'s> {
     commands_max: usize,
     /// The first command alone was too slow for a transaction, and is all that may run.
     is_slow: bool,
+    /// Why the batch was run again last: what its clients are told when it is given up.
+    last_error: Option<StoreError>,
 }
 
 #[cfg(test)]
@@ -91,6 +93,7 @@ impl<'s> Batch<'s> {
             rolled_back: HashMap::new(),
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             is_slow: false,
+            last_error: None,
             submissions,
         }
     }
@@ -110,7 +113,7 @@ impl<'s> Batch<'s> {
                     let elapsed_ms = started.elapsed().as_millis() as u64;
                     if pauses >= COMMIT_ATTEMPTS_MAX || elapsed_ms >= COMMIT_RETRY_MAX_MS {
                         if !self.give_first_up() {
-                            break Some(StoreError::Conflict);
+                            break Some(self.last_error.take().unwrap_or(StoreError::Conflict));
                         }
                         continue;
                     }
@@ -163,11 +166,12 @@ impl<'s> Batch<'s> {
         }
     }
 
-    fn after_error(&self, error: StoreError) -> Attempt {
+    fn after_error(&mut self, error: StoreError) -> Attempt {
         if matches!(error, StoreError::Conflict) {
             self.statistics.conflicts.add(1);
         }
         if error.is_retryable() {
+            self.last_error = Some(error);
             Attempt::Again { after_pause: true }
         } else {
             Attempt::Failed(error)
