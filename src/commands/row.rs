@@ -103,6 +103,21 @@ pub enum KeyPositions {
     Sort,
 }
 
+impl KeyPositions {
+    /// The first argument is the one key.
+    pub const FIRST: KeyPositions = KeyPositions::Range {
+        first: 1,
+        last: 1,
+        step: 1,
+    };
+    /// The first two arguments are keys.
+    pub const FIRST_TWO: KeyPositions = KeyPositions::Range {
+        first: 1,
+        last: 2,
+        step: 1,
+    };
+}
+
 /// What keys a command touches and how, for COMMAND's key specifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUse {

@@ -393,9 +393,8 @@ async fn run_call(
             handler(&context, &call.arguments).await
         }
         Work::Read(handler) => {
-            let mut context =
+            let context =
                 ReadContext::new(transaction, environment, namespaces, now_ms, call.database);
-            context.isolation = Isolation::Snapshot;
             handler(&context, &call.arguments).await
         }
     }

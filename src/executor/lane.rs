@@ -188,8 +188,8 @@ impl WriteLane {
             commands += length;
             chosen.extend(self.pending.remove(at));
         }
-        for call in chosen.iter().flat_map(|submission| &submission.calls) {
-            if uses_claims {
+        if uses_claims {
+            for call in chosen.iter().flat_map(|submission| &submission.calls) {
                 self.claimed.add(&call.claims);
             }
         }

@@ -13,7 +13,7 @@ use crate::limits::{
     READ_BATCHES_MAX, SUBMISSION_REPLY_BYTES_MAX,
 };
 use crate::reply::Reply;
-use crate::store::{Isolation, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::types::context::NamespaceCache;
 use crate::types::{Environment, ReadContext};
 
@@ -137,14 +137,13 @@ impl ReadLane {
                 let Work::Read(handler) = call.work else {
                     break;
                 };
-                let mut context = ReadContext::new(
+                let context = ReadContext::new(
                     &*transaction,
                     &self.environment,
                     &namespaces,
                     now_ms,
                     call.database,
                 );
-                context.isolation = Isolation::Snapshot;
                 let reply = match handler(&context, &call.arguments).await {
                     Ok(reply) => reply,
                     Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {

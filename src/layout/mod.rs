@@ -23,6 +23,8 @@ pub use name::KeyName;
 pub use position::Position;
 pub use value::StoredValue;
 
+pub use crate::store::key_after as successor;
+
 use crate::store::StoreError;
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
@@ -108,11 +110,6 @@ fn with_byte(prefix: &[u8], byte: u8) -> Vec<u8> {
     key.extend_from_slice(prefix);
     key.push(byte);
     key
-}
-
-/// The first key behind `key` in the order of keys.
-pub fn successor(key: &[u8]) -> Vec<u8> {
-    with_byte(key, 0x00)
 }
 
 pub(crate) fn corrupt<T>(what: &'static str) -> Result<T, StoreError> {

@@ -17,6 +17,9 @@ pub mod faults;
 pub mod fdb;
 mod page;
 mod read_cache;
+mod rules;
+
+pub use rules::key_after;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.

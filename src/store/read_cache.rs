@@ -16,6 +16,7 @@ use bytes::Bytes;
 use crate::limits::{
     READ_AHEAD_BYTES_MAX, READ_AHEAD_FACTOR, READ_AHEAD_ROWS_MAX, READ_CACHE_BYTES_MAX,
 };
+use crate::store::rules::{added, key_after};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
@@ -206,7 +207,7 @@ impl Cache {
             if fetch.reverse {
                 begin = last.key.to_vec();
             } else {
-                end = [&last.key, [0].as_slice()].concat();
+                end = key_after(&last.key);
             }
         }
         let row_bytes = rows.iter().map(|row| row.key.len() + row.value.len()).sum();
@@ -299,12 +300,14 @@ impl Cache {
     fn add(&mut self, key: &[u8], delta: i64) {
         self.version += 1;
         if let Some(known) = self.keys.get_mut(key) {
-            known.value = Some(added(known.value.as_ref(), delta));
+            let sum = added(known.value.as_deref(), delta);
+            known.value = Some(Bytes::copy_from_slice(&sum));
             known.was_added_to = true;
         }
         if let Some(stretch) = self.stretch_of(key) {
-            let sum = added(stretch.rows.get(key), delta);
-            stretch.rows.insert(Bytes::copy_from_slice(key), sum);
+            let sum = added(stretch.rows.get(key).map(AsRef::as_ref), delta);
+            let row = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(&sum));
+            stretch.rows.insert(row.0, row.1);
         }
     }
 }
@@ -324,18 +327,6 @@ impl Stretch {
             .min(rows_that_fit)
             .max(1)
     }
-}
-
-/// FoundationDB's ADD, as in [`Transaction::atomic_add`].
-fn added(value: Option<&Bytes>, delta: i64) -> Bytes {
-    let mut number = [0; 8];
-    if let Some(value) = value {
-        for (to, from) in number.iter_mut().zip(value.iter()) {
-            *to = *from;
-        }
-    }
-    let sum = i64::from_le_bytes(number).wrapping_add(delta);
-    Bytes::copy_from_slice(&sum.to_le_bytes())
 }
 
 fn up_to(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
@@ -358,8 +349,7 @@ impl ReadTransaction for ReadCache<'_> {
             // only a read of its own makes the conflict with what was added to.
             if !known.was_added_to {
                 known.has_conflict = true;
-                let behind = [key, &[0]].concat();
-                self.inner.add_read_conflict_range(key, &behind);
+                self.inner.add_read_conflict_range(key, &key_after(key));
                 return StoreFuture::ready(Ok(known.value.clone()));
             }
         }
@@ -468,8 +458,8 @@ mod tests {
     }
 
     fn add_to(model: &mut BTreeMap<Vec<u8>, Vec<u8>>, key: Vec<u8>, delta: i64) {
-        let old = model.get(&key).map(|value| Bytes::copy_from_slice(value));
-        model.insert(key, added(old.as_ref(), delta).to_vec());
+        let sum = added(model.get(&key).map(Vec::as_slice), delta);
+        model.insert(key, sum.to_vec());
     }
 
     fn rows_of(

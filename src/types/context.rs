@@ -66,7 +66,7 @@ pub struct NamespaceCache {
 }
 
 impl<'t> ReadContext<'t> {
-    /// A view of `transaction` for a client of `database`.
+    /// A view of `transaction` for a client of `database`, for a command that only reads.
     pub fn new(
         transaction: &'t dyn ReadTransaction,
         environment: &'t Environment,
@@ -79,7 +79,7 @@ impl<'t> ReadContext<'t> {
             environment,
             now_ms,
             database,
-            isolation: Isolation::Serializable,
+            isolation: Isolation::Snapshot,
             namespaces,
         }
     }
@@ -171,10 +171,9 @@ impl<'t> WriteContext<'t> {
         now_ms: i64,
         database: u32,
     ) -> Self {
-        Self {
-            read: ReadContext::new(transaction, environment, namespaces, now_ms, database),
-            transaction,
-        }
+        let mut read = ReadContext::new(transaction, environment, namespaces, now_ms, database);
+        read.isolation = Isolation::Serializable;
+        Self { read, transaction }
     }
 
     /// The same view for another database.

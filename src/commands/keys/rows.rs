@@ -4,16 +4,6 @@ use super::{databases, existence, expiry, listing, memory, moving, object, sort}
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
 use crate::{read_handler, write_handler};
 
-const KEY: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: 1,
-    step: 1,
-};
-const TWO_KEYS: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: 2,
-    step: 1,
-};
 const ALL_KEYS: KeyPositions = KeyPositions::Range {
     first: 1,
     last: -1,
@@ -37,7 +27,7 @@ pub(super) const fn generic(name: &'static str, arity: i32, since: &'static str)
         name,
         arity,
         flags: READ_FAST,
-        keys: KEY,
+        keys: KeyPositions::FIRST,
         key_use: KeyUse::Read,
         since,
         group: Group::Generic,
@@ -123,20 +113,20 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: Flags::WRITE,
-        keys: TWO_KEYS,
+        keys: KeyPositions::FIRST_TWO,
         summary: "Renames a key and overwrites the destination.",
         handler: write_handler!(moving::rename),
         ..changing("rename", 3, "1.0.0")
     },
     Row {
-        keys: TWO_KEYS,
+        keys: KeyPositions::FIRST_TWO,
         summary: "Renames a key only when the target key name doesn't exist.",
         handler: write_handler!(moving::renamenx),
         ..changing("renamenx", 3, "1.0.0")
     },
     Row {
         flags: Flags::WRITE.and(Flags::DENYOOM),
-        keys: TWO_KEYS,
+        keys: KeyPositions::FIRST_TWO,
         summary: "Copies the value of a key to a new key.",
         complexity: "O(M) with M elements in the value",
         handler: write_handler!(moving::copy),

@@ -4,16 +4,6 @@ use super::{access, moves, push_pop};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
 use crate::{read_handler, write_handler};
 
-const KEY: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: 1,
-    step: 1,
-};
-const TWO_KEYS: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: 2,
-    step: 1,
-};
 const PUSH: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
 const POP: Flags = Flags::WRITE.and(Flags::FAST);
 const CHANGE: Flags = Flags::WRITE.and(Flags::DENYOOM);
@@ -23,7 +13,7 @@ const fn list(name: &'static str, arity: i32) -> Row {
         name,
         arity,
         flags: Flags::NONE,
-        keys: KEY,
+        keys: KeyPositions::FIRST,
         key_use: KeyUse::ReadWrite,
         since: "1.0.0",
         group: Group::List,
@@ -153,7 +143,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: CHANGE,
-        keys: TWO_KEYS,
+        keys: KeyPositions::FIRST_TWO,
         since: "6.2.0",
         summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last element was moved.",
         complexity: "O(log N), N being all that is stored",
@@ -162,7 +152,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: CHANGE,
-        keys: TWO_KEYS,
+        keys: KeyPositions::FIRST_TWO,
         since: "1.2.0",
         summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
         complexity: "O(log N), N being all that is stored",

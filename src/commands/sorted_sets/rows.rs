@@ -4,16 +4,6 @@ use super::{add, algebra, pop, random, range, rank, remove, scan, score};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
 use crate::{read_handler, write_handler};
 
-const KEY: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: 1,
-    step: 1,
-};
-const TWO_KEYS: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: 2,
-    step: 1,
-};
 const COUNTED: KeyPositions = KeyPositions::Counted { count: 1 };
 const PUT: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
 const TAKE: Flags = Flags::WRITE.and(Flags::FAST);
@@ -28,7 +18,7 @@ const fn sorted_set(name: &'static str, arity: i32) -> Row {
         name,
         arity,
         flags: READ,
-        keys: KEY,
+        keys: KeyPositions::FIRST,
         key_use: KeyUse::Read,
         since: "1.2.0",
         group: Group::SortedSet,
@@ -127,7 +117,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: STORE,
-        keys: TWO_KEYS,
+        keys: KeyPositions::FIRST_TWO,
         key_use: KeyUse::Overwrite,
         since: "6.2.0",
         summary: "Stores a range of members from sorted set in a key.",

@@ -16,6 +16,7 @@ use super::journal::{APPLIED_KEY, AppendError, Appended, Record, Write};
 use super::watch::Touched;
 use super::{EmbeddedStore, rows};
 use crate::limits;
+use crate::store::rules::added;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
@@ -267,16 +268,6 @@ impl WriteState<'_> {
             self.record(&Write::Set(&key, &sum));
         }
     }
-}
-
-/// FoundationDB's ADD: a missing value, or the missing high bytes of a short one, count as 0;
-/// what is behind the eighth byte is dropped; the sum wraps around.
-fn added(value: Option<&[u8]>, delta: i64) -> [u8; 8] {
-    let mut number = [0; 8];
-    for (to, from) in number.iter_mut().zip(value.unwrap_or_default()) {
-        *to = *from;
-    }
-    i64::from_le_bytes(number).wrapping_add(delta).to_le_bytes()
 }
 
 impl ReadTransaction for EmbeddedTransaction<'_> {

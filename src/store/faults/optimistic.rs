@@ -14,6 +14,7 @@ use bytes::Bytes;
 use self::overlay::{Operation, Overlay};
 use crate::limits;
 use crate::store::read_cache::ReadCache;
+use crate::store::rules::key_after;
 use crate::store::{
     Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
     Transaction, Watched,
@@ -167,14 +168,6 @@ impl State {
         self.is_too_large |= operation.value_bytes() > limits::FDB_VALUE_BYTES_MAX;
         self.overlay.apply(operation);
     }
-}
-
-/// The first key behind `key`.
-fn key_after(key: &[u8]) -> Vec<u8> {
-    let mut after = Vec::with_capacity(key.len() + 1);
-    after.extend_from_slice(key);
-    after.push(0);
-    after
 }
 
 impl<S: Store> OptimisticTransaction<'_, S> {

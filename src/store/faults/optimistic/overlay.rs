@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{KeyRange, key_after};
+use super::KeyRange;
+use crate::store::rules::{added, key_after};
 use crate::store::{KeyValue, Transaction};
 
 /// One write.
@@ -98,8 +99,10 @@ impl Overlay {
             Operation::Add(key, delta) => {
                 let entry = match self.entries.get(key) {
                     Some(Entry::Added(before)) => Entry::Added(before.wrapping_add(*delta)),
-                    Some(Entry::Settled(value)) => Entry::Settled(Some(added(value, *delta))),
-                    None if self.is_cleared(key) => Entry::Settled(Some(added(&None, *delta))),
+                    Some(Entry::Settled(value)) => {
+                        Entry::Settled(Some(added_to(value.as_ref(), *delta)))
+                    }
+                    None if self.is_cleared(key) => Entry::Settled(Some(added_to(None, *delta))),
                     None => Entry::Added(*delta),
                 };
                 self.entries.insert(key.clone(), entry);
@@ -127,7 +130,7 @@ impl Overlay {
     pub(super) fn over(&self, key: &[u8], below: Option<Bytes>) -> Option<Bytes> {
         match self.entries.get(key) {
             Some(Entry::Settled(value)) => value.clone(),
-            Some(Entry::Added(delta)) => Some(added(&below, *delta)),
+            Some(Entry::Added(delta)) => Some(added_to(below.as_ref(), *delta)),
             None if self.is_cleared(key) => None,
             None => below,
         }
@@ -189,11 +192,6 @@ impl Overlay {
     }
 }
 
-fn added(value: &Option<Bytes>, delta: i64) -> Bytes {
-    let mut number = [0; 8];
-    for (to, from) in number.iter_mut().zip(value.iter().flatten()) {
-        *to = *from;
-    }
-    let sum = i64::from_le_bytes(number).wrapping_add(delta);
-    Bytes::copy_from_slice(&sum.to_le_bytes())
+fn added_to(value: Option<&Bytes>, delta: i64) -> Bytes {
+    Bytes::copy_from_slice(&added(value.map(AsRef::as_ref), delta))
 }
