@@ -10,6 +10,7 @@ use crate::limits::{
 use crate::reply::Reply;
 use crate::store::{Isolation, Store, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 use super::statistics::ExecutorStatistics;
@@ -59,6 +60,8 @@ pub(super) struct Batch<'s> {
     commands_max: usize,
     /// The first command alone was too slow for a transaction, and is all that may run.
     is_slow: bool,
+    /// What others are to hear of, from the latest attempt.
+    signals: Signals,
     /// Why the batch was run again last: what its clients are told when it is given up.
     last_error: Option<StoreError>,
 }
@@ -93,6 +96,7 @@ impl<'s> Batch<'s> {
             rolled_back: HashMap::new(),
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             is_slow: false,
+            signals: Signals::default(),
             last_error: None,
             submissions,
         }
@@ -185,6 +189,7 @@ impl<'s> Batch<'s> {
         let now_ms = self.environment.clock.now_ms();
         let started = Instant::now();
         self.replies.clear();
+        self.signals = Signals::default();
         let mut commands_run = 0_usize;
         for (number, submission) in self.submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
@@ -206,8 +211,15 @@ impl<'s> Batch<'s> {
                 }
                 let mutations_before = transaction.mutation_count();
                 let call_started = Instant::now();
-                let result =
-                    run_call(call, transaction, self.environment, &namespaces, now_ms).await;
+                let result = run_call(
+                    call,
+                    transaction,
+                    self.environment,
+                    &namespaces,
+                    &self.signals,
+                    now_ms,
+                )
+                .await;
                 let reply = match result {
                     Ok(reply) => reply,
                     Err(CommandError::Store(error @ StoreError::Corrupt(_)))
@@ -335,7 +347,20 @@ impl<'s> Batch<'s> {
         }
     }
 
+    /// Tells others what was committed.
+    fn tell(&self) {
+        if let Some(subscribers) = self.environment.subscribers.get() {
+            for message in self.signals.take_messages() {
+                subscribers.deliver(&message);
+            }
+        }
+    }
+
     fn finish(self, failure: Option<StoreError>, duration: Duration) -> Done {
+        // Before the replies: a client that has seen its own must find that others can know.
+        if failure.is_none() {
+            self.tell();
+        }
         let mut answered = 0;
         let mut not_run = Vec::new();
         let mut claims = Vec::new();
@@ -384,12 +409,19 @@ async fn run_call(
     transaction: &dyn Transaction,
     environment: &Environment,
     namespaces: &NamespaceCache,
+    signals: &Signals,
     now_ms: i64,
 ) -> Result<Reply, CommandError> {
     match call.work {
         Work::Write(handler) => {
-            let context =
-                WriteContext::new(transaction, environment, namespaces, now_ms, call.database);
+            let context = WriteContext::new(
+                transaction,
+                environment,
+                namespaces,
+                signals,
+                now_ms,
+                call.database,
+            );
             handler(&context, &call.arguments).await
         }
         Work::Read(handler) => {

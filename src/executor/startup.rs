@@ -1,6 +1,6 @@
 //! What a server does to a store before it serves from it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::clock::Clock;
 use crate::layout::{LAYOUT_VERSION, Layout, decode_counter, encode_counter};
@@ -55,6 +55,7 @@ pub async fn prepare(
         clock,
         random,
         ids: IdAllocator::new(instance),
+        subscribers: OnceLock::new(),
     })
 }
 

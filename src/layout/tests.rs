@@ -58,6 +58,11 @@ fn keys_of_the_store_itself() {
         "0271756f696e00150414150116012c",
     );
     golden("counter 258", &encode_counter(258), "0201000000000000");
+    golden(
+        "length 258 after 3 changes",
+        &encode_length(258, 3),
+        "0201000000030000",
+    );
 }
 
 #[test]
@@ -279,4 +284,15 @@ fn zero_has_one_key_whatever_its_sign() {
         layout.score_key(DATA, -0.0, b"m", None),
         layout.score_key(DATA, 0.0, b"m", None)
     );
+}
+
+#[test]
+fn additions_to_a_length_count_its_changes_and_never_touch_the_length_with_them() {
+    let mut stored = i64::from_le_bytes(encode_length(1, u64::MAX));
+    for delta in [5, -6, 0, 2, -1] {
+        stored = stored.wrapping_add(length_delta(delta));
+    }
+    let row = Bytes::copy_from_slice(&stored.to_le_bytes());
+    assert_eq!(decode_length(Some(&row)).unwrap(), 1);
+    assert_eq!(row.as_ref(), encode_length(1, 4));
 }

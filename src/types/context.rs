@@ -2,7 +2,9 @@
 
 use std::cell::RefCell;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
 
 use crate::clock::Clock;
 use crate::error::CommandError;
@@ -12,6 +14,7 @@ use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use super::ids::IdAllocator;
+use super::signals::{ChannelKind, ClientKey, Message, Ready, Signals, Subscribers};
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -25,6 +28,8 @@ pub struct Environment {
     pub random: Arc<dyn Random>,
     /// Unique ids.
     pub ids: IdAllocator,
+    /// Who hears what is published, set once when there is a server.
+    pub subscribers: OnceLock<Arc<dyn Subscribers>>,
 }
 
 impl Environment {
@@ -55,6 +60,10 @@ pub struct ReadContext<'t> {
     /// that write and within EXEC; `Snapshot` in commands that only read, which share a batch
     /// with others' writes but have no writes that could conflict.
     pub isolation: Isolation,
+    /// Whether reads that commands by themselves make at snapshot, to spare others conflicts,
+    /// must take part in conflict detection all the same: in EXEC, where one command's answer
+    /// may be the reason for the next.
+    pub is_strict: bool,
     /// Namespaces that were looked up in this transaction.
     namespaces: &'t NamespaceCache,
 }
@@ -80,7 +89,24 @@ impl<'t> ReadContext<'t> {
             now_ms,
             database,
             isolation: Isolation::Snapshot,
+            is_strict: false,
             namespaces,
+        }
+    }
+
+    /// The same view with every read serializable: within EXEC.
+    pub fn strict(mut self) -> Self {
+        self.isolation = Isolation::Serializable;
+        self.is_strict = true;
+        self
+    }
+
+    /// The isolation of reads that commands by themselves make at snapshot.
+    pub fn relaxed(&self) -> Isolation {
+        if self.is_strict {
+            Isolation::Serializable
+        } else {
+            Isolation::Snapshot
         }
     }
 
@@ -152,6 +178,8 @@ pub struct WriteContext<'t> {
     read: ReadContext<'t>,
     /// The transaction.
     pub transaction: &'t dyn Transaction,
+    /// What others must hear of after the commit.
+    pub signals: &'t Signals,
 }
 
 impl<'t> Deref for WriteContext<'t> {
@@ -168,12 +196,47 @@ impl<'t> WriteContext<'t> {
         transaction: &'t dyn Transaction,
         environment: &'t Environment,
         namespaces: &'t NamespaceCache,
+        signals: &'t Signals,
         now_ms: i64,
         database: u32,
     ) -> Self {
         let mut read = ReadContext::new(transaction, environment, namespaces, now_ms, database);
         read.isolation = Isolation::Serializable;
-        Self { read, transaction }
+        Self {
+            read,
+            transaction,
+            signals,
+        }
+    }
+
+    /// The same view with every read serializable: within EXEC.
+    pub fn strict(mut self) -> Self {
+        self.read = self.read.strict();
+        self
+    }
+
+    /// Tells WATCH, after the commit, that a key of the client's database has changed.
+    pub fn touch(&self, key: &Bytes) {
+        self.signals.touch(ClientKey {
+            database: self.database,
+            key: key.clone(),
+        });
+    }
+
+    /// Publishes a message when the commit is done, and answers how many clients of this server
+    /// it will reach.
+    pub fn publish(&self, kind: ChannelKind, channel: Bytes, payload: Bytes) -> usize {
+        let count = self
+            .environment
+            .subscribers
+            .get()
+            .map_or(0, |subscribers| subscribers.count(kind, &channel));
+        self.signals.publish(Message {
+            kind,
+            channel,
+            payload,
+        });
+        count
     }
 
     /// The same view for another database.
@@ -184,6 +247,7 @@ impl<'t> WriteContext<'t> {
         Ok(WriteContext {
             read: self.read.for_database(database)?,
             transaction: self.transaction,
+            signals: self.signals,
         })
     }
 
@@ -196,5 +260,7 @@ impl<'t> WriteContext<'t> {
         let mut known = self.namespaces.known.borrow_mut();
         known.retain(|(other, _)| *other != database);
         known.push((database, namespace));
+        drop(known);
+        self.signals.ready(Ready::Database(database));
     }
 }

@@ -11,16 +11,19 @@ use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{
-    Id, KeyName, KeyRange, Meta, TrashKind, ValueType, decode_counter, encode_counter,
+    Id, KeyName, KeyRange, Meta, TrashKind, ValueType, decode_length, encode_length, length_delta,
 };
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
+use super::signals::{ClientKey, Ready};
 
 /// A key that was found or created in this transaction.
 #[derive(Debug, Clone)]
 pub struct OpenKey {
+    /// The database that it was looked up in; `None` for one that background work came across.
+    pub database: Option<u32>,
     /// Its namespace.
     pub namespace: Id,
     /// Its name as it stands in the store.
@@ -36,10 +39,18 @@ impl OpenKey {
     pub fn data(&self) -> Id {
         self.meta.data
     }
+
+    /// The key as clients know it.
+    fn client_key(&self) -> Option<ClientKey> {
+        let key = self.meta.full_name(&self.name).ok()?.clone();
+        let database = self.database?;
+        Some(ClientKey { database, key })
+    }
 }
 
 /// A key's place, before it is known whether there is anything.
 struct Place {
+    database: u32,
     namespace: Id,
     name: KeyName,
     meta_key: Vec<u8>,
@@ -51,6 +62,7 @@ impl ReadContext<'_> {
         let name = KeyName::new(key);
         let meta_key = self.layout().meta_key(namespace, &name);
         Ok(Place {
+            database: self.database,
             namespace,
             name,
             meta_key,
@@ -87,7 +99,7 @@ impl ReadContext<'_> {
     async fn length_at(&self, meta_key: &[u8], isolation: Isolation) -> Result<i64, StoreError> {
         let length_key = self.layout().length_key(meta_key);
         let value = self.transaction.get(&length_key, isolation).await?;
-        decode_counter(value.as_ref())
+        decode_length(value.as_ref())
     }
 
     /// Whether a key that was found by its type exists for clients, see the module's comment.
@@ -168,6 +180,7 @@ impl ReadContext<'_> {
 
 fn open(place: Place, meta: Meta) -> OpenKey {
     OpenKey {
+        database: Some(place.database),
         namespace: place.namespace,
         name: place.name,
         meta_key: place.meta_key,
@@ -226,6 +239,7 @@ impl WriteContext<'_> {
         let place = self.place(key).await?;
         if let Some(old) = self.read_meta(&place).await? {
             self.remove(&OpenKey {
+                database: None,
                 namespace: place.namespace,
                 name: place.name.clone(),
                 meta_key: place.meta_key.clone(),
@@ -234,10 +248,16 @@ impl WriteContext<'_> {
         }
         meta.long_name = place.name.inline().is_none().then(|| key.clone());
         self.transaction.set(&place.meta_key, &meta.encode());
-        if length != 0 {
+        // Other servers watch this row, and must not take a new key for the one before it.
+        let changes = if self.environment.capabilities.single_writer {
+            0
+        } else {
+            self.environment.random.next_u64()
+        };
+        if length != 0 || changes != 0 {
             self.transaction.set(
                 &self.layout().length_key(&place.meta_key),
-                &encode_counter(length),
+                &encode_length(length, changes),
             );
         }
         if let Some(at_ms) = meta.expire_at_ms {
@@ -246,7 +266,30 @@ impl WriteContext<'_> {
                 .expiry_key(at_ms, place.namespace, &place.name);
             self.transaction.set(&expiry_key, b"");
         }
-        Ok(open(place, meta))
+        self.signals.touch(ClientKey {
+            database: place.database,
+            key: key.clone(),
+        });
+        let key = open(place, meta);
+        if length != 0 {
+            self.signal_ready(&key);
+        }
+        Ok(key)
+    }
+
+    /// Tells WATCH, after the commit, that a key has changed.
+    fn signal_touched(&self, key: &OpenKey) {
+        if let Some(key) = key.client_key() {
+            self.signals.touch(key);
+        }
+    }
+
+    /// Wakes clients that wait for something in a key.
+    fn signal_ready(&self, key: &OpenKey) {
+        if let Some(client_key) = key.client_key() {
+            let ready = Ready::Key(client_key, key.meta.value_type);
+            self.signals.ready(ready);
+        }
     }
 
     /// Removes a key with its data.
@@ -261,6 +304,7 @@ impl WriteContext<'_> {
         self.transaction
             .clear(&self.layout().length_key(&key.meta_key));
         self.clear_expiry_index(key);
+        self.signal_touched(key);
     }
 
     fn clear_expiry_index(&self, key: &OpenKey) {
@@ -292,15 +336,30 @@ impl WriteContext<'_> {
             let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
             self.transaction.set(&expiry_key, b"");
         }
+        self.signal_touched(key);
     }
 
     /// Counts elements that were added (positive) or taken away (negative). An atomic addition
     /// in the transaction of the elements themselves: it cannot drift, and it never conflicts.
     pub fn add_length(&self, key: &OpenKey, delta: i64) {
         if delta != 0 {
-            self.transaction
-                .atomic_add(&self.layout().length_key(&key.meta_key), delta);
+            self.count_change(key, delta);
         }
+        if delta > 0 {
+            self.signal_ready(key);
+        }
+    }
+
+    /// To be called where elements were changed but their number was not, so that WATCH sees it.
+    pub fn mark_changed(&self, key: &OpenKey) {
+        self.count_change(key, 0);
+    }
+
+    fn count_change(&self, key: &OpenKey, delta: i64) {
+        let length_key = self.layout().length_key(&key.meta_key);
+        self.transaction
+            .atomic_add(&length_key, length_delta(delta));
+        self.signal_touched(key);
     }
 
     /// To be called after elements were taken away (and counted): a key that has become empty
@@ -312,7 +371,7 @@ impl WriteContext<'_> {
         if self.may_be_ghost(&key.meta) {
             // Invisible to clients from now on, see the module's comment. The snapshot read is
             // only for the answer.
-            return Ok(self.length(key, Isolation::Snapshot).await? == 0);
+            return Ok(self.length(key, self.relaxed()).await? == 0);
         }
         if self.length(key, Isolation::Serializable).await? != 0 {
             return Ok(false);

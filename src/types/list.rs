@@ -277,6 +277,7 @@ impl WriteContext<'_> {
         self.discard_value(key.data(), &row.value)?;
         let stored = self.store_value(key.data(), value);
         self.transaction.set(&row.key, &stored);
+        self.mark_changed(key);
         Ok(true)
     }
 

@@ -9,6 +9,7 @@ pub mod keyspace;
 pub mod list;
 pub mod pages;
 pub mod scanning;
+pub mod signals;
 pub mod sizing;
 pub mod sort;
 pub mod sorted_set;

@@ -115,6 +115,7 @@ impl<'c, 't> Pages<'c, 't> {
 impl WriteContext<'_> {
     /// The rows to pop: up to `count` from one end of a range. Snapshot reads, and a conflict on
     /// just these rows and the way to them: a read beyond the last would conflict with every push.
+    /// Within EXEC it does, because that there is nothing more may be what the rest depends on.
     ///
     /// # Errors
     /// When the store fails.
@@ -124,10 +125,11 @@ impl WriteContext<'_> {
         from_end: bool,
         count: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
-        let rows = Pages::new(self, range.clone(), from_end, count)
-            .with_snapshot_reads()
-            .slice(0, count)
-            .await?;
+        let pages = Pages::new(self, range.clone(), from_end, count);
+        if self.is_strict {
+            return pages.slice(0, count).await;
+        }
+        let rows = pages.with_snapshot_reads().slice(0, count).await?;
         // Before the rows are cleared: a conflict range skips what the transaction has written.
         if let Some(last) = rows.last() {
             if from_end {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::glob::{Case, matches};
-use crate::layout::{Id, KeysRow, Meta, ValueType, decode_counter};
+use crate::layout::{Id, KeysRow, Meta, ValueType, decode_length};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -78,6 +78,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
             let length = self.length_of(&row.key).await?;
             return Ok(Some(WalkedKey {
                 key: OpenKey {
+                    database: None,
                     namespace: self.namespace,
                     name,
                     meta_key: row.key.to_vec(),
@@ -110,7 +111,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
             return Ok(0);
         }
         let row = self.rows.pop_front();
-        decode_counter(row.as_ref().map(|row| &row.value))
+        decode_length(row.as_ref().map(|row| &row.value))
     }
 
     async fn next_row(&mut self) -> Result<Option<KeyValue>, StoreError> {

@@ -125,6 +125,7 @@ impl WriteContext<'_> {
             match meta {
                 Some(meta) if meta.expire_at_ms == Some(at_ms) => {
                     self.remove(&OpenKey {
+                        database: None,
                         namespace,
                         name,
                         meta_key,

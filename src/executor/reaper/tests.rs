@@ -6,6 +6,7 @@ use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery};
 use crate::types::context::NamespaceCache;
 use crate::types::list::End;
+use crate::types::signals::Signals;
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -178,8 +179,9 @@ fn a_push_that_commits_before_the_sweep_is_not_lost() {
     let bench = bench_with_ghost();
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
     let environment = bench.executor.environment();
-    let context = WriteContext::new(&*transaction, environment, &namespaces, 0, 0);
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
     assert_eq!(bench.block_on(context.ghost_pass(0, 100)).unwrap(), (0, 1));
     assert_eq!(bench.run("RPUSH l b"), Reply::Integer(1));
     let committed = bench.block_on(transaction.commit());
@@ -196,8 +198,9 @@ fn a_push_that_commits_after_the_sweep_is_run_again() {
     let mut reaper = Reaper::new(&bench.executor);
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
     let environment = bench.executor.environment();
-    let context = WriteContext::new(&*transaction, environment, &namespaces, 0, 0);
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
     let name = Bytes::from("l");
     let values = [Bytes::from("b")];
     bench.block_on(async {

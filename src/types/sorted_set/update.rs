@@ -126,6 +126,9 @@ impl WriteContext<'_> {
                 outcome.score = Some(score);
             }
         }
+        if outcome.added == 0 && outcome.updated > 0 {
+            self.mark_changed(key);
+        }
         self.add_length(key, outcome.added);
         Ok(outcome)
     }

@@ -9,6 +9,7 @@ use crate::executor::Work;
 use crate::store::StoreError;
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
 
 /// Runs `first` in a transaction of its own, then `second` through the executor, and only then
 /// commits the first.
@@ -23,8 +24,16 @@ fn commit_behind(bench: &Bench, first: &str, second: &str) -> Result<(), StoreEr
     };
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
     let environment = bench.executor.environment();
-    let context = WriteContext::new(&*transaction, environment, &namespaces, START_MS, 0);
+    let context = WriteContext::new(
+        &*transaction,
+        environment,
+        &namespaces,
+        &signals,
+        START_MS,
+        0,
+    );
     bench.block_on(handler(&context, &arguments)).unwrap();
     let reply = bench.run(second);
     assert!(!matches!(reply, Reply::Error(_)), "{second}: {reply:?}");

@@ -7,6 +7,7 @@ use crate::commands::testing::Bench;
 use crate::store::StoreError;
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
 
 /// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does.
 fn conflicts(line: &str, meanwhile: &str) -> bool {
@@ -23,8 +24,9 @@ fn conflicts(line: &str, meanwhile: &str) -> bool {
     let transaction = bench.store.begin_write().unwrap();
     {
         let namespaces = NamespaceCache::default();
+        let signals = Signals::default();
         let environment = bench.executor.environment();
-        let context = WriteContext::new(&*transaction, environment, &namespaces, 0, 0);
+        let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
         bench.block_on(handler(&context, &arguments)).unwrap();
     }
     bench.run(meanwhile);

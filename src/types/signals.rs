@@ -1,0 +1,124 @@
+//! What a batch's commands did that others must hear of once it is committed: keys that changed
+//! (for WATCH), keys that something was put into (for clients that wait for them), and messages
+//! for subscribers.
+
+use std::cell::{Cell, RefCell};
+
+use bytes::Bytes;
+
+use crate::layout::ValueType;
+
+/// A key as clients know it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientKey {
+    /// The number of its database.
+    pub database: u32,
+    /// Its name.
+    pub key: Bytes,
+}
+
+/// A key, or all keys of a database, that may have become ready for clients that wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ready {
+    /// Something was put into a key.
+    Key(ClientKey, ValueType),
+    /// A database shows other keys than before (SWAPDB).
+    Database(u32),
+}
+
+/// How a message finds its subscribers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChannelKind {
+    /// By channel and by pattern: PUBLISH.
+    Global,
+    /// By shard channel: SPUBLISH.
+    Shard,
+}
+
+/// A message that was published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// How it finds its subscribers.
+    pub kind: ChannelKind,
+    /// The channel's name.
+    pub channel: Bytes,
+    /// The message.
+    pub payload: Bytes,
+}
+
+/// Who hears the messages: this server's subscribers.
+pub trait Subscribers: Send + Sync {
+    /// How many clients of this server a message to this channel would reach.
+    fn count(&self, kind: ChannelKind, channel: &[u8]) -> usize;
+
+    /// Hands a message to all whom it reaches. Never waits for any of them.
+    fn deliver(&self, message: &Message);
+}
+
+/// Nobody listens.
+#[derive(Debug, Default)]
+pub struct NoSubscribers;
+
+impl Subscribers for NoSubscribers {
+    fn count(&self, _kind: ChannelKind, _channel: &[u8]) -> usize {
+        0
+    }
+
+    fn deliver(&self, _message: &Message) {}
+}
+
+/// What the commands of one attempt at a batch have to tell. Begun anew with each attempt, so
+/// that nobody hears of what was not committed.
+#[derive(Debug, Default)]
+pub struct Signals {
+    touched: RefCell<Vec<ClientKey>>,
+    ready: RefCell<Vec<Ready>>,
+    messages: RefCell<Vec<Message>>,
+    has_ready: Cell<bool>,
+}
+
+impl Signals {
+    /// A key changed.
+    pub fn touch(&self, key: ClientKey) {
+        let mut touched = self.touched.borrow_mut();
+        // A command often touches its key more than once, and a pipeline one key many times.
+        if touched.last() != Some(&key) {
+            touched.push(key);
+        }
+    }
+
+    /// Something was put into a key, or a database was exchanged.
+    pub fn ready(&self, ready: Ready) {
+        let mut all = self.ready.borrow_mut();
+        if all.last() != Some(&ready) {
+            all.push(ready);
+        }
+        self.has_ready.set(true);
+    }
+
+    /// A message was published.
+    pub fn publish(&self, message: Message) {
+        self.messages.borrow_mut().push(message);
+    }
+
+    /// Whether [`Self::take_ready`] has anything.
+    pub fn has_ready(&self) -> bool {
+        self.has_ready.get()
+    }
+
+    /// What has become ready since this was asked last.
+    pub fn take_ready(&self) -> Vec<Ready> {
+        self.has_ready.set(false);
+        std::mem::take(&mut *self.ready.borrow_mut())
+    }
+
+    /// The keys that changed.
+    pub fn take_touched(&self) -> Vec<ClientKey> {
+        std::mem::take(&mut *self.touched.borrow_mut())
+    }
+
+    /// The messages, in the order in which they were published.
+    pub fn take_messages(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.borrow_mut())
+    }
+}
