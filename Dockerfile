@@ -23,7 +23,10 @@ COPY --from=foundationdb /usr/lib/libfdb_c.so /usr/lib/libfdb_c.so
 COPY --from=builder /build/target/release/quoin /usr/local/bin/quoin
 # Also says at once when the library does not load.
 RUN ldconfig && quoin --version
-RUN useradd --system --uid 10001 --home-dir /var/lib/quoin --create-home quoin
+# The folder is made apart from the user: a home that useradd makes holds a shell's startup files,
+# which a volume then keeps beside the data.
+RUN useradd --uid 10001 --home-dir /var/lib/quoin --no-create-home quoin \
+    && install --directory --owner quoin --group quoin --mode 0700 /var/lib/quoin
 USER quoin
 WORKDIR /var/lib/quoin
 VOLUME /var/lib/quoin
