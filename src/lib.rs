@@ -17,6 +17,7 @@ pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod error;
+pub mod events;
 pub mod executor;
 pub mod glob;
 pub mod layout;

@@ -20,4 +20,4 @@ pub use cli::{Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
 pub use runtime::RuntimeConfig;
-pub use settings::{Fsync, LogLevel, Settings, StoreKind};
+pub use settings::{Fsync, LogLevel, OutputLimit, OutputLimits, Settings, StoreKind};

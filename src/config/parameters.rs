@@ -114,8 +114,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("tracking-table-max-keys", "", Integer(0, I64_MAX), "1000000"),
     row("client-query-buffer-limit", "", Bytes(1_048_576, I64_MAX), "1073741824"),
     row("loading-process-events-interval-bytes", "", Integer(1024, I32_MAX), "2097152").hidden(),
-    row("client-output-buffer-limit", "", Special(special::OUTPUT_LIMITS), "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"),
-    row("notify-keyspace-events", "", Special(special::KEYSPACE_EVENTS), ""),
     row("latency-tracking-info-percentiles", "", Special(special::PERCENTILES), "50 99 99.9"),
     // Process and start.
     row("daemonize", "", YesNo, "no").immutable(),

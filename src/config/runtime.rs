@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use super::load::LoadedSettings;
 use super::parameters::{Change, PARAMETERS, ParameterRow};
 use super::rewrite;
-use super::settings::{LogLevel, Settings};
+use super::settings::{LogLevel, OutputLimit, Settings};
 use super::table::{SETTINGS, SettingRow};
+use crate::events::EventSwitch;
 use crate::glob::{self, Case};
 
 /// Settings and remembered parameters of a running server, shared by all of its threads.
@@ -24,6 +25,10 @@ pub struct RuntimeConfig {
     slowlog_log_slower_than_us: AtomicI64,
     slowlog_max_len: AtomicU64,
     latency_monitor_threshold_ms: AtomicU64,
+    subscriber_hard_bytes: AtomicU64,
+    subscriber_soft_bytes: AtomicU64,
+    subscriber_soft_s: AtomicU32,
+    keyspace_events: Arc<EventSwitch>,
     log_level_listener: OnceLock<LogLevelListener>,
 }
 
@@ -61,6 +66,9 @@ impl RuntimeConfig {
                 _ => row.default.to_owned(),
             })
             .collect();
+        let keyspace_events = Arc::new(EventSwitch::default());
+        keyspace_events.set(settings.keyspace_events);
+        let subscriber = settings.output_limits.subscriber;
         RuntimeConfig {
             maxclients: AtomicU32::new(settings.maxclients),
             timeout_s: AtomicU32::new(settings.timeout_s),
@@ -68,6 +76,10 @@ impl RuntimeConfig {
             slowlog_log_slower_than_us: AtomicI64::new(settings.slowlog_log_slower_than_us),
             slowlog_max_len: AtomicU64::new(settings.slowlog_max_len),
             latency_monitor_threshold_ms: AtomicU64::new(settings.latency_monitor_threshold_ms),
+            subscriber_hard_bytes: AtomicU64::new(subscriber.hard_bytes),
+            subscriber_soft_bytes: AtomicU64::new(subscriber.soft_bytes),
+            subscriber_soft_s: AtomicU32::new(subscriber.soft_s),
+            keyspace_events,
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -135,6 +147,20 @@ impl RuntimeConfig {
     /// Milliseconds beyond which an event enters the latency monitor; 0 is none.
     pub fn latency_monitor_threshold_ms(&self) -> u64 {
         self.latency_monitor_threshold_ms.load(Ordering::Relaxed)
+    }
+
+    /// How much may wait for a client that is subscribed.
+    pub fn subscriber_limit(&self) -> OutputLimit {
+        OutputLimit {
+            hard_bytes: self.subscriber_hard_bytes.load(Ordering::Relaxed),
+            soft_bytes: self.subscriber_soft_bytes.load(Ordering::Relaxed),
+            soft_s: self.subscriber_soft_s.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Changes of keys that are published. CONFIG SET changes what stands in it.
+    pub fn keyspace_events(&self) -> &Arc<EventSwitch> {
+        &self.keyspace_events
     }
 
     /// Seconds that a shutdown waits for what is in flight.
@@ -244,6 +270,8 @@ impl RuntimeConfig {
             slowlog_log_slower_than_us,
             slowlog_max_len,
             latency_monitor_threshold_ms,
+            output_limits,
+            keyspace_events,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
@@ -256,6 +284,14 @@ impl RuntimeConfig {
             .store(slowlog_max_len, Ordering::Relaxed);
         self.latency_monitor_threshold_ms
             .store(latency_monitor_threshold_ms, Ordering::Relaxed);
+        let subscriber = output_limits.subscriber;
+        self.subscriber_hard_bytes
+            .store(subscriber.hard_bytes, Ordering::Relaxed);
+        self.subscriber_soft_bytes
+            .store(subscriber.soft_bytes, Ordering::Relaxed);
+        self.subscriber_soft_s
+            .store(subscriber.soft_s, Ordering::Relaxed);
+        self.keyspace_events.set(keyspace_events);
     }
 }
 

