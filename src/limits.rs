@@ -49,6 +49,10 @@ pub const LATENCY_SAMPLES_MAX: usize = 160;
 pub const SAMPLE_INTERVAL_MS: u64 = 100;
 /// Samples of which INFO's rates are the mean (Redis: `STATS_METRIC_SAMPLES`).
 pub const RATE_SAMPLES: usize = 16;
+/// Places for messages that the mailbox of a client keeps when none waits.
+pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
+/// Places that a table of channels keeps however few channels there are.
+pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
 /// Time after which a client that waits in a command is looked at again, whether it is still
 /// there.
 pub const GONE_CHECK_INTERVAL_MS: u64 = 1_000;

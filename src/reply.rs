@@ -33,6 +33,8 @@ pub enum Reply {
     Boolean(bool),
     /// Text with a three-letter format (`txt`): a bulk string in RESP2.
     Verbatim(&'static str, Bytes),
+    /// Several replies to one command, one after the other (SUBSCRIBE).
+    Several(Vec<Reply>),
     /// Nothing at all (CLIENT REPLY OFF).
     Silence,
 }
@@ -51,15 +53,26 @@ impl Reply {
         Reply::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
+    /// Whether it reaches even a client that wants no replies (CLIENT REPLY OFF): messages, and
+    /// what SUBSCRIBE tells.
+    pub fn is_push(&self) -> bool {
+        match self {
+            Reply::Push(_) => true,
+            Reply::Several(replies) => replies.iter().all(Reply::is_push),
+            _ => false,
+        }
+    }
+
     /// About how many bytes this takes on the wire; used to bound what waits for a client.
     pub fn size_hint(&self) -> usize {
         match self {
             Reply::Simple(text) => text.len() + 3,
             Reply::Error(text) => text.len() + 3,
             Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => bytes.len() + 16,
-            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
-                16 + items.iter().map(Reply::size_hint).sum::<usize>()
-            }
+            Reply::Array(items)
+            | Reply::Set(items)
+            | Reply::Push(items)
+            | Reply::Several(items) => 16 + items.iter().map(Reply::size_hint).sum::<usize>(),
             Reply::Map(pairs) | Reply::Pairs(pairs) => {
                 16 + pairs
                     .iter()

@@ -59,6 +59,9 @@ flags! {
 }
 
 impl Flags {
+    /// Publishes: held back by CLIENT PAUSE WRITE as commands that write. Redis does not list it.
+    pub const MAY_REPLICATE: Flags = Flags(1 << 24);
+
     /// Both sets together.
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -99,6 +102,11 @@ pub enum KeyPositions {
     },
     /// A destination key at 1, a number of keys at 2, and the keys behind it.
     DestinationAndCounted,
+    /// None, but channels from 1 to `last`, which clients of a Redis Cluster route by as by keys.
+    ShardChannels {
+        /// The last channel; −1 is the last argument.
+        last: i32,
+    },
     /// SORT: a key at 1, and the one behind the last STORE.
     Sort,
 }
@@ -140,6 +148,8 @@ pub enum Group {
     List,
     /// Sorted sets.
     SortedSet,
+    /// Publish and subscribe.
+    Pubsub,
     /// The client's connection.
     Connection,
     /// The server.
@@ -155,6 +165,7 @@ impl Group {
             Group::Generic => "generic",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
+            Group::Pubsub => "pubsub",
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
@@ -179,12 +190,19 @@ pub enum ConnectionCommand {
     Latency,
     Lolwut,
     Ping,
+    Psubscribe,
+    Pubsub,
+    Punsubscribe,
     Quit,
     Reset,
     Select,
     Shutdown,
     Slowlog,
+    Ssubscribe,
+    Subscribe,
+    Sunsubscribe,
     Time,
+    Unsubscribe,
     Wait,
     Waitaof,
 }
@@ -258,7 +276,7 @@ impl Row {
     /// The positions of the keys in `arguments`; empty where the arguments do not fit.
     pub fn key_indexes(&self, arguments: &[Bytes]) -> Vec<usize> {
         match self.keys {
-            KeyPositions::None => Vec::new(),
+            KeyPositions::None | KeyPositions::ShardChannels { .. } => Vec::new(),
             KeyPositions::Range { first, last, step } => {
                 let count = i64::try_from(arguments.len()).unwrap_or(i64::MAX);
                 let last = if last < 0 {

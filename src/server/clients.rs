@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::pubsub::Mailbox;
+
 /// One connected client, as others see it.
 #[derive(Debug)]
 pub struct ClientRecord {
@@ -32,6 +34,10 @@ pub struct ClientRecord {
     pub output_bytes: AtomicUsize,
     /// Bytes of replies that wait to be written to it.
     pub output_unsent_bytes: AtomicUsize,
+    /// To how many channels, patterns and shard channels it is subscribed.
+    pub(super) subscribed: [AtomicUsize; 3],
+    /// Messages that wait to be written to it.
+    pub mailbox: Mailbox,
     /// What it calls itself and does.
     details: Mutex<ClientDetails>,
     is_killed: AtomicBool,
@@ -203,6 +209,8 @@ impl ClientRegistry {
             input_free_bytes: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             output_unsent_bytes: AtomicUsize::new(0),
+            subscribed: Default::default(),
+            mailbox: Mailbox::default(),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
             block: AtomicU8::new(NOT_BLOCKED),

@@ -22,6 +22,7 @@ use super::session::{ReplyMode, Session};
 use crate::commands::row::{ConnectionCommand, Flags};
 use crate::commands::{Row, table};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::executor::{Call, Claims};
 use crate::limits::{
     GONE_CHECK_INTERVAL_MS, OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX,
@@ -95,11 +96,28 @@ impl Connection {
         }
         // What the replies say is done is done; the client should read it if it still can.
         let _ = self.flush().await;
+        let subscriptions = &mut self.session.subscriptions;
+        self.state
+            .pubsub
+            .unsubscribe_all(&self.session.client, subscriptions);
         self.state.clients.remove(self.session.client.id);
     }
 
-    /// Waits for bytes from the client.
+    /// Waits for bytes from the client, and writes messages to it meanwhile.
     async fn read(&mut self, shutdown: &mut watch::Receiver<bool>) -> Result<(), Ended> {
+        while !self.read_or_message(shutdown).await? {
+            self.put_messages().await?;
+            self.flush().await?;
+            self.note_buffers();
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes from the client; false where a message for it has come instead.
+    async fn read_or_message(
+        &mut self,
+        shutdown: &mut watch::Receiver<bool>,
+    ) -> Result<bool, Ended> {
         if self.input.is_empty() {
             // An idle client holds no buffers.
             if self.input.capacity() > READ_BYTES * 4 {
@@ -111,7 +129,12 @@ impl Connection {
         }
         let wanted = self.parser.bytes_to_reserve(&self.input).max(READ_BYTES);
         self.input.reserve(wanted);
-        let timeout_s = u64::from(self.state.config.timeout_s());
+        let is_subscriber = !self.session.subscriptions.is_empty();
+        let timeout_s = match is_subscriber {
+            // Redis: no timeout for subscribers, which have nothing to say.
+            true => 0,
+            false => u64::from(self.state.config.timeout_s()),
+        };
         let idle = async {
             if timeout_s == 0 {
                 std::future::pending::<()>().await;
@@ -126,9 +149,10 @@ impl Connection {
                     self.state.statistics.reads_processed.add(1);
                     let now_ms = self.state.clock.now_ms();
                     self.session.client.last_interaction_ms.store(now_ms, Ordering::Relaxed);
-                    Ok(())
+                    Ok(true)
                 }
             },
+            () = self.session.client.mailbox.ready(), if is_subscriber => Ok(false),
             () = self.session.client.wait_killed() => Err(Ended),
             () = super::listener::stopping(shutdown) => Err(Ended),
             () = idle => Err(Ended),
@@ -160,6 +184,7 @@ impl Connection {
             }
         }
         self.run_calls().await?;
+        self.put_messages().await?;
         self.flush().await?;
         self.consumed_bytes = 0;
         self.note_buffers();
@@ -169,15 +194,23 @@ impl Connection {
     async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
         // Asking whether there is a password is left to those who have not given it.
         let is_allowed = self.session.is_authenticated || self.state.is_allowed(&self.session);
-        match dispatch(&request.arguments, is_allowed) {
+        let is_confined = self.session.is_confined();
+        match dispatch(&request.arguments, is_allowed, is_confined) {
             Dispatch::Data(row) => {
-                let is_write = row.flags.contains(Flags::WRITE);
+                let is_write =
+                    row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE);
                 if self.state.pause.applies(is_write) {
                     self.run_calls().await?;
                     self.wait_for_pause(is_write).await?;
                 }
+                let may_hear_itself = self.may_hear_itself(row);
+                if may_hear_itself {
+                    self.run_calls().await?;
+                    self.put_messages().await?;
+                }
                 self.queue_call(row, request);
-                if self.calls.len() >= SUBMISSION_COMMANDS_MAX
+                if may_hear_itself
+                    || self.calls.len() >= SUBMISSION_COMMANDS_MAX
                     || self.call_bytes >= SUBMISSION_BYTES_MAX
                 {
                     self.run_calls().await?;
@@ -217,19 +250,73 @@ impl Connection {
         }
     }
 
+    /// Whether a command may publish something to its own client. Such a command is run by
+    /// itself, because its reply comes before what it publishes, and the next reply behind.
+    fn may_hear_itself(&self, row: &Row) -> bool {
+        if self.session.subscriptions.is_empty() {
+            return false;
+        }
+        let events = self.state.config.keyspace_events().classes();
+        row.flags.contains(Flags::MAY_REPLICATE)
+            || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
+    }
+
     /// Waits while CLIENT PAUSE holds commands of this kind back.
     async fn wait_for_pause(&mut self, is_write: bool) -> Result<(), Ended> {
         if !self.state.pause.applies(is_write) {
             return Ok(());
         }
         self.flush().await?;
-        let _paused = self.session.client.enter_pause();
-        tokio::select! {
-            () = self.state.pause.wait(is_write) => Ok(()),
-            () = gone(&self.stream) => Err(Ended),
-            () = self.session.client.wait_killed() => Err(Ended),
-            () = self.state.stopping() => Err(Ended),
+        let client = Arc::clone(&self.session.client);
+        let state = Arc::clone(&self.state);
+        let _paused = client.enter_pause();
+        self.attend(state.pause.wait(is_write)).await
+    }
+
+    /// Waits for something, and writes messages to the client meanwhile.
+    async fn attend<T>(&mut self, waiting: impl Future<Output = T>) -> Result<T, Ended> {
+        tokio::pin!(waiting);
+        loop {
+            let is_subscriber = !self.session.subscriptions.is_empty();
+            tokio::select! {
+                biased;
+                answer = &mut waiting => return Ok(answer),
+                () = self.session.client.mailbox.ready(), if is_subscriber => {}
+                () = gone(&self.stream) => return Err(Ended),
+                () = self.session.client.wait_killed() => return Err(Ended),
+                () = self.state.stopping() => return Err(Ended),
+            }
+            self.put_messages().await?;
+            self.flush().await?;
         }
+    }
+
+    /// Moves the messages that wait now to the output.
+    async fn put_messages(&mut self) -> Result<(), Ended> {
+        if self.session.subscriptions.is_empty() {
+            return Ok(());
+        }
+        self.put_last_messages().await
+    }
+
+    /// [`Self::put_messages`], even though the client may not be subscribed any more.
+    async fn put_last_messages(&mut self) -> Result<(), Ended> {
+        let (mut left, _) = self.session.client.mailbox.waiting();
+        while left > 0 {
+            let taken = self.session.client.mailbox.take(
+                &mut self.output,
+                self.session.protocol,
+                left,
+                OUTPUT_FLUSH_BYTES,
+            );
+            // They are dropped when they have become too many.
+            if taken == 0 {
+                break;
+            }
+            left -= taken;
+            self.flush_when_large().await?;
+        }
+        Ok(())
     }
 
     /// Carries out a command that is the server's own.
@@ -241,6 +328,7 @@ impl Connection {
     ) -> Result<(), Ended> {
         let slot = table::slot(row);
         let client = Arc::clone(&self.session.client);
+        self.put_messages().await?;
         let may_wait = connection_commands::may_wait(command);
         if may_wait {
             self.flush().await?;
@@ -263,6 +351,9 @@ impl Connection {
         };
         let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
         self.record(row, started.elapsed(), &reply, Some(arguments));
+        if connection_commands::ends_subscriptions(command) {
+            self.put_last_messages().await?;
+        }
         let is_answered = self.session.take_reply_mode();
         self.answer(&reply, is_answered);
         Ok(())
@@ -311,6 +402,11 @@ impl Connection {
             let started = Instant::now();
             match self.state.executor.submit(calls).await {
                 Ok(finished) => {
+                    // What was published before these commands were run comes before their
+                    // replies, but for what they themselves publish.
+                    if !queued.iter().any(|one| self.may_hear_itself(one.row)) {
+                        self.put_messages().await?;
+                    }
                     let answered = finished.replies.len().max(1);
                     // The commands of a submission were run together; each counts an equal part.
                     let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
@@ -393,7 +489,7 @@ impl Connection {
         if let Reply::Error(line) = reply {
             self.state.statistics.record_error(line);
         }
-        if is_answered {
+        if is_answered || reply.is_push() {
             encode(reply, self.session.protocol, &mut self.output);
         }
     }

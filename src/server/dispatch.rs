@@ -22,8 +22,9 @@ pub(super) enum Dispatch {
 }
 
 /// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
-/// existence, number of arguments, authentication.
-pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool) -> Dispatch {
+/// existence, number of arguments, authentication, and what a subscriber that speaks RESP2
+/// (`is_confined`) may send.
+pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool, is_confined: bool) -> Dispatch {
     let Some(name) = arguments.first() else {
         return Dispatch::Refused(None, "ERR unknown command ''".to_owned());
     };
@@ -40,21 +41,49 @@ pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool) -> Dispatch {
     }
     let checked = subcommand.unwrap_or(row);
     if !checked.accepts(arguments.len()) {
-        let full_name = match subcommand {
-            Some(subcommand) => format!("{}|{}", row.name, subcommand.name),
-            None => row.name.to_owned(),
-        };
-        let error = CommandError::WrongArity(full_name);
+        let error = CommandError::WrongArity(full_name(row, subcommand));
         return Dispatch::Refused(Some(checked), error.to_line());
     }
     if !is_allowed && !checked.flags.contains(Flags::NO_AUTH) {
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(checked), line);
     }
+    if is_confined && !is_for_subscribers(row) {
+        let line = format!(
+            "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+             are allowed in this context",
+            full_name(row, subcommand)
+        );
+        return Dispatch::Refused(Some(checked), line);
+    }
     match row.handler {
         Handler::Connection(command) => Dispatch::Connection(command, checked),
         Handler::Read(_) | Handler::Write(_) => Dispatch::Data(row),
     }
+}
+
+fn full_name(row: &Row, subcommand: Option<&Row>) -> String {
+    match subcommand {
+        Some(subcommand) => format!("{}|{}", row.name, subcommand.name),
+        None => row.name.to_owned(),
+    }
+}
+
+fn is_for_subscribers(row: &Row) -> bool {
+    matches!(
+        row.handler,
+        Handler::Connection(
+            ConnectionCommand::Ping
+                | ConnectionCommand::Subscribe
+                | ConnectionCommand::Ssubscribe
+                | ConnectionCommand::Unsubscribe
+                | ConnectionCommand::Sunsubscribe
+                | ConnectionCommand::Psubscribe
+                | ConnectionCommand::Punsubscribe
+                | ConnectionCommand::Quit
+                | ConnectionCommand::Reset
+        )
+    )
 }
 
 fn clipped(text: &[u8], bytes_max: usize) -> String {

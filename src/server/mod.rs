@@ -24,6 +24,7 @@ pub mod latency;
 mod listener;
 mod machine;
 pub mod pause;
+pub mod pubsub;
 pub mod sampler;
 pub mod session;
 pub mod slowlog;

@@ -74,6 +74,7 @@ pub(super) async fn run(state: &ServerState) {
         if tick % MEMORY_TICKS == 0 {
             let memory = machine::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
+            state.pubsub.close_overdue(&state.clients);
         }
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::wire::encode::Protocol;
 
 use super::clients::ClientRecord;
+use super::pubsub::Subscriptions;
 
 /// CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +31,8 @@ pub struct Session {
     pub database: u32,
     /// Whether a password was given, or none is needed.
     pub is_authenticated: bool,
+    /// What the client is subscribed to.
+    pub subscriptions: Subscriptions,
     /// Whether commands are answered.
     pub reply_mode: ReplyMode,
     /// The connection ends when the replies so far are written.
@@ -44,9 +47,16 @@ impl Session {
             protocol: Protocol::Resp2,
             database: 0,
             is_authenticated,
+            subscriptions: Subscriptions::default(),
             reply_mode: ReplyMode::On,
             is_closing: false,
         }
+    }
+
+    /// Whether the client may only do what concerns its subscriptions: it has some, and its
+    /// protocol cannot tell messages from replies.
+    pub fn is_confined(&self) -> bool {
+        self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
 
     /// Whether the command that comes next is answered; counts a SKIP down.

@@ -12,10 +12,12 @@ use crate::commands::row::{Flags, Row};
 use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
+use crate::types::signals::Subscribers;
 
 use super::clients::{ClientRecord, ClientRegistry};
 use super::latency::LatencyMonitor;
 use super::pause::Pause;
+use super::pubsub::PubSub;
 use super::sampler::Samples;
 use super::session::Session;
 use super::slowlog::Slowlog;
@@ -60,6 +62,8 @@ pub struct ServerState {
     pub(super) keyspace: tokio::sync::Mutex<KeyspaceCount>,
     /// CLIENT PAUSE.
     pub pause: Pause,
+    /// Who is subscribed to what.
+    pub pubsub: Arc<PubSub>,
     /// When the server started, in milliseconds since the Unix epoch.
     pub started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
@@ -83,6 +87,11 @@ impl ServerState {
             .map(|_| format!("{:08x}", random.next_u64() >> 32))
             .collect();
         let started_ms = clock.now_ms();
+        let pubsub = Arc::new(PubSub::new(Arc::clone(&config), Arc::clone(&clock)));
+        let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
+        if executor.environment().subscribers.set(subscribers).is_err() {
+            tracing::error!("another server already hears what this executor publishes");
+        }
         Self {
             config,
             executor,
@@ -94,6 +103,7 @@ impl ServerState {
             latency: LatencyMonitor::default(),
             keyspace: tokio::sync::Mutex::default(),
             pause: Pause::default(),
+            pubsub,
             started_ms,
             run_id,
             reaper: Mutex::default(),

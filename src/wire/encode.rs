@@ -100,8 +100,18 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
                 output.extend_from_slice(CRLF);
             }
         },
+        Reply::Several(replies) => {
+            for reply in replies {
+                encode(reply, protocol, output);
+            }
+        }
         Reply::Silence => {}
     }
+}
+
+/// Appends the header of a message of so many elements: a push in RESP3, an array in RESP2.
+pub fn encode_push_header(elements: usize, protocol: Protocol, output: &mut BytesMut) {
+    put_length(resp3_or(protocol, b'>', b'*'), elements, output);
 }
 
 /// Appends an error whose line (what is behind the `-`) may hold bytes that are not text, such as

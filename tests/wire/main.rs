@@ -15,5 +15,6 @@ mod command_table;
 mod handshake;
 mod info;
 mod limits;
+mod pubsub;
 mod requests;
 mod stopping;

@@ -155,6 +155,19 @@ pub fn key_specifications(row: &Row, full_name: &str) -> Vec<KeySpecification> {
     let single = FindKeys::Range { last: 0, step: 1 };
     match row.keys {
         KeyPositions::None => Vec::new(),
+        KeyPositions::ShardChannels { last } => {
+            let last = if last < 0 { last } else { last - 1 };
+            let find = FindKeys::Range {
+                last: last.into(),
+                step: 1,
+            };
+            vec![KeySpecification {
+                flags: &["not_key"],
+                notes: None,
+                begin: Some(1),
+                find,
+            }]
+        }
         // Several keys that are used differently are specified one by one.
         KeyPositions::Range { first, last, .. } if flags.len() > 1 && last > first => {
             let positions = i64::from(first)..=i64::from(last);
@@ -202,6 +215,7 @@ const SORT_STORE_NOTES: &str = "For the optional STORE keyword. It is marked 'un
 pub fn legacy_range(row: &Row) -> (i64, i64, i64) {
     match row.keys {
         KeyPositions::None | KeyPositions::Counted { .. } => (0, 0, 0),
+        KeyPositions::ShardChannels { last } => (1, last.into(), 1),
         KeyPositions::Range { first, last, step } => (first.into(), last.into(), step.into()),
         KeyPositions::DestinationAndCounted | KeyPositions::Sort => (1, 1, 1),
     }

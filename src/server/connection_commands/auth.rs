@@ -140,6 +140,8 @@ fn set_protocol(session: &mut Session, protocol: Protocol) {
 
 /// `RESET`: the session as if it had just begun.
 pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
+    let subscriptions = &mut session.subscriptions;
+    state.pubsub.unsubscribe_all(&session.client, subscriptions);
     set_protocol(session, Protocol::Resp2);
     session.database = 0;
     session.reply_mode = ReplyMode::On;

@@ -10,9 +10,18 @@ use crate::reply::Reply;
 use crate::server::session::Session;
 use crate::server::{REDIS_VERSION, ServerState};
 
-/// `PING [message]`.
-pub(super) fn ping(arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    match arguments.len() {
+/// `PING [message]`. To a client that can only tell messages apart by their form it answers in
+/// that form.
+pub(super) fn ping(arguments: &[Bytes], session: &Session) -> Result<Reply, CommandError> {
+    let words = arguments.len();
+    if session.is_confined() && (1..=2).contains(&words) {
+        let message = arguments.get(1).cloned().unwrap_or_default();
+        return Ok(Reply::Array(vec![
+            Reply::bulk("pong"),
+            Reply::Bulk(message),
+        ]));
+    }
+    match words {
         1 => Ok(Reply::Simple("PONG")),
         2 => Ok(Reply::Bulk(argument(arguments, 1)?.clone())),
         _ => Err(CommandError::WrongArity("ping".to_owned())),

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::ServerState;
+use super::pubsub::Scope;
 use super::session::Session;
 use crate::commands::row::{ConnectionCommand, Row};
 use crate::error::CommandError;
@@ -18,6 +19,7 @@ mod debug;
 mod help;
 mod info;
 mod latency;
+mod pubsub;
 mod shutdown;
 mod slowlog;
 mod wait;
@@ -46,13 +48,38 @@ pub async fn carry_out(
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Latency => latency::carry_out(row.name, arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
-        ConnectionCommand::Ping => basics::ping(arguments),
+        ConnectionCommand::Ping => basics::ping(arguments, session),
+        ConnectionCommand::Psubscribe => {
+            Ok(pubsub::subscribe(Scope::Pattern, arguments, session, state))
+        }
+        ConnectionCommand::Pubsub => pubsub::pubsub(row.name, arguments, state),
+        ConnectionCommand::Punsubscribe => Ok(pubsub::unsubscribe(
+            Scope::Pattern,
+            arguments,
+            session,
+            state,
+        )),
         ConnectionCommand::Quit => basics::quit(session),
         ConnectionCommand::Reset => Ok(auth::reset(session, state)),
         ConnectionCommand::Select => basics::select(arguments, session),
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
         ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
+        ConnectionCommand::Ssubscribe => {
+            Ok(pubsub::subscribe(Scope::Shard, arguments, session, state))
+        }
+        ConnectionCommand::Subscribe => {
+            Ok(pubsub::subscribe(Scope::Channel, arguments, session, state))
+        }
+        ConnectionCommand::Sunsubscribe => {
+            Ok(pubsub::unsubscribe(Scope::Shard, arguments, session, state))
+        }
         ConnectionCommand::Time => Ok(basics::time(state)),
+        ConnectionCommand::Unsubscribe => Ok(pubsub::unsubscribe(
+            Scope::Channel,
+            arguments,
+            session,
+            state,
+        )),
         ConnectionCommand::Wait => wait::wait(arguments, session, state).await,
         ConnectionCommand::Waitaof => wait::wait_aof(arguments, session, state).await,
     }
@@ -64,6 +91,18 @@ pub(super) fn may_wait(command: ConnectionCommand) -> bool {
     matches!(
         command,
         ConnectionCommand::Wait | ConnectionCommand::Waitaof | ConnectionCommand::Debug
+    )
+}
+
+/// Whether a command ends subscriptions: messages that wait are written before its reply, so that
+/// none follows it.
+pub(super) fn ends_subscriptions(command: ConnectionCommand) -> bool {
+    matches!(
+        command,
+        ConnectionCommand::Unsubscribe
+            | ConnectionCommand::Punsubscribe
+            | ConnectionCommand::Sunsubscribe
+            | ConnectionCommand::Reset
     )
 }
 

@@ -111,7 +111,7 @@ impl Filter<'_> {
             && is_at(self.local_address, client.local_address)
             && self
                 .client_type
-                .is_none_or(|wanted| wanted == ClientType::Normal)
+                .is_none_or(|wanted| wanted == ClientType::of(client))
             && self.id.is_none_or(|wanted| wanted == client.id)
     }
 }

@@ -12,24 +12,29 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::ServerState;
 use crate::server::clients::ClientRecord;
+use crate::server::pubsub::Scope;
 use crate::server::session::Session;
 
-/// Kinds of clients, of which Quoin has only normal ones.
+/// Kinds of clients, of which Quoin has normal ones and subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientType {
     /// Sends commands.
     Normal,
+    /// Is subscribed to something.
+    Pubsub,
     /// Another kind of Redis's.
     Other,
 }
 
 impl ClientType {
     pub(super) fn from_name(name: &[u8]) -> Result<Self, CommandError> {
-        let is_other = ["slave", "replica", "pubsub", "master"]
+        let is_other = ["slave", "replica", "master"]
             .iter()
             .any(|other| is_word(name, other));
         if is_word(name, "normal") {
             Ok(ClientType::Normal)
+        } else if is_word(name, "pubsub") {
+            Ok(ClientType::Pubsub)
         } else if is_other {
             Ok(ClientType::Other)
         } else {
@@ -37,6 +42,16 @@ impl ClientType {
                 "ERR Unknown client type '{}'",
                 shown(name)
             )))
+        }
+    }
+}
+
+impl ClientType {
+    pub(super) fn of(client: &ClientRecord) -> Self {
+        if client.is_subscriber() {
+            ClientType::Pubsub
+        } else {
+            ClientType::Normal
         }
     }
 }
@@ -52,11 +67,9 @@ pub(super) fn info(session: &Session, state: &ServerState) -> Reply {
 pub(super) fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
     let mut text = String::new();
     match rest(arguments, 2) {
-        [] => put_all(state, &mut text),
+        [] => put_all(None, state, &mut text),
         [option, name] if is_word(option, "type") => {
-            if ClientType::from_name(name)? == ClientType::Normal {
-                put_all(state, &mut text);
-            }
+            put_all(Some(ClientType::from_name(name)?), state, &mut text);
         }
         [option, ids @ ..] if !ids.is_empty() && is_word(option, "id") => {
             for id in ids {
@@ -71,9 +84,11 @@ pub(super) fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, Co
     Ok(Reply::Verbatim("txt", text.into()))
 }
 
-fn put_all(state: &ServerState, text: &mut String) {
+fn put_all(wanted: Option<ClientType>, state: &ServerState, text: &mut String) {
     for client in state.clients.all() {
-        put_line(&client, state, text);
+        if wanted.is_none_or(|wanted| wanted == ClientType::of(&client)) {
+            put_line(&client, state, text);
+        }
     }
 }
 
@@ -84,6 +99,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let details = client.details().clone();
     let mut flags = String::new();
     for (is_set, letter) in [
+        (client.is_subscriber(), 'P'),
         (client.is_blocked(), 'b'),
         (client.is_killed(), 'A'),
         (details.no_evict, 'e'),
@@ -100,15 +116,16 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let input_free = client.input_free_bytes.load(Ordering::Relaxed);
     let output = client.output_bytes.load(Ordering::Relaxed);
     let unsent = client.output_unsent_bytes.load(Ordering::Relaxed);
+    let (messages, message_bytes) = client.mailbox.waiting();
     let command = table::entries()
         .get(client.last_command.load(Ordering::Relaxed))
         .map_or("NULL", |entry| entry.full_name.as_str());
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub=0 psub=0 \
-         ssub=0 multi=-1 qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
-         rbp={output} obl={unsent} oll=0 omem=0 tot-mem={} events=r cmd={command} user=default \
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
+         ssub={} multi=-1 qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
+         rbp={output} obl={unsent} oll={messages} omem={message_bytes} tot-mem={} events=r cmd={command} user=default \
          redir=-1 resp={} lib-name={} lib-ver={}",
         client.id,
         client.address,
@@ -118,7 +135,10 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
         (now_s - client.connected_ms / 1000).max(0),
         (now_s - client.last_interaction_ms.load(Ordering::Relaxed) / 1000).max(0),
         details.database,
-        input + input_free + output,
+        client.subscribed(Scope::Channel),
+        client.subscribed(Scope::Pattern),
+        client.subscribed(Scope::Shard),
+        (input + input_free + output) as u64 + message_bytes,
         details.protocol,
         details.library_name,
         details.library_version,

@@ -3,6 +3,7 @@
 use super::lines;
 use crate::server::ServerState;
 use crate::server::statistics::CommandStatistics;
+use crate::types::signals::ChannelKind;
 
 pub(super) fn stats(state: &ServerState, text: &mut String) {
     let statistics = &state.statistics;
@@ -31,9 +32,9 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "evicted_clients": 0,
         "total_eviction_exceeded_time": 0,
         "current_eviction_exceeded_time": 0,
-        "pubsub_channels": 0,
-        "pubsub_patterns": 0,
-        "pubsubshard_channels": 0,
+        "pubsub_channels": state.pubsub.channel_count(ChannelKind::Global),
+        "pubsub_patterns": state.pubsub.pattern_count(),
+        "pubsubshard_channels": state.pubsub.channel_count(ChannelKind::Shard),
         "latest_fork_usec": 0,
         "total_forks": 0,
         "migrate_cached_sockets": 0,

@@ -1,0 +1,283 @@
+//! Messages that wait to be written to a subscriber: bounded, because who does not read is
+//! disconnected.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::Notify;
+
+use crate::config::OutputLimit;
+use crate::limits::IDLE_MAILBOX_MESSAGES_MAX;
+use crate::reply::Reply;
+use crate::types::signals::{ChannelKind, Message};
+use crate::wire::encode::{Protocol, encode, encode_push_header};
+
+/// A message as it goes over the wire, but for the header, in which RESP2 and RESP3 differ. All
+/// subscribers of a channel share the bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    elements: usize,
+    body: Bytes,
+}
+
+impl Frame {
+    fn new(words: &[&Bytes], kind: &'static [u8]) -> Self {
+        let length = words.iter().map(|word| word.len() + 16).sum::<usize>();
+        let mut body = BytesMut::with_capacity(length + 16);
+        let kind = Bytes::from_static(kind);
+        for word in std::iter::once(&kind).chain(words.iter().copied()) {
+            encode(&Reply::Bulk(word.clone()), Protocol::Resp2, &mut body);
+        }
+        Self {
+            elements: words.len() + 1,
+            body: body.freeze(),
+        }
+    }
+
+    /// For subscribers of the channel.
+    pub(super) fn message(message: &Message) -> Self {
+        let kind = match message.kind {
+            ChannelKind::Global => b"message".as_slice(),
+            ChannelKind::Shard => b"smessage",
+        };
+        Self::new(&[&message.channel, &message.payload], kind)
+    }
+
+    /// For subscribers of a pattern that the channel matches.
+    pub(super) fn pattern_message(pattern: &Bytes, message: &Message) -> Self {
+        let words = [pattern, &message.channel, &message.payload];
+        Self::new(&words, b"pmessage")
+    }
+
+    /// What it counts against the limit: as if no one shared it, as in Redis.
+    fn size_bytes(&self) -> u64 {
+        (self.body.len() + size_of::<Self>()) as u64
+    }
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// It waits.
+    Waits,
+    /// It was too much: everything that waited is dropped, and nothing is taken any more. The
+    /// client is to be disconnected.
+    Overflowed,
+}
+
+/// Messages that wait to be written to one client.
+#[derive(Debug, Default)]
+pub struct Mailbox {
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    frames: VecDeque<Frame>,
+    bytes: u64,
+    /// Since when more than the soft limit waits.
+    above_soft_since_ms: Option<i64>,
+    is_closed: bool,
+}
+
+impl State {
+    /// Whether the limits are exceeded, as Redis's `checkClientOutputBufferLimits` has it.
+    fn exceeds(&mut self, limit: &OutputLimit, now_ms: i64) -> bool {
+        if limit.hard_bytes != 0 && self.bytes >= limit.hard_bytes {
+            return true;
+        }
+        if limit.soft_bytes == 0 || self.bytes < limit.soft_bytes {
+            self.above_soft_since_ms = None;
+            return false;
+        }
+        let since_ms = *self.above_soft_since_ms.get_or_insert(now_ms);
+        now_ms.saturating_sub(since_ms) > i64::from(limit.soft_s) * 1000
+    }
+
+    fn close(&mut self) {
+        self.frames = VecDeque::new();
+        self.bytes = 0;
+        self.is_closed = true;
+    }
+}
+
+impl Mailbox {
+    pub(super) fn push(&self, frame: Frame, limit: &OutputLimit, now_ms: i64) -> Pushed {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Pushed::Waits;
+        }
+        let was_empty = state.frames.is_empty();
+        state.bytes += frame.size_bytes();
+        state.frames.push_back(frame);
+        if state.exceeds(limit, now_ms) {
+            state.close();
+            return Pushed::Overflowed;
+        }
+        drop(state);
+        if was_empty {
+            self.arrived.notify_one();
+        }
+        Pushed::Waits
+    }
+
+    /// Whether more than the soft limit has waited for too long; if so, nothing is taken any more.
+    pub(super) fn is_overdue(&self, limit: &OutputLimit, now_ms: i64) -> bool {
+        let mut state = self.lock();
+        let is_overdue = state.above_soft_since_ms.is_some() && state.exceeds(limit, now_ms);
+        if is_overdue {
+            state.close();
+        }
+        is_overdue
+    }
+
+    /// How many messages wait, and their bytes.
+    pub fn waiting(&self) -> (usize, u64) {
+        let state = self.lock();
+        (state.frames.len(), state.bytes)
+    }
+
+    /// Waits until there is a message.
+    pub async fn ready(&self) {
+        while self.lock().frames.is_empty() {
+            self.arrived.notified().await;
+        }
+    }
+
+    /// Appends the oldest messages to `output`, at most `count_max`, until it holds
+    /// `output_bytes_max` bytes. Answers how many.
+    pub fn take(
+        &self,
+        output: &mut BytesMut,
+        protocol: Protocol,
+        count_max: usize,
+        output_bytes_max: usize,
+    ) -> usize {
+        let mut state = self.lock();
+        let mut count = 0;
+        while count < count_max && output.len() < output_bytes_max {
+            let Some(frame) = state.frames.pop_front() else {
+                break;
+            };
+            count += 1;
+            state.bytes = state.bytes.saturating_sub(frame.size_bytes());
+            encode_push_header(frame.elements, protocol, output);
+            output.extend_from_slice(&frame.body);
+        }
+        if state.frames.is_empty() && state.frames.capacity() > IDLE_MAILBOX_MESSAGES_MAX {
+            state.frames = VecDeque::new();
+        }
+        count
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(payload: &'static str) -> Frame {
+        Frame::message(&Message {
+            kind: ChannelKind::Global,
+            channel: Bytes::from_static(b"c"),
+            payload: Bytes::from_static(payload.as_bytes()),
+        })
+    }
+
+    fn taken(mailbox: &Mailbox, protocol: Protocol, count: usize) -> String {
+        let mut output = BytesMut::new();
+        mailbox.take(&mut output, protocol, count, usize::MAX);
+        String::from_utf8(output.to_vec()).unwrap()
+    }
+
+    const NO_LIMIT: OutputLimit = OutputLimit {
+        hard_bytes: 0,
+        soft_bytes: 0,
+        soft_s: 0,
+    };
+
+    #[test]
+    fn messages_are_taken_in_order_and_in_the_protocol_of_the_moment() {
+        let mailbox = Mailbox::default();
+        mailbox.push(frame("one"), &NO_LIMIT, 0);
+        mailbox.push(frame("two"), &NO_LIMIT, 0);
+        assert_eq!(
+            taken(&mailbox, Protocol::Resp2, 1),
+            "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\none\r\n"
+        );
+        assert_eq!(
+            taken(&mailbox, Protocol::Resp3, 9),
+            ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\ntwo\r\n"
+        );
+        assert_eq!(mailbox.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn messages_are_taken_until_the_output_is_full() {
+        let mailbox = Mailbox::default();
+        for _ in 0..3 {
+            mailbox.push(frame("one"), &NO_LIMIT, 0);
+        }
+        let mut output = BytesMut::new();
+        assert_eq!(mailbox.take(&mut output, Protocol::Resp2, 9, 40), 2);
+        assert_eq!(mailbox.waiting().0, 1);
+    }
+
+    #[test]
+    fn the_hard_limit_drops_everything_for_good() {
+        let mailbox = Mailbox::default();
+        let limit = OutputLimit {
+            hard_bytes: 2 * frame("one").size_bytes(),
+            ..NO_LIMIT
+        };
+        assert_eq!(mailbox.push(frame("one"), &limit, 0), Pushed::Waits);
+        assert_eq!(mailbox.push(frame("two"), &limit, 0), Pushed::Overflowed);
+        assert_eq!(mailbox.waiting(), (0, 0));
+        mailbox.push(frame("one"), &limit, 0);
+        assert_eq!(mailbox.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn the_soft_limit_may_be_exceeded_for_its_time() {
+        let mailbox = Mailbox::default();
+        let limit = OutputLimit {
+            soft_bytes: 1,
+            soft_s: 2,
+            ..NO_LIMIT
+        };
+        assert_eq!(mailbox.push(frame("one"), &limit, 1000), Pushed::Waits);
+        assert!(!mailbox.is_overdue(&limit, 3000));
+        assert_eq!(mailbox.push(frame("one"), &limit, 3000), Pushed::Waits);
+        assert!(mailbox.is_overdue(&limit, 3001));
+    }
+
+    #[test]
+    fn who_reads_in_time_may_exceed_the_soft_limit_again() {
+        let mailbox = Mailbox::default();
+        let limit = OutputLimit {
+            soft_bytes: 2 * frame("one").size_bytes(),
+            soft_s: 2,
+            ..NO_LIMIT
+        };
+        mailbox.push(frame("one"), &limit, 1000);
+        mailbox.push(frame("one"), &limit, 1000);
+        taken(&mailbox, Protocol::Resp2, 2);
+        mailbox.push(frame("one"), &limit, 2000);
+        assert_eq!(mailbox.push(frame("one"), &limit, 3500), Pushed::Waits);
+        assert!(!mailbox.is_overdue(&limit, 5000));
+    }
+
+    #[tokio::test]
+    async fn a_message_wakes_who_waits_for_one() {
+        let mailbox = Mailbox::default();
+        tokio::join!(mailbox.ready(), async {
+            tokio::task::yield_now().await;
+            mailbox.push(frame("one"), &NO_LIMIT, 0);
+        });
+    }
+}

@@ -1,0 +1,128 @@
+//! Subscriptions by name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Scope;
+use crate::glob::{self, Case};
+use crate::limits::IDLE_TABLE_ENTRIES_MAX;
+use crate::server::clients::ClientRecord;
+use crate::types::signals::ChannelKind;
+
+/// In the order of their numbers, so that one is found fast among many.
+type Clients = Vec<Arc<ClientRecord>>;
+
+/// All subscriptions of a server. Names without subscribers do not stay.
+#[derive(Default)]
+pub(super) struct Table {
+    channels: HashMap<Bytes, Clients>,
+    shards: HashMap<Bytes, Clients>,
+    patterns: BTreeMap<Bytes, Clients>,
+}
+
+impl Table {
+    pub(super) fn insert(&mut self, scope: Scope, name: Bytes, client: &Arc<ClientRecord>) {
+        let clients = match scope {
+            Scope::Channel => self.channels.entry(name).or_default(),
+            Scope::Shard => self.shards.entry(name).or_default(),
+            Scope::Pattern => self.patterns.entry(name).or_default(),
+        };
+        if let Err(at) = clients.binary_search_by_key(&client.id, |other| other.id) {
+            if clients.is_empty() {
+                // Most channels have one subscriber.
+                clients.reserve_exact(1);
+            }
+            clients.insert(at, Arc::clone(client));
+        }
+    }
+
+    pub(super) fn remove(&mut self, scope: Scope, name: &[u8], client: &ClientRecord) {
+        match scope {
+            Scope::Channel => remove_from_channels(&mut self.channels, name, client),
+            Scope::Shard => remove_from_channels(&mut self.shards, name, client),
+            Scope::Pattern => {
+                if let Some(clients) = self.patterns.get_mut(name)
+                    && take_out(clients, client)
+                {
+                    self.patterns.remove(name);
+                }
+            }
+        }
+    }
+
+    fn by_channel(&self, kind: ChannelKind) -> &HashMap<Bytes, Clients> {
+        match kind {
+            ChannelKind::Global => &self.channels,
+            ChannelKind::Shard => &self.shards,
+        }
+    }
+
+    pub(super) fn subscribers(&self, kind: ChannelKind, channel: &[u8]) -> &[Arc<ClientRecord>] {
+        self.by_channel(kind)
+            .get(channel)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The patterns that a channel matches, with their subscribers. Shard channels match none.
+    pub(super) fn matching<'t>(
+        &'t self,
+        kind: ChannelKind,
+        channel: &'t [u8],
+    ) -> impl Iterator<Item = (&'t Bytes, &'t [Arc<ClientRecord>])> {
+        let patterns = (kind == ChannelKind::Global).then_some(&self.patterns);
+        patterns
+            .into_iter()
+            .flatten()
+            .filter(move |(pattern, _)| glob::matches(pattern, channel, Case::Sensitive))
+            .map(|(pattern, clients)| (pattern, clients.as_slice()))
+    }
+
+    pub(super) fn channels(&self, kind: ChannelKind, pattern: Option<&[u8]>) -> Vec<Bytes> {
+        let is_asked_for = |channel: &&Bytes| {
+            pattern.is_none_or(|pattern| glob::matches(pattern, channel, Case::Sensitive))
+        };
+        self.by_channel(kind)
+            .keys()
+            .filter(is_asked_for)
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn channel_count(&self, kind: ChannelKind) -> usize {
+        self.by_channel(kind).len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.channels.is_empty() && self.shards.is_empty() && self.patterns.is_empty()
+    }
+
+    pub(super) fn pattern_count(&self) -> usize {
+        self.patterns.len()
+    }
+}
+
+fn remove_from_channels(
+    channels: &mut HashMap<Bytes, Clients>,
+    name: &[u8],
+    client: &ClientRecord,
+) {
+    if let Some(clients) = channels.get_mut(name)
+        && take_out(clients, client)
+    {
+        channels.remove(name);
+        if channels.capacity() > IDLE_TABLE_ENTRIES_MAX && channels.len() < channels.capacity() / 8
+        {
+            channels.shrink_to(channels.len() * 2);
+        }
+    }
+}
+
+/// Removes a client; answers whether nobody is left.
+fn take_out(clients: &mut Clients, client: &ClientRecord) -> bool {
+    if let Ok(at) = clients.binary_search_by_key(&client.id, |other| other.id) {
+        clients.remove(at);
+    }
+    clients.is_empty()
+}
