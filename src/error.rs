@@ -1,5 +1,6 @@
 //! Typed errors, and the one place that turns them into RESP error lines.
 
+use crate::dump::DumpError;
 use crate::store::StoreError;
 
 /// Why a command was not carried out. Each variant's text is what Redis 7.2 says.
@@ -32,6 +33,9 @@ pub enum CommandError {
     /// Any other refusal: the whole line behind the `-`.
     #[error("{0}")]
     Text(std::borrow::Cow<'static, str>),
+    /// RESTORE was given what is no serialized value.
+    #[error("ERR {0}")]
+    Payload(#[from] DumpError),
     /// The command needs more than one transaction of the store can hold.
     #[error(
         "ERR command needs more than one transaction of the store can hold; nothing was changed"

@@ -16,6 +16,7 @@
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod dump;
 pub mod error;
 pub mod events;
 pub mod executor;

@@ -207,3 +207,19 @@ pub const READ_AHEAD_FACTOR: usize = 4;
 pub const READ_AHEAD_ROWS_MAX: usize = 512;
 /// Bytes that are read ahead at most, by the size of the rows so far.
 pub const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of what DUMP answers; also a bound on what it keeps in memory.
+pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of one node of a list in what DUMP answers (Redis: `list-max-listpack-size` -2).
+pub const DUMP_LISTPACK_BYTES_MAX: usize = 8 * 1024;
+/// Members up to which DUMP writes a sorted set compactly (Redis: `zset-max-listpack-entries`).
+pub const DUMP_SMALL_SET_MEMBERS_MAX: usize = 128;
+/// Bytes of a member up to which it does (Redis: `zset-max-listpack-value`).
+pub const DUMP_SMALL_SET_MEMBER_BYTES_MAX: usize = 64;
+/// Bytes of one string that RESTORE unpacks: the longest element, with its framing.
+pub const RESTORE_STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
+/// Bytes that RESTORE reserves for a packed string's claimed length before they are there.
+pub const RESTORE_RESERVE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes that each element takes in the store beside its own, at the least: RESTORE refuses by
+/// it what cannot fit into a transaction before it writes anything.
+pub const RESTORE_ELEMENT_BYTES_MIN: usize = 16;

@@ -48,7 +48,7 @@ pub struct PositionQuery {
     pub maxlen: Option<usize>,
 }
 
-fn elements(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
+pub(super) fn elements(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
     let prefix = context.layout().elements_prefix(data);
     (KeyRange::children(&prefix), prefix.len())
 }

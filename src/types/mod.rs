@@ -3,6 +3,7 @@
 
 pub mod context;
 pub mod copying;
+pub mod dumping;
 pub mod flush;
 pub mod ids;
 pub mod keyspace;

@@ -1,6 +1,7 @@
 //! Commands on keys of any type, and on whole databases.
 
 mod databases;
+mod dumping;
 mod existence;
 mod expiry;
 mod listing;

@@ -1,6 +1,6 @@
 //! The rows of the key commands.
 
-use super::{databases, existence, expiry, listing, memory, moving, object, sort};
+use super::{databases, dumping, existence, expiry, listing, memory, moving, object, sort};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
 use crate::{read_handler, write_handler};
 
@@ -19,6 +19,7 @@ const READ_FAST: Flags = Flags::READONLY.and(Flags::FAST);
 const WRITE_FAST: Flags = Flags::WRITE.and(Flags::FAST);
 const ONE_KEY: &str = "O(log N), N being all that is stored";
 const EACH_KEY: &str = "O(log N) for each key, N being all that is stored";
+const WHOLE_VALUE: &str = "O(M) with M elements in the value";
 const WHOLE_DATABASE: &str = "O(N) with N keys in the database";
 
 /// A row that reads one key; others say what is different.
@@ -128,9 +129,24 @@ pub const ROWS: &[Row] = &[
         flags: Flags::WRITE.and(Flags::DENYOOM),
         keys: KeyPositions::FIRST_TWO,
         summary: "Copies the value of a key to a new key.",
-        complexity: "O(M) with M elements in the value",
+        complexity: WHOLE_VALUE,
         handler: write_handler!(moving::copy),
         ..changing("copy", -3, "6.2.0")
+    },
+    Row {
+        flags: Flags::READONLY,
+        summary: "Returns a serialized representation of the value stored at a key.",
+        complexity: WHOLE_VALUE,
+        handler: read_handler!(dumping::dump),
+        ..generic("dump", 2, "2.6.0")
+    },
+    Row {
+        flags: Flags::WRITE.and(Flags::DENYOOM),
+        key_use: KeyUse::Overwrite,
+        summary: "Creates a key from the serialized representation of a value.",
+        complexity: "O(M log M) with M elements in the value",
+        handler: write_handler!(dumping::restore),
+        ..changing("restore", -4, "2.6.0")
     },
     Row {
         summary: "Moves a key to another database.",

@@ -53,7 +53,7 @@ impl ScoredMember {
 }
 
 /// The rows of the score index, and the length of the prefix that they share.
-fn score_rows(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
+pub(super) fn score_rows(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
     let prefix = context.layout().scores_prefix(data);
     (KeyRange::children(&prefix), prefix.len())
 }
@@ -131,7 +131,7 @@ impl ReadContext<'_> {
         })
     }
 
-    async fn zset_scored_members(
+    pub(super) async fn zset_scored_members(
         &self,
         key: &OpenKey,
         rows: &[KeyValue],
