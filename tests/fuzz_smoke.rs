@@ -2,8 +2,12 @@
 //! are exercised without cargo-fuzz. A failure here names its seed; `run` repeats it.
 #![allow(clippy::panic)]
 
+#[path = "../fuzz/bodies/dump_decoding.rs"]
+mod dump_decoding;
 #[path = "../fuzz/bodies/layout_decoding.rs"]
 mod layout_decoding;
+#[path = "support/payloads.rs"]
+mod payloads;
 #[path = "../fuzz/bodies/request_parser.rs"]
 mod request_parser;
 
@@ -113,6 +117,53 @@ fn layout_decoding_survives_random_and_mutated_rows() {
             }
         }
         name_seed_on_panic(seed, || layout_decoding::run(&data));
+    }
+}
+
+#[test]
+fn dump_decoding_survives_random_and_mutated_payloads() {
+    for seed in 0..INPUTS_PER_TARGET / 2 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let count = random.random_range(0..12);
+        let elements: Vec<Vec<u8>> = (0..count)
+            .map(|_| match random.random_range(0..3) {
+                0 => random.random::<i64>().to_string().into_bytes(),
+                1 => {
+                    let length = random.random_range(0..70);
+                    (0..length).map(|_| random.random::<u8>()).collect()
+                }
+                _ => vec![b'x'; random.random_range(0..300)],
+            })
+            .collect();
+        let members: Vec<(Vec<u8>, f64)> = elements.iter().map(|one| (one.clone(), 2.5)).collect();
+        let mut forms = payloads::old_lists(&elements);
+        forms.extend(payloads::old_sets(&members));
+        let mut data = match forms.choose(&mut random) {
+            // Without the footer, which the target adds.
+            Some((_, payload)) => payload.split_at(payload.len() - 10).0.to_vec(),
+            None => Vec::new(),
+        };
+        if random.random_range(0..4) == 0 {
+            let written = elements
+                .iter()
+                .fold(quoin::dump::ListWriter::new(), |mut list, one| {
+                    list.push(one);
+                    list
+                });
+            data = written.finish().to_vec();
+            data.truncate(data.len() - 10);
+        }
+        if data.len() >= 8 {
+            mutate(&mut data, &mut random);
+        }
+        // Structure is mostly in front.
+        for _ in 0..random.random_range(0..3) {
+            let front = data.len().min(20);
+            if let Some(byte) = data.get_mut(random.random_range(0..=front)) {
+                *byte = random.random();
+            }
+        }
+        name_seed_on_panic(seed, || dump_decoding::run(&data));
     }
 }
 

@@ -15,6 +15,9 @@ mod lzf;
 mod packed;
 mod reader;
 #[cfg(test)]
+#[path = "../../tests/support/payloads.rs"]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 mod ziplist;
 

@@ -1,1 +1,322 @@
+use bytes::Bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
+use super::*;
+
+use super::testing::{crc64, length, old_lists, old_sets, sealed, string, ziplist};
+
+fn list_of(payload: &[u8]) -> Result<Vec<Bytes>, DumpError> {
+    match open(&Bytes::copy_from_slice(payload))? {
+        Serialized::List(elements) => elements.collect(),
+        Serialized::SortedSet(_) => panic!("a sorted set"),
+    }
+}
+
+fn set_of(payload: &[u8]) -> Result<Vec<(Bytes, f64)>, DumpError> {
+    match open(&Bytes::copy_from_slice(payload))? {
+        Serialized::SortedSet(members) => members.collect(),
+        Serialized::List(_) => panic!("a list"),
+    }
+}
+
+fn written_list(elements: &[Vec<u8>]) -> Bytes {
+    let mut writer = ListWriter::new();
+    for element in elements {
+        writer.push(element);
+    }
+    writer.finish()
+}
+
+fn written_set(members: &[(Vec<u8>, f64)]) -> Bytes {
+    let mut writer = SetWriter::new(members.len() as u64);
+    for (member, score) in members {
+        writer.push(member, *score);
+    }
+    writer.finish()
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<char> = text.chars().filter(|one| !one.is_whitespace()).collect();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap())
+        .collect()
+}
+
+/// Texts of every length class and integers of every width, and their neighbours.
+fn element() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        vec(any::<u8>(), 0..80),
+        any::<i64>().prop_map(|number| number.to_string().into_bytes()),
+        (any::<i64>(), 0_u32..64)
+            .prop_map(|(number, shift)| (number >> shift).to_string().into_bytes()),
+        (
+            any::<u8>(),
+            prop::sample::select(vec![62, 63, 64, 4095, 4096, 8190, 16_383, 16_384])
+        )
+            .prop_map(|(byte, count)| vec![byte; count]),
+    ]
+}
+
+fn score() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<f64>().prop_filter("scores are not NaN", |score| !score.is_nan()),
+        (-1000_i32..1000).prop_map(f64::from),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+    ]
+}
+
+#[test]
+fn the_checksum_is_that_of_redis() {
+    assert_eq!(checksum(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
+    assert_eq!(crc64(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
+}
+
+#[test]
+fn a_small_list_is_written_as_redis_7_0_writes_it() {
+    let payload = written_list(&[b"a".to_vec(), b"1".to_vec(), b"-5000".to_vec()]);
+    // What Redis 7.0.15 answers.
+    let expected = "120102101000000003008161020101f178ec03ff0a00be747725a27199b2";
+    assert_eq!(payload[..], hex(expected));
+}
+
+#[test]
+fn a_small_set_is_written_as_redis_7_0_writes_it() {
+    let members = [(Bytes::from("a"), 1.0), (Bytes::from("b"), 1.5)];
+    // What Redis 7.0.15 answers.
+    let expected = "1114140000000400816102010181620283312e3504ff0a00c27c6981dda22270";
+    assert_eq!(small_set(&members).unwrap()[..], hex(expected));
+}
+
+#[test]
+fn a_list_of_many_bytes_is_split_into_nodes() {
+    let elements = vec![vec![b'x'; 1000]; 100];
+    let payload = written_list(&elements);
+    // Type, and the number of nodes: eight elements fit into one.
+    assert_eq!(payload[..2], [18, 13]);
+    assert_eq!(list_of(&payload).unwrap(), elements);
+}
+
+#[test]
+fn a_set_of_many_or_long_members_is_not_small() {
+    let many: Vec<_> = (0..129)
+        .map(|n| (Bytes::from(n.to_string()), 0.0))
+        .collect();
+    assert!(small_set(&many).is_none());
+    assert!(small_set(&many[..128]).is_some());
+    assert!(small_set(&[(Bytes::from(vec![b'x'; 65]), 0.0)]).is_none());
+    assert!(small_set(&[(Bytes::from(vec![b'x'; 64]), 0.0)]).is_some());
+}
+
+#[test]
+fn packed_strings_are_unpacked() {
+    // An `a`, and a copy of it that reaches into itself.
+    let packed = hex("c3 05 1a 00 61 e0 10 00");
+    let value = [vec![1, 1], packed].concat();
+    assert_eq!(list_of(&sealed(9, &value)).unwrap(), [vec![b'a'; 26]]);
+}
+
+#[test]
+fn a_packed_string_of_another_length_than_it_says_is_refused() {
+    for packed in [
+        "c3 05 19 00 61 e0 10 00",
+        "c3 05 1b 00 61 e0 10 00",
+        // Reaches in front of the beginning.
+        "c3 05 1a 00 61 e0 10 01",
+        // Ends amid a run, amid a copy.
+        "c3 02 04 03 61",
+        "c3 03 1a 00 61 e0",
+        // Claims more than any string has.
+        "c3 05 81 7fffffffffffffff 00 61 e0 10 00",
+    ] {
+        let value = [vec![1, 1], hex(packed)].concat();
+        assert_eq!(
+            list_of(&sealed(9, &value)),
+            Err(DumpError::Format),
+            "{packed}"
+        );
+    }
+}
+
+#[test]
+fn strings_written_as_integers_are_read_as_text() {
+    let value = hex("01 03 c0 80 c1 00 80 c2 00 00 00 80");
+    assert_eq!(
+        list_of(&sealed(9, &value)).unwrap(),
+        ["-128", "-32768", "-2147483648"]
+    );
+}
+
+#[test]
+fn a_long_element_in_a_node_of_its_own_is_read() {
+    let value = [
+        hex("12 02 01"),
+        string(b"plain"),
+        hex("02 09 09000000 0100 01 01 ff"),
+    ]
+    .concat();
+    assert_eq!(list_of(&sealed(11, &value)).unwrap(), ["plain", "1"]);
+    let empty = hex("12 01 01 00");
+    assert_eq!(list_of(&sealed(11, &empty)), Err(DumpError::Format));
+    let unknown = hex("12 01 03 01 61");
+    assert_eq!(list_of(&sealed(11, &unknown)), Err(DumpError::Format));
+}
+
+#[test]
+fn versions_beyond_redis_7_2_and_changed_bytes_are_refused() {
+    let value = hex("01 01 01 61");
+    assert_eq!(list_of(&sealed(11, &value)).unwrap(), ["a"]);
+    assert_eq!(
+        list_of(&sealed(12, &value)),
+        Err(DumpError::VersionOrChecksum)
+    );
+    let payload = sealed(11, &value);
+    for place in 0..payload.len() {
+        let mut changed = payload.clone();
+        changed[place] ^= 1;
+        assert_eq!(
+            list_of(&changed),
+            Err(DumpError::VersionOrChecksum),
+            "{place}"
+        );
+    }
+    assert_eq!(list_of(b"short"), Err(DumpError::VersionOrChecksum));
+    assert_eq!(list_of(&sealed(11, b"")), Err(DumpError::Format));
+}
+
+#[test]
+fn other_types_are_refused_by_name() {
+    let refused = |type_byte| list_of(&sealed(11, &[type_byte, 0]));
+    assert_eq!(refused(0), Err(DumpError::OtherType("string")));
+    assert_eq!(refused(20), Err(DumpError::OtherType("set")));
+    assert_eq!(refused(8), Err(DumpError::Format));
+    assert_eq!(refused(22), Err(DumpError::Format));
+}
+
+#[test]
+fn scores_that_are_no_numbers_are_refused() {
+    let nan = [vec![5, 1], string(b"m"), f64::NAN.to_le_bytes().to_vec()].concat();
+    assert_eq!(set_of(&sealed(9, &nan)), Err(DumpError::Format));
+    let text_nan = [vec![3, 1], string(b"m"), vec![253]].concat();
+    assert_eq!(set_of(&sealed(9, &text_nan)), Err(DumpError::Format));
+    let entries = [b"m".to_vec(), b"x".to_vec()];
+    let text = [vec![12], string(&ziplist(&entries))].concat();
+    assert_eq!(set_of(&sealed(9, &text)), Err(DumpError::Format));
+    let odd = [vec![12], string(&ziplist(&entries[..1]))].concat();
+    assert_eq!(set_of(&sealed(9, &odd)), Err(DumpError::Format));
+}
+
+#[test]
+fn a_count_that_the_bytes_do_not_bear_out_is_refused() {
+    for value in [
+        "01 81 ffffffffffffffff 01 61",
+        "05 80 ffffffff 01 61",
+        "12 81 7fffffffffffffff",
+    ] {
+        let payload = sealed(11, &hex(value));
+        let is_refused = match open(&payload.into()).unwrap() {
+            Serialized::List(elements) => elements.last(),
+            Serialized::SortedSet(members) => members.last().map(|one| one.map(|one| one.0)),
+        };
+        assert_eq!(is_refused, Some(Err(DumpError::Format)), "{value}");
+    }
+}
+
+#[test]
+fn a_ziplist_that_contradicts_itself_is_refused() {
+    let good = ziplist(&[b"ab".to_vec(), b"7".to_vec()]);
+    for place in [0, 4, 8, 10, 14, good.len() - 1] {
+        let mut bad = good.clone();
+        bad[place] ^= 1;
+        let value = [vec![10], string(&bad)].concat();
+        assert_eq!(
+            list_of(&sealed(9, &value)),
+            Err(DumpError::Format),
+            "{place}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_list_that_was_written_is_read_as_it_was(elements in vec(element(), 0..40)) {
+        prop_assert_eq!(list_of(&written_list(&elements)).unwrap(), elements);
+    }
+
+    #[test]
+    fn a_set_that_was_written_is_read_as_it_was(members in vec((element(), score()), 0..40)) {
+        let read = set_of(&written_set(&members)).unwrap();
+        prop_assert_eq!(read.len(), members.len());
+        for (read, written) in read.iter().zip(&members) {
+            prop_assert_eq!(&read.0, &written.0);
+            prop_assert_eq!(read.1.to_bits(), written.1.to_bits());
+        }
+    }
+
+    #[test]
+    fn a_small_set_that_was_written_is_read_as_it_was(
+        members in vec((vec(any::<u8>(), 0..=64), score()), 0..=128),
+    ) {
+        let members: Vec<_> = members.into_iter().map(|(one, score)| (one.into(), score)).collect();
+        prop_assert_eq!(set_of(&small_set(&members).unwrap()).unwrap(), members);
+    }
+
+    #[test]
+    fn lists_of_old_encodings_are_read(elements in vec(element(), 1..20)) {
+        for (name, payload) in old_lists(&elements) {
+            prop_assert_eq!(list_of(&payload).unwrap(), elements.clone(), "{}", name);
+        }
+    }
+
+    #[test]
+    fn sets_of_old_encodings_are_read(members in vec((element(), -1e6_f64..1e6), 1..20)) {
+        for (name, payload) in old_sets(&members) {
+            let read = set_of(&payload).unwrap();
+            let expected: Vec<_> =
+                members.iter().map(|(one, score)| (one.clone().into(), *score)).collect();
+            prop_assert_eq!(read, expected, "{}", name);
+        }
+    }
+
+    #[test]
+    fn changed_values_are_read_or_refused_and_end(
+        elements in vec(element(), 1..8),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        form in 0_usize..6,
+    ) {
+        let members: Vec<_> = elements.iter().map(|one| (one.clone(), 1.5)).collect();
+        let forms = [old_lists(&elements), old_sets(&members)].concat();
+        let mut value = forms[form].1.clone();
+        value.truncate(value.len() - FOOTER_BYTES);
+        for (place, byte) in changes {
+            let place = place.index(value.len());
+            value[place] = byte;
+        }
+        let claimed = value.len() * 300;
+        if let Ok(opened) = open(&sealed(11, &value).into()) {
+            let count = match opened {
+                Serialized::List(elements) => elements.count(),
+                Serialized::SortedSet(members) => members.count(),
+            };
+            prop_assert!(count <= claimed);
+        }
+    }
+
+    #[test]
+    fn lengths_of_every_width_are_read(number in 0_u64..=u64::MAX, shift in 0_u32..64) {
+        let number = number >> shift;
+        let mut bytes = vec![1];
+        if let Ok(number) = u16::try_from(number) {
+            bytes.extend(length(number.into()));
+        } else {
+            bytes.push(0x81);
+            bytes.extend(number.to_be_bytes());
+        }
+        let opened = open(&sealed(9, &bytes).into()).unwrap();
+        let Serialized::List(mut elements) = opened else { panic!("a set") };
+        let expected = if number == 0 { None } else { Some(Err(DumpError::Format)) };
+        prop_assert_eq!(elements.next(), expected);
+    }
+}

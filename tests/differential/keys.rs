@@ -1,5 +1,6 @@
 //! Random commands on keys of any type and on databases.
 
+use crate::payloads::{old_lists, old_sets, sealed};
 use crate::resp::Words;
 use crate::words::Dice;
 
@@ -16,7 +17,7 @@ pub enum Step {
 }
 
 pub fn command(dice: &mut Dice) -> Step {
-    let (name, arguments): (&str, Arguments) = match dice.below(46) {
+    let (name, arguments): (&str, Arguments) = match dice.below(50) {
         0 | 1 => (dice.pick(&["DEL", "UNLINK"]), some_keys(dice)),
         2 | 3 => (dice.pick(&["EXISTS", "TOUCH"]), some_keys(dice)),
         4 | 5 => ("TYPE", vec![dice.any_key()]),
@@ -51,6 +52,8 @@ pub fn command(dice: &mut Dice) -> Step {
         41 => ("MEMORY", vec![dice.word("USAGE"), dice.any_key()]),
         42 => ("NOSUCHCOMMAND", some_keys(dice)),
         43 => ("ECHO", vec![dice.value()]),
+        44 => ("DUMP", vec![dice.any_key()]),
+        45..49 => ("RESTORE", restore(dice)),
         _ => ("EXISTS", some_keys(dice)),
     };
     Step::Command(std::iter::once(dice.word(name)).chain(arguments).collect())
@@ -128,6 +131,48 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
         }
     }
     (name, arguments)
+}
+
+/// A value in one of its encodings, whole or damaged, with options. (A relative time to live is
+/// not compared to the millisecond, so there is none.)
+fn restore(dice: &mut Dice) -> Arguments {
+    let elements: Arguments = (0..dice.below(6)).map(|_| dice.value()).collect();
+    let (key, mut forms) = if dice.one_in(2) {
+        (dice.key('l'), old_lists(&elements))
+    } else {
+        // Twice the same member is damage; another order than that of scores Redis just keeps.
+        let scores = [-3.0, 0.5, 1.0, 2.5, 7.0];
+        let members: Vec<_> = elements.into_iter().zip(scores).collect();
+        (dice.key('z'), old_sets(&members))
+    };
+    let (_, mut payload) = forms.swap_remove(dice.below(forms.len()));
+    if dice.one_in(8) {
+        payload = sealed(12, &payload);
+    } else if dice.one_in(8) {
+        payload.truncate(dice.below(payload.len()));
+    }
+    let ttl = match dice.below(8) {
+        0 => dice
+            .pick(&["-1", "abc", "1.5", "9223372036854775808"])
+            .into(),
+        1 => b"1000".to_vec(),
+        2 => dice
+            .between(3_000_000_000_000, 4_000_000_000_000)
+            .to_string()
+            .into(),
+        _ => b"0".to_vec(),
+    };
+    let mut arguments = vec![key, ttl, payload, dice.word("ABSTTL")];
+    if dice.one_in(2) {
+        arguments.push(dice.word("REPLACE"));
+    }
+    for option in ["IDLETIME", "FREQ"] {
+        if dice.one_in(8) {
+            arguments.push(dice.word(option));
+            arguments.push(dice.pick(&["0", "5", "256", "-1", "abc"]).into());
+        }
+    }
+    arguments
 }
 
 /// A whole iteration over the keys.

@@ -15,6 +15,8 @@
 mod differences;
 mod keys;
 mod lists;
+#[path = "../support/payloads.rs"]
+mod payloads;
 #[path = "../support/redis.rs"]
 mod redis_server;
 #[path = "../support/resp.rs"]

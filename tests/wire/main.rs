@@ -12,6 +12,7 @@ mod server;
 mod administration;
 mod clients;
 mod command_table;
+mod dumping;
 mod handshake;
 mod info;
 mod limits;

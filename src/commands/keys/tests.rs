@@ -5,6 +5,7 @@ use crate::reply::Reply;
 
 mod concurrency;
 mod databases;
+mod dumping;
 mod existence;
 mod expiry;
 mod listing;

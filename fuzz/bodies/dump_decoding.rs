@@ -1,0 +1,71 @@
+//! Whatever a client calls a payload, RESTORE reads it or refuses it, within bounds; and what it
+//! reads as a list, DUMP writes so that it is read as the same.
+
+use bytes::Bytes;
+use quoin::dump::{DumpError, ListWriter, Serialized, open};
+
+/// Elements of one input that are looked at: a few bytes may stand for many.
+const ELEMENTS_MAX: usize = 100_000;
+/// Bytes of elements that are looked at, for the same reason.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Panics if the decoder misbehaves on this data.
+pub(crate) fn run(data: &[u8]) {
+    // As it is, which its checksum hardly ever lets through, and with a footer that does.
+    let _ = open(&Bytes::copy_from_slice(data));
+    match open(&Bytes::from(sealed(data))) {
+        Ok(Serialized::List(elements)) => list(elements),
+        Ok(Serialized::SortedSet(members)) => {
+            let mut bytes = 0;
+            for (member, score) in members.take(ELEMENTS_MAX).map_while(Result::ok) {
+                assert!(!score.is_nan(), "a score is no number");
+                bytes += member.len();
+                if bytes > BYTES_MAX {
+                    return;
+                }
+            }
+        }
+        Err(error) => assert!(error != DumpError::VersionOrChecksum, "the footer is good"),
+    }
+}
+
+fn list(elements: impl Iterator<Item = Result<Bytes, DumpError>>) {
+    let mut read = Vec::new();
+    let mut bytes = 0;
+    for element in elements.take(ELEMENTS_MAX) {
+        let Ok(element) = element else { return };
+        bytes += element.len();
+        if bytes > BYTES_MAX {
+            return;
+        }
+        read.push(element);
+    }
+    let mut writer = ListWriter::new();
+    for element in &read {
+        writer.push(element);
+    }
+    let Ok(Serialized::List(again)) = open(&writer.finish()) else {
+        panic!("a list does not survive a payload");
+    };
+    let again: Result<Vec<Bytes>, DumpError> = again.collect();
+    assert_eq!(again.ok(), Some(read), "a list does not survive a payload");
+}
+
+/// The value with a version and its checksum, bit by bit.
+fn sealed(value: &[u8]) -> Vec<u8> {
+    let mut payload = value.to_vec();
+    payload.extend([10, 0]);
+    let mut sum = 0_u64;
+    for byte in &payload {
+        sum ^= u64::from(*byte);
+        for _ in 0..8 {
+            let has_one = sum & 1 == 1;
+            sum >>= 1;
+            if has_one {
+                sum ^= 0x95ac_9329_ac4b_c9b5;
+            }
+        }
+    }
+    payload.extend(sum.to_le_bytes());
+    payload
+}

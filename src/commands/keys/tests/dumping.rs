@@ -1,0 +1,233 @@
+use crate::commands::testing::{Bench, START_MS, bulk, bulks};
+use crate::reply::Reply;
+
+const BAD_FORMAT: &str = "ERR Bad data format";
+const BAD_CHECKSUM: &str = "ERR DUMP payload version or checksum are wrong";
+
+fn dump(bench: &Bench, key: &str) -> Vec<u8> {
+    match bench.run(&format!("DUMP {key}")) {
+        Reply::Bulk(payload) => payload.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn restore(bench: &Bench, key: &str, ttl: &str, payload: &[u8], options: &[&str]) -> Reply {
+    let mut words: Vec<&[u8]> = vec![b"RESTORE", key.as_bytes(), ttl.as_bytes(), payload];
+    words.extend(options.iter().map(|option| option.as_bytes()));
+    bench.run_words(&words)
+}
+
+fn error(line: &str) -> Reply {
+    Reply::Error(line.to_owned())
+}
+
+fn on_both(test: impl Fn(&Bench)) {
+    test(&Bench::embedded());
+    test(&Bench::cluster_like());
+}
+
+#[test]
+fn what_was_dumped_is_restored() {
+    on_both(|bench| {
+        bench.run("RPUSH list a 1 -5000 a");
+        bench.run("ZADD set 1 a 1.5 b -inf c");
+        let (list, set) = (dump(bench, "list"), dump(bench, "set"));
+        assert_eq!(restore(bench, "list2", "0", &list, &[]), Reply::OK);
+        assert_eq!(restore(bench, "set2", "0", &set, &[]), Reply::OK);
+        assert_eq!(
+            bench.run("LRANGE list2 0 -1"),
+            bulks(&["a", "1", "-5000", "a"])
+        );
+        assert_eq!(bench.run("LLEN list2"), Reply::Integer(4));
+        assert_eq!(
+            bench.run("ZRANGE set2 0 -1 WITHSCORES"),
+            bench.run("ZRANGE set 0 -1 WITHSCORES")
+        );
+        assert_eq!(bench.run("ZSCORE set2 b"), Reply::Double(1.5));
+        assert_eq!(bench.run("ZCARD set2"), Reply::Integer(3));
+        assert_eq!(bench.run("TTL list2"), Reply::Integer(-1));
+        assert_eq!(bench.run("DUMP nothing"), Reply::Null);
+    });
+}
+
+#[test]
+fn values_of_many_pages_are_dumped_and_restored() {
+    on_both(|bench| {
+        let long = "x".repeat(100_000);
+        for number in 0..2_500 {
+            let score = (number * 7) % 100;
+            bench.run(&format!("RPUSH list e{number}"));
+            bench.run(&format!("ZADD set {score} m{number}"));
+        }
+        bench.run(&format!("RPUSH list {long}"));
+        bench.run(&format!("ZADD set 50 {long}"));
+        let (list, set) = (dump(bench, "list"), dump(bench, "set"));
+        assert_eq!(restore(bench, "list2", "0", &list, &[]), Reply::OK);
+        assert_eq!(restore(bench, "set2", "0", &set, &[]), Reply::OK);
+        assert_eq!(
+            bench.run("LRANGE list2 0 -1"),
+            bench.run("LRANGE list 0 -1")
+        );
+        assert_eq!(bench.run("LLEN list2"), Reply::Integer(2_501));
+        assert_eq!(
+            bench.run("ZRANGE set2 0 -1 WITHSCORES"),
+            bench.run("ZRANGE set 0 -1 WITHSCORES")
+        );
+        assert_eq!(bench.run("ZCARD set2"), Reply::Integer(2_501));
+    });
+}
+
+#[test]
+fn a_taken_name_is_busy_unless_it_is_to_be_replaced() {
+    on_both(|bench| {
+        bench.run("RPUSH list a b");
+        let payload = dump(bench, "list");
+        bench.run("ZADD set 1 m");
+        bench.run("EXPIRE set 100");
+        let busy = error("BUSYKEY Target key name already exists.");
+        assert_eq!(restore(bench, "set", "0", &payload, &[]), busy);
+        // Even before the time to live and the payload are looked at.
+        assert_eq!(restore(bench, "set", "x", b"", &[]), busy);
+        assert_eq!(
+            restore(bench, "set", "0", &payload, &["replace"]),
+            Reply::OK
+        );
+        assert_eq!(bench.run("LRANGE set 0 -1"), bulks(&["a", "b"]));
+        assert_eq!(bench.run("TTL set"), Reply::Integer(-1));
+    });
+}
+
+#[test]
+fn times_to_live_are_relative_or_absolute() {
+    on_both(|bench| {
+        bench.run("RPUSH list a");
+        bench.run("ZADD set 1 m");
+        let (list, set) = (dump(bench, "list"), dump(bench, "set"));
+        let at = (START_MS + 7_000).to_string();
+        for (key, payload) in [("list2", &list), ("set2", &set)] {
+            assert_eq!(restore(bench, key, "5000", payload, &[]), Reply::OK);
+            assert_eq!(bench.run(&format!("PTTL {key}")), Reply::Integer(5_000));
+            let options = ["REPLACE", "ABSTTL"];
+            assert_eq!(restore(bench, key, &at, payload, &options), Reply::OK);
+            assert_eq!(bench.run(&format!("PTTL {key}")), Reply::Integer(7_000));
+        }
+        let farthest = i64::MAX.to_string();
+        assert_eq!(restore(bench, "far", &farthest, &list, &[]), Reply::OK);
+        assert_eq!(bench.run("EXISTS far"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn a_time_that_is_over_leaves_no_key() {
+    on_both(|bench| {
+        bench.run("RPUSH list a");
+        let payload = dump(bench, "list");
+        bench.run("ZADD old 1 m");
+        assert_eq!(
+            restore(bench, "new", "1000", &payload, &["ABSTTL"]),
+            Reply::OK
+        );
+        let options = ["ABSTTL", "REPLACE"];
+        assert_eq!(restore(bench, "old", "1000", &payload, &options), Reply::OK);
+        assert_eq!(bench.run("EXISTS new old"), Reply::Integer(0));
+    });
+}
+
+#[test]
+fn options_are_checked_as_in_redis() {
+    let bench = Bench::embedded();
+    bench.run("RPUSH list a");
+    let payload = dump(&bench, "list");
+    let refused = |ttl: &str, options: &[&str]| match restore(&bench, "new", ttl, &payload, options)
+    {
+        Reply::Error(line) => line,
+        other => panic!("{other:?}"),
+    };
+    let no_integer = "ERR value is not an integer or out of range";
+    assert_eq!(refused("-1", &[]), "ERR Invalid TTL value, must be >= 0");
+    assert_eq!(refused("1.5", &[]), no_integer);
+    assert_eq!(refused("0", &["NOSUCH"]), "ERR syntax error");
+    assert_eq!(refused("0", &["IDLETIME"]), "ERR syntax error");
+    assert_eq!(
+        refused("0", &["FREQ", "1", "IDLETIME", "1"]),
+        "ERR syntax error"
+    );
+    assert_eq!(
+        refused("0", &["IDLETIME", "1", "FREQ", "1"]),
+        "ERR syntax error"
+    );
+    assert_eq!(refused("0", &["IDLETIME", "x"]), no_integer);
+    let idle = "ERR Invalid IDLETIME value, must be >= 0";
+    assert_eq!(refused("0", &["IDLETIME", "-1"]), idle);
+    let frequency = "ERR Invalid FREQ value, must be >= 0 and <= 255";
+    assert_eq!(refused("0", &["FREQ", "256"]), frequency);
+    assert_eq!(
+        restore(&bench, "new", "0", &payload, &["IDLETIME", "9"]),
+        Reply::OK
+    );
+    let options = ["FREQ", "255", "REPLACE"];
+    assert_eq!(restore(&bench, "new", "0", &payload, &options), Reply::OK);
+    assert_eq!(bench.run("LINDEX new 0"), bulk("a"));
+}
+
+#[test]
+fn a_payload_that_is_not_sound_changes_nothing() {
+    let bench = Bench::embedded();
+    bench.run("RPUSH list a b");
+    let good = dump(&bench, "list");
+    let mut changed = good.clone();
+    changed[5] ^= 1;
+    let refused = restore(&bench, "list", "0", &changed, &["REPLACE"]);
+    assert_eq!(refused, error(BAD_CHECKSUM));
+    assert_eq!(restore(&bench, "new", "0", b"", &[]), error(BAD_CHECKSUM));
+    let seal = |value: &[u8]| crate::dump::testing::sealed(10, value);
+    // A list and a set without elements, and a member that comes twice.
+    for value in [
+        &[1, 0][..],
+        &[10, 11, 11, 0, 0, 0, 10, 0, 0, 0, 0, 0, 255],
+        &[3, 0],
+        &[3, 2, 1, b'a', 1, b'1', 1, b'a', 1, b'2'],
+        // The second element is cut off.
+        &[1, 2, 1, b'a', 9, b'b'],
+    ] {
+        let refused = restore(&bench, "list", "0", &seal(value), &["REPLACE"]);
+        assert_eq!(refused, error(BAD_FORMAT), "{value:?}");
+    }
+    assert_eq!(
+        restore(&bench, "new", "0", &seal(&[0, 1, b'a']), &[]),
+        error("ERR Bad data format: Quoin keeps lists and sorted sets, not a string")
+    );
+    assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a", "b"]));
+    assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));
+}
+
+#[test]
+fn what_no_transaction_can_hold_is_refused_and_changes_nothing() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH list a");
+    let too_large = "ERR command needs more than one transaction of the store can hold; \
+                     nothing was changed";
+    // A run of 264 bytes in three, again and again: ten megabytes in each of two elements.
+    let runs = 40_000;
+    let mut packed = vec![0, b'x'];
+    packed.extend([0xe0, 255, 0].repeat(runs));
+    let mut element = vec![0xc3, 0x80];
+    element.extend(u32::try_from(packed.len()).unwrap().to_be_bytes());
+    element.push(0x80);
+    element.extend(u32::try_from(runs * 264 + 1).unwrap().to_be_bytes());
+    element.extend(packed);
+    let payload = crate::dump::testing::sealed(10, &[&[1, 2][..], &element, &element].concat());
+    let refused = restore(&bench, "list", "0", &payload, &["REPLACE"]);
+    assert_eq!(refused, error(too_large));
+    // So many elements that only writing them shows it.
+    let many = 500_000_u32;
+    let mut value = vec![1, 0x80];
+    value.extend(many.to_be_bytes());
+    value.extend([1, b'x'].repeat(many as usize));
+    let payload = crate::dump::testing::sealed(10, &value);
+    assert_eq!(
+        restore(&bench, "list", "0", &payload, &["REPLACE"]),
+        error(too_large)
+    );
+    assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a"]));
+}

@@ -1,0 +1,211 @@
+//! DUMP and RESTORE both ways.
+
+use crate::payloads::{old_lists, old_sets, sealed};
+use crate::resp::{Connection, Value};
+use crate::server::Server;
+use crate::start_redis;
+use crate::values::{Held, Values};
+
+const VALUES: usize = 150;
+const SEED: u64 = 1;
+/// Bytes behind a payload's value, which tell the version of Redis.
+const FOOTER_BYTES: usize = 10;
+
+struct Pair {
+    quoin: Connection,
+    redis: Connection,
+    /// End with the test.
+    servers: (Server, crate::redis_server::Redis, tempfile::TempDir),
+}
+
+impl Pair {
+    fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let redis = start_redis(folder.path())?;
+        let server = Server::start();
+        let mut pair = Self {
+            quoin: Connection::open(server.address()).unwrap(),
+            redis: Connection::open(redis.address().unwrap()).unwrap(),
+            servers: (server, redis, folder),
+        };
+        // Redis checks the inside of what it is given only when it is told to.
+        pair.set_redis("sanitize-dump-payload", "yes");
+        Some(pair)
+    }
+
+    fn is_before_72(&self) -> bool {
+        self.servers.1.version() < (7, 2)
+    }
+
+    fn set_redis(&mut self, name: &str, value: &str) {
+        let reply = self.redis.command(&["CONFIG", "SET", name, value]);
+        assert_eq!(reply.unwrap(), ok());
+    }
+}
+
+fn ok() -> Value {
+    Value::Line(b'+', b"OK".to_vec())
+}
+
+fn dump(connection: &mut Connection, key: &[u8]) -> Vec<u8> {
+    let reply = connection.command(&[b"DUMP", key]).unwrap();
+    reply.bytes().unwrap().to_vec()
+}
+
+fn restore(connection: &mut Connection, key: &[u8], payload: &[u8]) -> Value {
+    let words = [b"RESTORE", key, b"0", payload];
+    connection.command(&words).unwrap()
+}
+
+#[test]
+fn what_redis_dumps_quoin_restores_and_the_other_way_round() {
+    let Some(mut pair) = Pair::start() else {
+        return;
+    };
+    let mut values = Values::new(SEED);
+    for number in 0..VALUES {
+        let value = values.next();
+        let key = format!("key{number}").into_bytes();
+        value.put(&mut pair.redis, &key);
+        let payload = dump(&mut pair.redis, &key);
+        assert_eq!(
+            restore(&mut pair.quoin, &key, &payload),
+            ok(),
+            "value {number}"
+        );
+        assert_eq!(
+            Held::get(&mut pair.quoin, &key).as_ref(),
+            Some(&value),
+            "value {number}"
+        );
+
+        let back = [b"back-", key.as_slice()].concat();
+        let payload = dump(&mut pair.quoin, &key);
+        assert_eq!(
+            restore(&mut pair.redis, &back, &payload),
+            ok(),
+            "value {number}"
+        );
+        assert_eq!(
+            Held::get(&mut pair.redis, &back),
+            Some(value),
+            "value {number}"
+        );
+    }
+}
+
+#[test]
+fn quoin_writes_the_bytes_that_redis_writes_without_compression() {
+    let Some(mut pair) = Pair::start() else {
+        return;
+    };
+    pair.set_redis("rdbcompression", "no");
+    let mut values = Values::new(SEED + 1);
+    for number in 0..VALUES {
+        let mut value = values.next();
+        if let Held::Set(members) = &mut value
+            && pair.is_before_72()
+        {
+            // It writes others with more digits than they need.
+            for (_, score) in members.iter_mut().filter(|(_, score)| score.is_finite()) {
+                *score = (*score % 1e6).trunc() + 0.0;
+            }
+        }
+        let key = format!("key{number}").into_bytes();
+        value.put(&mut pair.redis, &key);
+        value.put(&mut pair.quoin, &key);
+        let ours = dump(&mut pair.quoin, &key);
+        let theirs = dump(&mut pair.redis, &key);
+        let ours = &ours[..ours.len() - FOOTER_BYTES];
+        let theirs = &theirs[..theirs.len() - FOOTER_BYTES];
+        assert!(
+            ours == theirs,
+            "value {number}: {:?}",
+            Value::Blob(b'$', Some(ours.to_vec()))
+        );
+    }
+}
+
+#[test]
+fn payloads_of_old_versions_are_read_as_redis_reads_them() {
+    let Some(mut pair) = Pair::start() else {
+        return;
+    };
+    let mut values = Values::new(SEED + 2);
+    for number in 0..VALUES {
+        let value = values.next();
+        let payloads = match &value {
+            Held::List(elements) => old_lists(elements),
+            Held::Set(members) => old_sets(members),
+        };
+        for (form, payload) in payloads {
+            let key = format!("key{number}-{form}").into_bytes();
+            assert_eq!(
+                restore(&mut pair.redis, &key, &payload),
+                ok(),
+                "{form} {number}"
+            );
+            assert_eq!(
+                restore(&mut pair.quoin, &key, &payload),
+                ok(),
+                "{form} {number}"
+            );
+            let theirs = Held::get(&mut pair.redis, &key);
+            assert_eq!(Held::get(&mut pair.quoin, &key), theirs, "{form} {number}");
+            assert_eq!(theirs.as_ref(), Some(&value), "{form} {number}");
+        }
+    }
+}
+
+/// Redis may take more, such as a length that reaches into the footer; what Quoin takes, Redis
+/// takes, and both make the same of it.
+#[test]
+fn what_quoin_takes_of_damaged_payloads_redis_takes_too() {
+    let Some(mut pair) = Pair::start() else {
+        return;
+    };
+    let mut values = Values::new(SEED + 3);
+    let mut taken = 0;
+    let mut refused = 0;
+    for number in 0..VALUES * 10 {
+        let value = match values.next() {
+            Held::List(elements) => Held::List(elements.into_iter().take(9).collect()),
+            Held::Set(members) => Held::Set(members.into_iter().take(9).collect()),
+        };
+        pair.redis.command(&["DEL", "whole", "damaged"]).unwrap();
+        pair.quoin.command(&["DEL", "damaged"]).unwrap();
+        value.put(&mut pair.redis, b"whole");
+        let mut bytes = dump(&mut pair.redis, b"whole");
+        bytes.truncate(bytes.len() - FOOTER_BYTES);
+        // Not the type, and early bytes rather than late ones: there the structure is.
+        let place = 1 + (number * 7) % bytes.len().min(60).saturating_sub(1).max(1);
+        bytes[place] ^= 1 << (number % 8);
+        let payload = sealed(10, &bytes);
+        let ours = restore(&mut pair.quoin, b"damaged", &payload);
+        if ours == ok() {
+            taken += 1;
+            assert_eq!(
+                restore(&mut pair.redis, b"damaged", &payload),
+                ok(),
+                "value {number}"
+            );
+            let theirs = Held::get(&mut pair.redis, b"damaged");
+            assert_eq!(
+                Held::get(&mut pair.quoin, b"damaged"),
+                theirs,
+                "value {number}"
+            );
+        } else {
+            refused += 1;
+            assert_eq!(
+                ours.error(),
+                Some(&b"ERR Bad data format"[..]),
+                "value {number}"
+            );
+        }
+    }
+    assert!(
+        taken > 100 && refused > 100,
+        "{taken} taken, {refused} refused"
+    );
+}

@@ -1,0 +1,41 @@
+//! Values on their way between Quoin and a real `redis-server`: DUMP and RESTORE both ways, and
+//! `quoin import`.
+//!
+//! - `REDIS_ORACLE`: the `redis-server`, instead of the one on the PATH.
+//! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is none.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub
+)]
+
+mod dumping;
+#[path = "../support/payloads.rs"]
+mod payloads;
+#[path = "../support/redis.rs"]
+mod redis_server;
+#[path = "../support/resp.rs"]
+mod resp;
+#[path = "../support/server.rs"]
+mod server;
+mod values;
+
+use std::io::Write;
+use std::path::Path;
+
+use redis_server::Redis;
+
+/// A Redis with a port, where there is one to start; without, the test says so and ends.
+fn start_redis(folder: &Path) -> Option<Redis> {
+    match Redis::start_durable(folder) {
+        Ok(redis) => Some(redis),
+        Err(error) if std::env::var_os("QUOIN_TEST_REQUIRE_REDIS").is_none() => {
+            // Written past the capture of a passing test's output.
+            let _ = writeln!(std::io::stderr(), "nothing comes from Redis: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}

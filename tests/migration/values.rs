@@ -1,0 +1,141 @@
+//! Random lists and sorted sets of many sizes.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::resp::{Connection, Value, Words};
+
+/// Elements or members in one command.
+const WORDS_AT_ONCE: usize = 500;
+
+/// What a key holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Held {
+    List(Vec<Vec<u8>>),
+    /// Member and score, in no certain order.
+    Set(Vec<(Vec<u8>, f64)>),
+}
+
+pub struct Values {
+    random: StdRng,
+}
+
+impl Values {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            random: StdRng::seed_from_u64(seed),
+        }
+    }
+
+    pub fn next(&mut self) -> Held {
+        let count = match self.random.random_range(0..10) {
+            0 => 1,
+            1..6 => self.random.random_range(1..20),
+            6 => self.random.random_range(126..131),
+            7 | 8 => self.random.random_range(1..1_000),
+            _ => self.random.random_range(1..5_000),
+        };
+        let kind = self.random.random_range(0..5);
+        if self.random.random() {
+            Held::List((0..count).map(|_| self.element(kind)).collect())
+        } else {
+            let members: BTreeMap<Vec<u8>, f64> = (0..count)
+                .map(|_| (self.element(kind), self.score()))
+                .collect();
+            Held::Set(members.into_iter().collect())
+        }
+    }
+
+    /// Integers of every width, short and long texts, and those that can be compressed.
+    fn element(&mut self, kind: u32) -> Vec<u8> {
+        let random = &mut self.random;
+        match (kind, random.random_range(0..40)) {
+            (0, 0..30) | (1, _) => {
+                let shift = random.random_range(0..64);
+                (random.random::<i64>() >> shift).to_string().into_bytes()
+            }
+            (2, 0) => vec![random.random(); random.random_range(0..70_000)],
+            (2 | 3, 1..3) => {
+                let length = random.random_range(8_000..8_400);
+                (0..length).map(|_| random.random()).collect()
+            }
+            (3, _) => {
+                let length = random.random_range(55..72);
+                (0..length).map(|_| random.random()).collect()
+            }
+            (4, 0..20) => {
+                let number: u16 = random.random();
+                format!("{{\"queue\":\"default\",\"class\":\"Job\",\"id\":{number}}}").into_bytes()
+            }
+            _ => {
+                let length = random.random_range(0..20);
+                (0..length).map(|_| random.random()).collect()
+            }
+        }
+    }
+
+    fn score(&mut self) -> f64 {
+        let random = &mut self.random;
+        match random.random_range(0..10) {
+            0 => f64::INFINITY,
+            1 => f64::NEG_INFINITY,
+            2 => random.random::<f64>() * 1e300,
+            3 => random.random::<f64>(),
+            4 => (random.random::<i64>() >> random.random_range(0..63)) as f64,
+            _ => f64::from(random.random_range(0_u16..100)),
+        }
+    }
+}
+
+impl Held {
+    /// Puts it at a key of a server that has none of that name.
+    pub fn put(&self, connection: &mut Connection, key: &[u8]) {
+        let (name, words): (&str, Words) = match self {
+            Held::List(elements) => ("RPUSH", elements.clone()),
+            Held::Set(members) => {
+                let word = |(member, score): &(Vec<u8>, f64)| {
+                    [score.to_string().into_bytes(), member.clone()]
+                };
+                ("ZADD", members.iter().flat_map(word).collect())
+            }
+        };
+        let commands: Vec<Words> = words
+            .chunks(WORDS_AT_ONCE)
+            .map(|some| [&[name.into(), key.to_vec()], some].concat())
+            .collect();
+        for reply in connection.pipeline(&commands).unwrap() {
+            assert!(reply.integer().is_some(), "{reply:?}");
+        }
+    }
+
+    /// What a server has at a key.
+    pub fn get(connection: &mut Connection, key: &[u8]) -> Option<Self> {
+        let mut ask = |words: &[&[u8]]| connection.command(words).unwrap();
+        let text = |value: &Value| value.bytes().unwrap().to_vec();
+        let kind = ask(&[b"TYPE", key]);
+        if kind == Value::Line(b'+', b"list".to_vec()) {
+            let elements = ask(&[b"LRANGE", key, b"0", b"-1"]);
+            let elements: Vec<_> = elements.items().unwrap().iter().map(text).collect();
+            let length = ask(&[b"LLEN", key]).integer().unwrap();
+            assert_eq!(length, elements.len() as i64);
+            Some(Held::List(elements))
+        } else if kind == Value::Line(b'+', b"zset".to_vec()) {
+            let words = ask(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"]);
+            let words: Vec<_> = words.items().unwrap().iter().map(text).collect();
+            let length = ask(&[b"ZCARD", key]).integer().unwrap();
+            assert_eq!(length * 2, words.len() as i64);
+            let number = |text: &[u8]| std::str::from_utf8(text).unwrap().parse().unwrap();
+            let mut members: Vec<(Vec<u8>, f64)> = words
+                .chunks(2)
+                .map(|pair| (pair[0].clone(), number(&pair[1])))
+                .collect();
+            members.sort_by(|one, other| one.0.cmp(&other.0));
+            Some(Held::Set(members))
+        } else {
+            assert_eq!(kind, Value::Line(b'+', b"none".to_vec()));
+            None
+        }
+    }
+}
