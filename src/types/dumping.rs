@@ -8,7 +8,6 @@ use crate::layout::{ValueType, corrupt};
 use crate::limits::{
     DUMP_BYTES_MAX, DUMP_SMALL_SET_MEMBERS_MAX, RANGE_PAGE_ROWS, RESTORE_ELEMENT_BYTES_MIN,
 };
-use crate::store::Isolation;
 
 use super::context::{ReadContext, WriteContext};
 use super::keyspace::OpenKey;
@@ -53,7 +52,7 @@ impl ReadContext<'_> {
 
     async fn dump_set(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let (range, _) = score_rows(self, key.data());
-        let length = self.length(key, Isolation::Snapshot).await?;
+        let length = self.length(key, self.isolation).await?;
         let length = u64::try_from(length).unwrap_or(0);
         if length <= DUMP_SMALL_SET_MEMBERS_MAX as u64 {
             let rows = Pages::new(self, range.clone(), false, 0)
