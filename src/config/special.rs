@@ -214,6 +214,10 @@ fn oom_scores(given: &str, _: &str) -> Result<String, String> {
 
 fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
     match EventClasses::parse(given) {
+        // `A` hides `n` where it is shown, but not where it is set.
+        Some(classes) if classes.contains(EventClasses::ALL.and(EventClasses::NEW)) => {
+            Ok(format!("{}n", classes.letters()))
+        }
         Some(classes) => Ok(classes.letters()),
         None => Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()),
     }
@@ -283,6 +287,7 @@ mod tests {
     fn keyspace_events_are_put_in_order() {
         let events = |given| keyspace_events(given, "");
         assert_eq!(events("KEA").as_deref(), Ok("AKE"));
+        assert_eq!(events("KEAn").as_deref(), Ok("AKEn"));
         assert!(events("q").is_err());
     }
 

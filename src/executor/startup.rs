@@ -56,6 +56,7 @@ pub async fn prepare(
         random,
         ids: IdAllocator::new(instance),
         subscribers: OnceLock::new(),
+        keyspace_events: OnceLock::new(),
     })
 }
 

@@ -89,7 +89,11 @@ impl ServerState {
         let started_ms = clock.now_ms();
         let pubsub = Arc::new(PubSub::new(Arc::clone(&config), Arc::clone(&clock)));
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
-        if executor.environment().subscribers.set(subscribers).is_err() {
+        let events = Arc::clone(config.keyspace_events());
+        let environment = executor.environment();
+        if environment.subscribers.set(subscribers).is_err()
+            || environment.keyspace_events.set(events).is_err()
+        {
             tracing::error!("another server already hears what this executor publishes");
         }
         Self {

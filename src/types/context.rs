@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::clock::Clock;
 use crate::error::CommandError;
+use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
 use crate::limits::DATABASES;
 use crate::random::Random;
@@ -30,9 +31,18 @@ pub struct Environment {
     pub ids: IdAllocator,
     /// Who hears what is published, set once when there is a server.
     pub subscribers: OnceLock<Arc<dyn Subscribers>>,
+    /// Which changes of keys are published, set once when there is a server.
+    pub keyspace_events: OnceLock<Arc<EventSwitch>>,
 }
 
 impl Environment {
+    /// Which changes of keys are published at the moment.
+    pub fn events(&self) -> EventClasses {
+        self.keyspace_events
+            .get()
+            .map_or(EventClasses::NONE, |switch| switch.classes())
+    }
+
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.
     /// Nothing is concurrent on a store with a single writer, and 0 keeps its keys short.
     pub fn position_random(&self) -> i64 {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::{
     Id, KeyName, KeyRange, Meta, TrashKind, ValueType, decode_length, encode_length, length_delta,
 };
@@ -41,7 +42,7 @@ impl OpenKey {
     }
 
     /// The key as clients know it.
-    fn client_key(&self) -> Option<ClientKey> {
+    pub(super) fn client_key(&self) -> Option<ClientKey> {
         let key = self.meta.full_name(&self.name).ok()?.clone();
         let database = self.database?;
         Some(ClientKey { database, key })
@@ -200,7 +201,10 @@ impl WriteContext<'_> {
         value_type: ValueType,
     ) -> Result<OpenKey, CommandError> {
         match self.find(key, value_type).await? {
-            Some(found) => Ok(found),
+            Some(found) => {
+                self.notify_if_reborn(&found, key).await?;
+                Ok(found)
+            }
             None => Ok(self.create(key, value_type, None).await?),
         }
     }
@@ -222,7 +226,9 @@ impl WriteContext<'_> {
             expire_at_ms,
             long_name: None,
         };
-        self.put(key, meta, 0).await
+        // Redis: a value that is overwritten leaves the key what it was.
+        self.notify_of_creation(key, true).await?;
+        self.put_row(key, meta, 0).await
     }
 
     /// Puts a key with existing data and length at `key`, replacing whatever is there: the
@@ -230,7 +236,40 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn put(
+    pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, StoreError> {
+        self.notify_of_creation(key, false).await?;
+        self.put_row(key, meta, length).await
+    }
+
+    /// Tells that a key comes to be, unless it exists already and `spares_existing`; and before
+    /// that of the end of an expired key that nobody has removed yet.
+    async fn notify_of_creation(
+        &self,
+        key: &Bytes,
+        spares_existing: bool,
+    ) -> Result<(), StoreError> {
+        if !self.tells_of(EventClasses::NEW) && !self.tells_of(EventClasses::EXPIRED) {
+            return Ok(());
+        }
+        let place = self.place(key).await?;
+        let exists = match self.read_meta(&place).await? {
+            None => false,
+            Some(meta) if self.is_expired(&meta) => {
+                self.notify(EventClasses::EXPIRED, "expired", key);
+                false
+            }
+            Some(meta) if self.may_be_ghost(&meta) => {
+                self.length_at(&place.meta_key, self.relaxed()).await? != 0
+            }
+            Some(_) => true,
+        };
+        if !(exists && spares_existing) {
+            self.notify(EventClasses::NEW, "new", key);
+        }
+        Ok(())
+    }
+
+    async fn put_row(
         &self,
         key: &Bytes,
         mut meta: Meta,
@@ -362,8 +401,8 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// To be called after elements were taken away (and counted): a key that has become empty
-    /// ceases to exist. Answers whether it did.
+    /// To be called after elements were taken away, counted and told of: a key that has become
+    /// empty ceases to exist, which is told. Answers whether it did.
     ///
     /// # Errors
     /// When the store fails.
@@ -371,12 +410,17 @@ impl WriteContext<'_> {
         if self.may_be_ghost(&key.meta) {
             // Invisible to clients from now on, see the module's comment. The snapshot read is
             // only for the answer.
-            return Ok(self.length(key, self.relaxed()).await? == 0);
+            let is_empty = self.length(key, self.relaxed()).await? == 0;
+            if is_empty {
+                self.notify_of(EventClasses::GENERIC, "del", key);
+            }
+            return Ok(is_empty);
         }
         if self.length(key, Isolation::Serializable).await? != 0 {
             return Ok(false);
         }
         self.detach(key);
+        self.notify_of(EventClasses::GENERIC, "del", key);
         Ok(true)
     }
 }

@@ -8,6 +8,7 @@ pub mod flush;
 pub mod ids;
 pub mod keyspace;
 pub mod list;
+pub mod notices;
 pub mod pages;
 pub mod scanning;
 pub mod signals;

@@ -3,8 +3,9 @@
 
 use futures_util::future::try_join_all;
 
+use crate::events::EventClasses;
 use crate::layout::{Id, KeyRange, Meta, TrashKind, successor};
-use crate::limits::{REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS};
+use crate::limits::{DATABASES, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS};
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -95,9 +96,10 @@ impl WriteContext<'_> {
     pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
         let rows = self.first_rows(&range, keys_max).await?;
+        let shown = self.shown_namespaces().await?;
         let mut removed = 0;
         for some in rows.chunks(REAPER_READS_AT_ONCE) {
-            removed += self.expire_some(some).await?;
+            removed += self.expire_some(some, &shown).await?;
             if self.is_full() {
                 break;
             }
@@ -105,7 +107,18 @@ impl WriteContext<'_> {
         Ok(removed)
     }
 
-    async fn expire_some(&self, rows: &[KeyValue]) -> Result<i64, StoreError> {
+    /// The namespaces that databases show, where the end of a key is told to anybody.
+    async fn shown_namespaces(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+        let mut shown = Vec::new();
+        if self.tells_of(EventClasses::EXPIRED) {
+            for database in 0..DATABASES {
+                shown.push((self.namespace_of(database).await?, database));
+            }
+        }
+        Ok(shown)
+    }
+
+    async fn expire_some(&self, rows: &[KeyValue], shown: &[(Id, u32)]) -> Result<i64, StoreError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
             let (at_ms, namespace, name) = self.layout().read_expiry_key(&row.key)?;
@@ -124,13 +137,19 @@ impl WriteContext<'_> {
             let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
             match meta {
                 Some(meta) if meta.expire_at_ms == Some(at_ms) => {
-                    self.remove(&OpenKey {
-                        database: None,
+                    let database = shown
+                        .iter()
+                        .find(|(known, _)| *known == namespace)
+                        .map(|(_, database)| *database);
+                    let key = OpenKey {
+                        database,
                         namespace,
                         name,
                         meta_key,
                         meta,
-                    });
+                    };
+                    self.remove(&key);
+                    self.notify_of(EventClasses::EXPIRED, "expired", &key);
                     removed += 1;
                 }
                 // An index row that belongs to no key.

@@ -13,6 +13,7 @@
 )]
 
 mod differences;
+mod events;
 mod keys;
 mod lists;
 #[path = "../support/payloads.rs"]

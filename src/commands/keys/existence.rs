@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, rest};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::reply::Reply;
 use crate::types::{ReadContext, WriteContext};
 
@@ -17,10 +18,14 @@ pub(super) async fn del(
 ) -> Result<Reply, CommandError> {
     let names = rest(arguments, 1);
     let mut removed = HashSet::new();
-    for key in context.find_each(names).await?.into_iter().flatten() {
+    for (name, key) in names.iter().zip(context.find_each(names).await?) {
+        let Some(key) = key else {
+            continue;
+        };
         // A name that is given twice is there once.
         if !removed.contains(&key.meta_key) {
             context.remove(&key);
+            context.notify(EventClasses::GENERIC, "del", name);
             removed.insert(key.meta_key);
         }
     }

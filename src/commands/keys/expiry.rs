@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::reply::Reply;
 use crate::types::{ReadContext, WriteContext};
 
@@ -90,11 +91,14 @@ async fn set_expiry(
     if !conditions.allow(key.meta.expire_at_ms, at_ms) {
         return Ok(Reply::Integer(0));
     }
-    if at_ms <= context.now_ms {
+    let event = if at_ms <= context.now_ms {
         context.remove(&key);
+        "del"
     } else {
         context.set_expiry(&mut key, Some(at_ms));
-    }
+        "expire"
+    };
+    context.notify(EventClasses::GENERIC, event, argument(arguments, 1)?);
     Ok(Reply::Integer(1))
 }
 
@@ -162,6 +166,7 @@ pub(super) async fn persist(
     match context.find_any(argument(arguments, 1)?).await? {
         Some(mut key) if key.meta.expire_at_ms.is_some() => {
             context.set_expiry(&mut key, None);
+            context.notify(EventClasses::GENERIC, "persist", argument(arguments, 1)?);
             Ok(Reply::Integer(1))
         }
         _ => Ok(Reply::Integer(0)),

@@ -5,8 +5,9 @@ use bytes::Bytes;
 use super::databases::database_number;
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::reply::Reply;
-use crate::types::WriteContext;
+use crate::types::{OpenKey, WriteContext};
 
 const SAME_OBJECT: CommandError =
     CommandError::text("ERR source and destination objects are the same");
@@ -23,7 +24,7 @@ pub(super) async fn rename(
         .await?
         .ok_or(CommandError::NoSuchKey)?;
     if name != new_name {
-        context.move_key(&key, context, new_name).await?;
+        rename_key(context, &key, name, new_name).await?;
     }
     Ok(Reply::OK)
 }
@@ -42,8 +43,20 @@ pub(super) async fn renamenx(
     if name == new_name || context.find_any(new_name).await?.is_some() {
         return Ok(Reply::Integer(0));
     }
-    context.move_key(&key, context, new_name).await?;
+    rename_key(context, &key, name, new_name).await?;
     Ok(Reply::Integer(1))
+}
+
+async fn rename_key(
+    context: &WriteContext<'_>,
+    key: &OpenKey,
+    name: &Bytes,
+    new_name: &Bytes,
+) -> Result<(), CommandError> {
+    context.move_key(key, context, new_name).await?;
+    context.notify(EventClasses::GENERIC, "rename_from", name);
+    context.notify(EventClasses::GENERIC, "rename_to", new_name);
+    Ok(())
 }
 
 /// `MOVE key db` → 1, or 0 where there is no such key or the other database has one.
@@ -63,6 +76,8 @@ pub(super) async fn move_key(
         return Ok(Reply::Integer(0));
     }
     context.move_key(&key, &target, name).await?;
+    context.notify(EventClasses::GENERIC, "move_from", name);
+    target.notify(EventClasses::GENERIC, "move_to", name);
     Ok(Reply::Integer(1))
 }
 
@@ -101,5 +116,6 @@ pub(super) async fn copy(
         return Ok(Reply::Integer(0));
     }
     context.copy_key(&key, &target, new_name).await?;
+    target.notify(EventClasses::GENERIC, "copy_to", new_name);
     Ok(Reply::Integer(1))
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::list::End;
@@ -41,12 +42,14 @@ pub(super) async fn sort(
     if rows.is_empty() {
         if let Some(old) = context.find_any(destination).await? {
             context.remove(&old);
+            context.notify(EventClasses::GENERIC, "del", destination);
         }
         return Ok(Reply::Integer(0));
     }
     let values: Vec<Bytes> = rows.into_iter().map(Option::unwrap_or_default).collect();
     let key = context.create(destination, ValueType::List, None).await?;
     context.list_push(&key, &values, End::Right).await?;
+    context.notify(EventClasses::LIST, "sortstore", destination);
     Ok(Reply::count(values.len()))
 }
 

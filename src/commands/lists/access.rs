@@ -6,6 +6,7 @@ use crate::commands::arguments::{
     argument, integer, integer_at_least, is_word, rest, symmetric_integer, to_usize,
 };
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::list::{End, PositionQuery, Side};
@@ -81,6 +82,7 @@ pub(super) async fn lset(
         .list_set(&key, index, argument(arguments, 3)?)
         .await?
     {
+        context.notify(EventClasses::LIST, "lset", argument(arguments, 1)?);
         Ok(Reply::OK)
     } else {
         Err(CommandError::IndexOutOfRange)
@@ -109,7 +111,10 @@ pub(super) async fn linsert(
     let pivot = argument(arguments, 3)?;
     let value = argument(arguments, 4)?;
     match context.list_insert(&key, side, pivot, value).await? {
-        Some(length) => Ok(Reply::Integer(length)),
+        Some(length) => {
+            context.notify(EventClasses::LIST, "linsert", argument(arguments, 1)?);
+            Ok(Reply::Integer(length))
+        }
         None if context.has_elements(&key).await? => Ok(Reply::Integer(-1)),
         None => Ok(Reply::Integer(0)),
     }
@@ -133,6 +138,7 @@ pub(super) async fn lrem(
         .list_remove(&key, argument(arguments, 3)?, limit, from)
         .await?;
     if removed > 0 {
+        context.notify(EventClasses::LIST, "lrem", argument(arguments, 1)?);
         context.remove_if_empty(&key).await?;
     }
     Ok(Reply::Integer(removed))
@@ -145,11 +151,12 @@ pub(super) async fn ltrim(
 ) -> Result<Reply, CommandError> {
     let start = integer(argument(arguments, 2)?)?;
     let stop = integer(argument(arguments, 3)?)?;
-    if let Some(key) = context
-        .find(argument(arguments, 1)?, ValueType::List)
-        .await?
+    let name = argument(arguments, 1)?;
+    if let Some(key) = context.find(name, ValueType::List).await?
+        && context.has_elements(&key).await?
     {
         context.list_trim(&key, start, stop).await?;
+        context.notify(EventClasses::LIST, "ltrim", name);
         context.remove_if_empty(&key).await?;
     }
     Ok(Reply::OK)

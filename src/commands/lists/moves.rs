@@ -3,8 +3,10 @@
 use bytes::Bytes;
 
 use super::end;
+use super::push_pop::{pop_event, push_event};
 use crate::commands::arguments::argument;
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
@@ -52,7 +54,14 @@ async fn move_element(
         return Ok(Reply::Null);
     };
     let destination = match destination {
-        Some(destination) => destination,
+        Some(destination) => {
+            if destination.meta_key != source.meta_key {
+                context
+                    .notify_if_reborn(&destination, destination_name)
+                    .await?;
+            }
+            destination
+        }
         None => {
             context
                 .create(destination_name, ValueType::List, None)
@@ -60,6 +69,8 @@ async fn move_element(
         }
     };
     context.list_push(&destination, &values, to).await?;
+    context.notify(EventClasses::LIST, push_event(to), destination_name);
+    context.notify(EventClasses::LIST, pop_event(from), source_name);
     // After the push: a list that is rotated onto itself never ceases to exist, and keeps its
     // expiry.
     context.remove_if_empty(&source).await?;

@@ -6,6 +6,7 @@ use super::end;
 use crate::commands::arguments::{argument, count, rest, to_usize};
 use crate::commands::multi_pop::MultiPop;
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::list::End;
@@ -32,10 +33,10 @@ async fn push(
     arguments: &[Bytes],
     end: End,
 ) -> Result<Reply, CommandError> {
-    let key = context
-        .find_or_create(argument(arguments, 1)?, ValueType::List)
-        .await?;
+    let name = argument(arguments, 1)?;
+    let key = context.find_or_create(name, ValueType::List).await?;
     let length = context.list_push(&key, rest(arguments, 2), end).await?;
+    context.notify(EventClasses::LIST, push_event(end), name);
     Ok(Reply::Integer(length))
 }
 
@@ -68,7 +69,24 @@ async fn push_existing(
         return Ok(Reply::Integer(0));
     }
     let length = context.list_push(&key, rest(arguments, 2), end).await?;
+    context.notify(EventClasses::LIST, push_event(end), name);
     Ok(Reply::Integer(length))
+}
+
+/// The event of a push.
+pub(super) fn push_event(end: End) -> &'static str {
+    match end {
+        End::Left => "lpush",
+        End::Right => "rpush",
+    }
+}
+
+/// The event of a pop.
+pub(super) fn pop_event(end: End) -> &'static str {
+    match end {
+        End::Left => "lpop",
+        End::Right => "rpop",
+    }
 }
 
 /// `LPOP key [count]` → element, or elements where a count is given.
@@ -105,10 +123,8 @@ async fn pop(
     } else {
         Reply::Null
     };
-    let Some(key) = context
-        .find(argument(arguments, 1)?, ValueType::List)
-        .await?
-    else {
+    let key_name = argument(arguments, 1)?;
+    let Some(key) = context.find(key_name, ValueType::List).await? else {
         return Ok(absent);
     };
     if limit == Some(0) {
@@ -118,7 +134,7 @@ async fn pop(
             absent
         });
     }
-    let values = take(context, &key, limit.unwrap_or(1), end).await?;
+    let values = take(context, key_name, &key, limit.unwrap_or(1), end).await?;
     if values.is_empty() {
         return Ok(absent);
     }
@@ -131,12 +147,14 @@ async fn pop(
 /// Pops, and removes the key when that was the last element.
 async fn take(
     context: &WriteContext<'_>,
+    name: &Bytes,
     key: &OpenKey,
     limit: usize,
     end: End,
 ) -> Result<Vec<Bytes>, CommandError> {
     let values = context.list_pop(key, limit, end).await?;
     if !values.is_empty() {
+        context.notify(EventClasses::LIST, pop_event(end), name);
         context.remove_if_empty(key).await?;
     }
     Ok(values)
@@ -153,7 +171,7 @@ pub(super) async fn lmpop(
         let Some(key) = context.find(name, ValueType::List).await? else {
             continue;
         };
-        let values = take(context, &key, query.limit, query.end).await?;
+        let values = take(context, name, &key, query.limit, query.end).await?;
         if !values.is_empty() {
             return Ok(Reply::Array(vec![
                 Reply::Bulk(name.clone()),

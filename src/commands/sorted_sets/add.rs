@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, double, is_word, rest};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
@@ -43,13 +44,22 @@ async fn add(
     let members = parse_members(pairs)?;
     let name = argument(arguments, 1)?;
     let outcome = match context.find(name, ValueType::SortedSet).await? {
-        Some(key) => context.zset_add(&key, &members, options).await?,
+        Some(key) => {
+            if !options.only_existing {
+                context.notify_if_reborn(&key, name).await?;
+            }
+            context.zset_add(&key, &members, options).await?
+        }
         None if options.only_existing => Default::default(),
         None => {
             let key = context.create(name, ValueType::SortedSet, None).await?;
             context.zset_add(&key, &members, options).await?
         }
     };
+    if outcome.added + outcome.updated > 0 {
+        let event = if options.increment { "zincr" } else { "zadd" };
+        context.notify(EventClasses::SORTED_SET, event, name);
+    }
     Ok(if options.increment {
         outcome.score.map_or(Reply::Null, Reply::Double)
     } else if counts_changes {

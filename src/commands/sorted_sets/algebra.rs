@@ -7,6 +7,7 @@ use crate::commands::arguments::{
     argument, double, integer, integer_at_least, is_word, rest, to_usize,
 };
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::sorted_set::{Aggregate, Operand, ScoredMember};
@@ -134,6 +135,14 @@ async fn store(
     let stored = context
         .zset_store(argument(arguments, 1)?, &members)
         .await?;
+    if stored > 0 {
+        let event = match query.operation {
+            Operation::Union => "zunionstore",
+            Operation::Intersection => "zinterstore",
+            Operation::Difference => "zdiffstore",
+        };
+        context.notify(EventClasses::SORTED_SET, event, argument(arguments, 1)?);
+    }
     Ok(Reply::Integer(stored))
 }
 

@@ -6,6 +6,7 @@ use super::{member_and_score, members_reply};
 use crate::commands::arguments::{argument, count, is_word, to_usize};
 use crate::commands::multi_pop::MultiPop;
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::sorted_set::{Extreme, ScoredMember};
@@ -39,11 +40,9 @@ async fn pop(
         Some(word) => Some(to_usize(count(word)?)),
         None => None,
     };
-    let key = context
-        .find(argument(arguments, 1)?, ValueType::SortedSet)
-        .await?;
-    let members = match key {
-        Some(key) => take(context, &key, limit.unwrap_or(1), end).await?,
+    let name = argument(arguments, 1)?;
+    let members = match context.find(name, ValueType::SortedSet).await? {
+        Some(key) => take(context, name, &key, limit.unwrap_or(1), end).await?,
         None => Vec::new(),
     };
     Ok(match limit {
@@ -62,12 +61,18 @@ async fn pop(
 /// Pops, and removes the key when that was the last member.
 pub(super) async fn take(
     context: &WriteContext<'_>,
+    name: &Bytes,
     key: &OpenKey,
     limit: usize,
     end: Extreme,
 ) -> Result<Vec<ScoredMember>, CommandError> {
     let members = context.zset_pop(key, limit, end).await?;
     if !members.is_empty() {
+        let event = match end {
+            Extreme::Min => "zpopmin",
+            Extreme::Max => "zpopmax",
+        };
+        context.notify(EventClasses::SORTED_SET, event, name);
         context.remove_if_empty(key).await?;
     }
     Ok(members)
@@ -84,7 +89,7 @@ pub(super) async fn zmpop(
         let Some(key) = context.find(name, ValueType::SortedSet).await? else {
             continue;
         };
-        let members = take(context, &key, query.limit, query.end).await?;
+        let members = take(context, name, &key, query.limit, query.end).await?;
         if !members.is_empty() {
             // Nested in both versions of the protocol.
             let pairs = members

@@ -6,6 +6,7 @@ use super::bounds::{lex_selection, rank_selection, score_selection};
 use super::members_reply;
 use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::sorted_set::{ScoredMember, SortedRange};
@@ -98,6 +99,10 @@ pub(super) async fn zrangestore(
     let stored = context
         .zset_store(argument(arguments, 1)?, &members)
         .await?;
+    if stored > 0 {
+        let name = argument(arguments, 1)?;
+        context.notify(EventClasses::SORTED_SET, "zrangestore", name);
+    }
     Ok(Reply::Integer(stored))
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::bounds::{lex_selection, rank_selection, score_selection};
 use crate::commands::arguments::{argument, rest};
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
@@ -23,6 +24,7 @@ pub(super) async fn zrem(
     };
     let removed = context.zset_remove(&key, rest(arguments, 2)).await?;
     if removed > 0 {
+        context.notify(EventClasses::SORTED_SET, "zrem", argument(arguments, 1)?);
         context.remove_if_empty(&key).await?;
     }
     Ok(Reply::Integer(removed))
@@ -34,7 +36,7 @@ pub(super) async fn zremrangebyrank(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let selection = rank_selection(argument(arguments, 2)?, argument(arguments, 3)?)?;
-    remove_range(context, arguments, &selection).await
+    remove_range(context, arguments, &selection, "zremrangebyrank").await
 }
 
 /// `ZREMRANGEBYSCORE key min max` → how many were removed.
@@ -43,7 +45,7 @@ pub(super) async fn zremrangebyscore(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let selection = score_selection(argument(arguments, 2)?, argument(arguments, 3)?)?;
-    remove_range(context, arguments, &selection).await
+    remove_range(context, arguments, &selection, "zremrangebyscore").await
 }
 
 /// `ZREMRANGEBYLEX key min max` → how many were removed.
@@ -52,13 +54,14 @@ pub(super) async fn zremrangebylex(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let selection = lex_selection(argument(arguments, 2)?, argument(arguments, 3)?)?;
-    remove_range(context, arguments, &selection).await
+    remove_range(context, arguments, &selection, "zremrangebylex").await
 }
 
 async fn remove_range(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
     selection: &Selection,
+    event: &'static str,
 ) -> Result<Reply, CommandError> {
     let Some(key) = context
         .find(argument(arguments, 1)?, ValueType::SortedSet)
@@ -68,6 +71,7 @@ async fn remove_range(
     };
     let removed = context.zset_remove_range(&key, selection).await?;
     if removed > 0 {
+        context.notify(EventClasses::SORTED_SET, event, argument(arguments, 1)?);
         context.remove_if_empty(&key).await?;
     }
     Ok(Reply::Integer(removed))

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::layout::member::normal_score;
 use crate::layout::{LongPlace, Member, MemberEntry, Position, StoredValue, ValueType};
 use crate::limits::{ELEMENT_KEY_BYTES_MAX, RANGE_PAGE_ROWS};
@@ -282,6 +283,7 @@ impl WriteContext<'_> {
         if members.is_empty() {
             if let Some(old) = self.find_any(name).await? {
                 self.remove(&old);
+                self.notify(EventClasses::GENERIC, "del", name);
             }
             return Ok(0);
         }
