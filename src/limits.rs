@@ -72,6 +72,13 @@ pub const SUBMISSION_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// Submissions that wait before a lane of the executor; more wait in their connections.
 pub const LANE_QUEUE_MAX: usize = 16_384;
 
+/// Commands that a client may queue between MULTI and EXEC.
+pub const TRANSACTION_COMMANDS_MAX: usize = 1024 * 1024;
+/// Bytes of their arguments.
+pub const TRANSACTION_QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Keys that a client may watch at once.
+pub const WATCHED_KEYS_MAX: usize = 100_000;
+
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
 /// Submissions for different keys that one batch takes at least before others are left to the
@@ -87,6 +94,21 @@ pub const READ_BATCH_COMMANDS_MAX: usize = 256;
 pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
+/// Clients that wait whose commands one batch runs behind those that have something for them;
+/// the others come in batches of their own.
+pub const WAITERS_SERVED_PER_BATCH_MAX: usize = 1024;
+/// When keys with clients that wait are looked at again after the store failed.
+pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
+/// Keys that a server watches at once for clients that wait; further keys are polled.
+pub const BELL_WATCHES_MAX: usize = 20_000;
+/// How often the keys beyond are polled.
+pub const BELL_POLL: std::time::Duration = std::time::Duration::from_millis(500);
+/// How often a watch is renewed, in case it was lost.
+pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
+/// How long a key stays watched for which nobody waits any more: clients come back.
+pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);
+/// Pause after a watch that failed.
+pub const BELL_RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 /// Attempts at committing one batch before its commands are answered with an error.
 pub const COMMIT_ATTEMPTS_MAX: u32 = 64;
 /// Time after which a batch that keeps failing is given up.

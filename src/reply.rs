@@ -63,6 +63,11 @@ impl Reply {
         }
     }
 
+    /// Whether this says that there is nothing: what a command that blocks waits upon.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Reply::Null | Reply::NullArray)
+    }
+
     /// About how many bytes this takes on the wire; used to bound what waits for a client.
     pub fn size_hint(&self) -> usize {
         match self {

@@ -8,6 +8,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
     (Group::Generic, "Keys"),
+    (Group::Transactions, "Transactions"),
     (Group::Connection, "Connection"),
     (Group::Server, "Server"),
     (Group::Scripting, "Scripting"),

@@ -18,6 +18,8 @@ pub mod sorted_sets;
 pub mod table;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod transactions;
+pub mod waits;
 
 pub use row::{ConnectionCommand, Handler, KeyPositions, Row};
 pub use table::find;

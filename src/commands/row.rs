@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::waits::Waits;
 use crate::executor::{ReadHandler, Work, WriteHandler};
 
 /// A set of Redis's command flags, as COMMAND INFO names them.
@@ -156,6 +157,8 @@ pub enum Group {
     Server,
     /// Scripts and functions.
     Scripting,
+    /// MULTI and what belongs to it.
+    Transactions,
 }
 
 impl Group {
@@ -169,6 +172,7 @@ impl Group {
             Group::Connection => "connection",
             Group::Server => "server",
             Group::Scripting => "scripting",
+            Group::Transactions => "transactions",
         }
     }
 }
@@ -183,12 +187,15 @@ pub enum ConnectionCommand {
     Command,
     Config,
     Debug,
+    Discard,
     Echo,
+    Exec,
     Function,
     Hello,
     Info,
     Latency,
     Lolwut,
+    Multi,
     Ping,
     Psubscribe,
     Pubsub,
@@ -203,8 +210,10 @@ pub enum ConnectionCommand {
     Sunsubscribe,
     Time,
     Unsubscribe,
+    Unwatch,
     Wait,
     Waitaof,
+    Watch,
 }
 
 /// A command's code.
@@ -242,6 +251,8 @@ pub struct Row {
     pub handler: Handler,
     /// Its subcommands, as Redis has them.
     pub subcommands: &'static [Row],
+    /// How it waits when it finds nothing, where it blocks.
+    pub waits: Option<Waits>,
 }
 
 impl Row {

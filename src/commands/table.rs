@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::row::{KeyPositions, Row};
-use super::sorted_sets;
-use super::{connection, keys, lists, pubsub};
+use super::{connection, keys, lists, pubsub, sorted_sets, transactions};
 use crate::executor::Claims;
 
 /// The families' tables. A static, so that each row has one address.
@@ -16,8 +15,11 @@ static FAMILIES: &[&[Row]] = &[
     connection::ROWS,
     keys::ROWS,
     lists::ROWS,
+    lists::BLOCKING_ROWS,
     pubsub::ROWS,
     sorted_sets::ROWS,
+    sorted_sets::BLOCKING_ROWS,
+    transactions::ROWS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =

@@ -1,12 +1,16 @@
 //! A bench for tests of commands: they run through the real executor and a real store.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tempfile::TempDir;
+use tokio::sync::oneshot;
 
 use crate::clock::{Clock, ManualClock};
-use crate::executor::{Executor, ExecutorOptions, startup};
+use crate::executor::{
+    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, Work, startup,
+};
 use crate::layout::Layout;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
@@ -86,24 +90,93 @@ impl Bench {
     }
 
     pub(crate) fn run_in(&self, database: u32, words: &[&[u8]]) -> Reply {
-        let arguments: Vec<Bytes> = words
-            .iter()
-            .map(|word| Bytes::copy_from_slice(word))
-            .collect();
-        let row = super::find(&arguments[0]).unwrap();
-        assert!(row.accepts(arguments.len()), "arity of {}", row.name);
-        let claims = super::table::claims(row, database, &arguments);
-        let call = crate::executor::Call {
-            work: row.work().unwrap(),
-            arguments,
-            database,
-            claims,
-        };
         let finished = self
             .runtime
-            .block_on(self.executor.submit(vec![call]))
+            .block_on(self.executor.submit(vec![call(database, words)]))
             .unwrap();
         finished.replies.into_iter().next().unwrap()
+    }
+
+    /// Runs a blocking command and expects it to find nothing and wait.
+    pub(crate) fn wait(&self, line: &str) -> Waiting {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        let mut call = call(0, &words);
+        let row = super::find(&call.arguments[0]).unwrap();
+        let waits = row.waits.as_ref().unwrap();
+        let Work::Write(handler) = call.work else {
+            panic!("{line} does not write");
+        };
+        let keys = waits.keys(row, &call.arguments);
+        let (waiter, outcome) =
+            Waiter::new(0, handler, call.arguments.clone(), keys, waits.value_type);
+        call.waiter = Some(Arc::clone(&waiter));
+        let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
+        assert!(finished.is_parked, "{:?}", finished.replies);
+        Waiting { waiter, outcome }
+    }
+
+    /// Runs commands, one a line, as EXEC does.
+    pub(crate) fn exec(&self, lines: &[&str]) -> Reply {
+        let calls: Vec<Call> = lines
+            .iter()
+            .map(|line| {
+                let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+                call(0, &words)
+            })
+            .collect();
+        let bundle = Bundle {
+            calls,
+            watched: Vec::new(),
+            touched: Default::default(),
+        };
+        let call = Call {
+            work: Work::Transaction(Box::new(bundle)),
+            arguments: Vec::new(),
+            database: 0,
+            claims: Claims::Everything,
+            waiter: None,
+        };
+        let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
+        finished.replies.into_iter().next().unwrap()
+    }
+}
+
+/// A client that waits in a blocking command.
+pub(crate) struct Waiting {
+    pub(crate) waiter: Arc<Waiter>,
+    outcome: oneshot::Receiver<Outcome>,
+}
+
+impl Waiting {
+    /// The reply; fails where there is none after a while.
+    pub(crate) fn reply(self, bench: &Bench) -> Reply {
+        let arrived = async { tokio::time::timeout(Duration::from_secs(10), self.outcome).await };
+        match bench.block_on(arrived) {
+            Ok(Ok(Outcome::Served(reply))) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether the client still waits.
+    pub(crate) fn is_waiting(&mut self) -> bool {
+        self.outcome.try_recv().is_err()
+    }
+}
+
+fn call(database: u32, words: &[&[u8]]) -> Call {
+    let arguments: Vec<Bytes> = words
+        .iter()
+        .map(|word| Bytes::copy_from_slice(word))
+        .collect();
+    let row = super::find(&arguments[0]).unwrap();
+    assert!(row.accepts(arguments.len()), "arity of {}", row.name);
+    let claims = super::table::claims(row, database, &arguments);
+    Call {
+        work: row.work().unwrap(),
+        arguments,
+        database,
+        claims,
+        waiter: None,
     }
 }
 

@@ -1,20 +1,27 @@
 //! One batch: many clients' commands in one store transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::CommandError;
 use crate::limits::{
-    BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, SUBMISSION_REPLY_BYTES_MAX,
+    COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, WAITERS_SERVED_PER_BATCH_MAX,
 };
 use crate::reply::Reply;
-use crate::store::{Isolation, Store, StoreError, Transaction};
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
-use crate::types::{Environment, ReadContext, WriteContext};
+use crate::store::{Store, StoreError};
+use crate::types::Environment;
+use crate::types::signals::{ClientKey, Ready, Signals};
 
 use super::statistics::ExecutorStatistics;
-use super::{Call, Claims, Finished, Submission, Work};
+use super::waiters::Waiter;
+use super::{Call, Claims, Finished, Shared, Submission};
+
+mod fence;
+mod running;
+mod serving;
+
+use running::Pass;
 
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
@@ -49,25 +56,62 @@ pub(super) struct Batch<'s> {
     store: &'s dyn Store,
     environment: &'s Environment,
     statistics: &'s ExecutorStatistics,
+    shared: &'s Arc<Shared>,
     slot: Slot,
     submissions: Vec<Submission>,
     /// Replies of each submission's first commands, from the latest attempt.
     replies: Vec<Vec<Reply>>,
-    /// Commands that failed after they had written, by submission and number: they get their
-    /// error, and the batch is run again without them.
-    rolled_back: HashMap<(usize, usize), CommandError>,
+    /// Commands that failed after they had written: they get their error, and the batch is run
+    /// again without them.
+    rolled_back: HashMap<CallId, CommandError>,
     /// Commands that this batch may run; the rest waits for the next.
     commands_max: usize,
     /// The first command alone was too slow for a transaction, and is all that may run.
     is_slow: bool,
     /// What others are to hear of, from the latest attempt.
     signals: Signals,
+    /// Blocking commands of the batch that found nothing, by submission.
+    parked: HashMap<usize, Arc<Waiter>>,
+    /// Clients that waited and got something, with their replies.
+    served: Vec<(Arc<Waiter>, Reply)>,
+    /// Clients that wait, and whose commands the latest attempt was at when it ended.
+    claimed: Vec<Arc<Waiter>>,
+    /// Most waiters that the batch may serve.
+    served_max: usize,
+    /// Keys that may have something for more waiters than this batch could serve.
+    unserved: HashSet<ClientKey>,
+    /// What became ready in the latest attempt, where others may have begun to wait meanwhile.
+    made_ready: Vec<Ready>,
+    /// The place of whoever was parked last when the latest attempt began.
+    last_order: u64,
     /// Why the batch was run again last: what its clients are told when it is given up.
     last_error: Option<StoreError>,
 }
 
 #[cfg(test)]
 mod tests;
+
+/// A command that the batch runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum CallId {
+    /// Of one of its submissions.
+    Submitted {
+        submission: usize,
+        call: usize,
+        /// 0, or of the commands of an EXEC the how-manieth.
+        part: usize,
+    },
+    /// Of a client that waited, by its place.
+    Waiter(u64),
+}
+
+impl CallId {
+    const FIRST: CallId = CallId::Submitted {
+        submission: 0,
+        call: 0,
+        part: 0,
+    };
+}
 
 /// How one attempt ended.
 enum Attempt {
@@ -84,6 +128,7 @@ impl<'s> Batch<'s> {
         store: &'s dyn Store,
         environment: &'s Environment,
         statistics: &'s ExecutorStatistics,
+        shared: &'s Arc<Shared>,
         slot: Slot,
         submissions: Vec<Submission>,
     ) -> Self {
@@ -91,12 +136,20 @@ impl<'s> Batch<'s> {
             store,
             environment,
             statistics,
+            shared,
             slot,
             replies: Vec::new(),
             rolled_back: HashMap::new(),
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             is_slow: false,
             signals: Signals::default(),
+            parked: HashMap::new(),
+            served: Vec::new(),
+            claimed: Vec::new(),
+            served_max: WAITERS_SERVED_PER_BATCH_MAX,
+            unserved: HashSet::new(),
+            made_ready: Vec::new(),
+            last_order: 0,
             last_error: None,
             submissions,
         }
@@ -135,15 +188,16 @@ impl<'s> Batch<'s> {
     /// Fails the one command that is too slow for a transaction rather than the whole batch.
     /// False where it is not known to be one.
     fn give_first_up(&mut self) -> bool {
-        let is_new = self.is_slow && !self.rolled_back.contains_key(&(0, 0));
+        let is_new = self.is_slow && !self.rolled_back.contains_key(&CallId::FIRST);
         if is_new {
             let error = CommandError::Store(StoreError::TooOld);
-            self.rolled_back.insert((0, 0), error);
+            self.rolled_back.insert(CallId::FIRST, error);
         }
         is_new
     }
 
     async fn attempt(&mut self) -> Attempt {
+        self.begin_anew();
         let transaction = match self.store.begin_write() {
             Ok(transaction) => transaction,
             Err(error) => return self.after_error(error),
@@ -153,7 +207,10 @@ impl<'s> Batch<'s> {
             self.mark_operation(&*transaction);
         }
         let own_mutations = transaction.mutation_count();
-        if let Some(ended) = self.run_commands(&*transaction).await {
+        let mut pass = Pass::new(&*transaction, self.environment);
+        let ended = self.run_commands(&mut pass).await;
+        self.signals = pass.signals;
+        if let Err(ended) = ended {
             return ended;
         }
         if transaction.mutation_count() == own_mutations {
@@ -170,6 +227,26 @@ impl<'s> Batch<'s> {
         }
     }
 
+    /// Forgets what an attempt has done that did not count.
+    fn begin_anew(&mut self) {
+        self.replies.clear();
+        self.signals = Signals::default();
+        self.made_ready.clear();
+        self.unserved.clear();
+        self.release_waiters();
+        self.last_order = self.shared.waiters.last_order();
+    }
+
+    fn release_waiters(&mut self) {
+        for (_, waiter) in self.parked.drain() {
+            self.shared.waiters.unpark(&waiter);
+        }
+        let served = self.served.drain(..).map(|(waiter, _)| waiter);
+        for waiter in served.chain(self.claimed.drain(..)) {
+            self.shared.waiters.release(&waiter);
+        }
+    }
+
     fn after_error(&mut self, error: StoreError) -> Attempt {
         if matches!(error, StoreError::Conflict) {
             self.statistics.conflicts.add(1);
@@ -182,184 +259,42 @@ impl<'s> Batch<'s> {
         }
     }
 
-    /// Runs the batch's commands in order. `None` where they are ready to be committed.
-    async fn run_commands(&mut self, transaction: &dyn Transaction) -> Option<Attempt> {
-        let limits = &self.environment.capabilities;
-        let namespaces = NamespaceCache::default();
-        let now_ms = self.environment.clock.now_ms();
-        let started = Instant::now();
-        self.replies.clear();
-        self.signals = Signals::default();
-        let mut commands_run = 0_usize;
-        for (number, submission) in self.submissions.iter().enumerate() {
-            let mut replies = Vec::with_capacity(submission.calls.len());
-            let mut reply_bytes = 0_usize;
-            for (at, call) in submission.calls.iter().enumerate() {
-                if commands_run >= self.commands_max || reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
-                    break;
-                }
-                let is_full = transaction.size_bytes() >= limits.batch_bytes_soft_max
-                    || started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
-                if commands_run > 0 && is_full {
-                    self.commands_max = commands_run;
-                    break;
-                }
-                commands_run += 1;
-                if let Some(error) = self.rolled_back.get(&(number, at)) {
-                    replies.push(Reply::Error(error.to_line()));
-                    continue;
-                }
-                let mutations_before = transaction.mutation_count();
-                let call_started = Instant::now();
-                let result = run_call(
-                    call,
-                    transaction,
-                    self.environment,
-                    &namespaces,
-                    &self.signals,
-                    now_ms,
-                )
-                .await;
-                let reply = match result {
-                    Ok(reply) => reply,
-                    Err(CommandError::Store(error @ StoreError::Corrupt(_)))
-                        if transaction.mutation_count() == mutations_before =>
-                    {
-                        tracing::error!(%error, "a command met rows that it cannot read");
-                        Reply::Error(CommandError::Store(error).to_line())
-                    }
-                    // A write before was refused, which a read tells.
-                    Err(CommandError::Store(StoreError::TooLarge)) => {
-                        return Some(self.leave_out(commands_run, CommandError::TooLarge));
-                    }
-                    Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
-                        let is_slow =
-                            call_started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
-                        if is_slow && matches!(error, StoreError::TooOld) {
-                            // The others go on without it; the next batch begins with it.
-                            self.commands_max = (commands_run - 1).max(1);
-                            self.is_slow = commands_run == 1;
-                        }
-                        return Some(self.after_error(error));
-                    }
-                    Err(error) if transaction.mutation_count() == mutations_before => {
-                        Reply::Error(error.to_line())
-                    }
-                    Err(error) => {
-                        self.statistics.commands_rolled_back.add(1);
-                        self.rolled_back.insert((number, at), error);
-                        return Some(Attempt::Again { after_pause: false });
-                    }
-                };
-                if transaction.size_bytes() > limits.transaction_bytes_max {
-                    return Some(self.leave_out(commands_run, CommandError::TooLarge));
-                }
-                reply_bytes += reply.size_hint();
-                replies.push(reply);
-            }
-            self.replies.push(replies);
-        }
-        None
-    }
-
-    /// The last of the commands that were run is too much for the transaction: alone, or with
-    /// fewer others, it may fit. The first cannot.
-    fn leave_out(&mut self, commands_run: usize, error: CommandError) -> Attempt {
-        if commands_run > 1 {
-            self.commands_max = commands_run - 1;
-        } else {
-            self.rolled_back.insert((0, 0), error);
-        }
-        Attempt::Again { after_pause: false }
-    }
-
-    /// The commit said that there was too much in it: half as much next time, or none.
-    fn make_smaller(&mut self) -> Attempt {
-        let commands_run: usize = self.replies.iter().map(Vec::len).sum();
-        if commands_run > 1 {
-            self.commands_max = commands_run / 2;
-        } else {
-            self.rolled_back.insert((0, 0), CommandError::TooLarge);
-        }
-        Attempt::Again { after_pause: false }
-    }
-
-    /// Writes which batch this is, and makes it conflict with the fence that
-    /// [`Self::resolve_unknown_result`] may set later.
-    fn mark_operation(&self, transaction: &dyn Transaction) {
-        let key = self.operation_key();
-        transaction.add_read_conflict_range(&key, &crate::layout::successor(&key));
-        transaction.set(&key, &self.slot.batches.to_be_bytes());
-    }
-
-    fn operation_key(&self) -> Vec<u8> {
-        self.environment
-            .layout
-            .operation_key(self.environment.ids.instance(), self.slot.number)
-    }
-
-    /// Learns whether the commit was applied before anything is done again: reads the slot's row
-    /// and overwrites it in one transaction. When that has committed, the batch either was
-    /// applied before it and has been seen, or conflicts with it for ever.
-    async fn resolve_unknown_result(&mut self) -> Attempt {
-        self.statistics.unknown_results.add(1);
-        let key = self.operation_key();
-        let expected = self.slot.batches.to_be_bytes();
-        let mut was_seen = false;
-        let started = Instant::now();
-        let mut backoff_ms = BACKOFF_FIRST_MS;
-        loop {
-            match self.fence(&key, &expected).await {
-                Ok(is_there) if is_there || was_seen => {
-                    self.statistics.commits.add(1);
-                    return Attempt::Committed;
-                }
-                Ok(_) => return Attempt::Again { after_pause: true },
-                Err((seen, error)) => {
-                    // A fence of unknown result may have overwritten the row that it saw.
-                    was_seen |= seen;
-                    let elapsed_ms = started.elapsed().as_millis() as u64;
-                    if elapsed_ms >= COMMIT_RETRY_MAX_MS {
-                        tracing::warn!(%error, "the result of a commit stays unknown");
-                        return Attempt::Failed(StoreError::UnknownResult);
-                    }
-                    let pause_ms = self.environment.random.below(backoff_ms + 1);
-                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-                    backoff_ms = (backoff_ms * 2).min(BACKOFF_MAX_MS);
-                }
-            }
-        }
-    }
-
-    /// Whether the slot's row names this batch, once that cannot change any more. An error
-    /// carries whether it did when it was read.
-    async fn fence(&self, key: &[u8], expected: &[u8]) -> Result<bool, (bool, StoreError)> {
-        let transaction = self.store.begin_write().map_err(|error| (false, error))?;
-        let row = transaction
-            .get(key, Isolation::Serializable)
-            .await
-            .map_err(|error| (false, error))?;
-        let is_there = row.as_deref() == Some(expected);
-        transaction.set(key, b"");
-        match transaction.commit().await {
-            Ok(()) => Ok(is_there),
-            Err(error) => Err((is_there, error)),
-        }
-    }
-
     /// Tells others what was committed.
-    fn tell(&self) {
+    fn tell(&mut self) {
+        let waiters = &self.shared.waiters;
+        if !self.shared.watchers.is_empty() {
+            self.shared.watchers.touch(&self.signals.take_touched());
+        }
         if let Some(subscribers) = self.environment.subscribers.get() {
             for message in self.signals.take_messages() {
                 subscribers.deliver(&message);
             }
         }
+        for (waiter, reply) in self.served.drain(..) {
+            waiters.serve(&waiter, reply);
+        }
+        if !self.unserved.is_empty() {
+            waiters.nudge(self.unserved.drain());
+        }
+        // Whoever began to wait in another batch may have looked before this was committed.
+        for ready in self.made_ready.drain(..) {
+            match ready {
+                Ready::Key(key, value_type)
+                    if waiters.is_awaited_since(&key, value_type, self.last_order) =>
+                {
+                    waiters.nudge([key]);
+                }
+                Ready::Key(..) => {}
+                Ready::Database(database) => waiters.nudge(waiters.keys_of(database)),
+            }
+        }
     }
 
-    fn finish(self, failure: Option<StoreError>, duration: Duration) -> Done {
+    fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> Done {
         // Before the replies: a client that has seen its own must find that others can know.
-        if failure.is_none() {
-            self.tell();
+        match &failure {
+            None => self.tell(),
+            Some(_) => self.release_waiters(),
         }
         let mut answered = 0;
         let mut not_run = Vec::new();
@@ -367,12 +302,12 @@ impl<'s> Batch<'s> {
         let uses_claims = self.environment.capabilities.parallel_batches > 1;
         self.statistics.batches.add(1);
         let mut replies_of_each = self.replies.into_iter();
-        for mut submission in self.submissions {
+        for (number, mut submission) in self.submissions.into_iter().enumerate() {
             if uses_claims {
                 let its_claims = submission.calls.iter().map(|call| call.claims.clone());
                 claims.extend(its_claims);
             }
-            let replies = match &failure {
+            let mut replies = match &failure {
                 Some(error) => {
                     let line = CommandError::Store(error.clone()).to_line();
                     vec![Reply::Error(line); submission.calls.len()]
@@ -383,15 +318,26 @@ impl<'s> Batch<'s> {
                 not_run.push(submission);
                 continue;
             }
+            let Some(respond) = submission.respond else {
+                let is_failed = failure.is_some();
+                let behind = if is_failed { 0 } else { replies.len() };
+                nudge_again(self.shared, submission.calls.split_off(behind), is_failed);
+                continue;
+            };
             self.statistics.batched_commands.add(replies.len() as u64);
             answered += 1;
             let rest = submission.calls.split_off(replies.len());
             let done = submission.calls;
+            let is_parked = self.parked.contains_key(&number);
+            if is_parked {
+                replies.pop();
+            }
             // A client that is gone has nobody to tell; what it asked for is done all the same.
-            let _ = submission.respond.send(Finished {
+            let _ = respond.send(Finished {
                 replies,
                 done,
                 rest,
+                is_parked,
             });
         }
         Done {
@@ -404,30 +350,27 @@ impl<'s> Batch<'s> {
     }
 }
 
-async fn run_call(
-    call: &Call,
-    transaction: &dyn Transaction,
-    environment: &Environment,
-    namespaces: &NamespaceCache,
-    signals: &Signals,
-    now_ms: i64,
-) -> Result<Reply, CommandError> {
-    match call.work {
-        Work::Write(handler) => {
-            let context = WriteContext::new(
-                transaction,
-                environment,
-                namespaces,
-                signals,
-                now_ms,
-                call.database,
-            );
-            handler(&context, &call.arguments).await
-        }
-        Work::Read(handler) => {
-            let context =
-                ReadContext::new(transaction, environment, namespaces, now_ms, call.database);
-            handler(&context, &call.arguments).await
-        }
+/// Keys whose waiters could not be looked after are looked at again: soon, or where the store
+/// failed, when it may have recovered.
+fn nudge_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
+    let keys: Vec<ClientKey> = calls
+        .into_iter()
+        .flat_map(|call| {
+            let database = call.database;
+            let keys = call.arguments.into_iter();
+            keys.map(move |key| ClientKey { database, key })
+        })
+        .collect();
+    if keys.is_empty() {
+        return;
     }
+    if !is_failed {
+        shared.waiters.nudge(keys);
+        return;
+    }
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(NUDGE_AFTER_FAILURE_MS)).await;
+        shared.waiters.nudge(keys);
+    });
 }

@@ -18,6 +18,19 @@ pub enum Claims {
 }
 
 impl Claims {
+    /// All that several commands claim.
+    pub fn union<'c>(all: impl IntoIterator<Item = &'c Claims>) -> Claims {
+        let mut keys = Vec::new();
+        for claims in all {
+            match claims {
+                Claims::Nothing => {}
+                Claims::Keys(some) => keys.extend(some),
+                Claims::Everything => return Claims::Everything,
+            }
+        }
+        Claims::Keys(keys)
+    }
+
     /// The claim on one key.
     pub fn hash_key(database: u32, key: &[u8]) -> u64 {
         static HASHER: OnceLock<RandomState> = OnceLock::new();

@@ -12,15 +12,16 @@ use crate::limits::{BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_MAX, GATHER
 use crate::store::Store;
 use crate::types::Environment;
 
-use super::Submission;
 use super::batch::{Batch, Done, Slot};
-use super::claims::ClaimSet;
+use super::claims::{ClaimSet, Claims};
 use super::statistics::ExecutorStatistics;
+use super::{Call, Shared, Submission, Work};
 
 pub(super) struct WriteLane {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
+    shared: Arc<Shared>,
     pending: VecDeque<Submission>,
     claimed: ClaimSet,
     passed_over: ClaimSet,
@@ -50,11 +51,13 @@ impl WriteLane {
         store: Arc<dyn Store>,
         environment: Arc<Environment>,
         statistics: Arc<ExecutorStatistics>,
+        shared: Arc<Shared>,
     ) -> Self {
         Self {
             store,
             environment,
             statistics,
+            shared,
             pending: VecDeque::new(),
             claimed: ClaimSet::default(),
             passed_over: ClaimSet::default(),
@@ -68,6 +71,7 @@ impl WriteLane {
         let store = Arc::clone(&self.store);
         let environment = Arc::clone(&self.environment);
         let statistics = Arc::clone(&self.statistics);
+        let shared = Arc::clone(&self.shared);
         let parallel = environment.capabilities.parallel_batches.max(1);
         let mut free_slots: Vec<Slot> = (0..parallel as u64).map(Slot::new).collect();
         let mut under_way = FuturesUnordered::new();
@@ -76,13 +80,21 @@ impl WriteLane {
             // Whatever has arrived meanwhile belongs to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
+            self.take_nudged();
             while let Some(slot) = free_slots.pop() {
                 let submissions = self.form_batch(parallel > 1, free_slots.len() + 1);
                 if submissions.is_empty() {
                     free_slots.push(slot);
                     break;
                 }
-                let batch = Batch::new(&*store, &environment, &statistics, slot, submissions);
+                let batch = Batch::new(
+                    &*store,
+                    &environment,
+                    &statistics,
+                    &shared,
+                    slot,
+                    submissions,
+                );
                 under_way.push(batch.run());
             }
             tokio::select! {
@@ -103,8 +115,26 @@ impl WriteLane {
                         None => is_open = false,
                     }
                 }
+                () = shared.waiters.wait_nudged(), if is_open => {}
                 else => {}
             }
+        }
+    }
+
+    /// Puts the keys that were nudged in line, each by itself.
+    fn take_nudged(&mut self) {
+        for key in self.shared.waiters.take_nudged(BATCH_COMMANDS_MAX) {
+            let claims = Claims::Keys(vec![Claims::hash_key(key.database, &key.key)]);
+            self.pending.push_back(Submission {
+                calls: vec![Call {
+                    work: Work::Serve,
+                    database: key.database,
+                    arguments: vec![key.key],
+                    claims,
+                    waiter: None,
+                }],
+                respond: None,
+            });
         }
     }
 

@@ -18,19 +18,25 @@ use crate::error::CommandError;
 use crate::limits::LANE_QUEUE_MAX;
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
+use crate::types::signals::ClientKey;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 mod batch;
+mod bells;
 pub mod claims;
 mod lane;
 mod read_lane;
 pub mod reaper;
 pub mod startup;
 pub mod statistics;
+pub mod waiters;
+pub mod watchers;
 
 pub use claims::Claims;
 pub use reaper::{Reaper, ReaperHandle};
 pub use statistics::ExecutorStatistics;
+pub use waiters::{Outcome, Waiter, Waiters};
+pub use watchers::Watchers;
 
 /// What a command's code returns: its reply, once its reads are there.
 pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + 'c>>;
@@ -43,12 +49,50 @@ pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFu
 pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
 
 /// A command's code, by what it may do.
-#[derive(Clone, Copy)]
 pub enum Work {
     /// Only reads.
     Read(ReadHandler),
     /// Reads and writes.
     Write(WriteHandler),
+    /// EXEC: several commands in one store transaction, nothing of others between them. The reply
+    /// is an array of theirs, or a null array where a watched key has changed.
+    Transaction(Box<Bundle>),
+    /// Runs the commands of those who wait for the keys that are its arguments.
+    Serve,
+}
+
+/// What EXEC carries out.
+pub struct Bundle {
+    /// The commands, none of them a transaction itself.
+    pub calls: Vec<Call>,
+    /// The keys that must not have changed.
+    pub watched: Vec<WatchedKey>,
+    /// Set when this server has seen one of them change.
+    pub touched: watchers::Touched,
+}
+
+impl Bundle {
+    fn is_touched(&self) -> bool {
+        self.touched.load(Ordering::SeqCst)
+    }
+}
+
+/// A key as WATCH found it.
+#[derive(Debug, Clone)]
+pub struct WatchedKey {
+    /// The key.
+    pub key: ClientKey,
+    /// What [`ReadContext::fingerprint`] said.
+    pub fingerprint: Option<Bytes>,
+}
+
+/// What the lanes and the server share about clients that wait or watch.
+#[derive(Default)]
+pub struct Shared {
+    /// Clients that wait for something to pop.
+    pub waiters: Waiters,
+    /// Clients that watch keys.
+    pub watchers: Watchers,
 }
 
 /// One command, ready to be run.
@@ -61,6 +105,9 @@ pub struct Call {
     pub database: u32,
     /// The keys it is about, where the executor asked for them ([`Executor::needs_claims`]).
     pub claims: Claims,
+    /// Where the command blocks and finds nothing, who is to wait. Such a command must be the
+    /// last of its submission.
+    pub waiter: Option<Arc<Waiter>>,
 }
 
 /// What became of a submission.
@@ -73,12 +120,16 @@ pub struct Finished {
     /// Commands that were not run yet because replies or the batch had grown too large: to be
     /// submitted again when the replies are on their way to the client.
     pub rest: Vec<Call>,
+    /// The last command of `done` has no reply yet: it waits, and its outcome will arrive where
+    /// [`Waiter::new`] said.
+    pub is_parked: bool,
 }
 
 /// A run of commands of one connection.
 struct Submission {
     calls: Vec<Call>,
-    respond: oneshot::Sender<Finished>,
+    /// Nobody, where the lane itself looks after clients that wait.
+    respond: Option<oneshot::Sender<Finished>>,
 }
 
 /// Settings of the executor.
@@ -101,6 +152,9 @@ pub struct Executor {
     next_read_lane: AtomicUsize,
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
+    shared: Arc<Shared>,
+    /// Ends the bells when it is dropped.
+    bells: Option<oneshot::Sender<()>>,
     threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
@@ -115,12 +169,14 @@ impl Executor {
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
+        let shared = Arc::new(Shared::default());
         let mut threads = Vec::new();
         let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
         let lane = lane::WriteLane::new(
             Arc::clone(&store),
             Arc::clone(&environment),
             Arc::clone(&statistics),
+            Arc::clone(&shared),
         );
         threads.push(spawn_lane("quoin-write", move || lane.run(receiver))?);
         let mut read_lanes = Vec::new();
@@ -135,12 +191,21 @@ impl Executor {
             threads.push(spawn_lane(&name, move || lane.run(receiver))?);
             read_lanes.push(sender);
         }
+        let mut bells = None;
+        if !environment.capabilities.single_writer {
+            let (sender, stop) = oneshot::channel();
+            bells = Some(sender);
+            let ringing = bells::Bells::new(store, Arc::clone(&environment), Arc::clone(&shared));
+            threads.push(spawn_lane("quoin-bells", move || ringing.run(stop))?);
+        }
         Ok(Self {
             write_lane,
             read_lanes,
             next_read_lane: AtomicUsize::new(0),
             environment,
             statistics,
+            shared,
+            bells,
             threads: std::sync::Mutex::new(threads),
         })
     }
@@ -153,6 +218,16 @@ impl Executor {
     /// What commands work with.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
+    }
+
+    /// Clients that wait for something to pop.
+    pub fn waiters(&self) -> &Waiters {
+        &self.shared.waiters
+    }
+
+    /// Clients that watch keys.
+    pub fn watchers(&self) -> &Watchers {
+        &self.shared.watchers
     }
 
     /// Counters for INFO.
@@ -168,14 +243,17 @@ impl Executor {
     /// # Errors
     /// `Unavailable` where the executor has stopped.
     pub async fn submit(&self, calls: Vec<Call>) -> Result<Finished, StoreError> {
-        let writes = calls.iter().any(|call| matches!(call.work, Work::Write(_)));
+        let writes = calls.iter().any(|call| !matches!(call.work, Work::Read(_)));
         let lane = if writes {
             &self.write_lane
         } else {
             self.pick_read_lane()
         };
         let (respond, response) = oneshot::channel();
-        let submission = Submission { calls, respond };
+        let submission = Submission {
+            calls,
+            respond: Some(respond),
+        };
         lane.send(submission).await.map_err(|_| stopped())?;
         response.await.map_err(|_| stopped())
     }
@@ -203,6 +281,7 @@ impl Executor {
             arguments,
             database,
             claims: Claims::Nothing,
+            waiter: None,
         };
         let finished = self.submit(vec![call]).await?;
         finished.replies.into_iter().next().ok_or_else(stopped)
@@ -213,9 +292,11 @@ impl Executor {
         let Self {
             write_lane,
             read_lanes,
+            bells,
             threads,
             ..
         } = self;
+        drop(bells);
         drop(write_lane);
         drop(read_lanes);
         let threads = threads

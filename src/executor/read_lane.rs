@@ -105,11 +105,7 @@ impl ReadLane {
                 let line = CommandError::Store(error).to_line();
                 for submission in submissions.drain(..failed) {
                     let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
-                    let _ = submission.respond.send(Finished {
-                        replies,
-                        done: submission.calls,
-                        rest: Vec::new(),
-                    });
+                    answer(submission, replies);
                 }
             }
         }
@@ -134,7 +130,7 @@ impl ReadLane {
                 if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                     break;
                 }
-                let Work::Read(handler) = call.work else {
+                let Work::Read(handler) = &call.work else {
                     break;
                 };
                 let context = ReadContext::new(
@@ -165,16 +161,24 @@ impl ReadLane {
         }
         drop(transaction);
         let answered = submissions.drain(..finished.len());
-        for (mut submission, replies) in answered.zip(finished) {
-            let rest = submission.calls.split_off(replies.len());
-            let done = submission.calls;
-            let _ = submission.respond.send(Finished {
-                replies,
-                done,
-                rest,
-            });
+        for (submission, replies) in answered.zip(finished) {
+            answer(submission, replies);
         }
         failure.map_or(Ok(()), Err)
+    }
+}
+
+fn answer(mut submission: Submission, replies: Vec<Reply>) {
+    let rest = submission.calls.split_off(replies.len());
+    let finished = Finished {
+        replies,
+        done: submission.calls,
+        rest,
+        is_parked: false,
+    };
+    // A client that is gone has nobody to tell.
+    if let Some(respond) = submission.respond {
+        let _ = respond.send(finished);
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::pubsub::Mailbox;
+use crate::executor::watchers::Touched;
 
 /// One connected client, as others see it.
 #[derive(Debug)]
@@ -81,6 +82,10 @@ pub struct ClientDetails {
     pub no_evict: bool,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
+    /// How many commands it has queued since MULTI.
+    pub queued_commands: Option<i32>,
+    /// It watches keys, and here stands whether one of them has changed.
+    pub watched: Option<Touched>,
 }
 
 impl ClientRecord {

@@ -19,7 +19,8 @@ use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
 use super::dispatch::{Dispatch, dispatch};
 use super::session::{ReplyMode, Session};
-use crate::commands::row::{ConnectionCommand, Flags};
+
+use crate::commands::row::{ConnectionCommand, Flags, Group};
 use crate::commands::{Row, table};
 use crate::error::CommandError;
 use crate::events::EventClasses;
@@ -31,6 +32,12 @@ use crate::limits::{
 use crate::reply::Reply;
 use crate::wire::encode::{encode, encode_error_line};
 use crate::wire::request::{Request, RequestLimits, RequestParser};
+
+mod blocking;
+mod transaction;
+
+use blocking::Waiting;
+use transaction::WithinMulti;
 
 /// A client's connection.
 pub(super) struct Connection {
@@ -48,6 +55,8 @@ pub(super) struct Connection {
     /// What else is to be remembered of each of them.
     queued: Vec<Queued>,
     call_bytes: usize,
+    /// How the last of them waits, where it blocks.
+    waiting: Option<Waiting>,
 }
 
 /// A command that was handed over, besides what the executor needs of it.
@@ -77,6 +86,7 @@ impl Connection {
             calls: Vec::new(),
             queued: Vec::new(),
             call_bytes: 0,
+            waiting: None,
             state,
         }
     }
@@ -100,6 +110,7 @@ impl Connection {
         self.state
             .pubsub
             .unsubscribe_all(&self.session.client, subscriptions);
+        self.session.discard(&self.state);
         self.state.clients.remove(self.session.client.id);
     }
 
@@ -195,7 +206,16 @@ impl Connection {
         // Asking whether there is a password is left to those who have not given it.
         let is_allowed = self.session.is_authenticated || self.state.is_allowed(&self.session);
         let is_confined = self.session.is_confined();
-        match dispatch(&request.arguments, is_allowed, is_confined) {
+        let dispatched = dispatch(&request.arguments, is_allowed, is_confined);
+        let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
+            WithinMulti::CarriedOut(dispatched, request) => (dispatched, request),
+            WithinMulti::Answered(reply) => {
+                let is_answered = self.session.take_reply_mode();
+                self.answer(&reply, is_answered);
+                return self.flush_when_large().await;
+            }
+        };
+        match dispatched {
             Dispatch::Data(row) => {
                 let is_write =
                     row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE);
@@ -210,6 +230,7 @@ impl Connection {
                 }
                 self.queue_call(row, request);
                 if may_hear_itself
+                    || self.waiting.is_some()
                     || self.calls.len() >= SUBMISSION_COMMANDS_MAX
                     || self.call_bytes >= SUBMISSION_BYTES_MAX
                 {
@@ -337,6 +358,15 @@ impl Connection {
         client.last_command.store(slot, Ordering::Relaxed);
         self.note_buffers();
         let started = Instant::now();
+        if row.group == Group::Transactions {
+            let reply = self
+                .carry_out_transaction_command(command, row, arguments)
+                .await?;
+            self.record(row, started.elapsed(), &reply, Some(arguments));
+            let is_answered = self.session.take_reply_mode();
+            self.answer(&reply, is_answered);
+            return Ok(());
+        }
         let carrying_out =
             connection_commands::carry_out(command, row, arguments, &mut self.session, &self.state);
         let reply = if may_wait {
@@ -374,19 +404,28 @@ impl Connection {
             _ => self.session.take_reply_mode(),
         };
         self.call_bytes += request.argument_bytes();
-        self.queued.push(Queued { row, is_answered });
-        self.calls.push(Call {
+        let queued = Queued { row, is_answered };
+        let mut call = Call {
             work,
             arguments: request.arguments,
             database,
             claims,
-        });
+            waiter: None,
+        };
+        if let Some(waits) = &row.waits {
+            let now_ms = self.state.clock.now_ms();
+            self.waiting = Waiting::prepare(waits, queued, &call, now_ms);
+            call.waiter = self.waiting.as_ref().map(Waiting::waiter);
+        }
+        self.queued.push(queued);
+        self.calls.push(call);
     }
 
     /// Has the queued commands carried out, and queues their replies.
     async fn run_calls(&mut self) -> Result<(), Ended> {
         let mut calls = std::mem::take(&mut self.calls);
         let mut queued = std::mem::take(&mut self.queued);
+        let mut waiting = self.waiting.take();
         self.call_bytes = 0;
         let mut at = 0;
         if let Some(last) = queued.last() {
@@ -421,6 +460,12 @@ impl Connection {
                     }
                     at += finished.replies.len();
                     calls = finished.rest;
+                    if finished.is_parked
+                        && let (Some(waiting), Some(parked)) = (waiting.take(), queued.get(at))
+                    {
+                        self.wait_for_outcome(*parked, waiting, share).await?;
+                        at += 1;
+                    }
                     if !calls.is_empty() {
                         // The rest waits until these are on their way, see the module's comment.
                         self.flush().await?;

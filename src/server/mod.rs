@@ -30,6 +30,7 @@ pub mod session;
 pub mod slowlog;
 pub mod state;
 pub mod statistics;
+pub mod transaction;
 
 pub use state::ServerState;
 

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use crate::wire::encode::Protocol;
 
+use super::ServerState;
 use super::clients::ClientRecord;
 use super::pubsub::Subscriptions;
+use super::transaction::{OpenTransaction, WatchState};
+use crate::executor::WatchedKey;
+use crate::executor::watchers::Touched;
 
 /// CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +41,12 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// The connection ends when the replies so far are written.
     pub is_closing: bool,
+    /// The commands since MULTI.
+    pub transaction: Option<OpenTransaction>,
+    /// The keys that EXEC depends on.
+    pub watch: WatchState,
+    /// The command that is carried out is one of EXEC's, and must not wait for anything.
+    pub is_in_exec: bool,
 }
 
 impl Session {
@@ -50,6 +60,9 @@ impl Session {
             subscriptions: Subscriptions::default(),
             reply_mode: ReplyMode::On,
             is_closing: false,
+            transaction: None,
+            watch: WatchState::default(),
+            is_in_exec: false,
         }
     }
 
@@ -57,6 +70,24 @@ impl Session {
     /// protocol cannot tell messages from replies.
     pub fn is_confined(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
+    }
+
+    /// Forgets the commands since MULTI, and the watched keys.
+    pub fn discard(&mut self, state: &ServerState) {
+        self.transaction = None;
+        self.client.details().queued_commands = None;
+        self.unwatch(state);
+    }
+
+    /// Ends the watching of keys, and answers what was watched.
+    pub fn unwatch(&mut self, state: &ServerState) -> (Vec<WatchedKey>, Touched) {
+        self.client.details().watched = None;
+        self.watch.end(state.executor.watchers())
+    }
+
+    /// Tells other clients (CLIENT LIST) that keys are watched.
+    pub fn note_watching(&self) {
+        self.client.details().watched = Some(self.watch.touched());
     }
 
     /// Whether the command that comes next is answered; counts a SKIP down.

@@ -81,6 +81,19 @@ impl ReadContext<'_> {
         }
     }
 
+    /// Where a key's metadata lies, and the row that is there.
+    pub(super) async fn meta_row(
+        &self,
+        key: &Bytes,
+    ) -> Result<(Vec<u8>, Option<Bytes>), StoreError> {
+        let place = self.place(key).await?;
+        let row = self
+            .transaction
+            .get(&place.meta_key, self.isolation)
+            .await?;
+        Ok((place.meta_key, row))
+    }
+
     /// Whether a key with this metadata is past its time.
     pub fn is_expired(&self, meta: &Meta) -> bool {
         meta.expire_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms)

@@ -4,6 +4,7 @@
 pub mod context;
 pub mod copying;
 pub mod dumping;
+pub mod fingerprint;
 pub mod flush;
 pub mod ids;
 pub mod keyspace;

@@ -128,6 +128,7 @@ pub fn call_of(work: Work, arguments: Vec<Bytes>) -> Call {
         arguments,
         database: 0,
         claims,
+        waiter: None,
     }
 }
 

@@ -21,5 +21,6 @@ const fn server_row(name: &'static str, arity: i32, command: ConnectionCommand) 
         complexity: "O(1)",
         handler: Handler::Connection(command),
         subcommands: &[],
+        waits: None,
     }
 }

@@ -1,12 +1,14 @@
 //! List commands.
 
 mod access;
+mod blocking;
 mod moves;
 mod push_pop;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use blocking::ROWS as BLOCKING_ROWS;
 pub use rows::ROWS;
 
 use crate::commands::arguments::is_word;

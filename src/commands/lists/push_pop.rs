@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::end;
 use crate::commands::arguments::{argument, count, rest, to_usize};
 use crate::commands::multi_pop::MultiPop;
+use crate::commands::waits::timeout;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -145,7 +146,7 @@ async fn pop(
 }
 
 /// Pops, and removes the key when that was the last element.
-async fn take(
+pub(super) async fn take(
     context: &WriteContext<'_>,
     name: &Bytes,
     key: &OpenKey,
@@ -166,7 +167,19 @@ pub(super) async fn lmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, 1, end)?;
+    lmpop_at(context, arguments, 1).await
+}
+
+/// LMPOP, or BLMPOP with its timeout in front: `at` is where `numkeys` stands.
+pub(super) async fn lmpop_at(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    at: usize,
+) -> Result<Reply, CommandError> {
+    let query = MultiPop::parse(arguments, at, end)?;
+    if at > 1 {
+        timeout(argument(arguments, 1)?, context.now_ms)?;
+    }
     for name in query.keys {
         let Some(key) = context.find(name, ValueType::List).await? else {
             continue;

@@ -8,7 +8,7 @@ const PUSH: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
 const POP: Flags = Flags::WRITE.and(Flags::FAST);
 const CHANGE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 
-const fn list(name: &'static str, arity: i32) -> Row {
+pub(super) const fn list(name: &'static str, arity: i32) -> Row {
     Row {
         name,
         arity,
@@ -21,6 +21,7 @@ const fn list(name: &'static str, arity: i32) -> Row {
         complexity: "",
         handler: read_handler!(access::llen),
         subcommands: &[],
+        waits: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod add;
 mod algebra;
+mod blocking;
 mod bounds;
 mod pop;
 mod random;
@@ -14,6 +15,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 
+pub use blocking::ROWS as BLOCKING_ROWS;
 pub use rows::ROWS;
 
 use crate::reply::Reply;

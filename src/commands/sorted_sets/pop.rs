@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{member_and_score, members_reply};
 use crate::commands::arguments::{argument, count, is_word, to_usize};
 use crate::commands::multi_pop::MultiPop;
+use crate::commands::waits::timeout;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -84,7 +85,19 @@ pub(super) async fn zmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, 1, extreme)?;
+    zmpop_at(context, arguments, 1).await
+}
+
+/// ZMPOP, or BZMPOP with its timeout in front: `at` is where `numkeys` stands.
+pub(super) async fn zmpop_at(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    at: usize,
+) -> Result<Reply, CommandError> {
+    let query = MultiPop::parse(arguments, at, extreme)?;
+    if at > 1 {
+        timeout(argument(arguments, 1)?, context.now_ms)?;
+    }
     for name in query.keys {
         let Some(key) = context.find(name, ValueType::SortedSet).await? else {
             continue;

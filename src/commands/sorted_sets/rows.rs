@@ -13,7 +13,7 @@ const READ: Flags = Flags::READONLY;
 const COMBINE: Flags = Flags::READONLY.and(Flags::MOVABLEKEYS);
 const COMBINE_STORE: Flags = STORE.and(Flags::MOVABLEKEYS);
 
-const fn sorted_set(name: &'static str, arity: i32) -> Row {
+pub(super) const fn sorted_set(name: &'static str, arity: i32) -> Row {
     Row {
         name,
         arity,
@@ -26,6 +26,7 @@ const fn sorted_set(name: &'static str, arity: i32) -> Row {
         complexity: "",
         handler: read_handler!(score::zcard),
         subcommands: &[],
+        waits: None,
     }
 }
 

@@ -19,6 +19,7 @@ fn push(key: &'static str) -> Call {
         arguments: arguments.to_vec(),
         database: 0,
         claims: Claims::Nothing,
+        waiter: None,
     }
 }
 
@@ -34,6 +35,7 @@ fn too_slow() -> Call {
         arguments: Vec::new(),
         database: 0,
         claims: Claims::Nothing,
+        waiter: None,
     }
 }
 
@@ -70,6 +72,7 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
         arguments: Vec::new(),
         database: 0,
         claims: Claims::Nothing,
+        waiter: None,
     };
     let calls = vec![push("before"), refused, push("behind")];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();

@@ -15,6 +15,7 @@ fn read(work: Work) -> Vec<Call> {
         arguments: Vec::<Bytes>::new(),
         database: 0,
         claims: Claims::Nothing,
+        waiter: None,
     }]
 }
 

@@ -145,6 +145,7 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     set_protocol(session, Protocol::Resp2);
     session.database = 0;
     session.reply_mode = ReplyMode::On;
+    session.discard(state);
     session.is_authenticated = state.config.requirepass().is_none();
     let mut details = session.client.details();
     details.database = 0;

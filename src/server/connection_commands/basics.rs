@@ -35,6 +35,17 @@ pub(super) fn echo(arguments: &[Bytes]) -> Result<Reply, CommandError> {
 
 /// `SELECT index`.
 pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply, CommandError> {
+    let database = selected_database(arguments)?;
+    session.database = database;
+    session.client.details().database = database;
+    Ok(Reply::OK)
+}
+
+/// The database that SELECT names.
+///
+/// # Errors
+/// Redis's, where there is no such database.
+pub(in crate::server) fn selected_database(arguments: &[Bytes]) -> Result<u32, CommandError> {
     let index = integer_or(
         argument(arguments, 1)?,
         "ERR value is not an integer or out of range",
@@ -45,13 +56,10 @@ pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply
             "ERR value is out of range, value must between -2147483648 and 2147483647",
         ));
     }
-    let database = u32::try_from(index)
+    u32::try_from(index)
         .ok()
         .filter(|database| *database < DATABASES)
-        .ok_or(CommandError::DatabaseOutOfRange)?;
-    session.database = database;
-    session.client.details().database = database;
-    Ok(Reply::OK)
+        .ok_or(CommandError::DatabaseOutOfRange)
 }
 
 /// `QUIT`.

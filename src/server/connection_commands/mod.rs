@@ -82,8 +82,16 @@ pub async fn carry_out(
         )),
         ConnectionCommand::Wait => wait::wait(arguments, session, state).await,
         ConnectionCommand::Waitaof => wait::wait_aof(arguments, session, state).await,
+        // The connection's own, see `connection/transaction.rs`.
+        ConnectionCommand::Discard
+        | ConnectionCommand::Exec
+        | ConnectionCommand::Multi
+        | ConnectionCommand::Unwatch
+        | ConnectionCommand::Watch => Err(not_carried_out()),
     }
 }
+
+pub(super) use basics::selected_database;
 
 /// Whether a command may take long without doing anything, so that the connection should look
 /// meanwhile whether the client is still there.

@@ -19,7 +19,7 @@ pub(super) async fn wait(
 ) -> Result<Reply, CommandError> {
     let replicas = integer(argument(arguments, 1)?)?;
     let timeout = timeout(argument(arguments, 2)?, state)?;
-    if replicas > 0 {
+    if replicas > 0 && !session.is_in_exec {
         wait_in_vain(session, timeout).await?;
     }
     Ok(Reply::Integer(0))
@@ -39,7 +39,7 @@ pub(super) async fn wait_aof(
     }
     let replicas = count(argument(arguments, 2)?)?;
     let timeout = timeout(argument(arguments, 3)?, state)?;
-    if replicas > 0 {
+    if replicas > 0 && !session.is_in_exec {
         wait_in_vain(session, timeout).await?;
     }
     Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))

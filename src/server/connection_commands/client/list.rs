@@ -98,9 +98,15 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let now_s = state.clock.now_ms() / 1000;
     let details = client.details().clone();
     let mut flags = String::new();
+    let is_spoilt = details
+        .watched
+        .as_ref()
+        .is_some_and(|touched| touched.load(Ordering::SeqCst));
     for (is_set, letter) in [
         (client.is_subscriber(), 'P'),
+        (details.queued_commands.is_some(), 'x'),
         (client.is_blocked(), 'b'),
+        (is_spoilt, 'd'),
         (client.is_killed(), 'A'),
         (details.no_evict, 'e'),
         (details.no_touch, 'T'),
@@ -124,7 +130,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
-         ssub={} multi=-1 qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
+         ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
          rbp={output} obl={unsent} oll={messages} omem={message_bytes} tot-mem={} events=r cmd={command} user=default \
          redir=-1 resp={} lib-name={} lib-ver={}",
         client.id,
@@ -138,6 +144,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
         client.subscribed(Scope::Channel),
         client.subscribed(Scope::Pattern),
         client.subscribed(Scope::Shard),
+        details.queued_commands.unwrap_or(-1),
         (input + input_free + output) as u64 + message_bytes,
         details.protocol,
         details.library_name,

@@ -40,8 +40,8 @@ const COUNT_REST_FACTOR: u32 = 10;
 
 async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
     let mut text = String::new();
-    let count = Work::Read(|context, _| Box::pin(count_keys(context)));
     for database in 0..DATABASES {
+        let count = Work::Read(|context, _| Box::pin(count_keys(context)));
         let counted = state.executor.run(count, database, Vec::new()).await?;
         let (keys, expiring) = match counted {
             Reply::Array(counts) => match counts.as_slice() {

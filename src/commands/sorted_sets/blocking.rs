@@ -1,0 +1,106 @@
+//! BZPOPMIN, BZPOPMAX, BZMPOP: the sorted-set commands that wait. As those of lists do, each
+//! answers null where there is nothing to pop.
+
+use bytes::Bytes;
+
+use super::member_and_score;
+use super::pop::{take, zmpop_at};
+use super::rows::sorted_set;
+use crate::commands::arguments::argument;
+use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
+use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, timeout};
+use crate::error::CommandError;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::WriteContext;
+use crate::types::sorted_set::Extreme;
+use crate::write_handler;
+
+const POP: Waits = Waits {
+    value_type: ValueType::SortedSet,
+    keys: WaitKeys::All,
+    timeout: TimeoutPosition::Last,
+};
+const MULTI_POP: Waits = Waits {
+    timeout: TimeoutPosition::First,
+    ..POP
+};
+
+/// The keys in front of a timeout.
+const KEYS_BUT_LAST: KeyPositions = KeyPositions::Range {
+    first: 1,
+    last: -2,
+    step: 1,
+};
+
+/// The sorted-set commands that wait.
+pub const ROWS: &[Row] = &[
+    Row {
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
+        keys: KEYS_BUT_LAST,
+        key_use: KeyUse::ReadWrite,
+        since: "5.0.0",
+        summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
+        complexity: "O(K) with K keys looked at",
+        handler: write_handler!(bzpopmin),
+        waits: Some(POP),
+        ..sorted_set("bzpopmin", -3)
+    },
+    Row {
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
+        keys: KEYS_BUT_LAST,
+        key_use: KeyUse::ReadWrite,
+        since: "5.0.0",
+        summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
+        complexity: "O(K) with K keys looked at",
+        handler: write_handler!(bzpopmax),
+        waits: Some(POP),
+        ..sorted_set("bzpopmax", -3)
+    },
+    Row {
+        flags: Flags::WRITE.and(Flags::BLOCKING).and(Flags::MOVABLEKEYS),
+        keys: KeyPositions::Counted { count: 2 },
+        key_use: KeyUse::ReadWrite,
+        since: "7.0.0",
+        summary: "Removes and returns a member by score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
+        complexity: "O(K + M) with K keys looked at and M members returned",
+        handler: write_handler!(bzmpop),
+        waits: Some(MULTI_POP),
+        ..sorted_set("bzmpop", -5)
+    },
+];
+
+/// `BZPOPMIN key [key …] timeout` → the first key that has members, the one popped, its score.
+async fn bzpopmin(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    pop(context, arguments, Extreme::Min).await
+}
+
+/// `BZPOPMAX key [key …] timeout` → the first key that has members, the one popped, its score.
+async fn bzpopmax(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    pop(context, arguments, Extreme::Max).await
+}
+
+async fn pop(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    end: Extreme,
+) -> Result<Reply, CommandError> {
+    let last = arguments.len().saturating_sub(1);
+    timeout(argument(arguments, last)?, context.now_ms)?;
+    for name in arguments.get(1..last).unwrap_or_default() {
+        let Some(key) = context.find(name, ValueType::SortedSet).await? else {
+            continue;
+        };
+        if let Some(taken) = take(context, &key, 1, end).await?.pop() {
+            let (member, score) = member_and_score(taken);
+            return Ok(Reply::Array(vec![Reply::Bulk(name.clone()), member, score]));
+        }
+    }
+    Ok(Reply::NullArray)
+}
+
+/// `BZMPOP timeout numkeys key [key …] MIN|MAX [COUNT count]` → the first key that has members,
+/// and those popped.
+async fn bzmpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    zmpop_at(context, arguments, 2).await
+}

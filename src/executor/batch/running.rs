@@ -1,0 +1,312 @@
+//! Running a batch's commands in its transaction.
+
+use std::time::{Duration, Instant};
+
+use super::{Attempt, Batch, CallId, Submission};
+use crate::error::CommandError;
+use crate::executor::{Bundle, Call, Work};
+use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX};
+use crate::reply::Reply;
+use crate::store::{StoreError, Transaction};
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
+use crate::types::{Environment, ReadContext, WriteContext};
+
+/// One attempt at running the batch's commands.
+pub(super) struct Pass<'p> {
+    pub(super) transaction: &'p dyn Transaction,
+    pub(super) environment: &'p Environment,
+    namespaces: NamespaceCache,
+    /// What others are to hear of.
+    pub(super) signals: Signals,
+    now_ms: i64,
+    started: Instant,
+    /// Commands that were begun.
+    commands_run: usize,
+    /// The command that runs is there only to serve waiters.
+    pub(super) only_serves: bool,
+}
+
+impl<'p> Pass<'p> {
+    pub(super) fn new(transaction: &'p dyn Transaction, environment: &'p Environment) -> Self {
+        Self {
+            transaction,
+            environment,
+            namespaces: NamespaceCache::default(),
+            signals: Signals::default(),
+            now_ms: environment.clock.now_ms(),
+            started: Instant::now(),
+            commands_run: 0,
+            only_serves: false,
+        }
+    }
+
+    /// Whether the transaction holds as much, or is as old, as one should.
+    pub(super) fn is_full(&self) -> bool {
+        self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+            || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
+    }
+
+    /// Whether no other command is in the transaction.
+    pub(super) fn is_alone(&self) -> bool {
+        self.commands_run == 1
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.transaction.size_bytes() > self.environment.capabilities.transaction_bytes_max
+    }
+
+    pub(super) fn write_context(&self, database: u32) -> WriteContext<'_> {
+        WriteContext::new(
+            self.transaction,
+            self.environment,
+            &self.namespaces,
+            &self.signals,
+            self.now_ms,
+            database,
+        )
+    }
+
+    pub(super) fn read_context(&self, database: u32) -> ReadContext<'_> {
+        ReadContext::new(
+            self.transaction,
+            self.environment,
+            &self.namespaces,
+            self.now_ms,
+            database,
+        )
+    }
+
+    /// Runs a command's code; `is_strict` within EXEC.
+    async fn run(&self, call: &Call, is_strict: bool) -> Result<Reply, CommandError> {
+        match &call.work {
+            Work::Write(handler) => {
+                let mut context = self.write_context(call.database);
+                if is_strict {
+                    context = context.strict();
+                }
+                handler(&context, &call.arguments).await
+            }
+            Work::Read(handler) => {
+                let mut context = self.read_context(call.database);
+                if is_strict {
+                    context = context.strict();
+                }
+                handler(&context, &call.arguments).await
+            }
+            // Nothing of the kind is ever put into one.
+            Work::Transaction(_) | Work::Serve => Ok(Reply::Null),
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// Runs the batch's commands in order. Fails where the attempt is over.
+    pub(super) async fn run_commands(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
+        let submissions = std::mem::take(&mut self.submissions);
+        let ended = self.run_submissions(&submissions, pass).await;
+        self.submissions = submissions;
+        ended
+    }
+
+    async fn run_submissions(
+        &mut self,
+        submissions: &[Submission],
+        pass: &mut Pass<'_>,
+    ) -> Result<(), Attempt> {
+        for (number, submission) in submissions.iter().enumerate() {
+            let mut replies = Vec::with_capacity(submission.calls.len());
+            let mut reply_bytes = 0_usize;
+            for (at, call) in submission.calls.iter().enumerate() {
+                if pass.commands_run >= self.commands_max
+                    || reply_bytes >= SUBMISSION_REPLY_BYTES_MAX
+                {
+                    break;
+                }
+                if pass.commands_run > 0 && pass.is_full() {
+                    self.commands_max = pass.commands_run;
+                    break;
+                }
+                pass.commands_run += 1;
+                let reply = self.run_unit((number, at), call, pass).await?;
+                if pass.is_too_large() {
+                    return Err(self.leave_out(pass, CommandError::TooLarge));
+                }
+                if let (Some(waiter), true) = (&call.waiter, reply.is_nothing()) {
+                    self.shared.waiters.park(waiter);
+                    self.parked.insert(number, std::sync::Arc::clone(waiter));
+                }
+                if pass.signals.has_ready() {
+                    self.serve_ready(pass).await?;
+                }
+                reply_bytes += reply.size_hint();
+                replies.push(reply);
+            }
+            self.replies.push(replies);
+        }
+        Ok(())
+    }
+
+    /// Runs what is run whole or not at all: a command, or the commands of an EXEC.
+    async fn run_unit(
+        &mut self,
+        (submission, call_number): (usize, usize),
+        call: &Call,
+        pass: &mut Pass<'_>,
+    ) -> Result<Reply, Attempt> {
+        let id = |part| CallId::Submitted {
+            submission,
+            call: call_number,
+            part,
+        };
+        if let Some(error) = self.rolled_back.get(&id(0)) {
+            return Ok(Reply::Error(error.to_line()));
+        }
+        match &call.work {
+            Work::Read(_) | Work::Write(_) => self.run_one(id(0), call, false, pass).await,
+            Work::Transaction(bundle) => {
+                if !self.is_unspoilt(id(0), bundle, pass).await? {
+                    return Ok(Reply::NullArray);
+                }
+                let mut replies = Vec::with_capacity(bundle.calls.len());
+                for (part, call) in (1..).zip(&bundle.calls) {
+                    replies.push(self.run_one(id(part), call, true, pass).await?);
+                    if pass.is_too_large() {
+                        return Err(self.leave_out(pass, CommandError::TooLarge));
+                    }
+                }
+                Ok(Reply::Array(replies))
+            }
+            Work::Serve => {
+                pass.only_serves = true;
+                let served = self.serve_call(call, pass).await;
+                pass.only_serves = false;
+                served.map(|()| Reply::OK)
+            }
+        }
+    }
+
+    /// Whether no key that the client watches has changed.
+    async fn is_unspoilt(
+        &mut self,
+        id: CallId,
+        bundle: &Bundle,
+        pass: &Pass<'_>,
+    ) -> Result<bool, Attempt> {
+        if bundle.is_touched() {
+            return Ok(false);
+        }
+        for watched in &bundle.watched {
+            let context = pass.read_context(watched.key.database).strict();
+            match context.fingerprint(&watched.key.key).await {
+                Ok(fingerprint) if fingerprint == watched.fingerprint => {}
+                Ok(_) => return Ok(false),
+                Err(error) => {
+                    let judged = self.judge(id, Err(error.into()), pass, (0, Instant::now()));
+                    return judged.map(|_| false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn run_one(
+        &mut self,
+        id: CallId,
+        call: &Call,
+        is_strict: bool,
+        pass: &Pass<'_>,
+    ) -> Result<Reply, Attempt> {
+        if let Some(error) = self.rolled_back.get(&id) {
+            return Ok(Reply::Error(error.to_line()));
+        }
+        let before = (pass.transaction.mutation_count(), Instant::now());
+        let result = pass.run(call, is_strict).await;
+        self.judge(id, result, pass, before)
+    }
+
+    /// What a command's result means for the batch: a reply, or the end of this attempt.
+    /// `before`: mutations and time before it ran.
+    pub(super) fn judge(
+        &mut self,
+        id: CallId,
+        result: Result<Reply, CommandError>,
+        pass: &Pass<'_>,
+        (mutations, started): (u64, Instant),
+    ) -> Result<Reply, Attempt> {
+        let is_clean = pass.transaction.mutation_count() == mutations;
+        let error = match result {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        match error {
+            CommandError::Store(error @ StoreError::Corrupt(_)) if is_clean => {
+                tracing::error!(%error, "a command met rows that it cannot read");
+                Ok(Reply::Error(CommandError::Store(error).to_line()))
+            }
+            // A write before was refused, which a read tells.
+            CommandError::Store(StoreError::TooLarge) => Err(match id {
+                CallId::Waiter(_) => self.leave_waiter_out(id, pass, CommandError::TooLarge),
+                CallId::Submitted { .. } => self.leave_out(pass, CommandError::TooLarge),
+            }),
+            CommandError::Store(error) if !matches!(error, StoreError::Corrupt(_)) => {
+                let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
+                if is_slow && matches!(error, StoreError::TooOld) {
+                    if matches!(id, CallId::Waiter(_)) && !pass.only_serves {
+                        self.served_max = 0;
+                    } else {
+                        // The others go on without it; the next batch begins with it.
+                        self.commands_max = (pass.commands_run - 1).max(1);
+                        self.is_slow = pass.commands_run == 1;
+                    }
+                }
+                Err(self.after_error(error))
+            }
+            error if is_clean => Ok(Reply::Error(error.to_line())),
+            error => {
+                self.statistics.commands_rolled_back.add(1);
+                self.rolled_back.insert(id, error);
+                Err(Attempt::Again { after_pause: false })
+            }
+        }
+    }
+
+    /// The last of the commands that were run is too much for the transaction: alone, or with
+    /// fewer others, it may fit. The first cannot.
+    pub(super) fn leave_out(&mut self, pass: &Pass<'_>, error: CommandError) -> Attempt {
+        if pass.commands_run > 1 {
+            self.commands_max = pass.commands_run - 1;
+        } else {
+            self.rolled_back.insert(CallId::FIRST, error);
+        }
+        Attempt::Again { after_pause: false }
+    }
+
+    /// Whether the batch's first command is there only to serve waiters.
+    fn only_serves(&self) -> bool {
+        let first = self.submissions.first().and_then(|one| one.calls.first());
+        first.is_some_and(|call| matches!(call.work, Work::Serve))
+    }
+
+    /// The commit said that there was too much in it: half as much next time, or none.
+    pub(super) fn make_smaller(&mut self) -> Attempt {
+        let commands_run: usize = self.replies.iter().map(Vec::len).sum();
+        if commands_run > 1 {
+            self.commands_max = commands_run / 2;
+        } else if let Some((waiter, _)) = self.served.first() {
+            // Half as many of those who wait; the last of them gets a transaction of its own,
+            // and where it is alone in one already, its error.
+            let is_alone = self.served.len() == 1 && self.only_serves();
+            if is_alone {
+                let id = CallId::Waiter(waiter.order());
+                self.rolled_back.insert(id, CommandError::TooLarge);
+            } else {
+                self.served_max = self.served.len() / 2;
+            }
+        } else {
+            self.rolled_back
+                .insert(CallId::FIRST, CommandError::TooLarge);
+        }
+        Attempt::Again { after_pause: false }
+    }
+}

@@ -1,0 +1,393 @@
+//! Clients that wait for something to pop.
+//!
+//! A blocking command that finds nothing is *parked* here by the batch that ran it. A batch that
+//! puts something into a key runs the commands of those who wait for it, oldest first, in its own
+//! transaction, right behind the command that did it: so a push and the pop that it feeds are one
+//! commit, and nobody who comes later can get in between. While a batch is at a waiter it has
+//! *claimed* it; when the batch has committed the waiter is *served* and gone, else it is
+//! *released* and keeps its place.
+//!
+//! Where other servers write too, [bells](super::bells) *nudge* keys that may have become ready,
+//! and the write lane runs the commands of those who wait for them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{Notify, oneshot};
+
+use super::WriteHandler;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::signals::ClientKey;
+
+/// How a wait ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The command found something, or failed: its reply.
+    Served(Reply),
+    /// It was given up ([`Waiters::cancel`]) and has done nothing.
+    Cancelled,
+}
+
+/// A blocking command of a client, ready to wait.
+pub struct Waiter {
+    /// The client's database.
+    pub database: u32,
+    /// The command's code.
+    pub handler: WriteHandler,
+    /// Its arguments, the command's name first.
+    pub arguments: Vec<Bytes>,
+    /// The keys that it waits for, each once.
+    keys: Vec<Bytes>,
+    /// The type that they must be of.
+    value_type: ValueType,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Its place among all; `None` before it is parked for the first time.
+    order: Option<u64>,
+    stage: Stage,
+    outcome: Option<oneshot::Sender<Outcome>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Not in any queue.
+    Away,
+    /// In the queues of its keys.
+    Waiting,
+    /// In the queues, and a batch is at it.
+    Claimed {
+        /// Another batch had something for it meanwhile.
+        was_missed: bool,
+        /// The client does not want to wait any more.
+        is_cancelled: bool,
+    },
+}
+
+impl Waiter {
+    /// A command that is to wait for `keys` of a type, and where its outcome will arrive.
+    pub fn new(
+        database: u32,
+        handler: WriteHandler,
+        arguments: Vec<Bytes>,
+        keys: Vec<Bytes>,
+        value_type: ValueType,
+    ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut seen = HashSet::new();
+        let keys = keys
+            .into_iter()
+            .filter(|key| seen.insert(key.clone()))
+            .collect();
+        let waiter = Arc::new(Self {
+            database,
+            handler,
+            arguments,
+            keys,
+            value_type,
+            state: Mutex::new(State {
+                order: None,
+                stage: Stage::Away,
+                outcome: Some(sender),
+            }),
+        });
+        (waiter, receiver)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its place among all who have waited since the server started.
+    pub(super) fn order(&self) -> u64 {
+        self.state().order.unwrap_or(u64::MAX)
+    }
+
+    fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
+        self.keys.iter().map(|key| ClientKey {
+            database: self.database,
+            key: key.clone(),
+        })
+    }
+
+    fn end(&self, state: &mut State, outcome: Outcome) {
+        state.stage = Stage::Away;
+        if let Some(sender) = state.outcome.take() {
+            // A client that is gone does not hear of it.
+            let _ = sender.send(outcome);
+        }
+    }
+}
+
+/// All clients of a server that wait, by what they wait for.
+#[derive(Default)]
+pub struct Waiters {
+    queues: Mutex<Queues>,
+    /// How many wait; asked before anything is locked.
+    count: AtomicUsize,
+    nudged: Notify,
+    arrived: Notify,
+}
+
+/// Waiters by their places.
+type Queue = BTreeMap<u64, Arc<Waiter>>;
+
+#[derive(Default)]
+struct Queues {
+    next_order: u64,
+    /// Who waits for a key, by type, oldest first.
+    by_key: HashMap<ClientKey, Vec<(ValueType, Queue)>>,
+    /// Keys to be looked at again by the write lane.
+    nudged: HashSet<ClientKey>,
+    /// Keys that somebody has begun to wait for, where bells are used.
+    arrived: HashSet<ClientKey>,
+}
+
+impl Queues {
+    fn insert(&mut self, waiter: &Arc<Waiter>, order: u64) {
+        for key in waiter.client_keys() {
+            let by_type = self.by_key.entry(key).or_default();
+            match by_type
+                .iter_mut()
+                .find(|(value_type, _)| *value_type == waiter.value_type)
+            {
+                Some((_, queue)) => drop(queue.insert(order, Arc::clone(waiter))),
+                None => {
+                    let queue = BTreeMap::from([(order, Arc::clone(waiter))]);
+                    by_type.push((waiter.value_type, queue));
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, waiter: &Waiter, order: u64) {
+        for key in waiter.client_keys() {
+            let Some(by_type) = self.by_key.get_mut(&key) else {
+                continue;
+            };
+            for (_, queue) in by_type.iter_mut() {
+                queue.remove(&order);
+            }
+            by_type.retain(|(_, queue)| !queue.is_empty());
+            if by_type.is_empty() {
+                self.by_key.remove(&key);
+            }
+        }
+    }
+
+    fn queue(&self, key: &ClientKey, value_type: ValueType) -> Option<&Queue> {
+        let by_type = self.by_key.get(key)?;
+        let (_, queue) = by_type.iter().find(|(queued, _)| *queued == value_type)?;
+        Some(queue)
+    }
+}
+
+impl Waiters {
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody waits for anything.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// How many keys somebody waits for.
+    pub fn key_count(&self) -> usize {
+        self.queues().by_key.len()
+    }
+
+    /// Puts a waiter into the queues of its keys: behind all others, or back to its place.
+    pub(super) fn park(&self, waiter: &Arc<Waiter>) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if state.stage != Stage::Away {
+            return;
+        }
+        let order = *state.order.get_or_insert_with(|| {
+            queues.next_order += 1;
+            queues.next_order
+        });
+        state.stage = Stage::Waiting;
+        queues.insert(waiter, order);
+        queues.arrived.extend(waiter.client_keys());
+        self.count.fetch_add(1, Ordering::SeqCst);
+        drop(state);
+        drop(queues);
+        self.arrived.notify_one();
+    }
+
+    /// Takes a waiter out again whose batch is run anew.
+    pub(super) fn unpark(&self, waiter: &Waiter) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        self.take_out(&mut queues, waiter, &state);
+        state.stage = Stage::Away;
+    }
+
+    fn take_out(&self, queues: &mut Queues, waiter: &Waiter, state: &State) {
+        if let (Some(order), true) = (state.order, state.stage != Stage::Away) {
+            queues.remove(waiter, order);
+            self.count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The oldest who waits for a key of this type, claimed for a batch.
+    pub(super) fn claim_first(
+        &self,
+        key: &ClientKey,
+        value_type: ValueType,
+    ) -> Option<Arc<Waiter>> {
+        let queues = self.queues();
+        for waiter in queues.queue(key, value_type)?.values() {
+            let mut state = waiter.state();
+            match &mut state.stage {
+                Stage::Waiting => {
+                    state.stage = Stage::Claimed {
+                        was_missed: false,
+                        is_cancelled: false,
+                    };
+                    return Some(Arc::clone(waiter));
+                }
+                Stage::Claimed { was_missed, .. } => *was_missed = true,
+                Stage::Away => {}
+            }
+        }
+        None
+    }
+
+    /// Gives a claimed waiter back, which keeps its place.
+    pub(super) fn release(&self, waiter: &Waiter) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        let Stage::Claimed {
+            was_missed,
+            is_cancelled,
+        } = state.stage
+        else {
+            return;
+        };
+        if is_cancelled {
+            self.take_out(&mut queues, waiter, &state);
+            waiter.end(&mut state, Outcome::Cancelled);
+            return;
+        }
+        state.stage = Stage::Waiting;
+        if was_missed {
+            queues.nudged.extend(waiter.client_keys());
+            self.nudged.notify_one();
+        }
+    }
+
+    /// Hands a claimed waiter its reply; the batch that made it is durable.
+    pub(super) fn serve(&self, waiter: &Waiter, reply: Reply) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        self.take_out(&mut queues, waiter, &state);
+        waiter.end(&mut state, Outcome::Served(reply));
+    }
+
+    /// Ends a wait without a reply. False where a batch is at the waiter just now: then its
+    /// outcome arrives in a moment, and must be looked at, since something may have been popped.
+    pub fn cancel(&self, waiter: &Waiter) -> bool {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if let Stage::Claimed { is_cancelled, .. } = &mut state.stage {
+            *is_cancelled = true;
+            return false;
+        }
+        let was_there = state.stage == Stage::Waiting;
+        self.take_out(&mut queues, waiter, &state);
+        state.stage = Stage::Away;
+        was_there
+    }
+
+    /// Whether a wait has ended, or never began: nothing more is done for it.
+    pub fn is_ended(&self, waiter: &Waiter) -> bool {
+        waiter.state().stage == Stage::Away
+    }
+
+    /// The keys of a database that somebody waits for.
+    pub(super) fn keys_of(&self, database: u32) -> Vec<ClientKey> {
+        let queues = self.queues();
+        let keys = queues.by_key.keys();
+        keys.filter(|key| key.database == database)
+            .cloned()
+            .collect()
+    }
+
+    /// Whether somebody waits for a key.
+    pub(super) fn is_awaited(&self, key: &ClientKey) -> bool {
+        self.queues().by_key.contains_key(key)
+    }
+
+    /// Whether anybody who was parked behind the place `order` waits for a key.
+    pub(super) fn is_awaited_since(
+        &self,
+        key: &ClientKey,
+        value_type: ValueType,
+        order: u64,
+    ) -> bool {
+        let queues = self.queues();
+        queues
+            .queue(key, value_type)
+            .is_some_and(|queue| queue.range(order.saturating_add(1)..).next().is_some())
+    }
+
+    /// The place of whoever was parked last.
+    pub(super) fn last_order(&self) -> u64 {
+        self.queues().next_order
+    }
+
+    /// Has the write lane look at keys for those who wait for them.
+    pub(super) fn nudge(&self, keys: impl IntoIterator<Item = ClientKey>) {
+        let mut queues = self.queues();
+        for key in keys {
+            if queues.by_key.contains_key(&key) {
+                queues.nudged.insert(key);
+            }
+        }
+        if !queues.nudged.is_empty() {
+            self.nudged.notify_one();
+        }
+    }
+
+    /// Waits for a nudge.
+    pub(super) async fn wait_nudged(&self) {
+        self.nudged.notified().await;
+    }
+
+    /// The keys that were nudged, up to `keys_max`.
+    pub(super) fn take_nudged(&self, keys_max: usize) -> Vec<ClientKey> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut queues = self.queues();
+        let taken: Vec<ClientKey> = queues.nudged.iter().take(keys_max).cloned().collect();
+        for key in &taken {
+            queues.nudged.remove(key);
+        }
+        if !queues.nudged.is_empty() {
+            self.nudged.notify_one();
+        }
+        taken
+    }
+
+    /// Waits until somebody begins to wait, and answers for which keys.
+    pub(super) async fn wait_arrived(&self) -> Vec<ClientKey> {
+        loop {
+            let arrived = std::mem::take(&mut self.queues().arrived);
+            if !arrived.is_empty() {
+                return arrived.into_iter().collect();
+            }
+            self.arrived.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+use std::sync::Arc;
+
+use crate::commands::testing::{Bench, bulk, bulks};
+use crate::limits::WAITERS_SERVED_PER_BATCH_MAX;
+use crate::random::SeededRandom;
+use crate::reply::Reply;
+use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+
+/// Runs a test on a store with a single writer and on one with many.
+fn on_both(test: impl Fn(&Bench)) {
+    test(&Bench::embedded());
+    test(&Bench::cluster_like());
+}
+
+#[test]
+fn a_push_serves_who_waits_in_its_own_commit() {
+    let bench = Bench::embedded();
+    let waiting = bench.wait("BLPOP list 0");
+    let commits = bench.executor.statistics().commits.get();
+    assert_eq!(bench.run("RPUSH list a"), Reply::Integer(1));
+    assert_eq!(bench.executor.statistics().commits.get(), commits + 1);
+    assert_eq!(waiting.reply(&bench), bulks(&["list", "a"]));
+    assert_eq!(bench.run("EXISTS list"), Reply::Integer(0));
+    assert!(bench.executor.waiters().is_empty());
+}
+
+#[test]
+fn who_came_first_is_served_first() {
+    on_both(|bench| {
+        let first = bench.wait("BLPOP list 0");
+        let second = bench.wait("BRPOP list 0");
+        let mut third = bench.wait("BLPOP list 0");
+        bench.run("RPUSH list a b");
+        assert_eq!(first.reply(bench), bulks(&["list", "a"]));
+        assert_eq!(second.reply(bench), bulks(&["list", "b"]));
+        assert!(third.is_waiting());
+        bench.run("RPUSH list c");
+        assert_eq!(third.reply(bench), bulks(&["list", "c"]));
+    });
+}
+
+#[test]
+fn every_way_to_fill_a_list_wakes() {
+    for line in [
+        "LPUSH list a",
+        "RENAME other list",
+        "RENAMENX other list",
+        "COPY other list",
+        "LMOVE other list LEFT LEFT",
+        "RPOPLPUSH other list",
+        "SORT other BY nosort STORE list",
+    ] {
+        on_both(|bench| {
+            bench.run("RPUSH other a");
+            let waiting = bench.wait("BLPOP list 0");
+            bench.run(line);
+            assert_eq!(waiting.reply(bench), bulks(&["list", "a"]), "{line}");
+        });
+    }
+}
+
+#[test]
+fn every_way_to_fill_a_sorted_set_wakes() {
+    for line in [
+        "ZADD set 1 a",
+        "ZINCRBY set 1 a",
+        "RENAME other set",
+        "COPY other set",
+        "ZUNIONSTORE set 1 other",
+        "ZINTERSTORE set 1 other",
+        "ZDIFFSTORE set 1 other",
+        "ZRANGESTORE set other 0 -1",
+    ] {
+        on_both(|bench| {
+            bench.run("ZADD other 1 a");
+            let waiting = bench.wait("BZPOPMIN set 0");
+            bench.run(line);
+            let expected = Reply::Array(vec![bulk("set"), bulk("a"), Reply::Double(1.0)]);
+            assert_eq!(waiting.reply(bench), expected, "{line}");
+        });
+    }
+}
+
+#[test]
+fn a_key_that_comes_from_another_database_wakes() {
+    on_both(|bench| {
+        bench.run_in(3, &[b"RPUSH", b"list", b"a"]);
+        let waiting = bench.wait("BLPOP list 0");
+        bench.run_in(3, &[b"MOVE", b"list", b"0"]);
+        assert_eq!(waiting.reply(bench), bulks(&["list", "a"]));
+    });
+}
+
+#[test]
+fn databases_that_are_exchanged_wake() {
+    on_both(|bench| {
+        bench.run_in(3, &[b"RPUSH", b"list", b"a"]);
+        bench.run_in(3, &[b"ZADD", b"set", b"1", b"a"]);
+        let list = bench.wait("BLPOP list 0");
+        let set = bench.wait("BZPOPMIN set 0");
+        let mut other_type = bench.wait("BZPOPMIN list 0");
+        bench.run("SWAPDB 0 3");
+        assert_eq!(list.reply(bench), bulks(&["list", "a"]));
+        let expected = Reply::Array(vec![bulk("set"), bulk("a"), Reply::Double(1.0)]);
+        assert_eq!(set.reply(bench), expected);
+        assert!(other_type.is_waiting());
+    });
+}
+
+#[test]
+fn a_chain_of_moves_is_followed_to_its_end() {
+    on_both(|bench| {
+        let first = bench.wait("BRPOPLPUSH a b 0");
+        let second = bench.wait("BLMOVE b c LEFT RIGHT 0");
+        let third = bench.wait("BLPOP c 0");
+        bench.run("RPUSH a job");
+        assert_eq!(first.reply(bench), bulk("job"));
+        assert_eq!(second.reply(bench), bulk("job"));
+        assert_eq!(third.reply(bench), bulks(&["c", "job"]));
+    });
+}
+
+#[test]
+fn a_key_of_another_type_wakes_nobody() {
+    on_both(|bench| {
+        let mut waiting = bench.wait("BLPOP key 0");
+        bench.run("ZADD key 1 a");
+        assert!(waiting.is_waiting());
+        bench.run("DEL key");
+        bench.run("RPUSH key a");
+        assert_eq!(waiting.reply(bench), bulks(&["key", "a"]));
+    });
+}
+
+#[test]
+fn what_exec_takes_back_serves_nobody() {
+    on_both(|bench| {
+        let mut waiting = bench.wait("BLPOP list 0");
+        bench.exec(&["RPUSH list a", "DEL list"]);
+        assert!(waiting.is_waiting());
+        bench.exec(&["RPUSH list a", "RPUSH list b", "LPOP list"]);
+        assert_eq!(waiting.reply(bench), bulks(&["list", "b"]));
+    });
+}
+
+#[test]
+fn a_blocking_command_within_exec_does_not_wait() {
+    on_both(|bench| {
+        let replies = bench.exec(&["BLPOP list 0", "BLMOVE list b LEFT LEFT 0", "RPUSH list a"]);
+        let expected = [Reply::NullArray, Reply::Null, Reply::Integer(1)];
+        assert_eq!(replies, Reply::Array(expected.to_vec()));
+        assert!(bench.executor.waiters().is_empty());
+    });
+}
+
+#[test]
+fn who_has_given_up_gets_nothing() {
+    on_both(|bench| {
+        let given_up = bench.wait("BLPOP list 0");
+        let second = bench.wait("BLPOP list 0");
+        assert!(bench.executor.waiters().cancel(&given_up.waiter));
+        bench.run("RPUSH list a");
+        assert_eq!(second.reply(bench), bulks(&["list", "a"]));
+        bench.run("RPUSH list b");
+        assert_eq!(bench.run("LLEN list"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn who_waits_for_several_keys_is_served_once() {
+    on_both(|bench| {
+        let waiting = bench.wait("BLPOP a b a 0");
+        bench.exec(&["RPUSH b 1", "RPUSH a 2"]);
+        assert_eq!(waiting.reply(bench), bulks(&["a", "2"]));
+        assert_eq!(bench.run("LLEN b"), Reply::Integer(1));
+        assert_eq!(bench.executor.waiters().key_count(), 0);
+    });
+}
+
+#[test]
+fn a_move_to_a_key_of_another_type_fails_and_the_next_is_served() {
+    on_both(|bench| {
+        bench.run("ZADD set 1 a");
+        let failing = bench.wait("BRPOPLPUSH list set 0");
+        let next = bench.wait("BLPOP list 0");
+        bench.run("RPUSH list a");
+        assert!(
+            matches!(failing.reply(bench), Reply::Error(line) if line.starts_with("WRONGTYPE"))
+        );
+        assert_eq!(next.reply(bench), bulks(&["list", "a"]));
+    });
+}
+
+#[test]
+fn more_waiters_than_one_batch_serves_are_served_all() {
+    let bench = Bench::embedded();
+    let count = WAITERS_SERVED_PER_BATCH_MAX + 10;
+    let waiting: Vec<_> = (0..count).map(|_| bench.wait("BLPOP list 0")).collect();
+    let words: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+    let line = format!("RPUSH list {}", words.join(" "));
+    assert_eq!(bench.run(&line), Reply::count(count));
+    for (waiting, word) in waiting.into_iter().zip(&words) {
+        assert_eq!(waiting.reply(&bench), bulks(&["list", word]));
+    }
+}
+
+#[test]
+fn conflicts_and_unknown_results_neither_lose_nor_double_what_is_handed_over() {
+    for seed in 0..5 {
+        let bench = Bench::with(|store| {
+            let store = OptimisticStore::new(store);
+            let random = Arc::new(SeededRandom::new(seed));
+            let rates = FaultRates {
+                conflict_ppm: 100_000,
+                unknown_applied_ppm: 50_000,
+                unknown_not_applied_ppm: 50_000,
+                ..FaultRates::default()
+            };
+            Arc::new(FaultyStore::new(store, rates, random))
+        });
+        for round in 0..40 {
+            let first = bench.wait("BLPOP list 0");
+            let second = bench.wait("BLMOVE list done LEFT RIGHT 0");
+            let pushed = bench.run(&format!("RPUSH list {round} {round}x"));
+            assert_eq!(pushed, Reply::Integer(2));
+            assert_eq!(first.reply(&bench), bulks(&["list", &round.to_string()]));
+            assert_eq!(second.reply(&bench), bulk(&format!("{round}x")));
+        }
+        assert_eq!(bench.run("LLEN list"), Reply::Integer(0));
+        assert_eq!(bench.run("LLEN done"), Reply::Integer(40));
+    }
+}

@@ -1,0 +1,105 @@
+//! WATCH within one server: which clients' transactions a change of a key spoils.
+//!
+//! What decides at EXEC is the store, see
+//! [`fingerprint`](crate::types::ReadContext::fingerprint): it sees the changes of all servers.
+//! It does not see a key that came and went between WATCH and EXEC, which Redis counts as a
+//! change; within one server this does.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::types::signals::ClientKey;
+
+/// Whether a key that a client watches was changed.
+pub type Touched = Arc<AtomicBool>;
+
+/// All watched keys.
+#[derive(Debug, Default)]
+pub struct Watchers {
+    by_key: Mutex<HashMap<ClientKey, Vec<Weak<AtomicBool>>>>,
+    /// How many keys are watched; asked before anything is locked.
+    count: AtomicUsize,
+}
+
+impl Watchers {
+    fn by_key(&self) -> MutexGuard<'_, HashMap<ClientKey, Vec<Weak<AtomicBool>>>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to note changes of a key in `touched`; ends when [`Self::forget`] is called.
+    pub fn watch(&self, key: ClientKey, touched: &Touched) {
+        let mut by_key = self.by_key();
+        by_key.entry(key).or_default().push(Arc::downgrade(touched));
+        self.count.store(by_key.len(), Ordering::SeqCst);
+    }
+
+    /// Ends what [`Self::watch`] began.
+    pub fn forget(&self, keys: impl IntoIterator<Item = ClientKey>, touched: &Touched) {
+        let mut by_key = self.by_key();
+        for key in keys {
+            if let Some(flags) = by_key.get_mut(&key) {
+                flags.retain(|flag| {
+                    flag.strong_count() > 0 && !std::ptr::eq(flag.as_ptr(), Arc::as_ptr(touched))
+                });
+                if flags.is_empty() {
+                    by_key.remove(&key);
+                }
+            }
+        }
+        self.count.store(by_key.len(), Ordering::SeqCst);
+    }
+
+    /// Whether no key is watched.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Notes that keys were changed.
+    pub(super) fn touch(&self, keys: &[ClientKey]) {
+        let by_key = self.by_key();
+        for flag in keys.iter().filter_map(|key| by_key.get(key)).flatten() {
+            if let Some(flag) = flag.upgrade() {
+                flag.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn key(name: &'static str) -> ClientKey {
+        ClientKey {
+            database: 0,
+            key: Bytes::from_static(name.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn a_change_is_noted_by_those_who_watch_the_key() {
+        let watchers = Watchers::default();
+        let (first, second) = (Touched::default(), Touched::default());
+        watchers.watch(key("a"), &first);
+        watchers.watch(key("b"), &second);
+        watchers.touch(&[key("a"), key("c")]);
+        assert!(first.load(Ordering::SeqCst));
+        assert!(!second.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_key_that_was_forgotten_is_not_watched_any_more() {
+        let watchers = Watchers::default();
+        let (first, second) = (Touched::default(), Touched::default());
+        watchers.watch(key("a"), &first);
+        watchers.watch(key("a"), &second);
+        watchers.forget([key("a")], &first);
+        watchers.touch(&[key("a")]);
+        assert!(!first.load(Ordering::SeqCst));
+        assert!(second.load(Ordering::SeqCst));
+        watchers.forget([key("a")], &second);
+        assert!(watchers.is_empty());
+    }
+}

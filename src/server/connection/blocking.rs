@@ -1,0 +1,132 @@
+//! A client that waits in a blocking command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{Connection, Ended, Queued};
+use crate::commands::waits::Waits;
+use crate::executor::{Call, Outcome, Waiter, Waiters, Work};
+use crate::reply::Reply;
+use crate::server::clients::Unblock;
+
+/// What a connection remembers of a blocking command that it has handed over.
+pub(super) struct Waiting {
+    waiter: Arc<Waiter>,
+    outcome: oneshot::Receiver<Outcome>,
+    /// When its time is up.
+    until: Option<Instant>,
+}
+
+/// Ends the wait when the connection does, in whatever way.
+struct Parked<'w> {
+    waiters: &'w Waiters,
+    waiter: &'w Waiter,
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.waiters.cancel(self.waiter);
+    }
+}
+
+/// Why a wait ended before there was anything.
+enum Interrupted {
+    /// Its time is up, or CLIENT UNBLOCK said so.
+    TimeUp,
+    /// CLIENT UNBLOCK ERROR.
+    Unblocked,
+    /// The client is gone or killed, or the server stops.
+    Ended,
+}
+
+impl Waiting {
+    /// Prepares a blocking command to wait where it finds nothing. `None` where its arguments say
+    /// nothing that can be waited for: its code will say why.
+    pub(super) fn prepare(waits: &Waits, queued: Queued, call: &Call, now_ms: i64) -> Option<Self> {
+        let Work::Write(handler) = call.work else {
+            return None;
+        };
+        let timeout = waits.timeout(&call.arguments, now_ms).ok()?;
+        let (waiter, outcome) = Waiter::new(
+            call.database,
+            handler,
+            call.arguments.clone(),
+            waits.keys(queued.row, &call.arguments),
+            waits.value_type,
+        );
+        Some(Self {
+            waiter,
+            outcome,
+            // A time beyond what the clock can hold never comes.
+            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        })
+    }
+
+    pub(super) fn waiter(&self) -> Arc<Waiter> {
+        Arc::clone(&self.waiter)
+    }
+}
+
+impl Connection {
+    /// Waits until a command that was parked has its reply, and queues it. While it waits, the
+    /// client's other commands do too.
+    pub(super) async fn wait_for_outcome(
+        &mut self,
+        queued: Queued,
+        mut waiting: Waiting,
+        share: Duration,
+    ) -> Result<(), Ended> {
+        self.flush().await?;
+        let state = Arc::clone(&self.state);
+        let client = Arc::clone(&self.session.client);
+        let waiters = state.executor.waiters();
+        let interrupted = {
+            let _parked = Parked {
+                waiters,
+                waiter: &waiting.waiter,
+            };
+            let blocked = client.enter_block();
+            let time_up = async {
+                match waiting.until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let waited = async {
+                tokio::select! {
+                    biased;
+                    outcome = &mut waiting.outcome => Err(outcome),
+                    how = blocked.wait_unblocked() => Ok(match how {
+                        Unblock::Timeout => Interrupted::TimeUp,
+                        Unblock::Error => Interrupted::Unblocked,
+                    }),
+                    () = time_up => Ok(Interrupted::TimeUp),
+                }
+            };
+            let waited = self.attend(waited).await;
+            waited.unwrap_or(Ok(Interrupted::Ended))
+        };
+        let (outcome, interrupted) = match interrupted {
+            Err(outcome) => (outcome, Interrupted::TimeUp),
+            // Where a batch was at it, it has popped something perhaps.
+            Ok(interrupted) if waiters.is_ended(&waiting.waiter) => {
+                (Ok(Outcome::Cancelled), interrupted)
+            }
+            Ok(interrupted) => (waiting.outcome.await, interrupted),
+        };
+        let reply = match (outcome, interrupted) {
+            (Ok(Outcome::Served(reply)), _) => reply,
+            (_, Interrupted::TimeUp) => Reply::NullArray,
+            (_, Interrupted::Unblocked) => {
+                Reply::Error("UNBLOCKED client unblocked via CLIENT UNBLOCK".to_owned())
+            }
+            (_, Interrupted::Ended) => return Err(Ended),
+        };
+        self.record(queued.row, share, &reply, None);
+        self.answer(&reply, queued.is_answered);
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{Connection, Ended};
+use crate::commands::row::{ConnectionCommand, Flags};
+use crate::commands::{Row, table};
+use crate::error::CommandError;
+use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
+use crate::limits::WATCHED_KEYS_MAX;
+use crate::reply::Reply;
+use crate::server::connection_commands;
+use crate::server::dispatch::Dispatch;
+use crate::server::transaction::{OpenTransaction, QueuedCommand, QueuedKind};
+use crate::wire::request::Request;
+
+const QUEUED: Reply = Reply::Simple("QUEUED");
+
+/// What happens to a request while a transaction is open.
+pub(super) enum WithinMulti {
+    /// It was queued or refused; this is the answer.
+    Answered(Reply),
+    /// It is carried out at once.
+    CarriedOut(Dispatch, Request),
+}
+
+impl Connection {
+    /// Queues a request for EXEC, unless it is one of those that are carried out all the same.
+    pub(super) fn queue_for_exec(&mut self, dispatched: Dispatch, request: Request) -> WithinMulti {
+        let Some(transaction) = &mut self.session.transaction else {
+            return WithinMulti::CarriedOut(dispatched, request);
+        };
+        let (kind, row) = match dispatched {
+            Dispatch::Data(row) => (QueuedKind::Data, row),
+            Dispatch::Connection(
+                ConnectionCommand::Exec
+                | ConnectionCommand::Discard
+                | ConnectionCommand::Multi
+                | ConnectionCommand::Watch
+                | ConnectionCommand::Quit
+                | ConnectionCommand::Reset,
+                _,
+            )
+            | Dispatch::Hangup => return WithinMulti::CarriedOut(dispatched, request),
+            Dispatch::Connection(command, row) => (QueuedKind::Connection(command), row),
+            Dispatch::Refused(..) => {
+                transaction.spoil();
+                return WithinMulti::CarriedOut(dispatched, request);
+            }
+        };
+        if row.flags.contains(Flags::NO_MULTI) {
+            transaction.spoil();
+            self.state.statistics.record_rejection(table::slot(row));
+            let line = "ERR Command not allowed inside a transaction".to_owned();
+            return WithinMulti::Answered(Reply::Error(line));
+        }
+        let bytes = request.argument_bytes();
+        let command = QueuedCommand {
+            kind,
+            row,
+            arguments: request.arguments,
+        };
+        if !transaction.queue(command, bytes) {
+            let line = "ERR too many commands in one transaction".to_owned();
+            return WithinMulti::Answered(Reply::Error(line));
+        }
+        let count = i32::try_from(transaction.commands.len()).unwrap_or(i32::MAX);
+        self.session.client.details().queued_commands = Some(count);
+        WithinMulti::Answered(QUEUED)
+    }
+
+    /// Carries out one of the commands that this module is about.
+    pub(super) async fn carry_out_transaction_command(
+        &mut self,
+        command: ConnectionCommand,
+        row: &'static Row,
+        arguments: &[Bytes],
+    ) -> Result<Reply, Ended> {
+        let is_open = self.session.transaction.is_some();
+        let refused = |text: &str| Ok(Reply::Error(text.to_owned()));
+        match command {
+            ConnectionCommand::Multi if is_open => refused("ERR MULTI calls can not be nested"),
+            ConnectionCommand::Multi => {
+                self.session.transaction = Some(OpenTransaction::default());
+                self.session.client.details().queued_commands = Some(0);
+                Ok(Reply::OK)
+            }
+            ConnectionCommand::Discard if is_open => {
+                self.session.discard(&self.state);
+                Ok(Reply::OK)
+            }
+            ConnectionCommand::Discard => refused("ERR DISCARD without MULTI"),
+            ConnectionCommand::Watch if is_open => refused("ERR WATCH inside MULTI is not allowed"),
+            ConnectionCommand::Watch => Ok(self
+                .watch(arguments)
+                .await
+                .unwrap_or_else(|error| Reply::Error(error.to_line()))),
+            ConnectionCommand::Exec => match self.session.transaction.take() {
+                None => refused("ERR EXEC without MULTI"),
+                Some(transaction) => self.exec(row, transaction).await,
+            },
+            _ => {
+                self.session.unwatch(&self.state);
+                Ok(Reply::OK)
+            }
+        }
+    }
+
+    /// Notes how keys are now, to compare at EXEC.
+    async fn watch(&mut self, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+        let watchers = self.state.executor.watchers();
+        let names = arguments.get(1..).unwrap_or_default();
+        if self.session.watch.len() + names.len() > WATCHED_KEYS_MAX {
+            return Err(CommandError::text("ERR too many watched keys"));
+        }
+        // Before the store is asked, so that no change falls between.
+        let keys = self
+            .session
+            .watch
+            .begin(self.session.database, names, watchers);
+        if keys.is_empty() {
+            return Ok(Reply::OK);
+        }
+        let names = keys.iter().map(|key| key.key.clone()).collect();
+        let look = Work::Read(|context, names| {
+            Box::pin(async move {
+                let mut fingerprints = Vec::with_capacity(names.len());
+                for name in names {
+                    let fingerprint = context.fingerprint(name).await?;
+                    fingerprints.push(fingerprint.map_or(Reply::Null, Reply::Bulk));
+                }
+                Ok(Reply::Array(fingerprints))
+            })
+        });
+        let looked = self
+            .state
+            .executor
+            .run(look, self.session.database, names)
+            .await;
+        let refused = match looked {
+            Ok(Reply::Array(fingerprints)) if fingerprints.len() == keys.len() => {
+                let watched = keys.into_iter().zip(fingerprints);
+                self.session
+                    .watch
+                    .add(watched.map(|(key, fingerprint)| WatchedKey {
+                        key,
+                        fingerprint: match fingerprint {
+                            Reply::Bulk(bytes) => Some(bytes),
+                            _ => None,
+                        },
+                    }));
+                self.session.note_watching();
+                return Ok(Reply::OK);
+            }
+            Ok(Reply::Error(line)) => CommandError::Text(line.into()),
+            Ok(_) => CommandError::text("ERR keys cannot be watched"),
+            Err(error) => CommandError::Store(error),
+        };
+        self.session.watch.give_up(keys, watchers);
+        Err(refused)
+    }
+
+    /// EXEC: the queued commands on data are one store transaction; those that the server carries
+    /// out itself follow once it is committed, and their replies stand where they belong.
+    async fn exec(
+        &mut self,
+        row: &'static Row,
+        transaction: OpenTransaction,
+    ) -> Result<Reply, Ended> {
+        let (watched, touched) = self.session.unwatch(&self.state);
+        self.session.client.details().queued_commands = None;
+        if transaction.is_spoilt {
+            let line = "EXECABORT Transaction discarded because of previous errors.".to_owned();
+            return Ok(Reply::Error(line));
+        }
+        let is_write = transaction
+            .commands
+            .iter()
+            .any(|command| command.row.flags.contains(Flags::WRITE));
+        self.wait_for_pause(is_write).await?;
+        let started = Instant::now();
+        let mut commands = transaction.commands;
+        let calls = self.calls_of(&mut commands);
+        let is_needed = !calls.is_empty() || !watched.is_empty();
+        let (replies, calls) = if is_needed {
+            let bundle = Bundle {
+                calls,
+                watched,
+                touched,
+            };
+            match self.run_bundle(row, bundle).await {
+                Ok(done) => done,
+                Err(reply) => return Ok(reply),
+            }
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        let answered = u32::try_from(replies.len().max(1)).unwrap_or(u32::MAX);
+        let share = started.elapsed() / answered;
+        let mut done = replies.into_iter().zip(calls);
+        let mut all = Vec::with_capacity(commands.len());
+        self.session.is_in_exec = true;
+        for command in commands {
+            let reply = match command.kind {
+                QueuedKind::Data => {
+                    let Some((reply, call)) = done.next() else {
+                        break;
+                    };
+                    self.record(command.row, share, &reply, Some(&call.arguments));
+                    reply
+                }
+                QueuedKind::Connection(ConnectionCommand::Unwatch) => Reply::OK,
+                QueuedKind::Connection(kind) => {
+                    let (row, arguments) = (command.row, command.arguments.as_slice());
+                    let started = Instant::now();
+                    let reply = connection_commands::carry_out(
+                        kind,
+                        row,
+                        arguments,
+                        &mut self.session,
+                        &self.state,
+                    )
+                    .await
+                    .unwrap_or_else(|error| Reply::Error(error.to_line()));
+                    self.record(row, started.elapsed(), &reply, Some(arguments));
+                    reply
+                }
+            };
+            if let Reply::Error(line) = &reply {
+                self.state.statistics.record_error(line);
+            }
+            all.push(reply);
+        }
+        self.session.is_in_exec = false;
+        Ok(Reply::Array(all))
+    }
+
+    /// The calls of the queued commands on data, each in the database that the SELECTs before it
+    /// chose. Takes the arguments.
+    fn calls_of(&self, commands: &mut [QueuedCommand]) -> Vec<Call> {
+        let needs_claims = self.state.executor.needs_claims();
+        let mut database = self.session.database;
+        let mut calls = Vec::with_capacity(commands.len());
+        for command in commands {
+            match command.kind {
+                QueuedKind::Connection(ConnectionCommand::Select) => {
+                    let selected = connection_commands::selected_database(&command.arguments);
+                    database = selected.unwrap_or(database);
+                }
+                QueuedKind::Connection(_) => {}
+                QueuedKind::Data => {
+                    let Some(work) = command.row.work() else {
+                        continue;
+                    };
+                    let arguments = std::mem::take(&mut command.arguments);
+                    let claims = if needs_claims {
+                        table::claims(command.row, database, &arguments)
+                    } else {
+                        Claims::Nothing
+                    };
+                    calls.push(Call {
+                        work,
+                        arguments,
+                        database,
+                        claims,
+                        waiter: None,
+                    });
+                }
+            }
+        }
+        calls
+    }
+
+    /// Runs the transaction; the error is the reply of an EXEC that did nothing.
+    async fn run_bundle(
+        &mut self,
+        row: &'static Row,
+        bundle: Bundle,
+    ) -> Result<(Vec<Reply>, Vec<Call>), Reply> {
+        let claims = Claims::union(bundle.calls.iter().map(|call| &call.claims));
+        let call = Call {
+            work: Work::Transaction(Box::new(bundle)),
+            arguments: vec![Bytes::from_static(row.name.as_bytes())],
+            database: self.session.database,
+            claims,
+            waiter: None,
+        };
+        let failed = |error| Reply::Error(CommandError::Store(error).to_line());
+        let finished = self
+            .state
+            .executor
+            .submit(vec![call])
+            .await
+            .map_err(failed)?;
+        let reply = finished.replies.into_iter().next();
+        let work = finished.done.into_iter().next().map(|call| call.work);
+        match (reply, work) {
+            (Some(Reply::Array(replies)), Some(Work::Transaction(bundle))) => {
+                Ok((replies, bundle.calls))
+            }
+            (Some(reply), _) => Err(reply),
+            (None, _) => Err(Reply::NullArray),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What WATCH compares.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::layout::Meta;
+use crate::store::StoreError;
+
+use super::context::ReadContext;
+
+impl ReadContext<'_> {
+    /// Bytes that differ after any change of a key, across all servers; `None` where there is no
+    /// such key. They consist of its metadata (what RENAME, EXPIRE, a new value change) and of
+    /// the row that holds its length and a count of its changes. Watching costs pushes nothing:
+    /// they add to that row without reading it, and only the one who looks can conflict.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn fingerprint(&self, key: &Bytes) -> Result<Option<Bytes>, StoreError> {
+        let (meta_key, Some(meta_row)) = self.meta_row(key).await? else {
+            return Ok(None);
+        };
+        let meta = Meta::decode(&meta_row)?;
+        if self.is_expired(&meta) {
+            return Ok(None);
+        }
+        let length_key = self.layout().length_key(&meta_key);
+        let length_row = self.transaction.get(&length_key, self.isolation).await?;
+        if self.may_be_ghost(&meta) && crate::layout::decode_length(length_row.as_ref())? == 0 {
+            return Ok(None);
+        }
+        let mut bytes = BytesMut::from(length_row.as_deref().unwrap_or_default());
+        bytes.extend_from_slice(&meta_row);
+        Ok(Some(bytes.freeze()))
+    }
+}
