@@ -9,6 +9,13 @@ use crate::server::{Server, Socket};
 
 /// Commands that Redis 7.2 describes otherwise than 7.0 does.
 const CHANGED_SINCE: &[&str] = &[
+    // Scripts may call what blocks, which then does not.
+    "blmove",
+    "blpop",
+    "brpop",
+    "brpoplpush",
+    "bzpopmax",
+    "bzpopmin",
     "client|setname",
     "command|getkeys",
     "command|getkeysandflags",
