@@ -8,6 +8,7 @@ mod generic;
 mod list;
 mod server;
 mod sorted_set;
+mod transactions;
 
 /// What COMMAND tells of a command beyond its row.
 #[derive(Debug)]
@@ -44,6 +45,7 @@ static FAMILIES: &[&[Details]] = &[
     list::DETAILS,
     server::DETAILS,
     sorted_set::DETAILS,
+    transactions::DETAILS,
 ];
 
 /// The details of a command, by its full name.

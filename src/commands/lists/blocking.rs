@@ -115,7 +115,7 @@ async fn pop(
         let Some(key) = context.find(name, ValueType::List).await? else {
             continue;
         };
-        if let Some(value) = take(context, &key, 1, end).await?.pop() {
+        if let Some(value) = take(context, name, &key, 1, end).await?.pop() {
             return Ok(Reply::Array(vec![
                 Reply::Bulk(name.clone()),
                 Reply::Bulk(value),

@@ -91,7 +91,7 @@ async fn pop(
         let Some(key) = context.find(name, ValueType::SortedSet).await? else {
             continue;
         };
-        if let Some(taken) = take(context, &key, 1, end).await?.pop() {
+        if let Some(taken) = take(context, name, &key, 1, end).await?.pop() {
             let (member, score) = member_and_score(taken);
             return Ok(Reply::Array(vec![Reply::Bulk(name.clone()), member, score]));
         }
