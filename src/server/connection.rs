@@ -365,7 +365,8 @@ impl Connection {
             self.record(row, started.elapsed(), &reply, Some(arguments));
             let is_answered = self.session.take_reply_mode();
             self.answer(&reply, is_answered);
-            return Ok(());
+            // The transaction may have ended subscriptions, behind what it published itself.
+            return self.put_last_messages().await;
         }
         let carrying_out =
             connection_commands::carry_out(command, row, arguments, &mut self.session, &self.state);

@@ -301,3 +301,44 @@ fn messages_go_on_while_writes_are_paused() {
     assert_eq!(publisher.reply(), ":1\r\n");
     assert!(socket.reply().contains("after"));
 }
+
+#[test]
+fn what_a_transaction_publishes_to_its_own_client_comes_behind_all_its_replies() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("HELLO 3");
+    socket.run("SUBSCRIBE c");
+    for line in ["MULTI", "PUBLISH c 1", "UNSUBSCRIBE c", "PING"] {
+        socket.run(line);
+    }
+    assert_eq!(
+        socket.run("EXEC"),
+        "*3\r\n:1\r\n>3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n+PONG\r\n"
+    );
+    assert_eq!(
+        socket.reply(),
+        ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\n1\r\n"
+    );
+}
+
+#[test]
+fn a_client_that_waits_in_a_blocking_command_hears_messages_and_those_before_its_reply_first() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("HELLO 3");
+    socket.run("SUBSCRIBE c");
+    socket.send("BLPOP l 0\r\n");
+    let mut other = server.connect();
+    wait_until("it waits", || {
+        other.run("INFO clients").contains("blocked_clients:1")
+    });
+    other.run("PUBLISH c 1");
+    assert!(socket.reply().ends_with("$1\r\nc\r\n$1\r\n1\r\n"));
+    other.send("PUBLISH c 2\r\nRPUSH l x\r\nPUBLISH c 3\r\n");
+    assert!(socket.reply().ends_with("$1\r\nc\r\n$1\r\n2\r\n"));
+    let others = [socket.reply(), socket.reply()];
+    assert!(
+        others.contains(&"*2\r\n$1\r\nl\r\n$1\r\nx\r\n".to_owned()),
+        "{others:?}"
+    );
+}

@@ -125,6 +125,10 @@ impl Connection {
             }
             (_, Interrupted::Ended) => return Err(Ended),
         };
+        // What was published before it was woken comes before its reply.
+        if !self.may_hear_itself(queued.row) {
+            self.put_messages().await?;
+        }
         self.record(queued.row, share, &reply, None);
         self.answer(&reply, queued.is_answered);
         Ok(())

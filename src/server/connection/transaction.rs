@@ -175,10 +175,10 @@ impl Connection {
             let line = "EXECABORT Transaction discarded because of previous errors.".to_owned();
             return Ok(Reply::Error(line));
         }
-        let is_write = transaction
-            .commands
-            .iter()
-            .any(|command| command.row.flags.contains(Flags::WRITE));
+        let is_write = transaction.commands.iter().any(|command| {
+            let flags = command.row.flags;
+            flags.contains(Flags::WRITE) || flags.contains(Flags::MAY_REPLICATE)
+        });
         self.wait_for_pause(is_write).await?;
         let started = Instant::now();
         let mut commands = transaction.commands;
