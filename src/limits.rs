@@ -49,6 +49,16 @@ pub const LATENCY_SAMPLES_MAX: usize = 160;
 pub const SAMPLE_INTERVAL_MS: u64 = 100;
 /// Samples of which INFO's rates are the mean (Redis: `STATS_METRIC_SAMPLES`).
 pub const RATE_SAMPLES: usize = 16;
+/// Rows of other servers' messages that are read at a time.
+pub const RELAY_ROWS_PER_READ: usize = 64;
+/// Time after which other servers' messages are looked for even though nothing has announced any.
+pub const RELAY_POLL: std::time::Duration = std::time::Duration::from_secs(2);
+/// Pause after other servers' messages could not be read.
+pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(200);
+/// Time for which SUBSCRIBE waits for a store that does not answer before it confirms.
+pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// Messages stay in the store for other servers for one to two times as long.
+pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Places for messages that the mailbox of a client keeps when none waits.
 pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
 /// Places that a table of channels keeps however few channels there are.

@@ -118,7 +118,10 @@ impl Hasher for AddressHasher {
 /// What a command claims of the keyspace: its keys, or everything where it writes and does not
 /// name keys.
 pub fn claims(row: &Row, database: u32, arguments: &[Bytes]) -> Claims {
-    if row.keys == KeyPositions::None {
+    if matches!(
+        row.keys,
+        KeyPositions::None | KeyPositions::ShardChannels { .. }
+    ) {
         return if row.flags.contains(super::row::Flags::WRITE) {
             Claims::Everything
         } else {

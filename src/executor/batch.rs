@@ -9,8 +9,9 @@ use crate::limits::{
     COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, WAITERS_SERVED_PER_BATCH_MAX,
 };
 use crate::reply::Reply;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Transaction};
 use crate::types::Environment;
+use crate::types::relay::write_messages;
 use crate::types::signals::{ClientKey, Ready, Signals};
 
 use super::statistics::ExecutorStatistics;
@@ -213,6 +214,7 @@ impl<'s> Batch<'s> {
         if let Err(ended) = ended {
             return ended;
         }
+        self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
             return Attempt::Committed;
         }
@@ -224,6 +226,15 @@ impl<'s> Batch<'s> {
             Err(StoreError::TooLarge) => self.make_smaller(),
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
             Err(error) => self.after_error(error),
+        }
+    }
+
+    /// Has the transaction carry what was published to the other servers.
+    fn write_messages(&self, transaction: &dyn Transaction) {
+        let messages = self.signals.messages();
+        if !messages.is_empty() && !self.environment.capabilities.single_writer {
+            write_messages(transaction, self.environment, &messages);
+            self.shared.relay.note_news();
         }
     }
 

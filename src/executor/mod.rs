@@ -27,6 +27,7 @@ pub mod claims;
 mod lane;
 mod read_lane;
 pub mod reaper;
+pub mod relay;
 pub mod startup;
 pub mod statistics;
 pub mod waiters;
@@ -93,6 +94,8 @@ pub struct Shared {
     pub waiters: Waiters,
     /// Clients that watch keys.
     pub watchers: Watchers,
+    /// Messages from and to other servers.
+    pub relay: relay::RelayState,
 }
 
 /// One command, ready to be run.
@@ -155,6 +158,8 @@ pub struct Executor {
     shared: Arc<Shared>,
     /// Ends the bells when it is dropped.
     bells: Option<oneshot::Sender<()>>,
+    /// Ends the relay when it is dropped.
+    relay: Option<oneshot::Sender<()>>,
     threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
@@ -192,11 +197,20 @@ impl Executor {
             read_lanes.push(sender);
         }
         let mut bells = None;
+        let mut relay = None;
         if !environment.capabilities.single_writer {
             let (sender, stop) = oneshot::channel();
             bells = Some(sender);
-            let ringing = bells::Bells::new(store, Arc::clone(&environment), Arc::clone(&shared));
+            let ringing = bells::Bells::new(
+                Arc::clone(&store),
+                Arc::clone(&environment),
+                Arc::clone(&shared),
+            );
             threads.push(spawn_lane("quoin-bells", move || ringing.run(stop))?);
+            let (sender, stop) = oneshot::channel();
+            relay = Some(sender);
+            let relaying = relay::Relay::new(store, Arc::clone(&environment), Arc::clone(&shared));
+            threads.push(spawn_lane("quoin-relay", move || relaying.run(stop))?);
         }
         Ok(Self {
             write_lane,
@@ -206,6 +220,7 @@ impl Executor {
             statistics,
             shared,
             bells,
+            relay,
             threads: std::sync::Mutex::new(threads),
         })
     }
@@ -228,6 +243,14 @@ impl Executor {
     /// Clients that watch keys.
     pub fn watchers(&self) -> &Watchers {
         &self.shared.watchers
+    }
+
+    /// To be called by whoever has just subscribed: returns when messages that other servers
+    /// publish from now on will be heard.
+    pub async fn listen(&self) {
+        if !self.environment.capabilities.single_writer {
+            self.shared.relay.listen().await;
+        }
     }
 
     /// Counters for INFO.
@@ -293,10 +316,12 @@ impl Executor {
             write_lane,
             read_lanes,
             bells,
+            relay,
             threads,
             ..
         } = self;
         drop(bells);
+        drop(relay);
         drop(write_lane);
         drop(read_lanes);
         let threads = threads

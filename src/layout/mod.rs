@@ -9,6 +9,7 @@ use bytes::Bytes;
 use foundationdb_tuple::{TupleDepth, TuplePack, TupleUnpack, pack_into};
 
 pub mod member;
+pub mod message;
 pub mod meta;
 pub mod name;
 pub mod position;
@@ -50,6 +51,8 @@ pub enum Space {
     Instances = 6,
     /// `(7, database) = namespace`: what SWAPDB and FLUSHDB change.
     Databases = 7,
+    /// `(8, 0)`: the bell, a counter; `(8, 1, versionstamp)`: published messages.
+    Messages = 8,
 }
 
 /// The part of a data id's keys that a row belongs to.
@@ -333,7 +336,40 @@ impl Layout {
         };
         Ok((kind, take_id(&mut rest, "trash id")?))
     }
+
+    /// Key of the counter that changes with each transaction that publishes.
+    pub fn bell_key(&self) -> Vec<u8> {
+        self.pack(Space::Messages, &(0_u64,))
+    }
+
+    /// What the keys of published messages begin with; the commit chooses the rest.
+    pub fn messages_prefix(&self) -> Vec<u8> {
+        let mut prefix = self.pack(Space::Messages, &(1_u64,));
+        prefix.push(VERSIONSTAMP_CODE);
+        prefix
+    }
+
+    /// All published messages.
+    pub fn messages(&self) -> KeyRange {
+        KeyRange::children(&self.pack(Space::Messages, &(1_u64,)))
+    }
+
+    /// Reads the key of a published message: what the commit chose, and the row's number.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of this space.
+    pub fn read_message_key(&self, key: &[u8]) -> Result<([u8; 10], u16), StoreError> {
+        let rest = key.strip_prefix(self.messages_prefix().as_slice());
+        let split = rest.and_then(|rest| rest.split_first_chunk::<10>());
+        match split {
+            Some((stamp, &[high, low])) => Ok((*stamp, u16::from_be_bytes([high, low]))),
+            _ => corrupt("key of a message"),
+        }
+    }
 }
+
+/// FoundationDB's type code of a versionstamp.
+const VERSIONSTAMP_CODE: u8 = 0x33;
 
 /// A row of [`Space::Keys`].
 #[derive(Debug, Clone, PartialEq, Eq)]

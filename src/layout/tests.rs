@@ -183,6 +183,32 @@ fn rows_of_sorted_sets() {
     );
 }
 
+#[test]
+fn rows_of_messages() {
+    let layout = layout();
+    golden("bell", &layout.bell_key(), "0271756f696e00150814");
+    let prefix = layout.messages_prefix();
+    let mut key = prefix.clone();
+    key.extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 3]);
+    golden(
+        "row 3 of the messages of one commit",
+        &key,
+        "0271756f696e001508150133000000000000000102000003",
+    );
+    assert_eq!(
+        layout.read_message_key(&key).unwrap(),
+        ([0, 0, 0, 0, 0, 0, 0, 1, 2, 0], 3)
+    );
+    let range = layout.messages();
+    assert!(range.begin < prefix && key < range.end);
+    let messages = [(0, &b"c"[..], &b"m"[..]), (1, b"s", b"")];
+    golden(
+        "messages of instance 2: `m` in `c`, and an empty one in the shard channel `s`",
+        &message::encode_messages(2, messages.into_iter())[0],
+        "0000010000000000000002000000000163000000016d01000000017300000000",
+    );
+}
+
 proptest! {
     #[test]
     fn a_key_is_read_back(name in proptest::collection::vec(any::<u8>(), 0..1200), at_ms in any::<i64>()) {

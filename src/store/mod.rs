@@ -151,6 +151,32 @@ pub trait Transaction: ReadTransaction {
     /// that concurrent additions never conflict. Wraps around on overflow.
     fn atomic_add(&self, key: &[u8], delta: i64);
 
+    /// Adds rows behind all rows of a log: their keys are the log's prefix, 10 bytes that the
+    /// commit chooses, larger than those of any commit before whose rows are still there
+    /// (FoundationDB's versionstamps), and the row's number in 2 bytes. Conflicts with nobody. At
+    /// most once in a transaction for a prefix; whether its own reads see the rows is open.
+    ///
+    /// As it stands here it suits a store that answers at once and has one writer.
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        let [begin, end] = [0, u8::MAX].map(|byte| rules::stamped_key(prefix, &[byte; 10], 0));
+        let last = self.get_range(RangeQuery {
+            begin: &begin,
+            end: &end,
+            limit: 1,
+            reverse: true,
+            isolation: Isolation::Snapshot,
+        });
+        let last = match last {
+            StoreFuture::Ready(Some(Ok(rows))) => rows.into_iter().next().map(|row| row.key),
+            // What is wrong with the store the commit says.
+            _ => None,
+        };
+        let stamp = rules::stamp_behind(prefix, last.as_deref());
+        for (number, value) in (0_u16..).zip(values) {
+            self.set(&rules::stamped_key(prefix, &stamp, number), value);
+        }
+    }
+
     /// Makes this transaction conflict with any other that writes in `begin..end`, as if it had
     /// read the range. (On FoundationDB keys that this transaction has already written are
     /// skipped: add the conflict before the write.)

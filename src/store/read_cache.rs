@@ -397,6 +397,11 @@ impl Transaction for ReadCache<'_> {
         self.cache.borrow_mut().add(key, delta);
     }
 
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        // Keys that nobody knows before the commit.
+        self.inner.append(prefix, values);
+    }
+
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.inner.add_read_conflict_range(begin, end);
     }

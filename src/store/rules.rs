@@ -18,3 +18,46 @@ pub fn key_after(key: &[u8]) -> Vec<u8> {
     after.push(0);
     after
 }
+
+/// Bytes that a commit puts into the keys of a log.
+pub(crate) const STAMP_BYTES: usize = 10;
+
+/// The key of a row of a log, see [`Transaction::append`](super::Transaction::append).
+pub(crate) fn stamped_key(prefix: &[u8], stamp: &[u8; STAMP_BYTES], number: u16) -> Vec<u8> {
+    let mut key = Vec::with_capacity(prefix.len() + STAMP_BYTES + 2);
+    key.extend_from_slice(prefix);
+    key.extend_from_slice(stamp);
+    key.extend_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The stamp behind that of a log's last row.
+pub(crate) fn stamp_behind(prefix: &[u8], last: Option<&[u8]>) -> [u8; STAMP_BYTES] {
+    let mut stamp = [0; STAMP_BYTES];
+    let rest = last.and_then(|key| key.strip_prefix(prefix));
+    if let Some((before, _)) = rest.and_then(|rest| rest.split_first_chunk::<STAMP_BYTES>()) {
+        stamp = *before;
+    }
+    for byte in stamp.iter_mut().rev() {
+        *byte = byte.wrapping_add(1);
+        if *byte != 0 {
+            break;
+        }
+    }
+    stamp
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_stamp_counts_on_over_the_ends_of_bytes() {
+        let next = |stamp| stamp_behind(b"p", Some(&stamped_key(b"p", &stamp, 7)));
+        assert_eq!(stamp_behind(b"p", None), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            next([0, 0, 0, 0, 0, 0, 0, 0, 1, 255]),
+            [0, 0, 0, 0, 0, 0, 0, 0, 2, 0]
+        );
+    }
+}

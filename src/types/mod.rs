@@ -11,6 +11,7 @@ pub mod keyspace;
 pub mod list;
 pub mod notices;
 pub mod pages;
+pub mod relay;
 pub mod scanning;
 pub mod signals;
 pub mod sizing;

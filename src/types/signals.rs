@@ -2,7 +2,7 @@
 //! (for WATCH), keys that something was put into (for clients that wait for them), and messages
 //! for subscribers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 
 use bytes::Bytes;
 
@@ -53,6 +53,9 @@ pub trait Subscribers: Send + Sync {
 
     /// Hands a message to all whom it reaches. Never waits for any of them.
     fn deliver(&self, message: &Message);
+
+    /// Whether nobody would hear any message.
+    fn is_empty(&self) -> bool;
 }
 
 /// Nobody listens.
@@ -65,6 +68,10 @@ impl Subscribers for NoSubscribers {
     }
 
     fn deliver(&self, _message: &Message) {}
+
+    fn is_empty(&self) -> bool {
+        true
+    }
 }
 
 /// What the commands of one attempt at a batch have to tell. Begun anew with each attempt, so
@@ -74,6 +81,7 @@ pub struct Signals {
     touched: RefCell<Vec<ClientKey>>,
     ready: RefCell<Vec<Ready>>,
     messages: RefCell<Vec<Message>>,
+    message_bytes: Cell<usize>,
     has_ready: Cell<bool>,
 }
 
@@ -98,7 +106,20 @@ impl Signals {
 
     /// A message was published.
     pub fn publish(&self, message: Message) {
+        let bytes = message.channel.len() + message.payload.len();
+        let bytes = self.message_bytes.get().saturating_add(bytes);
+        self.message_bytes.set(bytes);
         self.messages.borrow_mut().push(message);
+    }
+
+    /// Bytes of the messages.
+    pub fn message_bytes(&self) -> usize {
+        self.message_bytes.get()
+    }
+
+    /// The messages so far.
+    pub fn messages(&self) -> Ref<'_, Vec<Message>> {
+        self.messages.borrow()
     }
 
     /// Whether [`Self::take_ready`] has anything.

@@ -17,6 +17,7 @@ mod fdb_only;
 #[cfg(feature = "fdb")]
 #[path = "../support/foundationdb.rs"]
 mod foundationdb;
+mod logs;
 mod model;
 mod ranges;
 mod stores;
@@ -108,6 +109,12 @@ macro_rules! every_case {
                 a_conflicting_transaction_applies_nothing
                 a_read_of_an_own_write_does_not_conflict
                 concurrent_read_modify_writes_lose_nothing
+            }
+            logs {
+                rows_are_in_the_order_of_their_commits
+                what_commits_later_stands_behind
+                a_log_that_was_cleared_in_part_goes_on
+                concurrent_appends_never_conflict
             }
             watches {
                 a_watch_gives_the_value

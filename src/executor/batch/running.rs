@@ -43,7 +43,7 @@ impl<'p> Pass<'p> {
 
     /// Whether the transaction holds as much, or is as old, as one should.
     pub(super) fn is_full(&self) -> bool {
-        self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+        self.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
             || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
     }
 
@@ -53,7 +53,16 @@ impl<'p> Pass<'p> {
     }
 
     fn is_too_large(&self) -> bool {
-        self.transaction.size_bytes() > self.environment.capabilities.transaction_bytes_max
+        self.size_bytes() > self.environment.capabilities.transaction_bytes_max
+    }
+
+    /// Of the transaction, with the messages that it will carry to other servers.
+    fn size_bytes(&self) -> usize {
+        let message_bytes = match self.environment.capabilities.single_writer {
+            true => 0,
+            false => self.signals.message_bytes(),
+        };
+        self.transaction.size_bytes().saturating_add(message_bytes)
     }
 
     pub(super) fn write_context(&self, database: u32) -> WriteContext<'_> {

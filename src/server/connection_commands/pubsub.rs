@@ -14,7 +14,7 @@ use crate::server::session::Session;
 use crate::types::signals::ChannelKind;
 
 /// `SUBSCRIBE`, `PSUBSCRIBE` or `SSUBSCRIBE name [name …]`.
-pub(super) fn subscribe(
+pub(super) async fn subscribe(
     scope: Scope,
     arguments: &[Bytes],
     session: &mut Session,
@@ -25,14 +25,18 @@ pub(super) fn subscribe(
         Scope::Pattern => "psubscribe",
         Scope::Shard => "ssubscribe",
     };
-    let replies = rest(arguments, 1).iter().map(|name| {
+    let names = rest(arguments, 1).iter();
+    let replies = names.map(|name| {
         let subscriptions = &mut session.subscriptions;
         let count = state
             .pubsub
             .subscribe(&session.client, subscriptions, scope, name);
         confirmation(word, Reply::Bulk(name.clone()), count)
     });
-    Reply::Several(replies.collect())
+    let replies = replies.collect();
+    // Who is told that it is subscribed hears what is published from then on, wherever.
+    state.executor.listen().await;
+    Reply::Several(replies)
 }
 
 /// `UNSUBSCRIBE`, `PUNSUBSCRIBE` or `SUNSUBSCRIBE [name …]`; without names, from all.

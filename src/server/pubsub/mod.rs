@@ -165,6 +165,10 @@ impl Subscribers for PubSub {
         table.subscribers(kind, channel).len() + by_pattern
     }
 
+    fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
     fn deliver(&self, message: &Message) {
         let table = self.read();
         let clients = table.subscribers(message.kind, &message.channel);

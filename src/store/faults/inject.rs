@@ -308,6 +308,10 @@ impl Transaction for FaultyTransaction<'_> {
         self.inner.atomic_add(key, delta);
     }
 
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        self.inner.append(prefix, values);
+    }
+
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.inner.add_read_conflict_range(begin, end);
     }

@@ -255,11 +255,12 @@ impl<S: Store> OptimisticTransaction<'_, S> {
         let mut history = store.history();
         history.check(version, &state.read_conflicts)?;
         let transaction = store.inner.begin_write()?;
+        let version = history.version + 1;
         for operation in state.overlay.operations() {
-            operation.replay(transaction.as_ref());
+            operation.replay(transaction.as_ref(), version);
         }
         now(transaction.commit())?;
-        history.push(state.overlay.written());
+        history.push(state.overlay.written(version));
         Ok(())
     }
 }
@@ -295,6 +296,13 @@ impl<S: Store> Transaction for OptimisticTransaction<'_, S> {
         self.state
             .borrow_mut()
             .write(Operation::Add(key.into(), delta));
+    }
+
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        let mut state = self.state.borrow_mut();
+        for (number, value) in (0_u16..).zip(values) {
+            state.write(Operation::Append(prefix.into(), number, value.clone()));
+        }
     }
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {

@@ -12,6 +12,7 @@ use super::FdbStore;
 use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
 use crate::limits;
 use crate::store::page::{self, Row};
+use crate::store::rules::{STAMP_BYTES, stamped_key};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
@@ -264,6 +265,20 @@ impl Transaction for FdbTransaction<'_> {
         self.count_mutation(3 * key.len() + size_of::<i64>());
         self.transaction
             .atomic_op(key, &delta.to_le_bytes(), MutationType::Add);
+    }
+
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        let Ok(stamp_at) = u32::try_from(prefix.len()) else {
+            return;
+        };
+        for (number, value) in (0_u16..).zip(values) {
+            let mut key = stamped_key(prefix, &[0; STAMP_BYTES], number);
+            self.count_mutation(3 * key.len() + value.len());
+            // Tells FoundationDB where to put the stamp; not part of the key.
+            key.extend_from_slice(&stamp_at.to_le_bytes());
+            self.transaction
+                .atomic_op(&key, value, MutationType::SetVersionstampedKey);
+        }
     }
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {

@@ -19,7 +19,10 @@ pub(super) fn keys(command: &[Bytes], shows_flags: bool) -> Result<Reply, Comman
             _ => row.subcommand(command),
         })
         .ok_or(CommandError::text("ERR Invalid command specified"))?;
-    if row.keys == KeyPositions::None {
+    if matches!(
+        row.keys,
+        KeyPositions::None | KeyPositions::ShardChannels { .. }
+    ) {
         return Err(CommandError::text("ERR The command has no key arguments"));
     }
     if !row.accepts(command.len()) {

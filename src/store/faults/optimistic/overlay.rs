@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::KeyRange;
-use crate::store::rules::{added, key_after};
+use crate::store::rules::{STAMP_BYTES, added, key_after, stamped_key};
 use crate::store::{KeyValue, Transaction};
 
 /// One write.
@@ -15,6 +15,17 @@ pub(super) enum Operation {
     Clear(Box<[u8]>),
     ClearRange(Box<[u8]>, Box<[u8]>),
     Add(Box<[u8]>, i64),
+    /// A row of a log: prefix, number, value.
+    Append(Box<[u8]>, u16, Bytes),
+}
+
+/// What the commit of this version puts into the keys of logs.
+fn stamp(version: u64) -> [u8; STAMP_BYTES] {
+    let mut stamp = [0; STAMP_BYTES];
+    if let Some(last) = stamp.last_chunk_mut::<8>() {
+        *last = version.to_be_bytes();
+    }
+    stamp
 }
 
 impl Operation {
@@ -24,31 +35,40 @@ impl Operation {
             Operation::Clear(key) => key.len(),
             Operation::ClearRange(begin, end) => begin.len() + end.len(),
             Operation::Add(key, delta) => key.len() + size_of_val(delta),
+            Operation::Append(prefix, _, value) => prefix.len() + STAMP_BYTES + 2 + value.len(),
         }
     }
 
     pub(super) fn value_bytes(&self) -> usize {
         match self {
-            Operation::Set(_, value) => value.len(),
+            Operation::Set(_, value) | Operation::Append(_, _, value) => value.len(),
             _ => 0,
         }
     }
 
-    pub(super) fn replay(&self, transaction: &dyn Transaction) {
+    pub(super) fn replay(&self, transaction: &dyn Transaction, version: u64) {
         match self {
             Operation::Set(key, value) => transaction.set(key, value),
             Operation::Clear(key) => transaction.clear(key),
             Operation::ClearRange(begin, end) => transaction.clear_range(begin, end),
             Operation::Add(key, delta) => transaction.atomic_add(key, *delta),
+            Operation::Append(prefix, number, value) => {
+                transaction.set(&stamped_key(prefix, &stamp(version), *number), value);
+            }
         }
     }
 
-    fn written(&self) -> KeyRange {
+    fn written(&self, version: u64) -> KeyRange {
         match self {
             Operation::Set(key, _) | Operation::Clear(key) | Operation::Add(key, _) => {
                 (key.clone(), key_after(key).into())
             }
             Operation::ClearRange(begin, end) => (begin.clone(), end.clone()),
+            Operation::Append(prefix, number, _) => {
+                let key = stamped_key(prefix, &stamp(version), *number);
+                let behind = key_after(&key);
+                (key.into(), behind.into())
+            }
         }
     }
 }
@@ -77,8 +97,9 @@ impl Overlay {
     }
 
     /// The keys and ranges that were written.
-    pub(super) fn written(&self) -> Vec<KeyRange> {
-        self.operations.iter().map(Operation::written).collect()
+    pub(super) fn written(&self, version: u64) -> Vec<KeyRange> {
+        let operations = self.operations.iter();
+        operations.map(|one| one.written(version)).collect()
     }
 
     pub(super) fn apply(&mut self, operation: Operation) {
@@ -107,6 +128,8 @@ impl Overlay {
                 };
                 self.entries.insert(key.clone(), entry);
             }
+            // Its key is not known before the commit.
+            Operation::Append(..) => {}
         }
         self.operations.push(operation);
     }

@@ -1,0 +1,199 @@
+//! Two servers on one store.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::executor::{Claims, Executor, ExecutorOptions, Work, startup};
+use crate::layout::Layout;
+use crate::random::SeededRandom;
+use crate::reply::Reply;
+use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
+use crate::store::faults::OptimisticStore;
+use crate::types::signals::{ChannelKind, Message};
+
+/// Somebody who notes what is published.
+#[derive(Default)]
+struct Listener {
+    is_away: AtomicBool,
+    heard: Mutex<Vec<String>>,
+}
+
+impl Subscribers for Listener {
+    fn count(&self, _kind: ChannelKind, _channel: &[u8]) -> usize {
+        1
+    }
+
+    fn deliver(&self, message: &Message) {
+        let text = format!(
+            "{:?} {}",
+            message.kind,
+            String::from_utf8_lossy(&message.payload)
+        );
+        self.heard.lock().unwrap().push(text);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_away.load(Ordering::SeqCst)
+    }
+}
+
+impl Listener {
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    async fn wait_for(&self, count: usize) -> Vec<String> {
+        for _ in 0..1000 {
+            if self.heard().len() >= count {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.heard()
+    }
+}
+
+struct Server {
+    executor: Executor,
+    listener: Arc<Listener>,
+}
+
+impl Server {
+    async fn start(store: &Arc<dyn Store>) -> Self {
+        let clock = Arc::new(ManualClock::at(0));
+        let random = Arc::new(SeededRandom::new(1));
+        let environment = startup::prepare(&**store, Layout::new("test"), clock, random);
+        let environment = environment.await.unwrap();
+        let listener = Arc::new(Listener::default());
+        let subscribers = Arc::clone(&listener) as Arc<dyn Subscribers>;
+        assert!(environment.subscribers.set(subscribers).is_ok());
+        let options = ExecutorOptions::default();
+        let executor = Executor::start(Arc::clone(store), Arc::new(environment), options);
+        Self {
+            executor: executor.unwrap(),
+            listener,
+        }
+    }
+
+    async fn publish(&self, command: &str, payload: impl Into<Bytes>) {
+        let row = crate::commands::find(command.as_bytes()).unwrap();
+        let work: Work = row.work().unwrap();
+        let arguments = vec![Bytes::from("PUBLISH"), Bytes::from("c"), payload.into()];
+        assert_eq!(
+            crate::commands::table::claims(row, 0, &arguments),
+            Claims::Nothing
+        );
+        let reply = self.executor.run(work, 0, arguments).await.unwrap();
+        assert_eq!(reply, Reply::Integer(1));
+    }
+}
+
+fn on_a_cluster<F: Future<Output = ()>>(test: impl FnOnce(Arc<dyn Store>) -> F) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+    let store: Arc<dyn Store> = Arc::new(OptimisticStore::new(store));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(test(store));
+}
+
+#[test]
+fn a_message_reaches_subscribers_of_all_servers_once_and_in_order() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let two = Server::start(&store).await;
+        two.publish("publish", "before").await;
+        one.executor.listen().await;
+        two.executor.listen().await;
+        one.publish("publish", "a").await;
+        one.publish("spublish", "b").await;
+        one.publish("publish", "c").await;
+        let expected = ["Global a", "Shard b", "Global c"];
+        assert_eq!(one.listener.heard(), expected);
+        let heard = two.listener.wait_for(4).await;
+        assert_eq!(heard[0], "Global before");
+        assert_eq!(heard[1..], expected);
+        two.publish("publish", "d").await;
+        assert_eq!(one.listener.wait_for(4).await[3], "Global d");
+        assert_eq!(two.listener.heard().len(), 5);
+    });
+}
+
+#[test]
+fn a_message_of_several_rows_arrives_whole() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let two = Server::start(&store).await;
+        two.executor.listen().await;
+        let payload = "x".repeat(8_000_000);
+        one.publish("publish", payload.clone()).await;
+        one.publish("publish", "end").await;
+        let heard = two.listener.wait_for(2).await;
+        assert_eq!(heard[0].len(), "Global ".len() + payload.len());
+        assert_eq!(heard[1], "Global end");
+    });
+}
+
+#[test]
+fn a_server_whose_subscribers_have_left_stops_listening_and_begins_anew() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let two = Server::start(&store).await;
+        two.executor.listen().await;
+        two.listener.is_away.store(true, Ordering::SeqCst);
+        one.publish("publish", "a").await;
+        let listening = &two.executor.shared.relay.is_listening;
+        let mut changed = listening.subscribe();
+        let stopped = changed.wait_for(|listens| !listens);
+        tokio::time::timeout(Duration::from_secs(30), stopped)
+            .await
+            .unwrap()
+            .unwrap();
+        one.publish("publish", "missed").await;
+        let before = two.listener.heard().len();
+        two.listener.is_away.store(false, Ordering::SeqCst);
+        two.executor.listen().await;
+        one.publish("publish", "b").await;
+        let heard = two.listener.wait_for(before + 1).await;
+        assert_eq!(heard[before..], ["Global b"]);
+    });
+}
+
+async fn rows(store: &dyn Store) -> usize {
+    let range = Layout::new("test").messages();
+    let query = crate::store::RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: 1000,
+        reverse: false,
+        isolation: crate::store::Isolation::Snapshot,
+    };
+    let transaction = store.begin_read().unwrap();
+    transaction.get_range(query).await.unwrap().len()
+}
+
+#[test]
+fn the_log_is_cleared_up_to_where_it_was_an_interval_ago() {
+    on_a_cluster(|store| async move {
+        let one = Server::start(&store).await;
+        let (environment, shared) = (one.executor.environment(), &one.executor.shared);
+        let mut relay = Relay::new(
+            Arc::clone(&store),
+            Arc::clone(environment),
+            Arc::clone(shared),
+        );
+        for expected in [1, 1, 0] {
+            if expected == 1 {
+                one.publish("publish", "a").await;
+            }
+            relay.clear().await.unwrap();
+            assert_eq!(rows(&*store).await, expected);
+        }
+        assert_eq!(relay.clearing.last_seen, None);
+        assert!(shared.relay.has_news.load(Ordering::Relaxed));
+    });
+}
