@@ -2,7 +2,8 @@
 //!
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
-//! `error`, `limits`, `clock` and `random` are leaves that everyone may use.
+//! `error`, `limits`, `clock` and `random` are leaves that everyone may use; `import` is a client
+//! that uses nothing but leaves.
 #![cfg_attr(
     test,
     allow(
@@ -21,6 +22,7 @@ pub mod error;
 pub mod events;
 pub mod executor;
 pub mod glob;
+pub mod import;
 pub mod layout;
 pub mod limits;
 pub mod number;

@@ -255,3 +255,28 @@ pub const RESTORE_RESERVE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes that each element takes in the store beside its own, at the least: RESTORE refuses by
 /// it what cannot fit into a transaction before it writes anything.
 pub const RESTORE_ELEMENT_BYTES_MIN: usize = 16;
+
+/// Time in which a server must accept the connection of an import.
+pub const IMPORT_CONNECT_TIMEOUT_MS: u64 = 10_000;
+/// Time in which it must answer one.
+pub const IMPORT_REPLY_TIMEOUT_MS: u64 = 120_000;
+/// Keys that an import asks SCAN for at a time.
+pub const IMPORT_SCAN_COUNT: usize = 1_000;
+/// Small values that an import asks for at once.
+pub const IMPORT_KEYS_AT_ONCE: usize = 100;
+/// Elements up to which an import copies a value with one command.
+pub const IMPORT_SMALL_ELEMENTS_MAX: i64 = 128;
+/// Bytes of elements that an import puts into one command, unless one element has more.
+pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
+/// Elements that an import asks for first, of a value whose elements it does not know.
+pub const IMPORT_CHUNK_ELEMENTS_MIN: i64 = 100;
+/// Elements that an import puts into one command.
+pub const IMPORT_CHUNK_ELEMENTS_MAX: i64 = 10_000;
+/// Attempts of an import at copying one key.
+pub const IMPORT_ATTEMPTS_MAX: u32 = 5;
+/// Pause between two of them.
+pub const IMPORT_RETRY_PAUSE_MS: u64 = 500;
+/// Time after which a temporary key of an import goes away where nothing more is added to it.
+pub const IMPORT_TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
+/// Keys with which something is wrong that an import names.
+pub const IMPORT_COMPLAINTS_MAX: usize = 20;

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use quoin::config::{self, Invocation, LogLevel, RuntimeConfig};
+use quoin::import;
+use quoin::random::SystemRandom;
 use quoin::server;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -23,11 +25,30 @@ fn main() -> ExitCode {
             }
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
+        Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             // Nobody may be reading the standard error: the exit code is left then.
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Runs `quoin import`; what it has done goes to the standard output.
+fn import(options: &import::Options) -> ExitCode {
+    match import::run(options, &SystemRandom) {
+        Ok(tally) => {
+            let printed = print(&format!("{tally}\n"));
+            if tally.is_complete() {
+                printed
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "quoin: {error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -9,8 +9,10 @@ use clap::{Arg, ArgMatches, Command};
 use super::error::{ConfigError, suggest};
 use super::load::{FILE_VARIABLE, LoadedSettings, load};
 use super::table::{SETTINGS, SettingRow};
+use crate::import;
 
 const CHECK_CONFIG: &str = "check-config";
+const IMPORT: &str = "import";
 const FILE_FLAG: &str = "config";
 
 /// What the program is asked to do.
@@ -20,6 +22,8 @@ pub enum Invocation {
     Run(LoadedSettings),
     /// Show the settings in effect and where each came from.
     CheckConfig(LoadedSettings),
+    /// Copy another server's data into a running one.
+    Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
     Print(String),
 }
@@ -39,16 +43,19 @@ pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Invocation, ConfigError> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // With a command line of its own: the settings are not about it.
+    if let [_, name, behind @ ..] = arguments.as_slice()
+        && name == IMPORT
+    {
+        return match import::parse(behind.iter().cloned(), variables) {
+            Ok(options) => Ok(Invocation::Import(Box::new(options))),
+            Err(error) => text_or_error(&error, plain_error),
+        };
+    }
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => {
-            return match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                    Ok(Invocation::Print(error.to_string()))
-                }
-                _ => Err(ConfigError::Usage(usage_error(&error))),
-            };
-        }
+        Err(error) => return text_or_error(&error, usage_error),
     };
     let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
     let loaded = load(file, variables, flags(&matches))?;
@@ -56,6 +63,19 @@ pub fn parse(
         Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
         _ => Invocation::Run(loaded),
     })
+}
+
+/// Help and version come as errors too.
+fn text_or_error(
+    error: &clap::Error,
+    describe: fn(&clap::Error) -> String,
+) -> Result<Invocation, ConfigError> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            Ok(Invocation::Print(error.to_string()))
+        }
+        _ => Err(ConfigError::Usage(describe(error))),
+    }
 }
 
 fn flags(matches: &ArgMatches) -> Vec<(&'static SettingRow, String)> {
@@ -89,6 +109,10 @@ fn command() -> Command {
             Command::new(CHECK_CONFIG)
                 .about("Show the settings in effect and where each came from, or what is wrong"),
         )
+        .subcommand(
+            Command::new(IMPORT)
+                .about("Copy the lists and sorted sets of a running Redis (see import --help)"),
+        )
         .disable_help_subcommand(true)
 }
 
@@ -110,13 +134,19 @@ fn flag(row: &'static SettingRow) -> Arg {
         ))
 }
 
+/// What clap says.
+fn plain_error(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_end();
+    text.strip_prefix("error: ").unwrap_or(text).to_owned()
+}
+
 /// What clap says, and the nearest flag where there is one.
 fn usage_error(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let text = text.trim_end().strip_prefix("error: ").unwrap_or(&text);
+    let text = plain_error(error);
     let given = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(given)) if error.kind() == ErrorKind::UnknownArgument => given,
-        _ => return text.to_owned(),
+        _ => return text,
     };
     let known: Vec<String> = SETTINGS
         .iter()
@@ -127,7 +157,7 @@ fn usage_error(error: &clap::Error) -> String {
     let suggestion = suggest(given, known.iter().map(String::as_str));
     match text.split_once('\n') {
         Some((first, rest)) => format!("{first}{suggestion}\n{rest}"),
-        None => format!("{text}{suggestion}"),
+        None => text + &suggestion,
     }
 }
 

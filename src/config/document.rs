@@ -46,8 +46,8 @@ pub fn reference() -> String {
          came from; it exits with 0, or with 1 (2 for a wrong command line) and what is wrong.\n\
          Unknown keys and unknown `QUOIN_*` variables are errors. (Kubernetes makes such variables\n\
          for a service called `quoin`: call it otherwise, or set `enableServiceLinks: false`.)\n\
-         Variables that begin with `QUOIN_TEST_` or `QUOIN_BENCH_` are left to tests and\n\
-         benchmarks.\n\n\
+         Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or `QUOIN_IMPORT_` are left to\n\
+         tests, benchmarks and `quoin import` (docs/migration.md).\n\n\
          `CONFIG SET` changes the settings that are marked below in a running server, and\n\
          `CONFIG REWRITE` writes them to the settings file. The other parameters of Redis 7.2 are\n\
          known to `CONFIG GET`; those that `CONFIG SET` accepts are remembered until the server\n\

@@ -17,7 +17,7 @@ use crate::limits::SETTINGS_FILE_BYTES_MAX;
 /// The variable that names the settings file.
 pub(super) const FILE_VARIABLE: &str = "QUOIN_CONFIG";
 /// Variables with these beginnings belong to the tests and benchmarks, not to the server.
-const FOREIGN_PREFIXES: [&str; 2] = ["QUOIN_TEST_", "QUOIN_BENCH_"];
+const FOREIGN_PREFIXES: [&str; 3] = ["QUOIN_TEST_", "QUOIN_BENCH_", "QUOIN_IMPORT_"];
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

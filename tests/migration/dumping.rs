@@ -157,6 +157,50 @@ fn payloads_of_old_versions_are_read_as_redis_reads_them() {
     }
 }
 
+#[test]
+fn redis_migrates_keys_to_quoin() {
+    let Some(mut pair) = Pair::start() else {
+        return;
+    };
+    let mut values = Values::new(SEED + 4);
+    let held: Vec<(String, Held)> = (0..30)
+        .map(|number| (format!("key{number}"), values.next()))
+        .collect();
+    for (key, value) in &held {
+        value.put(&mut pair.redis, key.as_bytes());
+    }
+    pair.redis.command(&["PEXPIRE", "key3", "1000000"]).unwrap();
+    let port = pair.servers.0.address().port().to_string();
+    let mut words = vec![
+        "MIGRATE",
+        "127.0.0.1",
+        &port,
+        "",
+        "2",
+        "5000",
+        "REPLACE",
+        "KEYS",
+    ];
+    words.extend(held.iter().map(|(key, _)| key.as_str()));
+    assert_eq!(pair.redis.command(&words).unwrap(), ok());
+    pair.quoin.command(&["SELECT", "2"]).unwrap();
+    for (key, value) in &held {
+        assert_eq!(
+            Held::get(&mut pair.quoin, key.as_bytes()).as_ref(),
+            Some(value),
+            "{key}"
+        );
+        assert_eq!(Held::get(&mut pair.redis, key.as_bytes()), None, "{key}");
+    }
+    let left = pair
+        .quoin
+        .command(&["PTTL", "key3"])
+        .unwrap()
+        .integer()
+        .unwrap();
+    assert!((900_000..=1_000_000).contains(&left), "{left}");
+}
+
 /// Redis may take more, such as a length that reaches into the footer; what Quoin takes, Redis
 /// takes, and both make the same of it.
 #[test]

@@ -12,6 +12,7 @@
 )]
 
 mod dumping;
+mod importing;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]
@@ -29,7 +30,11 @@ use redis_server::Redis;
 
 /// A Redis with a port, where there is one to start; without, the test says so and ends.
 fn start_redis(folder: &Path) -> Option<Redis> {
-    match Redis::start_durable(folder) {
+    or_say_so(Redis::start_durable(folder))
+}
+
+fn or_say_so(started: std::io::Result<Redis>) -> Option<Redis> {
+    match started {
         Ok(redis) => Some(redis),
         Err(error) if std::env::var_os("QUOIN_TEST_REQUIRE_REDIS").is_none() => {
             // Written past the capture of a passing test's output.

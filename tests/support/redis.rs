@@ -36,6 +36,12 @@ impl Redis {
         Self::launch(tempfile::tempdir_in(folder)?, Some(address), &flags)
     }
 
+    /// Starts it on a port too, with more flags.
+    pub fn start_with_port(folder: &Path, flags: &[&str]) -> io::Result<Self> {
+        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        Self::launch(tempfile::tempdir_in(folder)?, Some(address), flags)
+    }
+
     fn launch(
         folder: tempfile::TempDir,
         address: Option<SocketAddr>,

@@ -62,8 +62,6 @@ fn pipelined_commands_see_what_was_restored() {
     assert_eq!(socket.reply(), ":60\r\n");
 }
 
-/// Twice 256 MiB and more are too much to write in a test: long elements, of which each is stored
-/// once and dumped once.
 #[test]
 #[ignore = "needs half a gigabyte of disk and memory"]
 fn a_value_beyond_the_limit_of_dump_is_refused() {

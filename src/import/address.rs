@@ -1,0 +1,188 @@
+//! `redis://` addresses.
+
+use std::fmt;
+
+/// The port where an address names none.
+const PORT_DEFAULT: u16 = 6379;
+const SCHEME: &str = "redis://";
+
+/// Where a server is and how to log in. Shown without the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Name or number; of IPv6 without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// User of AUTH; `default` where there is only a password.
+    pub user: Option<String>,
+    /// Password of AUTH.
+    pub password: Option<String>,
+    /// Database, where the address names one.
+    pub database: Option<u32>,
+}
+
+impl Address {
+    /// Reads `redis://[user:password@]host[:port][/database]`; `%` and two digits stand for a
+    /// byte in user and password.
+    ///
+    /// # Errors
+    /// What is wrong, for people; it does not repeat the password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.strip_prefix(SCHEME) else {
+            return Err(if text.starts_with("rediss://") {
+                "TLS (rediss://) is not supported; put a TLS tunnel in front".to_owned()
+            } else {
+                format!("an address begins with {SCHEME}")
+            });
+        };
+        // The last @: a password may hold one.
+        let (login, rest) = match rest.rsplit_once('@') {
+            Some((login, rest)) => (Some(login), rest),
+            None => (None, rest),
+        };
+        let (user, password) = match login.map(|login| login.split_once(':')) {
+            None => (None, None),
+            Some(Some((user, password))) => (
+                Some(decode(user)?).filter(|user| !user.is_empty()),
+                Some(decode(password)?).filter(|password| !password.is_empty()),
+            ),
+            Some(None) => (login.map(decode).transpose()?, None),
+        };
+        let (place, database) = match rest.split_once('/') {
+            Some((place, "")) => (place, None),
+            Some((place, number)) => {
+                let database = number
+                    .parse()
+                    .map_err(|_| format!("not a database number: {number}"))?;
+                (place, Some(database))
+            }
+            None => (rest, None),
+        };
+        let (host, port) = host_and_port(place)?;
+        if host.is_empty() {
+            return Err("the address names no host".to_owned());
+        }
+        Ok(Self {
+            host,
+            port,
+            user,
+            password,
+            database,
+        })
+    }
+}
+
+fn host_and_port(place: &str) -> Result<(String, u16), String> {
+    let (host, port) = match place
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        Some((host, behind)) => (host, behind.strip_prefix(':')),
+        None => match place.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (place, None),
+        },
+    };
+    let port = match port {
+        None => PORT_DEFAULT,
+        Some(port) => port
+            .parse()
+            .map_err(|_| format!("not a port number: {port}"))?,
+    };
+    Ok((host.to_owned(), port))
+}
+
+fn decode(text: &str) -> Result<String, String> {
+    const WRONG: &str = "a % in user or password is not followed by two hexadecimal digits";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    loop {
+        rest = match rest {
+            [] => break,
+            [b'%', digits @ ..] => {
+                let (digits, behind) = digits.split_at_checked(2).ok_or(WRONG)?;
+                let digits = std::str::from_utf8(digits).map_err(|_| WRONG)?;
+                bytes.push(u8::from_str_radix(digits, 16).map_err(|_| WRONG)?);
+                behind
+            }
+            [byte, behind @ ..] => {
+                bytes.push(*byte);
+                behind
+            }
+        };
+    }
+    String::from_utf8(bytes).map_err(|_| "user or password is not UTF-8".to_owned())
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(out, "{SCHEME}[{}]:{}", self.host, self.port)
+        } else {
+            write!(out, "{SCHEME}{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (String, u16, Option<String>, Option<String>, Option<u32>) {
+        let one = Address::parse(text).unwrap();
+        (one.host, one.port, one.user, one.password, one.database)
+    }
+
+    #[test]
+    fn an_address_names_host_port_login_and_database() {
+        let some = |text: &str| Some(text.to_owned());
+        let host = || "db".to_owned();
+        for (text, expected) in [
+            ("redis://db", (host(), 6379, None, None, None)),
+            ("redis://db:7/", (host(), 7, None, None, None)),
+            ("redis://db/3", (host(), 6379, None, None, Some(3))),
+            ("redis://:pw@db:7/3", (host(), 7, None, some("pw"), Some(3))),
+            (
+                "redis://me:p:w@db",
+                (host(), 6379, some("me"), some("p:w"), None),
+            ),
+            (
+                "redis://me:p@w%2f%25@db",
+                (host(), 6379, some("me"), some("p@w/%"), None),
+            ),
+            ("redis://[::1]:7", ("::1".to_owned(), 7, None, None, None)),
+        ] {
+            assert_eq!(parts(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_address_is_said() {
+        for (text, expected) in [
+            ("db:6379", "begins with redis://"),
+            ("rediss://db", "TLS"),
+            ("redis://db:x", "not a port number: x"),
+            ("redis://db/x", "not a database number: x"),
+            ("redis://", "no host"),
+            ("redis://u:%2@db", "two hexadecimal digits"),
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let address = Address::parse("redis://me:secret@[::1]:7/3").unwrap();
+        assert_eq!(
+            format!("{address} {address:?}"),
+            "redis://[::1]:7 redis://[::1]:7"
+        );
+    }
+}

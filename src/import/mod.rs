@@ -1,0 +1,164 @@
+//! `quoin import`: copies the lists and sorted sets of a running Redis into a running Quoin.
+//!
+//! A client of both servers, and of nothing else of this program. Each key is replaced as a
+//! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
+//! the source are walked once more and their numbers of elements compared.
+
+mod address;
+mod client;
+mod copy;
+mod options;
+mod progress;
+mod source;
+mod tally;
+
+use std::io;
+
+pub use address::Address;
+pub use options::{Databases, Options, command, parse};
+pub use tally::Tally;
+
+use client::{Client, Value};
+use copy::Copier;
+use progress::Progress;
+use source::{Page, Source, SourceKey};
+
+use crate::random::Random;
+
+/// Why an import ended before its end. What it has copied is whole; it can be run again.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// A server cannot be reached.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// A connection broke, or brought what is not the Redis protocol.
+    #[error("{address}: {source}; run it again, with --resume, to go on")]
+    Lost {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// A server refused something without which there is no going on.
+    #[error("{address} answers: {reply}")]
+    Refused {
+        /// The server.
+        address: Address,
+        /// Its error.
+        reply: String,
+    },
+    /// Both addresses lead to one server.
+    #[error("--from and --to are the same server")]
+    SameServer,
+}
+
+/// Copies and compares; shows on the standard error how far it is.
+///
+/// # Errors
+/// Where a server cannot be reached or does not understand. What concerns single keys only is in
+/// the answer.
+pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError> {
+    let mut source = Source::connect(options)?;
+    let mut target = Client::connect(&options.to)?;
+    let run_id = run_id(source.client())?;
+    if run_id.is_some() && run_id == self::run_id(&mut target)? {
+        return Err(ImportError::SameServer);
+    }
+    let mut databases = match &options.databases {
+        Databases::All => source.databases()?,
+        Databases::Some(numbers) => numbers.clone(),
+    };
+    databases.sort_unstable();
+    let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
+    let mut tally = Tally::default();
+    let mut progress = Progress::new();
+    if options.pattern.is_none() {
+        let mut total = 0;
+        for database in &databases {
+            source.select(*database)?;
+            total += source.size()?;
+        }
+        progress.keys_total = Some(total);
+    }
+    for (phase, is_copying) in [("copying:", true), ("comparing:", false)] {
+        progress.begin(phase);
+        for database in &databases {
+            source.select(*database)?;
+            let target_database = options.to.database.unwrap_or(*database);
+            target.call_ok(&["SELECT", &target_database.to_string()])?;
+            let mut cursor = Some(b"0".to_vec());
+            while let Some(at) = cursor {
+                let (next, page) = source.page(&at)?;
+                cursor = next;
+                progress.keys += page.len() as u64;
+                if is_copying {
+                    let Page { keys, others } = page;
+                    for kind in others {
+                        *tally.skipped.entry(kind).or_default() += 1;
+                    }
+                    let mut copier = Copier {
+                        source: &mut source,
+                        target: &mut target,
+                        temporary_prefix: &temporary_prefix,
+                        resume: options.resume,
+                        tally: &mut tally,
+                    };
+                    copier.copy(keys, &mut |tally| progress.show(tally))?;
+                } else {
+                    compare(&mut source, &mut target, &page.keys, &mut tally)?;
+                }
+                progress.show(&tally);
+            }
+        }
+    }
+    progress.end();
+    Ok(tally)
+}
+
+/// What tells one running server from another.
+fn run_id(client: &mut Client) -> Result<Option<String>, ImportError> {
+    match client.call(&["INFO", "server"])? {
+        Value::Bytes(text) => Ok(String::from_utf8_lossy(&text)
+            .lines()
+            .find_map(|line| line.strip_prefix("run_id:"))
+            .map(str::to_owned)),
+        other => Err(client.unexpected(&other)),
+    }
+}
+
+/// Compares the numbers of elements.
+fn compare(
+    source: &mut Source,
+    target: &mut Client,
+    keys: &[SourceKey],
+    tally: &mut Tally,
+) -> Result<(), ImportError> {
+    for key in keys {
+        target.queue(&[key.kind.counting(), &key.name]);
+    }
+    target.send()?;
+    let mut different = Vec::new();
+    for key in keys {
+        // An error, of another type, is as good as nothing.
+        let there = target.read()?.integer().unwrap_or(0);
+        tally.checked_keys += 1;
+        if there != key.count {
+            different.push(key);
+        }
+    }
+    for key in different {
+        // Once more: it may have expired between the two questions.
+        let question = [key.kind.counting(), &key.name];
+        let here = source.client().call(&question)?.integer().unwrap_or(0);
+        let there = target.call(&question)?.integer().unwrap_or(0);
+        if here != there {
+            tally.differs(&key.name, here, there);
+        }
+    }
+    Ok(())
+}

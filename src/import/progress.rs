@@ -1,0 +1,135 @@
+//! How far an import is: a bar on a terminal, a line now and then elsewhere.
+
+use std::io::{IsTerminal, Write};
+
+use crate::clock::{Clock, SystemClock};
+
+use super::tally::Tally;
+
+const BAR_CELLS: usize = 24;
+/// Time between two looks of the bar.
+const BAR_INTERVAL_MS: i64 = 100;
+/// Time between two lines.
+const LINE_INTERVAL_MS: i64 = 10_000;
+
+/// Writes to the standard error, which nobody may be reading.
+pub(super) struct Progress {
+    clock: SystemClock,
+    is_terminal: bool,
+    started_ms: i64,
+    shown_ms: i64,
+    /// What is being done.
+    pub(super) phase: &'static str,
+    /// Keys looked at in this phase.
+    pub(super) keys: u64,
+    /// Keys that there are to look at, where that is known.
+    pub(super) keys_total: Option<u64>,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        let clock = SystemClock;
+        let now_ms = clock.now_ms();
+        Self {
+            clock,
+            is_terminal: std::io::stderr().is_terminal(),
+            started_ms: now_ms,
+            shown_ms: now_ms,
+            phase: "",
+            keys: 0,
+            keys_total: None,
+        }
+    }
+
+    /// Begins a phase.
+    pub(super) fn begin(&mut self, phase: &'static str) {
+        self.phase = phase;
+        self.keys = 0;
+    }
+
+    /// Shows how far it is, where that was not shown lately.
+    pub(super) fn show(&mut self, tally: &Tally) {
+        let now_ms = self.clock.now_ms();
+        let interval_ms = if self.is_terminal {
+            BAR_INTERVAL_MS
+        } else {
+            LINE_INTERVAL_MS
+        };
+        if now_ms.abs_diff(self.shown_ms) < interval_ms.unsigned_abs() {
+            return;
+        }
+        self.shown_ms = now_ms;
+        let line = self.line(tally, (now_ms - self.started_ms) / 1_000);
+        let mut out = std::io::stderr().lock();
+        let _ = if self.is_terminal {
+            write!(out, "\r{line}\x1b[K").and_then(|()| out.flush())
+        } else {
+            writeln!(out, "{line}")
+        };
+    }
+
+    /// Takes the bar away.
+    pub(super) fn end(&self) {
+        if self.is_terminal {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+
+    fn line(&self, tally: &Tally, elapsed_s: i64) -> String {
+        let bar = match self.keys_total {
+            Some(total) if self.is_terminal => bar(self.keys, total),
+            _ => String::new(),
+        };
+        let of = match self.keys_total {
+            Some(total) => format!(" of {}", total.max(self.keys)),
+            None => String::new(),
+        };
+        format!(
+            "{} {bar}{}{of} keys, {} elements copied, {elapsed_s} s",
+            self.phase, self.keys, tally.copied_elements
+        )
+    }
+}
+
+fn bar(done: u64, total: u64) -> String {
+    let cells = done.saturating_mul(BAR_CELLS as u64) / total.max(1);
+    let full = usize::try_from(cells).unwrap_or(BAR_CELLS).min(BAR_CELLS);
+    format!("[{}{}] ", "#".repeat(full), ".".repeat(BAR_CELLS - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_up_and_does_not_overflow() {
+        assert_eq!(bar(0, 10), format!("[{}] ", ".".repeat(24)));
+        assert_eq!(
+            bar(5, 10),
+            format!("[{}{}] ", "#".repeat(12), ".".repeat(12))
+        );
+        assert_eq!(bar(11, 10), format!("[{}] ", "#".repeat(24)));
+        assert_eq!(bar(0, 0), bar(0, 1));
+    }
+
+    #[test]
+    fn a_line_tells_what_is_known() {
+        let mut progress = Progress::new();
+        progress.is_terminal = false;
+        progress.begin("copying:");
+        progress.keys = 7;
+        let tally = Tally {
+            copied_elements: 90,
+            ..Tally::default()
+        };
+        assert_eq!(
+            progress.line(&tally, 3),
+            "copying: 7 keys, 90 elements copied, 3 s"
+        );
+        progress.keys_total = Some(10);
+        assert_eq!(
+            progress.line(&tally, 3),
+            "copying: 7 of 10 keys, 90 elements copied, 3 s"
+        );
+    }
+}

@@ -1,0 +1,346 @@
+//! `quoin import` from a real Redis.
+
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::redis_server::Redis;
+use crate::resp::{Connection, Value, Words};
+use crate::server::Server;
+use crate::values::{Held, Values};
+use crate::{or_say_so, start_redis};
+
+const SEED: u64 = 5;
+
+struct Pair {
+    server: Server,
+    redis: Redis,
+    _folder: tempfile::TempDir,
+}
+
+impl Pair {
+    fn start(flags: &[&str]) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let redis = start_redis(folder.path())?;
+        Some(Self {
+            server: Server::start_with(flags),
+            redis,
+            _folder: folder,
+        })
+    }
+
+    fn redis(&self) -> Connection {
+        Connection::open(self.redis.address().unwrap()).unwrap()
+    }
+
+    fn quoin(&self) -> Connection {
+        Connection::open(self.server.address()).unwrap()
+    }
+
+    fn command(&self, flags: &[&str]) -> Command {
+        let from = format!("redis://{}", self.redis.address().unwrap());
+        let to = format!("redis://{}", self.server.address());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quoin"));
+        command
+            .args(["import", "--from", &from, "--to", &to])
+            .args(flags)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn import(&self, flags: &[&str]) -> (i32, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.command(flags).output().unwrap();
+        let text = [stdout, stderr].concat();
+        (status.code().unwrap(), String::from_utf8(text).unwrap())
+    }
+}
+
+fn run(connection: &mut Connection, line: &str) -> Value {
+    let words: Vec<&str> = line.split(' ').collect();
+    connection.command(&words).unwrap()
+}
+
+/// Names, values and expiries of all that a server has in a database.
+fn contents(connection: &mut Connection, database: u32) -> Vec<(Vec<u8>, Held, Value)> {
+    run(connection, &format!("SELECT {database}"));
+    let keys = run(connection, "KEYS *");
+    let mut names: Vec<Vec<u8>> = keys
+        .items()
+        .unwrap()
+        .iter()
+        .map(|name| name.bytes().unwrap().to_vec())
+        .collect();
+    names.sort();
+    names
+        .into_iter()
+        .map(|name| {
+            let value = Held::get(connection, &name).unwrap();
+            let expiry = connection
+                .command(&[b"PEXPIRETIME", name.as_slice()])
+                .unwrap();
+            (name, value, expiry)
+        })
+        .collect()
+}
+
+/// A list that needs several commands, with elements that tell their place.
+fn long_list(count: usize) -> Held {
+    Held::List(
+        (0..count)
+            .map(|number| format!("element {number}").into_bytes())
+            .collect(),
+    )
+}
+
+#[test]
+fn lists_and_sorted_sets_of_all_databases_arrive_with_their_expiry() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    let mut values = Values::new(SEED);
+    for database in [0, 3] {
+        run(&mut redis, &format!("SELECT {database}"));
+        for number in 0..60 {
+            let key = format!("key\r\n{number}");
+            values.next().put(&mut redis, key.as_bytes());
+            if number % 3 == 0 {
+                let at = (4_000_000_000_000_i64 + number).to_string();
+                redis.command(&["PEXPIREAT", &key, &at]).unwrap();
+            }
+        }
+        long_list(25_000).put(&mut redis, b"long");
+        Held::List(vec![vec![b'x'; 700_000]; 5]).put(&mut redis, b"heavy");
+        let members = (0..3_000).map(|number| (format!("m{number}").into_bytes(), 0.1));
+        Held::Set(members.collect()).put(&mut redis, b"wide");
+        run(&mut redis, "PEXPIREAT long 4000000000000");
+    }
+    let expected = [contents(&mut redis, 0), contents(&mut redis, 3)];
+    run(&mut redis, "SET string x");
+    run(&mut redis, "HSET hash a b");
+    run(&mut redis, "HSET hash2 a b");
+    // What is in the way is replaced.
+    run(&mut quoin, "SELECT 3");
+    run(&mut quoin, "ZADD long 1 old");
+    run(&mut quoin, "RPUSH heavy old");
+    run(&mut quoin, "EXPIRE heavy 1000");
+
+    let (code, text) = pair.import(&["--databases", "all"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(contents(&mut quoin, 0), expected[0]);
+    assert_eq!(contents(&mut quoin, 3), expected[1]);
+    for line in [
+        "126 keys copied, with ",
+        "1 skipped: of type string\n",
+        "2 skipped: of type hash\n",
+        "126 keys compared: all have the same number of elements on both sides\n",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+
+    let (code, text) = pair.import(&["--databases", "all", "--resume"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("0 keys copied, with 0 elements\n126 were there already\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    for number in 0..8 {
+        long_list(20_000 + number).put(&mut redis, format!("list{number}").as_bytes());
+    }
+    let expected = contents(&mut redis, 0);
+    let is_there = |quoin: &mut Connection| {
+        let keys = run(quoin, "KEYS list*");
+        keys.items().unwrap().len()
+    };
+    let mut amid = 0;
+    for round in 0..6_u64 {
+        let mut child = pair
+            .command(&["--resume"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Killed once it has got a key further, and a little later each time.
+        let before = is_there(&mut quoin);
+        crate::server::wait_until("a key arrives", || {
+            is_there(&mut quoin) > before || child.try_wait().unwrap().is_some()
+        });
+        std::thread::sleep(Duration::from_millis(round * 3));
+        let _ = child.kill();
+        child.wait().unwrap();
+        let now = is_there(&mut quoin);
+        if now < expected.len() {
+            amid += 1;
+        }
+        // What is there is whole.
+        for (name, value, _) in &expected {
+            let found = Held::get(&mut quoin, name);
+            assert!(found.is_none() || found.as_ref() == Some(value), "{name:?}");
+        }
+    }
+    assert!(amid > 0, "no import was killed amid its work");
+    let (code, text) = pair.import(&["--resume"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains(" were there already\n"), "{text}");
+    // What the killed ones have left goes away by itself.
+    for name in run(&mut quoin, "KEYS quoin-import-*").items().unwrap() {
+        let left = quoin.command(&[b"PTTL", name.bytes().unwrap()]).unwrap();
+        assert!(left.integer().unwrap() > 0, "{name:?} stays");
+        quoin.command(&[b"DEL", name.bytes().unwrap()]).unwrap();
+    }
+    assert_eq!(contents(&mut quoin, 0), expected);
+    // Not resumed, it copies all anew, and ends the same.
+    assert_eq!(pair.import(&[]).0, 0);
+    assert_eq!(contents(&mut quoin, 0), expected);
+}
+
+#[test]
+fn a_source_that_changes_meanwhile_is_told_and_fails() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let mut redis = pair.redis();
+    long_list(30_000).put(&mut redis, b"quiet");
+    run(&mut redis, "RPUSH busy a");
+    let is_over = AtomicBool::new(false);
+    let (code, text) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                run(&mut redis, "RPUSH busy a");
+            }
+        });
+        let imported = pair.import(&[]);
+        is_over.store(true, Ordering::SeqCst);
+        imported
+    });
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("\"busy\": "), "{text}");
+    assert!(
+        text.contains("2 keys compared: 1 DIFFER in their number of elements"),
+        "{text}"
+    );
+    assert_eq!(
+        Held::get(&mut pair.quoin(), b"quiet"),
+        Some(long_list(30_000))
+    );
+}
+
+#[test]
+fn one_database_and_a_pattern_can_be_chosen() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let mut redis = pair.redis();
+    for line in [
+        "SELECT 2",
+        "RPUSH queue:a 1 2",
+        "RPUSH queue:b 3",
+        "RPUSH other 4",
+    ] {
+        run(&mut redis, line);
+    }
+    let from = format!("redis://{}/2", pair.redis.address().unwrap());
+    let to = format!("redis://{}/7", pair.server.address());
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args(["import", "--from", &from, "--to", &to, "--match", "queue:*"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let names: Vec<Vec<u8>> = contents(&mut pair.quoin(), 7)
+        .into_iter()
+        .map(|(name, _, _)| name)
+        .collect();
+    assert_eq!(names, [b"queue:a".to_vec(), b"queue:b".to_vec()]);
+    assert_eq!(contents(&mut pair.quoin(), 2), []);
+}
+
+#[test]
+fn a_password_can_come_from_a_variable_and_is_needed() {
+    let Some(pair) = Pair::start(&["--requirepass", "se:cr@t"]) else {
+        return;
+    };
+    run(&mut pair.redis(), "RPUSH list a");
+    let (code, text) = pair.import(&[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("NOAUTH"), "{text}");
+    let output = pair
+        .command(&[])
+        .env("QUOIN_IMPORT_TO_PASSWORD", "se:cr@t")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_the_exit_code() {
+    let server = Server::start();
+    let import = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+            .arg("import")
+            .args(arguments)
+            .output()
+            .unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let address = format!("redis://{}", server.address());
+    let (code, text) = import(&["--from", &address, "--to", &address]);
+    assert_eq!(
+        (code, text.as_str()),
+        (1, "quoin: --from and --to are the same server\n")
+    );
+    let (code, text) = import(&["--from", "redis://127.0.0.1:1", "--to", &address]);
+    assert!(
+        code == 1 && text.contains("cannot connect to redis://127.0.0.1:1"),
+        "{text}"
+    );
+    assert_eq!(import(&[]).0, 2);
+    assert_eq!(import(&["--from", "http://x"]).0, 2);
+    assert_eq!(import(&["--help"]).0, 0);
+}
+
+/// A client that writes commands as Redis 6 understands them; there is no such Redis here, so a
+/// renamed command stands for the missing one.
+#[test]
+fn expiry_is_kept_from_a_redis_without_pexpiretime() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--rename-command", "PEXPIRETIME", ""];
+    let Some(redis) = or_say_so(Redis::start_with_port(folder.path(), &flags)) else {
+        return;
+    };
+    let server = Server::start();
+    let mut source = Connection::open(redis.address().unwrap()).unwrap();
+    let commands: Vec<Words> = [
+        "RPUSH list a",
+        "PEXPIREAT list 4000000000000",
+        "RPUSH stays a",
+    ]
+    .iter()
+    .map(|line| {
+        line.split(' ')
+            .map(|word| word.as_bytes().to_vec())
+            .collect()
+    })
+    .collect();
+    source.pipeline(&commands).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args([
+            "import",
+            "--from",
+            &format!("redis://{}", redis.address().unwrap()),
+        ])
+        .args(["--to", &format!("redis://{}", server.address())])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut quoin = Connection::open(server.address()).unwrap();
+    let at = run(&mut quoin, "PEXPIRETIME list").integer().unwrap();
+    assert!((at - 4_000_000_000_000).abs() < 1_000, "{at}");
+    assert_eq!(run(&mut quoin, "PTTL stays").integer(), Some(-1));
+}
