@@ -30,7 +30,7 @@ use redis_server::Redis;
 
 /// A Redis with a port, where there is one to start; without, the test says so and ends.
 fn start_redis(folder: &Path) -> Option<Redis> {
-    or_say_so(Redis::start_durable(folder))
+    or_say_so(Redis::start_with_port(folder, &[]))
 }
 
 fn or_say_so(started: std::io::Result<Redis>) -> Option<Redis> {
