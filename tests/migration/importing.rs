@@ -1,7 +1,6 @@
 //! `quoin import` from a real Redis.
 
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::redis_server::Redis;
@@ -206,28 +205,29 @@ fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
 fn a_source_that_changes_meanwhile_is_told_and_fails() {
     let Some(pair) = Pair::start(&[]) else { return };
     let mut redis = pair.redis();
-    long_list(30_000).put(&mut redis, b"quiet");
+    // Large values come after the small ones, and this one takes a while.
+    long_list(200_000).put(&mut redis, b"quiet");
     run(&mut redis, "RPUSH busy a");
-    let is_over = AtomicBool::new(false);
     let (code, text) = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::SeqCst) {
-                run(&mut redis, "RPUSH busy a");
-            }
+            let mut quoin = pair.quoin();
+            crate::server::wait_until("the small key arrives", || {
+                run(&mut quoin, "LLEN busy").integer() == Some(1)
+            });
+            run(&mut redis, "RPUSH busy b");
         });
-        let imported = pair.import(&[]);
-        is_over.store(true, Ordering::SeqCst);
-        imported
+        pair.import(&[])
     });
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("\"busy\": "), "{text}");
+    let line = "\"busy\": 2 elements at the source, 1 at the target\n";
+    assert!(text.contains(line), "{text}");
     assert!(
         text.contains("2 keys compared: 1 DIFFER in their number of elements"),
         "{text}"
     );
     assert_eq!(
         Held::get(&mut pair.quoin(), b"quiet"),
-        Some(long_list(30_000))
+        Some(long_list(200_000))
     );
 }
 
