@@ -1,6 +1,6 @@
 //! DUMP and RESTORE over a socket: payloads are bytes of every kind.
 
-use crate::server::{Server, Socket, request};
+use crate::server::{Server, Socket, request, wait_until};
 
 /// The payload of a bulk reply.
 fn dump(socket: &mut Socket, key: &str) -> Vec<u8> {
@@ -60,6 +60,55 @@ fn pipelined_commands_see_what_was_restored() {
     assert_eq!(socket.reply(), "+OK\r\n");
     assert_eq!(socket.reply(), ":2\r\n");
     assert_eq!(socket.reply(), ":60\r\n");
+}
+
+#[test]
+fn a_client_that_waits_gets_what_is_restored() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("RPUSH list a b");
+    let list = dump(&mut socket, "list");
+    socket.run("ZADD set 1 m");
+    let set = dump(&mut socket, "set");
+    for (command, key, payload, expected) in [
+        ("BLPOP", "list2", list, "*2\r\n$5\r\nlist2\r\n$1\r\na\r\n"),
+        (
+            "BZPOPMIN",
+            "set2",
+            set,
+            "*3\r\n$4\r\nset2\r\n$1\r\nm\r\n$1\r\n1\r\n",
+        ),
+    ] {
+        let mut waiting = server.connect();
+        waiting.send(request(&[command, key, "0"]));
+        wait_until("the client waits", || {
+            socket
+                .run("INFO clients")
+                .contains("\r\nblocked_clients:1\r\n")
+        });
+        assert_eq!(restore(&mut socket, key, &payload, &[]), "+OK\r\n");
+        assert_eq!(waiting.reply(), expected);
+    }
+    assert_eq!(socket.run("LLEN list2"), ":1\r\n");
+}
+
+#[test]
+fn values_are_restored_and_dumped_within_a_transaction() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("RPUSH list a b");
+    let payload = dump(&mut socket, "list");
+    socket.run("MULTI");
+    assert_eq!(restore(&mut socket, "copy", &payload, &[]), "+QUEUED\r\n");
+    socket.run("RPUSH copy c");
+    socket.run("DUMP copy");
+    socket.send(request(&["EXEC"]));
+    let reply = socket.reply_bytes();
+    let changed = dump(&mut socket, "copy");
+    let begin = b"*3\r\n+OK\r\n:3\r\n$";
+    assert!(reply.starts_with(begin), "{}", reply.escape_ascii());
+    assert!(reply.ends_with(&[changed.as_slice(), b"\r\n"].concat()));
+    assert_eq!(socket.run("LLEN copy"), ":3\r\n");
 }
 
 #[test]

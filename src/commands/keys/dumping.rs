@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::commands::arguments::{argument, integer, is_word, rest};
 use crate::dump;
 use crate::error::CommandError;
+use crate::events::EventClasses;
 use crate::reply::Reply;
 use crate::types::{ReadContext, WriteContext};
 
@@ -45,11 +46,14 @@ pub(super) async fn restore(
         ttl_ms => Some(context.now_ms.saturating_add(ttl_ms)),
     };
     let value = context.restorable(dump::open(argument(arguments, 3)?)?)?;
-    if let Some(old) = old {
-        context.remove(&old);
+    if let Some(old) = &old {
+        context.remove(old);
     }
     if expire_at_ms.is_none_or(|at_ms| at_ms > context.now_ms) {
         context.restore(name, value, expire_at_ms).await?;
+        context.notify(EventClasses::GENERIC, "restore", name);
+    } else if old.is_some() {
+        context.notify(EventClasses::GENERIC, "del", name);
     }
     Ok(Reply::OK)
 }
