@@ -57,6 +57,11 @@ pub fn parse(
         Ok(matches) => matches,
         Err(error) => return text_or_error(&error, usage_error),
     };
+    if matches.subcommand_name() == Some(IMPORT) {
+        return Err(ConfigError::Usage(
+            "import takes no settings: quoin import --from ADDRESS …".to_owned(),
+        ));
+    }
     let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
     let loaded = load(file, variables, flags(&matches))?;
     Ok(match matches.subcommand_name() {

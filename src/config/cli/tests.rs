@@ -67,3 +67,23 @@ fn a_wrong_value_of_a_flag_names_the_flag() {
     );
     assert_eq!(error.exit_code(), 2);
 }
+
+#[test]
+fn import_has_a_command_line_of_its_own() {
+    let Ok(Invocation::Import(options)) = run("quoin import --from redis://db:7") else {
+        panic!("must import");
+    };
+    assert_eq!(options.from.to_string(), "redis://db:7");
+    assert!(matches!(
+        run("quoin import --from redis://db --port 7"),
+        Err(ConfigError::Usage(_))
+    ));
+    assert!(matches!(
+        run("quoin --port 7 import"),
+        Err(ConfigError::Usage(_))
+    ));
+    let Ok(Invocation::Print(text)) = run("quoin import --help") else {
+        panic!("must print");
+    };
+    assert!(text.contains("--resume"));
+}
