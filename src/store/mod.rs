@@ -177,6 +177,11 @@ pub trait Transaction: ReadTransaction {
         }
     }
 
+    /// Lowers an unsigned number (8 bytes, little-endian) to `value` where it is greater or
+    /// absent, without reading it, so that concurrent minima never conflict. Missing high bytes
+    /// count as 0, what is behind the eighth byte is dropped.
+    fn atomic_min(&self, key: &[u8], value: u64);
+
     /// Makes this transaction conflict with any other that writes in `begin..end`, as if it had
     /// read the range. (On FoundationDB keys that this transaction has already written are
     /// skipped: add the conflict before the write.)

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use crate::limits::{
     READ_AHEAD_BYTES_MAX, READ_AHEAD_FACTOR, READ_AHEAD_ROWS_MAX, READ_CACHE_BYTES_MAX,
 };
-use crate::store::rules::{added, key_after};
+use crate::store::rules::{added, key_after, lowered};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
@@ -49,7 +49,7 @@ impl<'t> ReadCache<'t> {
             let known = Known {
                 value: value.clone(),
                 has_conflict: isolation == Isolation::Serializable,
-                was_added_to: false,
+                was_changed: false,
             };
             cache.remember(key, known);
         }
@@ -105,8 +105,8 @@ struct Known {
     value: Option<Bytes>,
     /// A serializable read of it has been made, or the transaction has written it.
     has_conflict: bool,
-    /// The transaction has added to what a read gave.
-    was_added_to: bool,
+    /// The transaction has made an atomic operation on what a read gave.
+    was_changed: bool,
 }
 
 /// A stretch of keys, all of whose rows are known.
@@ -250,7 +250,7 @@ impl Cache {
             *known = Known {
                 value: value.map(Bytes::copy_from_slice),
                 has_conflict: true,
-                was_added_to: false,
+                was_changed: false,
             };
         }
         let Some(stretch) = self.stretch_of(key) else {
@@ -277,7 +277,7 @@ impl Cache {
             *known = Known {
                 value: None,
                 has_conflict: true,
-                was_added_to: false,
+                was_changed: false,
             };
         }
         for (_, stretch) in self
@@ -297,16 +297,17 @@ impl Cache {
         }
     }
 
-    fn add(&mut self, key: &[u8], delta: i64) {
+    /// An atomic operation: what it makes of the value before.
+    fn change(&mut self, key: &[u8], after: impl Fn(Option<&[u8]>) -> [u8; 8]) {
         self.version += 1;
         if let Some(known) = self.keys.get_mut(key) {
-            let sum = added(known.value.as_deref(), delta);
-            known.value = Some(Bytes::copy_from_slice(&sum));
-            known.was_added_to = true;
+            let value = after(known.value.as_deref());
+            known.value = Some(Bytes::copy_from_slice(&value));
+            known.was_changed = true;
         }
         if let Some(stretch) = self.stretch_of(key) {
-            let sum = added(stretch.rows.get(key).map(AsRef::as_ref), delta);
-            let row = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(&sum));
+            let value = after(stretch.rows.get(key).map(AsRef::as_ref));
+            let row = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(&value));
             stretch.rows.insert(row.0, row.1);
         }
     }
@@ -345,9 +346,9 @@ impl ReadTransaction for ReadCache<'_> {
             if isolation == Isolation::Snapshot || known.has_conflict {
                 return StoreFuture::ready(Ok(known.value.clone()));
             }
-            // A conflict range skips keys that the transaction has written, so after an addition
-            // only a read of its own makes the conflict with what was added to.
-            if !known.was_added_to {
+            // A conflict range skips keys that the transaction has written, so after an atomic operation
+            // only a read of its own makes the conflict with what was there.
+            if !known.was_changed {
                 known.has_conflict = true;
                 self.inner.add_read_conflict_range(key, &key_after(key));
                 return StoreFuture::ready(Ok(known.value.clone()));
@@ -394,12 +395,21 @@ impl Transaction for ReadCache<'_> {
 
     fn atomic_add(&self, key: &[u8], delta: i64) {
         self.inner.atomic_add(key, delta);
-        self.cache.borrow_mut().add(key, delta);
+        self.cache
+            .borrow_mut()
+            .change(key, |before| added(before, delta));
     }
 
     fn append(&self, prefix: &[u8], values: &[Bytes]) {
         // Keys that nobody knows before the commit.
         self.inner.append(prefix, values);
+    }
+
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        self.inner.atomic_min(key, value);
+        self.cache
+            .borrow_mut()
+            .change(key, |before| lowered(before, value));
     }
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
@@ -506,7 +516,13 @@ mod tests {
             let transaction = ReadCache::new(store.begin_write().unwrap());
             for step in 0..150 {
                 let (first, second) = (key(&random), key(&random));
-                match random.below(9) {
+                match random.below(10) {
+                    9 => {
+                        let operand = random.next_u64();
+                        transaction.atomic_min(&first, operand);
+                        let least = lowered(model.get(&first).map(Vec::as_slice), operand);
+                        model.insert(first, least.to_vec());
+                    }
                     0 => {
                         let value = value(&random);
                         transaction.set(&first, &value);

@@ -11,6 +11,20 @@ pub(crate) fn added(value: Option<&[u8]>, delta: i64) -> [u8; 8] {
     i64::from_le_bytes(number).wrapping_add(delta).to_le_bytes()
 }
 
+/// What [`Transaction::atomic_min`](super::Transaction::atomic_min) makes of a value: a missing
+/// one becomes the operand; the missing high bytes of a short one count as 0, what is behind the
+/// eighth byte is dropped.
+pub(crate) fn lowered(value: Option<&[u8]>, operand: u64) -> [u8; 8] {
+    let Some(value) = value else {
+        return operand.to_le_bytes();
+    };
+    let mut number = [0; 8];
+    for (to, from) in number.iter_mut().zip(value) {
+        *to = *from;
+    }
+    u64::from_le_bytes(number).min(operand).to_le_bytes()
+}
+
 /// The first key behind `key` in the order of keys.
 pub fn key_after(key: &[u8]) -> Vec<u8> {
     let mut after = Vec::with_capacity(key.len() + 1);

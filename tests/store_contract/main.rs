@@ -18,6 +18,7 @@ mod fdb_only;
 #[path = "../support/foundationdb.rs"]
 mod foundationdb;
 mod logs;
+mod minima;
 mod model;
 mod ranges;
 mod stores;
@@ -94,6 +95,15 @@ macro_rules! every_case {
                 ranges_show_pending_additions
                 a_short_value_counts_as_if_filled_with_zeros
                 a_dropped_transaction_adds_nothing
+            }
+            minima {
+                a_minimum_of_nothing_is_its_operand
+                the_least_operand_stays
+                numbers_are_compared_without_a_sign
+                a_minimum_is_seen_by_the_own_transaction
+                minima_and_additions_apply_in_their_order
+                a_minimum_after_a_cleared_range_is_its_operand
+                concurrent_minima_never_conflict
             }
             conflicts {
                 concurrent_additions_never_conflict

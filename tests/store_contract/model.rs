@@ -27,6 +27,7 @@ fn random_key(random: &SeededRandom) -> Vec<u8> {
 enum Step {
     Set(Vec<u8>, Vec<u8>),
     Add(Vec<u8>, i64),
+    Min(Vec<u8>, u64),
     Clear(Vec<u8>),
     ClearRange(Vec<u8>, Vec<u8>),
     Get(Vec<u8>),
@@ -40,7 +41,8 @@ fn random_step(random: &SeededRandom) -> Step {
             let length = random.below(20) as usize;
             Step::Set(key, vec![random.next_u64() as u8; length])
         }
-        4..=6 => Step::Add(key, random.next_u64() as i64),
+        4..=5 => Step::Add(key, random.next_u64() as i64),
+        6 => Step::Min(key, random.next_u64()),
         7 => Step::Clear(key),
         8 => Step::ClearRange(key, random_key(random)),
         9..=11 => Step::Get(key),
@@ -64,6 +66,18 @@ fn apply(step: &Step, map: &mut Map) {
             }
             let sum = i64::from_le_bytes(number).wrapping_add(*delta);
             map.insert(key.clone(), sum.to_le_bytes().to_vec());
+        }
+        Step::Min(key, operand) => {
+            let mut number = operand.to_le_bytes();
+            if let Some(value) = map.get(key) {
+                let mut before = [0; 8];
+                let length = value.len().min(8);
+                before[..length].copy_from_slice(&value[..length]);
+                if u64::from_le_bytes(before) < *operand {
+                    number = before;
+                }
+            }
+            map.insert(key.clone(), number.to_vec());
         }
         Step::Clear(key) => drop(map.remove(key)),
         Step::ClearRange(begin, end) => map.retain(|key, _| key < begin || key >= end),
@@ -95,6 +109,7 @@ fn run(
     match step {
         Step::Set(at, value) => transaction.set(&key(at), value),
         Step::Add(at, delta) => transaction.atomic_add(&key(at), *delta),
+        Step::Min(at, operand) => transaction.atomic_min(&key(at), *operand),
         Step::Clear(at) => transaction.clear(&key(at)),
         Step::ClearRange(begin, end) => transaction.clear_range(&key(begin), &key(end)),
         Step::Get(at) => {

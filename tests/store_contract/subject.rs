@@ -157,6 +157,10 @@ impl Writer<'_> {
         self.inner.atomic_add(&self.subject.key(key), delta);
     }
 
+    pub fn min(&self, key: &str, value: u64) {
+        self.inner.atomic_min(&self.subject.key(key), value);
+    }
+
     pub fn conflict(&self, begin: &str, end: &str) {
         self.inner
             .add_read_conflict_range(&self.subject.key(begin), &self.subject.key(end));

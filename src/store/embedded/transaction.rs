@@ -16,7 +16,7 @@ use super::journal::{APPLIED_KEY, AppendError, Appended, Record, Write};
 use super::watch::Touched;
 use super::{EmbeddedStore, rows};
 use crate::limits;
-use crate::store::rules::added;
+use crate::store::rules::{added, lowered};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
@@ -349,6 +349,19 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         state.touched.key(key);
         state.pending_adds.insert(key.into(), delta);
+    }
+
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        let found = match self.value(key) {
+            Ok(found) => found,
+            Err(error) => return self.state.borrow_mut().fail(error),
+        };
+        let least = lowered(found.as_deref(), value);
+        if found.as_deref() != Some(&least) {
+            return self.set(key, &least);
+        }
+        let mut state = self.state.borrow_mut();
+        state.count(key.len() + size_of::<u64>());
     }
 
     fn add_read_conflict_range(&self, _begin: &[u8], _end: &[u8]) {

@@ -312,6 +312,10 @@ impl Transaction for FaultyTransaction<'_> {
         self.inner.append(prefix, values);
     }
 
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        self.inner.atomic_min(key, value);
+    }
+
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.inner.add_read_conflict_range(begin, end);
     }

@@ -305,6 +305,12 @@ impl<S: Store> Transaction for OptimisticTransaction<'_, S> {
         }
     }
 
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        self.state
+            .borrow_mut()
+            .write(Operation::Min(key.into(), value));
+    }
+
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.state.borrow_mut().add_read_conflict(begin, end);
     }

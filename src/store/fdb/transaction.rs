@@ -281,6 +281,12 @@ impl Transaction for FdbTransaction<'_> {
         }
     }
 
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        self.count_mutation(3 * key.len() + size_of::<u64>());
+        self.transaction
+            .atomic_op(key, &value.to_le_bytes(), MutationType::Min);
+    }
+
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         if begin >= end {
             return;

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::KeyRange;
-use crate::store::rules::{STAMP_BYTES, added, key_after, stamped_key};
+use crate::store::rules::{STAMP_BYTES, added, key_after, lowered, stamped_key};
 use crate::store::{KeyValue, Transaction};
 
 /// One write.
@@ -15,6 +15,7 @@ pub(super) enum Operation {
     Clear(Box<[u8]>),
     ClearRange(Box<[u8]>, Box<[u8]>),
     Add(Box<[u8]>, i64),
+    Min(Box<[u8]>, u64),
     /// A row of a log: prefix, number, value.
     Append(Box<[u8]>, u16, Bytes),
 }
@@ -34,7 +35,7 @@ impl Operation {
             Operation::Set(key, value) => key.len() + value.len(),
             Operation::Clear(key) => key.len(),
             Operation::ClearRange(begin, end) => begin.len() + end.len(),
-            Operation::Add(key, delta) => key.len() + size_of_val(delta),
+            Operation::Add(key, _) | Operation::Min(key, _) => key.len() + size_of::<u64>(),
             Operation::Append(prefix, _, value) => prefix.len() + STAMP_BYTES + 2 + value.len(),
         }
     }
@@ -52,6 +53,7 @@ impl Operation {
             Operation::Clear(key) => transaction.clear(key),
             Operation::ClearRange(begin, end) => transaction.clear_range(begin, end),
             Operation::Add(key, delta) => transaction.atomic_add(key, *delta),
+            Operation::Min(key, value) => transaction.atomic_min(key, *value),
             Operation::Append(prefix, number, value) => {
                 transaction.set(&stamped_key(prefix, &stamp(version), *number), value);
             }
@@ -60,9 +62,10 @@ impl Operation {
 
     fn written(&self, version: u64) -> KeyRange {
         match self {
-            Operation::Set(key, _) | Operation::Clear(key) | Operation::Add(key, _) => {
-                (key.clone(), key_after(key).into())
-            }
+            Operation::Set(key, _)
+            | Operation::Clear(key)
+            | Operation::Add(key, _)
+            | Operation::Min(key, _) => (key.clone(), key_after(key).into()),
             Operation::ClearRange(begin, end) => (begin.clone(), end.clone()),
             Operation::Append(prefix, number, _) => {
                 let key = stamped_key(prefix, &stamp(version), *number);
@@ -77,8 +80,34 @@ impl Operation {
 enum Entry {
     /// Its whole value, whatever is below.
     Settled(Option<Bytes>),
-    /// An addition to what is below.
-    Added(i64),
+    /// Atomic operations on what is below, in order.
+    Changed(Vec<Change>),
+}
+
+/// An atomic operation on one key.
+#[derive(Clone, Copy)]
+enum Change {
+    Add(i64),
+    Min(u64),
+}
+
+impl Change {
+    fn of(self, value: Option<&Bytes>) -> Bytes {
+        let value = value.map(AsRef::as_ref);
+        Bytes::copy_from_slice(&match self {
+            Change::Add(delta) => added(value, delta),
+            Change::Min(operand) => lowered(value, operand),
+        })
+    }
+
+    /// Puts this behind others; one of the same kind as the last is made one with it.
+    fn put_behind(self, changes: &mut Vec<Change>) {
+        match (changes.last_mut(), self) {
+            (Some(Change::Add(before)), Change::Add(delta)) => *before = before.wrapping_add(delta),
+            (Some(Change::Min(before)), Change::Min(operand)) => *before = (*before).min(operand),
+            _ => changes.push(self),
+        }
+    }
 }
 
 /// The writes of one transaction.
@@ -117,21 +146,27 @@ impl Overlay {
                     self.cleared.push((begin.clone(), end.clone()));
                 }
             }
-            Operation::Add(key, delta) => {
-                let entry = match self.entries.get(key) {
-                    Some(Entry::Added(before)) => Entry::Added(before.wrapping_add(*delta)),
-                    Some(Entry::Settled(value)) => {
-                        Entry::Settled(Some(added_to(value.as_ref(), *delta)))
-                    }
-                    None if self.is_cleared(key) => Entry::Settled(Some(added_to(None, *delta))),
-                    None => Entry::Added(*delta),
-                };
-                self.entries.insert(key.clone(), entry);
-            }
+            Operation::Add(key, delta) => self.change(key, Change::Add(*delta)),
+            Operation::Min(key, operand) => self.change(key, Change::Min(*operand)),
             // Its key is not known before the commit.
             Operation::Append(..) => {}
         }
         self.operations.push(operation);
+    }
+
+    fn change(&mut self, key: &[u8], change: Change) {
+        match self.entries.get_mut(key) {
+            Some(Entry::Changed(changes)) => change.put_behind(changes),
+            Some(Entry::Settled(value)) => *value = Some(change.of(value.as_ref())),
+            None => {
+                let entry = if self.is_cleared(key) {
+                    Entry::Settled(Some(change.of(None)))
+                } else {
+                    Entry::Changed(vec![change])
+                };
+                self.entries.insert(key.into(), entry);
+            }
+        }
     }
 
     fn is_cleared(&self, key: &[u8]) -> bool {
@@ -144,7 +179,7 @@ impl Overlay {
     pub(super) fn settled(&self, key: &[u8]) -> Option<Option<Bytes>> {
         match self.entries.get(key) {
             Some(Entry::Settled(value)) => Some(value.clone()),
-            Some(Entry::Added(_)) => None,
+            Some(Entry::Changed(_)) => None,
             None => self.is_cleared(key).then_some(None),
         }
     }
@@ -153,7 +188,9 @@ impl Overlay {
     pub(super) fn over(&self, key: &[u8], below: Option<Bytes>) -> Option<Bytes> {
         match self.entries.get(key) {
             Some(Entry::Settled(value)) => value.clone(),
-            Some(Entry::Added(delta)) => Some(added_to(below.as_ref(), *delta)),
+            Some(Entry::Changed(changes)) => changes
+                .iter()
+                .fold(below, |value, change| Some(change.of(value.as_ref()))),
             None if self.is_cleared(key) => None,
             None => below,
         }
@@ -189,7 +226,7 @@ impl Overlay {
         if begin >= end {
             return Vec::new();
         }
-        // Additions that stand above a cleared range are settled, so the two never overlap.
+        // Atomic operations that stand above a cleared range are settled, so the two never overlap.
         let mut settled: Vec<KeyRange> = self.cleared.clone();
         settled.extend(
             self.entries_in(begin, end)
@@ -213,8 +250,4 @@ impl Overlay {
         }
         unsettled
     }
-}
-
-fn added_to(value: Option<&Bytes>, delta: i64) -> Bytes {
-    Bytes::copy_from_slice(&added(value.map(AsRef::as_ref), delta))
 }
