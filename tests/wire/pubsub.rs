@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::server::{Server, Socket, wait_until};
+use crate::server::{Server, Socket, is_on_foundationdb, wait_until};
 
 const SUBSCRIBED: &str = "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
 
@@ -341,4 +341,54 @@ fn a_client_that_waits_in_a_blocking_command_hears_messages_and_those_before_its
         others.contains(&"*2\r\n$1\r\nl\r\n$1\r\nx\r\n".to_owned()),
         "{others:?}"
     );
+}
+
+/// Two servers on one cluster; `None` on the embedded store, which has one server.
+fn two_servers(folder: &tempfile::TempDir) -> Option<[Server; 2]> {
+    is_on_foundationdb().then(|| [0, 1].map(|_| Server::start_in(folder.path(), &[]).unwrap()))
+}
+
+#[test]
+fn messages_reach_subscribers_of_every_server_of_a_cluster_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some([one, two]) = two_servers(&folder) else {
+        return;
+    };
+    let mut sockets = [subscriber(&one), subscriber(&two)];
+    let mut shard = two.connect();
+    shard.run("SSUBSCRIBE c");
+    let mut publishers = [one.connect(), two.connect()];
+    for number in 0..200 {
+        publishers[0].send(format!("PUBLISH c {number}\r\n"));
+    }
+    publishers[0].send("SPUBLISH c shard\r\n");
+    for _ in 0..200 {
+        assert_eq!(publishers[0].reply(), ":1\r\n");
+    }
+    assert_eq!(publishers[0].reply(), ":0\r\n");
+    for socket in &mut sockets {
+        for number in 0..200 {
+            assert_eq!(socket.reply(), message("c", &number.to_string()));
+        }
+    }
+    assert!(shard.reply().contains("shard"));
+    publishers[1].run("PUBLISH c back");
+    for socket in &mut sockets {
+        assert_eq!(socket.reply(), message("c", "back"));
+        assert!(socket.is_silent_for(Duration::from_millis(100)));
+    }
+}
+
+#[test]
+fn who_is_subscribed_hears_what_another_server_publishes_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some([one, two]) = two_servers(&folder) else {
+        return;
+    };
+    let mut publisher = two.connect();
+    for number in 0..20 {
+        let mut socket = subscriber(&one);
+        publisher.run(&format!("PUBLISH c {number}"));
+        assert_eq!(socket.reply(), message("c", &number.to_string()));
+    }
 }
