@@ -79,7 +79,13 @@ pub fn run(
     let config = Arc::new(RuntimeConfig::new(loaded));
     on_config(&config);
     let store = open_store(&config)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let mut builder = match settings.io_threads {
+        // Serves connections in the order in which their requests arrive, as Redis does; threads
+        // that take work from each other begin with the latest.
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = builder
         .worker_threads(settings.io_threads.max(1))
         .thread_name("quoin-io")
         .enable_all()
