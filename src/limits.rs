@@ -59,6 +59,8 @@ pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(20
 pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Messages stay in the store for other servers for one to two times as long.
 pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+/// Channels and patterns that one client may be subscribed to (Redis has no limit but memory).
+pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
 /// Places for messages that the mailbox of a client keeps when none waits.
 pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
 /// Places that a table of channels keeps however few channels there are.

@@ -50,7 +50,7 @@ pub async fn carry_out(
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
         ConnectionCommand::Ping => basics::ping(arguments, session),
         ConnectionCommand::Psubscribe => {
-            Ok(pubsub::subscribe(Scope::Pattern, arguments, session, state).await)
+            pubsub::subscribe(Scope::Pattern, arguments, session, state).await
         }
         ConnectionCommand::Pubsub => pubsub::pubsub(row.name, arguments, state),
         ConnectionCommand::Punsubscribe => Ok(pubsub::unsubscribe(
@@ -65,10 +65,10 @@ pub async fn carry_out(
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
         ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
         ConnectionCommand::Ssubscribe => {
-            Ok(pubsub::subscribe(Scope::Shard, arguments, session, state).await)
+            pubsub::subscribe(Scope::Shard, arguments, session, state).await
         }
         ConnectionCommand::Subscribe => {
-            Ok(pubsub::subscribe(Scope::Channel, arguments, session, state).await)
+            pubsub::subscribe(Scope::Channel, arguments, session, state).await
         }
         ConnectionCommand::Sunsubscribe => {
             Ok(pubsub::unsubscribe(Scope::Shard, arguments, session, state))

@@ -7,6 +7,7 @@ use super::help::help;
 use super::unknown_or_wrong_number;
 use crate::commands::arguments::rest;
 use crate::error::CommandError;
+use crate::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;
 use crate::reply::Reply;
 use crate::server::ServerState;
 use crate::server::pubsub::Scope;
@@ -19,7 +20,11 @@ pub(super) async fn subscribe(
     arguments: &[Bytes],
     session: &mut Session,
     state: &ServerState,
-) -> Reply {
+) -> Result<Reply, CommandError> {
+    let all = session.subscriptions.len();
+    if all.saturating_add(arguments.len()) > SUBSCRIPTIONS_PER_CLIENT_MAX {
+        return Err(CommandError::text("ERR too many subscriptions"));
+    }
     let word = match scope {
         Scope::Channel => "subscribe",
         Scope::Pattern => "psubscribe",
@@ -36,7 +41,7 @@ pub(super) async fn subscribe(
     let replies = replies.collect();
     // Who is told that it is subscribed hears what is published from then on, wherever.
     state.executor.listen().await;
-    Reply::Several(replies)
+    Ok(Reply::Several(replies))
 }
 
 /// `UNSUBSCRIBE`, `PUNSUBSCRIBE` or `SUNSUBSCRIBE [name …]`; without names, from all.

@@ -32,6 +32,11 @@ impl Subscriptions {
         self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty()
     }
 
+    /// How many there are of all kinds.
+    pub fn len(&self) -> usize {
+        self.channels.len() + self.patterns.len() + self.shards.len()
+    }
+
     /// Names of one kind.
     pub fn names(&self, scope: Scope) -> &BTreeSet<Bytes> {
         match scope {
