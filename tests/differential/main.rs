@@ -12,6 +12,7 @@
     unreachable_pub
 )]
 
+mod channels;
 mod differences;
 mod events;
 mod keys;
