@@ -249,6 +249,7 @@ impl Connection {
             }
             Dispatch::Refused(row, line) => {
                 self.run_calls().await?;
+                let line = self.end_refused_exec(row, line);
                 let slot = row.map(table::slot);
                 if let Some(slot) = slot {
                     self.state.statistics.record_rejection(slot);

@@ -398,6 +398,10 @@ impl WriteContext<'_> {
         ] {
             self.list_clear_range(key, &outside).await?;
         }
+        if kept == length {
+            // Redis tells WATCH of an LTRIM that takes nothing away too.
+            self.mark_changed(key);
+        }
         self.add_length(key, kept - length);
         Ok(())
     }

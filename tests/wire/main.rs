@@ -6,10 +6,16 @@
     clippy::panic
 )]
 
+#[path = "../support/redis.rs"]
+mod redis_server;
+#[path = "../support/script.rs"]
+mod script;
 #[path = "../support/server.rs"]
 mod server;
 
 mod administration;
+mod blocked_clients;
+mod blocking;
 mod clients;
 mod command_table;
 mod dumping;
@@ -19,3 +25,5 @@ mod limits;
 mod pubsub;
 mod requests;
 mod stopping;
+mod transactions;
+mod watching;

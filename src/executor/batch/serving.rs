@@ -23,10 +23,16 @@ impl Batch<'_> {
                 continue;
             }
             match next {
-                Ready::Key(key, value_type) => self.serve_key(&key, value_type, pass).await?,
+                Ready::Key(key, value_type) => {
+                    // A later command of the same EXEC may have put something else there, which
+                    // is no reason to tell those who wait that the key is of the wrong type.
+                    if self.shared.waiters.is_awaited_since(&key, value_type, 0) {
+                        self.serve_what_is_at(&key, Some(value_type), pass).await?;
+                    }
+                }
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.serve_whatever_is_at(&key, pass).await?;
+                        self.serve_what_is_at(&key, None, pass).await?;
                     }
                 }
             }
@@ -52,21 +58,25 @@ impl Batch<'_> {
                 database: call.database,
                 key: key.clone(),
             };
-            self.serve_whatever_is_at(&key, pass).await?;
+            self.serve_what_is_at(&key, None, pass).await?;
         }
         Ok(())
     }
 
-    async fn serve_whatever_is_at(
+    /// Serves those who wait for what is at a key now, where it is of the `wanted` type.
+    async fn serve_what_is_at(
         &mut self,
         key: &ClientKey,
+        wanted: Option<ValueType>,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
         let before = (pass.transaction.mutation_count(), Instant::now());
         let found = pass.read_context(key.database).find_any(&key.key).await;
         match found {
-            Ok(Some(found)) => self.serve_key(key, found.meta.value_type, pass).await,
-            Ok(None) => Ok(()),
+            Ok(Some(found)) if wanted.is_none_or(|wanted| wanted == found.meta.value_type) => {
+                self.serve_key(key, found.meta.value_type, pass).await
+            }
+            Ok(_) => Ok(()),
             Err(error) => {
                 let id = CallId::Waiter(u64::MAX);
                 self.judge(id, Err(error.into()), pass, before).map(drop)

@@ -5,7 +5,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::{Connection, Ended};
-use crate::commands::row::{ConnectionCommand, Flags};
+use crate::commands::row::{ConnectionCommand, Flags, Handler};
 use crate::commands::{Row, table};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
@@ -69,6 +69,19 @@ impl Connection {
         let count = i32::try_from(transaction.commands.len()).unwrap_or(i32::MAX);
         self.session.client.details().queued_commands = Some(count);
         WithinMulti::Answered(QUEUED)
+    }
+
+    /// An EXEC that is refused ends the transaction (Redis: `execCommandAbort`); answers the line
+    /// that says so, and the line of any other command as it is.
+    pub(super) fn end_refused_exec(&mut self, row: Option<&Row>, line: String) -> String {
+        let is_exec = row
+            .is_some_and(|row| matches!(row.handler, Handler::Connection(ConnectionCommand::Exec)));
+        if !is_exec {
+            return line;
+        }
+        self.session.discard(&self.state);
+        let reason = line.strip_prefix("ERR ").unwrap_or(&line);
+        format!("EXECABORT Transaction discarded because of: {reason}")
     }
 
     /// Carries out one of the commands that this module is about.

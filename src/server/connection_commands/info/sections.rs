@@ -64,7 +64,7 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
         "blocked_clients": blocked,
         "tracking_clients": 0,
         "clients_in_timeout_table": 0,
-        "total_blocking_keys": 0,
+        "total_blocking_keys": state.executor.waiters().key_count(),
         "total_blocking_keys_on_nokey": 0,
     }
 }

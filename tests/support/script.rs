@@ -1,0 +1,220 @@
+//! Conversations of several clients with a server, written down as a script, played to Quoin and
+//! to `redis-server`, and compared with what both must answer, byte for byte.
+//!
+//! A line of a script is one of
+//!
+//! ```text
+//! a: LPUSH k x y => :2|      client a sends this and gets that reply; | is CR LF
+//! a> BLPOP k 0               client a sends this, and is blocked then
+//! a>> PING                   client a sends this, and nothing more is looked at
+//! a< *2|$1|k|$1|x|           client a gets this, which it has not asked for just now
+//! a.                         client a gets nothing for a while
+//! a!                         client a closes its connection
+//! a~ => closed               the server has closed client a's connection
+//! sleep 20                   milliseconds
+//! ```
+//!
+//! Behind a line, `7.0=> …` says what Redis before 7.2 answers instead. `*` at the end of a reply
+//! stands for any rest. `''` is an empty argument.
+//!
+//! Included by `#[path]` from the test crates that need it; needs `server` and `redis_server`
+//! beside it.
+#![allow(dead_code, unreachable_pub)] // no crate needs all of it
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::redis_server::Redis;
+use crate::server::{PATIENCE, Server, reply_end, request, wait_until};
+
+/// How long a client is listened to that is to get nothing.
+const SILENCE: Duration = Duration::from_millis(60);
+
+/// Where a server listens.
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+trait Stream: Read + Write {
+    fn set_timeout(&self, timeout: Duration);
+}
+
+impl Stream for TcpStream {
+    fn set_timeout(&self, timeout: Duration) {
+        self.set_read_timeout(Some(timeout)).unwrap();
+    }
+}
+
+impl Stream for UnixStream {
+    fn set_timeout(&self, timeout: Duration) {
+        self.set_read_timeout(Some(timeout)).unwrap();
+    }
+}
+
+/// One client of a script.
+struct Client {
+    stream: Box<dyn Stream>,
+    received: Vec<u8>,
+}
+
+impl Client {
+    fn connect(address: &Address) -> Self {
+        let stream: Box<dyn Stream> = match address {
+            Address::Tcp(address) => Box::new(TcpStream::connect(address).unwrap()),
+            Address::Unix(path) => Box::new(UnixStream::connect(path).unwrap()),
+        };
+        stream.set_timeout(PATIENCE);
+        Self {
+            stream,
+            received: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, line: &str) {
+        let words: Vec<_> = line
+            .split(' ')
+            .map(|word| if word == "''" { "" } else { word })
+            .collect();
+        self.stream.write_all(&request(&words)).unwrap();
+    }
+
+    fn reply(&mut self) -> String {
+        loop {
+            if let Some(end) = reply_end(&self.received, 0) {
+                let bytes: Vec<u8> = self.received.drain(..end).collect();
+                return String::from_utf8_lossy(&bytes).replace("\r\n", "|");
+            }
+            let mut buffer = [0; 4096];
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return "closed".to_owned(),
+                Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+                Err(error) => return format!("no reply: {error}"),
+            }
+        }
+    }
+
+    fn is_silent(&mut self) -> bool {
+        self.stream.set_timeout(SILENCE);
+        let mut byte = [0];
+        let read = self.stream.read(&mut byte);
+        self.stream.set_timeout(PATIENCE);
+        match read {
+            Ok(count) => {
+                self.received.extend_from_slice(&byte[..count]);
+                false
+            }
+            Err(_) => self.received.is_empty(),
+        }
+    }
+}
+
+/// Plays scripts to one server.
+struct Player {
+    name: &'static str,
+    is_before_72: bool,
+    address: Address,
+    clients: HashMap<String, Client>,
+    probe: Client,
+}
+
+impl Player {
+    fn new(name: &'static str, is_before_72: bool, address: Address) -> Self {
+        Self {
+            name,
+            is_before_72,
+            probe: Client::connect(&address),
+            address,
+            clients: HashMap::new(),
+        }
+    }
+
+    fn client(&mut self, name: &str) -> &mut Client {
+        let address = &self.address;
+        self.clients
+            .entry(name.trim().to_owned())
+            .or_insert_with(|| Client::connect(address))
+    }
+
+    fn blocked_clients(&mut self) -> u64 {
+        self.probe.send("INFO clients");
+        let info = self.probe.reply();
+        let field = info
+            .split('|')
+            .find_map(|line| line.strip_prefix("blocked_clients:"));
+        field.unwrap().parse().unwrap()
+    }
+
+    fn play(&mut self, script: &str) {
+        let lines: Vec<&str> = script
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect();
+        for (at, line) in lines.iter().enumerate() {
+            if line.starts_with("7.0=>") {
+                continue;
+            }
+            let alternative = lines
+                .get(at + 1)
+                .and_then(|next| next.strip_prefix("7.0=>"));
+            let alternative = alternative.filter(|_| self.is_before_72);
+            self.play_line(line, alternative);
+        }
+    }
+
+    fn play_line(&mut self, line: &str, alternative: Option<&str>) {
+        let expect = |expected: &str, reply: String, name: &str| {
+            let expected = alternative.unwrap_or(expected).trim();
+            let is_met = match expected.strip_suffix('*') {
+                Some(beginning) => reply.starts_with(beginning),
+                None => reply == expected,
+            };
+            assert!(is_met, "{name}: {line}\nanswered: {reply}");
+        };
+        let name = self.name;
+        if let Some(pause_ms) = line.strip_prefix("sleep ") {
+            std::thread::sleep(Duration::from_millis(pause_ms.parse().unwrap()));
+        } else if let Some(client) = line.strip_suffix('!') {
+            self.clients.remove(client.trim());
+        } else if let Some(client) = line.strip_suffix("~ => closed") {
+            expect("closed", self.client(client).reply(), name);
+        } else if let Some(client) = line.strip_suffix('.').filter(|name| !name.contains(' ')) {
+            assert!(self.client(client).is_silent(), "{name}: {line}");
+        } else if let Some((client, words)) = line.split_once(": ") {
+            let (words, expected) = words.rsplit_once("=>").unwrap();
+            let client = self.client(client);
+            client.send(words.trim());
+            expect(expected, client.reply(), name);
+        } else if let Some((client, words)) = line.split_once(">> ") {
+            self.client(client).send(words.trim());
+        } else if let Some((client, words)) = line.split_once("> ") {
+            let before = self.blocked_clients();
+            self.client(client).send(words.trim());
+            wait_until(line, || self.blocked_clients() > before);
+        } else if let Some((client, expected)) = line.split_once("< ") {
+            expect(expected, self.client(client).reply(), name);
+        } else {
+            panic!("{line} is no line of a script");
+        }
+    }
+}
+
+/// Plays a script to a Quoin with these flags, and to a Redis where there is one.
+pub fn play(script: &str) {
+    play_to_quoin(&Server::start(), script);
+    // Where there is none the differential test says so.
+    if let Ok(redis) = Redis::start() {
+        let address = Address::Unix(redis.socket().to_owned());
+        Player::new("redis", redis.version() < (7, 2), address).play(script);
+    }
+}
+
+/// Plays a script to a Quoin only: what it says is of Redis 7.2, or of Quoin alone.
+pub fn play_to_quoin(server: &Server, script: &str) {
+    Player::new("quoin", false, Address::Tcp(server.address())).play(script);
+}

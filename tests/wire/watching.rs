@@ -1,0 +1,329 @@
+//! WATCH: which changes fail an EXEC, and which do not. See `script` for how these are written.
+
+use crate::script::play;
+
+#[test]
+fn nothing_changed_and_the_transaction_runs() {
+    play(
+        "a: RPUSH l x => :1|
+         a: WATCH l none => +OK|
+         b: LRANGE l 0 -1 => *1|$1|x|
+         b: RPUSH other y => :1|
+         a: MULTI => +OK|
+         a: RPUSH l y => +QUEUED|
+         a: EXEC => *1|:2|",
+    );
+}
+
+#[test]
+fn a_change_by_another_client_fails_it_once() {
+    play(
+        "a: WATCH l => +OK|
+         b: RPUSH l x => :1|
+         a: MULTI => +OK|
+         a: RPUSH l y => +QUEUED|
+         a: EXEC => *-1|
+         a: LLEN l => :1|
+         a: MULTI => +OK|
+         a: RPUSH l y => +QUEUED|
+         a: EXEC => *1|:2|",
+    );
+}
+
+#[test]
+fn a_failed_transaction_is_a_null_in_resp3() {
+    play(
+        "a: HELLO 3 => %7|*
+         a: WATCH l => +OK|
+         b: RPUSH l x => :1|
+         a: MULTI => +OK|
+         a: EXEC => _|",
+    );
+}
+
+#[test]
+fn an_own_change_fails_it_too() {
+    play(
+        "a: WATCH l => +OK|
+         a: RPUSH l x => :1|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn a_change_behind_multi_fails_it() {
+    play(
+        "a: WATCH l => +OK|
+         a: MULTI => +OK|
+         a: LLEN l => +QUEUED|
+         b: RPUSH l x => :1|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn every_kind_of_change_fails_it() {
+    // Each line: what makes the key, the key, what changes it.
+    for (setup, change) in [
+        ("RPUSH k a b", "LSET k 0 c"),
+        ("RPUSH k a b", "LSET k 0 a"),
+        ("RPUSH k a b", "LPOP k"),
+        ("RPUSH k a b", "LTRIM k 0 -1"),
+        ("RPUSH k a b", "LINSERT k BEFORE a c"),
+        ("RPUSH k a b", "LREM k 0 a"),
+        ("RPUSH k a b", "LMOVE k k LEFT RIGHT"),
+        ("RPUSH k a b", "RPOPLPUSH k other"),
+        ("RPUSH k a b", "EXPIRE k 100"),
+        ("RPUSH k a b", "DEL k"),
+        ("RPUSH k a b", "UNLINK k"),
+        ("RPUSH k a b", "RENAME k other"),
+        ("RPUSH k a b", "MOVE k 1"),
+        ("RPUSH k a b", "SORT nothing STORE k"),
+        ("RPUSH k a b", "FLUSHDB"),
+        ("RPUSH k a b", "FLUSHALL"),
+        ("RPUSH k a b", "SWAPDB 0 1"),
+        ("RPUSH k a b", "BLPOP k 0"),
+        ("RPUSH k a b", "PEXPIRE k -1"),
+        ("ZADD k 1 a 2 b", "ZADD k 3 a"),
+        ("ZADD k 1 a 2 b", "ZINCRBY k 1 a"),
+        ("ZADD k 1 a 2 b", "ZREM k a"),
+        ("ZADD k 1 a 2 b", "ZPOPMIN k"),
+        ("ZADD k 1 a 2 b", "BZPOPMAX k 0"),
+        ("ZADD k 1 a 2 b", "ZREMRANGEBYRANK k 0 0"),
+        ("ZADD k 1 a 2 b", "ZUNIONSTORE k 1 k"),
+        ("ZADD k 1 a 2 b", "ZINTERSTORE k 2 k none"),
+        ("ZADD k 1 a 2 b", "ZRANGESTORE k none 0 -1"),
+        ("PING", "RPUSH k a"),
+        ("PING", "ZADD k 1 a"),
+        ("RPUSH other a", "COPY other k"),
+        ("RPUSH other a", "RENAME other k"),
+    ] {
+        let script = format!(
+            "a: {setup} => *
+             b: WATCH k => +OK|
+             a: {change} => *
+             b: MULTI => +OK|
+             b: PING => +QUEUED|
+             b: EXEC => *-1|"
+        );
+        play(&script);
+    }
+}
+
+#[test]
+fn what_changes_nothing_does_not_fail_it() {
+    for (setup, no_change) in [
+        ("RPUSH k a b", "LRANGE k 0 -1"),
+        ("RPUSH k a b", "LPUSHX none a"),
+        ("RPUSH k a b", "LREM k 0 c"),
+        ("RPUSH k a b", "LSET k 9 c"),
+        ("RPUSH k a b", "ZADD k 1 m"),
+        ("RPUSH k a b", "PERSIST k"),
+        ("RPUSH k a b", "EXPIRE k 100 XX"),
+        ("RPUSH k a b", "RENAMENX none k"),
+        ("RPUSH k a b", "COPY none k"),
+        ("RPUSH k a b", "SWAPDB 2 3"),
+        ("RPUSH k a b", "MOVE none 1"),
+        ("ZADD k 1 a", "ZADD k NX 2 a"),
+        ("ZADD k 1 a", "ZADD k 1 a"),
+        ("ZADD k 1 a", "ZREM k b"),
+        ("PING", "DEL k"),
+        ("PING", "FLUSHALL"),
+        ("PING", "FLUSHDB"),
+        ("PING", "SWAPDB 0 1"),
+        ("PING", "EXPIRE k 10"),
+        ("PING", "LPOP k"),
+        ("PING", "BLPOP k 0.001"),
+    ] {
+        let script = format!(
+            "a: {setup} => *
+             b: WATCH k => +OK|
+             a: {no_change} => *
+             b: MULTI => +OK|
+             b: PING => +QUEUED|
+             b: EXEC => *1|+PONG|"
+        );
+        play(&script);
+    }
+}
+
+#[test]
+fn a_key_that_came_and_went_fails_it() {
+    play(
+        "a: WATCH k => +OK|
+         b: RPUSH k x => :1|
+         b: DEL k => :1|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn a_key_that_went_and_came_back_the_same_fails_it() {
+    play(
+        "a: RPUSH k x => :1|
+         a: WATCH k => +OK|
+         b: LPOP k => $1|x|
+         b: RPUSH k x => :1|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn expiry_fails_it() {
+    play(
+        "a: RPUSH k x => :1|
+         a: PEXPIRE k 30 => :1|
+         a: WATCH k => +OK|
+         sleep 60
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn a_key_that_had_expired_already_fails_nothing() {
+    play(
+        "a: RPUSH k x => :1|
+         a: PEXPIRE k 1 => :1|
+         sleep 20
+         a: WATCH k => +OK|
+         sleep 200
+         a: MULTI => +OK|
+         a: PING => +QUEUED|
+         a: EXEC => *1|+PONG|",
+    );
+}
+
+#[test]
+fn a_push_that_a_waiter_took_at_once_fails_it() {
+    play(
+        "a: WATCH l => +OK|
+         b> BLPOP l 0
+         c: RPUSH l x => :1|
+         b< *2|$1|l|$1|x|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn a_destination_that_a_waiter_moved_to_fails_it() {
+    play(
+        "a: WATCH m => +OK|
+         b> BLMOVE l m LEFT LEFT 0
+         c: RPUSH l x => :1|
+         b< $1|x|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn unwatch_exec_and_discard_forget() {
+    play(
+        "a: WATCH k => +OK|
+         b: RPUSH k x => :1|
+         a: UNWATCH => +OK|
+         a: MULTI => +OK|
+         a: EXEC => *0|
+         a: WATCH k => +OK|
+         b: RPUSH k x => :2|
+         a: MULTI => +OK|
+         a: DISCARD => +OK|
+         a: MULTI => +OK|
+         a: EXEC => *0|
+         a: WATCH k => +OK|
+         a: MULTI => +OK|
+         a: EXEC => *0|
+         b: RPUSH k x => :3|
+         a: MULTI => +OK|
+         a: EXEC => *0|
+         a: UNWATCH => +OK|",
+    );
+}
+
+#[test]
+fn a_spoilt_transaction_says_so_whatever_was_watched() {
+    play(
+        "a: WATCH k => +OK|
+         b: RPUSH k x => :1|
+         a: MULTI => +OK|
+         a: NOSUCH => -ERR unknown command*
+         a: EXEC => -EXECABORT Transaction discarded because of previous errors.|
+         a: MULTI => +OK|
+         a: EXEC => *0|",
+    );
+}
+
+#[test]
+fn watch_and_unwatch_within_multi() {
+    play(
+        "a: WATCH k => +OK|
+         a: MULTI => +OK|
+         a: WATCH other => -ERR WATCH inside MULTI is not allowed|
+         a: UNWATCH => +QUEUED|
+         a: EXEC => *1|+OK|
+         a: WATCH k => +OK|
+         a: MULTI => +OK|
+         a: UNWATCH => +QUEUED|
+         b: RPUSH k x => :1|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn a_key_is_watched_in_the_database_that_was_selected() {
+    play(
+        "a: SELECT 1 => +OK|
+         a: WATCH k => +OK|
+         a: SELECT 0 => +OK|
+         b: RPUSH k x => :1|
+         a: MULTI => +OK|
+         a: EXEC => *0|
+         a: SELECT 1 => +OK|
+         a: WATCH k => +OK|
+         a: SELECT 0 => +OK|
+         b: SELECT 1 => +OK|
+         b: RPUSH k x => :1|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn what_a_waiter_s_own_client_watches_is_told_of_its_pop() {
+    play(
+        "a: WATCH l => +OK|
+         a> BLPOP l 0
+         b: RPUSH l x => :1|
+         a< *2|$1|l|$1|x|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn reset_forgets_what_was_watched() {
+    play(
+        "a: WATCH k => +OK|
+         b: RPUSH k x => :1|
+         a: RESET => +RESET|
+         a: MULTI => +OK|
+         a: EXEC => *0|",
+    );
+}
+
+#[test]
+fn a_key_watched_twice_is_watched_once() {
+    play(
+        "a: WATCH k k => +OK|
+         a: WATCH k => +OK|
+         a: MULTI => +OK|
+         a: RPUSH k x => +QUEUED|
+         a: EXEC => *1|:1|
+         a: WATCH => -ERR wrong number of arguments for 'watch' command|",
+    );
+}
