@@ -74,9 +74,11 @@ impl Waits {
 /// Redis's, for what is no number, negative, or too far in the future to be a time.
 pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, CommandError> {
     const OUT_OF_RANGE: CommandError = CommandError::text("ERR timeout is out of range");
-    let seconds = parse_double(argument).ok_or(CommandError::text(
-        "ERR timeout is not a float or out of range",
-    ))?;
+    let seconds = parse_double(argument)
+        .or_else(|| beyond_double(argument))
+        .ok_or(CommandError::text(
+            "ERR timeout is not a float or out of range",
+        ))?;
     let timeout_ms = (seconds * 1000.0).ceil();
     if timeout_ms >= i64::MAX as f64 {
         return Err(OUT_OF_RANGE);
@@ -90,6 +92,17 @@ pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, Command
         Ok(_) if timeout_ms > i64::MAX - now_ms => Err(OUT_OF_RANGE),
         Ok(timeout_ms) => Ok(Some(Duration::from_millis(timeout_ms))),
     }
+}
+
+/// The infinity of its sign for a decimal number that no `f64` can hold: Redis reads timeouts as
+/// `long double`, which can.
+fn beyond_double(argument: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(argument).ok()?;
+    let is_decimal = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let number = text.parse::<f64>().ok()?;
+    (is_decimal && number.is_infinite()).then_some(number)
 }
 
 #[cfg(test)]
@@ -124,6 +137,8 @@ mod tests {
             ("-inf", "ERR timeout is negative"),
             ("inf", "ERR timeout is out of range"),
             ("1e40", "ERR timeout is out of range"),
+            ("1e400", "ERR timeout is out of range"),
+            ("-1e400", "ERR timeout is negative"),
             ("9223372036854775", "ERR timeout is out of range"),
             ("", "ERR timeout is not a float or out of range"),
             ("abc", "ERR timeout is not a float or out of range"),

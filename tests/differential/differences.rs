@@ -156,12 +156,16 @@ impl Place {
                 None => name == *known,
             }),
             Place::RanksBefore72 => version < (7, 2) && name.ends_with("RANK"),
-            Place::Scores => name.starts_with('Z'),
+            Place::Scores => is_of_sorted_sets(&name),
             Place::EchoedInErrors => true,
             Place::NotSent => false,
-            Place::ScoresBefore72 => version < (7, 2) && name.starts_with('Z'),
+            Place::ScoresBefore72 => version < (7, 2) && is_of_sorted_sets(&name),
         }
     }
+}
+
+fn is_of_sorted_sets(name: &str) -> bool {
+    name.starts_with('Z') || name.starts_with("BZ")
 }
 
 pub fn upper(command: &Words, at: usize) -> String {

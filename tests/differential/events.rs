@@ -74,7 +74,7 @@ fn random_commands_publish_the_events_of_redis() {
     let mut seed = crate::number_of_environment("QUOIN_TEST_SEED").unwrap_or(crate::FIRST_SEED);
     while started.elapsed() < DURATION && steps < STEPS_MAX {
         let mut told = Vec::new();
-        for batch in crate::history(seed, redis.version()) {
+        for batch in crate::history(seed, redis.version(), false) {
             for step in batch.steps {
                 let Step::Command(words) = step else {
                     continue;

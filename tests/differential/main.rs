@@ -28,6 +28,7 @@ mod server;
 mod servers;
 mod shrink;
 mod sorted_sets;
+mod transactions;
 mod words;
 
 use std::io::Write;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use keys::Step;
 use servers::{Batch, PROTOCOLS, Servers};
+use transactions::Session;
 use words::Dice;
 
 /// Commands after which the servers are emptied and the next seed begins.
@@ -68,7 +70,7 @@ fn random_commands_are_answered_as_redis_answers_them() {
         None => started.elapsed() < DURATION,
     };
     while goes_on(steps) {
-        let history = history(seed, servers.version());
+        let history = history(seed, servers.version(), true);
         steps += ROUND_STEPS as u64;
         if let Err(failure) = run(&mut servers, &history) {
             let shrunk = shrink::shrink(&mut servers, &history, failure.at);
@@ -88,8 +90,9 @@ fn random_commands_are_answered_as_redis_answers_them() {
 }
 
 /// The commands of a round.
-fn history(seed: u64, version: (u32, u32)) -> Vec<Batch> {
+fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch> {
     let mut dice = Dice::new(seed);
+    let mut sessions = [Session::default(); PROTOCOLS.len()];
     let mut batches = Vec::new();
     let mut steps_left = ROUND_STEPS;
     while steps_left > 0 {
@@ -99,20 +102,40 @@ fn history(seed: u64, version: (u32, u32)) -> Vec<Batch> {
             dice.below(PIPELINE_MAX.min(steps_left)) + 1
         };
         steps_left -= length;
-        batches.push(Batch {
-            connection: dice.below(PROTOCOLS.len()),
-            steps: (0..length).map(|_| step(&mut dice, version)).collect(),
-        });
+        let connection = dice.below(PROTOCOLS.len());
+        let session = &mut sessions[connection];
+        let mut next = || {
+            let transaction = has_transactions
+                .then(|| transactions::command(&mut dice, session))
+                .flatten();
+            match transaction {
+                Some(words) => Step::Command(words),
+                None => step(&mut dice, version, *session),
+            }
+        };
+        let steps = (0..length).map(|_| next()).collect();
+        batches.push(Batch { connection, steps });
     }
+    // What is in a transaction still does not show.
+    batches.extend((0..PROTOCOLS.len()).map(|connection| Batch {
+        connection,
+        steps: vec![Step::Command(vec![b"DISCARD".to_vec()])],
+    }));
     batches
 }
 
-fn step(dice: &mut Dice, version: (u32, u32)) -> Step {
-    let words = match dice.below(10) {
-        0..4 => lists::command(dice),
-        4..8 => sorted_sets::command(dice, version >= (7, 2)),
+fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
+    let words = match dice.below(21) {
+        0..8 => lists::command(dice),
+        8..16 => sorted_sets::command(dice, version >= (7, 2)),
+        // A mistake might make it wait for long.
+        16 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
+            // An iteration needs each reply before it goes on.
+            Step::Iteration(..) if session.is_in_multi => {
+                return Step::Command(vec![b"PING".to_vec()]);
+            }
             iteration => return iteration,
         },
     };

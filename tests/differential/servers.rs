@@ -7,6 +7,7 @@ use crate::keys::Step;
 use crate::redis_server::Redis;
 use crate::resp::{Connection, Value, Words, show_bytes};
 use crate::server::Server;
+use crate::transactions::Queue;
 
 /// One connection for each protocol.
 pub const PROTOCOLS: [&str; 2] = ["2", "3"];
@@ -32,6 +33,8 @@ pub struct Servers {
     quoin: Server,
     redis: Redis,
     sessions: Vec<(Connection, Connection)>,
+    /// What each of them has queued since MULTI.
+    queues: Vec<Queue>,
 }
 
 impl Servers {
@@ -41,6 +44,7 @@ impl Servers {
             quoin: Server::start(),
             redis,
             sessions: Vec::new(),
+            queues: Vec::new(),
         })
     }
 
@@ -51,6 +55,7 @@ impl Servers {
 
     /// Empties both servers and opens new connections.
     pub fn reset(&mut self) {
+        self.queues = PROTOCOLS.iter().map(|_| Queue::default()).collect();
         self.sessions = PROTOCOLS
             .iter()
             .map(|protocol| {
@@ -92,6 +97,7 @@ impl Servers {
     fn compare_pipeline(&mut self, connection: usize, commands: &[Words]) -> Option<Mismatch> {
         let version = self.version();
         let (ours, theirs) = self.sessions.get_mut(connection)?;
+        let queue = self.queues.get_mut(connection)?;
         let our_replies = ours.pipeline(commands);
         let their_replies = theirs.pipeline(commands).unwrap();
         let our_replies = match our_replies {
@@ -106,7 +112,12 @@ impl Servers {
         let replies = our_replies.iter().zip(&their_replies);
         replies
             .zip(commands)
-            .position(|((ours, theirs), command)| !agree(command, version, ours, theirs))
+            .position(
+                |((ours, theirs), command)| match queue.note(command, theirs) {
+                    Some(queued) => !agree_within_exec(&queued, version, ours, theirs),
+                    None => !agree(command, version, ours, theirs),
+                },
+            )
             .map(|step| Mismatch {
                 step,
                 text: format!(
@@ -168,6 +179,19 @@ impl Servers {
             }
         }
         None
+    }
+}
+
+fn agree_within_exec(queued: &[Words], version: (u32, u32), ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Aggregate(b'*', Some(ours)), Value::Aggregate(b'*', Some(theirs))) => {
+            ours.len() == theirs.len()
+                && queued.len() == ours.len()
+                && std::iter::zip(ours, theirs)
+                    .zip(queued)
+                    .all(|((ours, theirs), command)| agree(command, version, ours, theirs))
+        }
+        _ => ours == theirs,
     }
 }
 

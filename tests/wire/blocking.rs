@@ -65,6 +65,7 @@ fn arguments_that_make_no_sense_are_refused_before_anything_is_waited_for() {
          a: BLMOVE l m LEFT UP x => -ERR syntax error|
          a: BLMOVE l m LEFT RIGHT x => -ERR timeout is not a float or out of range|
          a: BRPOPLPUSH l m inf => -ERR timeout is out of range|
+         7.0=> -ERR timeout is negative|
          a: BLMPOP 0 0 l LEFT => -ERR numkeys should be greater than 0|
          a: BLMPOP 0 1 l UP => -ERR syntax error|
          a: BLMPOP x 0 l LEFT => -ERR numkeys should be greater than 0|
@@ -73,7 +74,10 @@ fn arguments_that_make_no_sense_are_refused_before_anything_is_waited_for() {
          a: BLMPOP 0 1 l LEFT COUNT 0 => -ERR count should be greater than 0|
          a: BZMPOP 0 1 z LEFT => -ERR syntax error|
          a: BZMPOP 0 2 z MIN => -ERR syntax error|
-         a: BZPOPMIN z 1e400 => -ERR timeout is not a float or out of range|",
+         a: BZPOPMIN z 1e400 => -ERR timeout is out of range|
+         7.0=> -ERR timeout is negative|
+         a: BZPOPMIN z -1e400 => -ERR timeout is negative|
+         a: BZPOPMIN z nan => -ERR timeout is not a float or out of range|",
     );
 }
 

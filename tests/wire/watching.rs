@@ -175,9 +175,9 @@ fn a_key_that_went_and_came_back_the_same_fails_it() {
 fn expiry_fails_it() {
     play(
         "a: RPUSH k x => :1|
-         a: PEXPIRE k 30 => :1|
+         a: PEXPIRE k 500 => :1|
          a: WATCH k => +OK|
-         sleep 60
+         sleep 600
          a: MULTI => +OK|
          a: EXEC => *-1|",
     );
