@@ -26,4 +26,5 @@ mod pubsub;
 mod requests;
 mod stopping;
 mod transactions;
+mod waking;
 mod watching;
