@@ -67,6 +67,22 @@ fn rows_of_data(layout: &Layout, tail: &[u8]) {
             Some(entry)
         );
     }
+    let mut key = layout.queue_prefix(DATA);
+    let prefix_length = key.len();
+    key.extend_from_slice(tail);
+    if let Ok((place, priority_length)) = layout.read_queue_key(prefix_length, &key) {
+        let again = layout.queue_key(DATA, &place);
+        let shared = layout.priority_prefix(DATA, &place.priority);
+        assert_eq!(again.get(..priority_length), Some(shared.as_slice()));
+        let read = layout.read_queue_key(prefix_length, &again);
+        assert!(
+            read.is_ok_and(|(read, _)| {
+                read.priority.number() == place.priority.number()
+                    && (read.count, read.random) == (place.count, place.random)
+            }),
+            "a place in a priority queue does not survive a key"
+        );
+    }
     let mut key = layout.data_prefix(DATA);
     key.extend_from_slice(tail);
     let _ = layout.read_member_key(DATA, &key);

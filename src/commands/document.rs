@@ -7,6 +7,7 @@ use super::table::{Entry, entries};
 const GROUPS: &[(Group, &str)] = &[
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::PriorityQueue, "Priority queues"),
     (Group::Generic, "Keys"),
     (Group::Transactions, "Transactions"),
     (Group::Connection, "Connection"),
@@ -21,7 +22,8 @@ This page is written from the table of commands, which a test checks.
 
 Replies and error texts are those of Redis 7.2; docs/compatibility.md lists where they differ,
 each with the reason. The number of arguments counts the command's name (and its subcommand's);
-`≥` means that there may be more. *Since* is the version of Redis that introduced the command.
+`≥` means that there may be more. *Since* is the version of Redis that introduced the command,
+or that of Quoin where Redis has no such command (priority queues: docs/priority-queues.md).
 The cost is Quoin's, with N for what is stored and M for what the command touches where it does
 not say otherwise.
 ";

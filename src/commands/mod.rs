@@ -12,6 +12,7 @@ pub mod document;
 pub mod keys;
 pub mod lists;
 mod multi_pop;
+pub mod priority_queues;
 pub mod pubsub;
 pub mod row;
 pub mod sorted_sets;

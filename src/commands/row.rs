@@ -149,6 +149,8 @@ pub enum Group {
     List,
     /// Sorted sets.
     SortedSet,
+    /// Priority queues, which Redis has not.
+    PriorityQueue,
     /// Publish and subscribe.
     Pubsub,
     /// The client's connection.
@@ -168,6 +170,7 @@ impl Group {
             Group::Generic => "generic",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
+            Group::PriorityQueue => "priority-queue",
             Group::Pubsub => "pubsub",
             Group::Connection => "connection",
             Group::Server => "server",
@@ -239,7 +242,7 @@ pub struct Row {
     pub keys: KeyPositions,
     /// What it does to them.
     pub key_use: KeyUse,
-    /// The Redis version that introduced it.
+    /// The Redis version that introduced it, or Quoin's where Redis has not got it.
     pub since: &'static str,
     /// Its group.
     pub group: Group,

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::row::{KeyPositions, Row};
-use super::{connection, keys, lists, pubsub, sorted_sets, transactions};
+use super::{connection, keys, lists, priority_queues, pubsub, sorted_sets, transactions};
 use crate::executor::Claims;
 
 /// The families' tables. A static, so that each row has one address.
@@ -16,6 +16,8 @@ static FAMILIES: &[&[Row]] = &[
     keys::ROWS,
     lists::ROWS,
     lists::BLOCKING_ROWS,
+    priority_queues::ROWS,
+    priority_queues::BLOCKING_ROWS,
     pubsub::ROWS,
     sorted_sets::ROWS,
     sorted_sets::BLOCKING_ROWS,

@@ -283,7 +283,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "notify-keyspace-events",
         kind: Kind::Special(special::KEYSPACE_EVENTS),
         default: "",
-        help: "Changes of keys that are published: K (channels named after keys) or E (named after events) or both, with g (generic), l (lists), z (sorted sets), x (expired), n (new keys), or A for all but n. Empty is none",
+        help: "Changes of keys that are published: K (channels named after keys) or E (named after events) or both, with g (generic), l (lists), z (sorted sets), d (what Redis has not, such as priority queues), x (expired), n (new keys), or A for all but n. Empty is none",
         is_runtime_changeable: true,
         apply: |settings, value| {
             settings.keyspace_events = EventClasses::parse(value)?;

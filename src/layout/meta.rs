@@ -17,14 +17,24 @@ pub enum ValueType {
     List = 1,
     /// A sorted set.
     SortedSet = 2,
+    /// A priority queue.
+    PriorityQueue = 3,
 }
 
 impl ValueType {
+    /// All types.
+    pub const ALL: &[ValueType] = &[
+        ValueType::List,
+        ValueType::SortedSet,
+        ValueType::PriorityQueue,
+    ];
+
     /// The word that TYPE answers.
     pub fn name(self) -> &'static str {
         match self {
             ValueType::List => "list",
             ValueType::SortedSet => "zset",
+            ValueType::PriorityQueue => "pqueue",
         }
     }
 
@@ -32,6 +42,7 @@ impl ValueType {
         match code {
             1 => Some(ValueType::List),
             2 => Some(ValueType::SortedSet),
+            3 => Some(ValueType::PriorityQueue),
             _ => None,
         }
     }

@@ -13,6 +13,7 @@ pub mod message;
 pub mod meta;
 pub mod name;
 pub mod position;
+pub mod priority;
 pub mod value;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
 pub use meta::{Meta, ValueType};
 pub use name::KeyName;
 pub use position::Position;
+pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use value::StoredValue;
 
 pub use crate::store::key_after as successor;
@@ -67,6 +69,8 @@ pub enum Section {
     Members = 2,
     /// Chunks of values that are split.
     Chunks = 3,
+    /// A priority queue's elements by priority.
+    Queue = 4,
 }
 
 /// What kind of id a trash row names.

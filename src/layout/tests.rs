@@ -209,6 +209,50 @@ fn rows_of_messages() {
     );
 }
 
+#[test]
+fn rows_of_priority_queues() {
+    let layout = layout();
+    let key = |priority, count, random| {
+        let place = QueuePlace {
+            priority,
+            count,
+            random,
+        };
+        layout.queue_key(DATA, &place)
+    };
+    golden(
+        "priority 1, count 2, random 7",
+        &key(Priority::integer(1), 2, 7),
+        "0271756f696e001502150116012c150421bff00000000000001415021507",
+    );
+    golden(
+        "priority 1.0, count 2, random 7",
+        &key(Priority::double(1.0).unwrap(), 2, 7),
+        "0271756f696e001502150116012c150421bff000000000000014150215071501",
+    );
+    golden(
+        "priority −0.5, count 0, random 0",
+        &key(Priority::double(-0.5).unwrap(), 0, 0),
+        "0271756f696e001502150116012c150421401fffffffffffff141414",
+    );
+    golden(
+        "priority 2^53 + 1, count 0, random 7",
+        &key(Priority::integer((1 << 53) + 1), 0, 7),
+        "0271756f696e001502150116012c150421c3400000000000001501141507",
+    );
+    golden(
+        "metadata: priority queue, data (1, 300)",
+        &Meta {
+            value_type: ValueType::PriorityQueue,
+            data: DATA,
+            expire_at_ms: None,
+            long_name: None,
+        }
+        .encode(),
+        "011503150116012c0000",
+    );
+}
+
 proptest! {
     #[test]
     fn a_key_is_read_back(name in proptest::collection::vec(any::<u8>(), 0..1200), at_ms in any::<i64>()) {
@@ -279,6 +323,7 @@ proptest! {
         let _ = layout.read_trash_key(&bytes);
         let _ = layout.read_score_key(0, &bytes);
         let _ = layout.read_position(0, &bytes);
+        let _ = layout.read_queue_key(0, &bytes);
         let _ = layout.read_member_key(DATA, &bytes);
         let _ = Meta::decode(&bytes);
         let _ = MemberEntry::decode(&bytes);

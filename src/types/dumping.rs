@@ -29,11 +29,15 @@ impl ReadContext<'_> {
     /// A key's value in Redis's serialization.
     ///
     /// # Errors
-    /// `Text` where that is more than [`DUMP_BYTES_MAX`]; when the store fails.
+    /// `Text` where that is more than [`DUMP_BYTES_MAX`], or where Redis does not know the type;
+    /// when the store fails.
     pub async fn dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         match key.meta.value_type {
             ValueType::List => self.dump_list(key).await,
             ValueType::SortedSet => self.dump_set(key).await,
+            ValueType::PriorityQueue => Err(CommandError::text(
+                "ERR DUMP has no serialization for values of type pqueue, which Redis does not know",
+            )),
         }
     }
 

@@ -101,17 +101,7 @@ impl ReadContext<'_> {
         count: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let (range, _) = elements(self, key.data());
-        let length = usize::try_from(length).unwrap_or(0);
-        let behind = length.saturating_sub(offset.saturating_add(count));
-        let reverse = behind < offset;
-        let skipped = if reverse { behind } else { offset };
-        let mut rows = Pages::new(self, range, reverse, skipped.saturating_add(count))
-            .slice(skipped, count)
-            .await?;
-        if reverse {
-            rows.reverse();
-        }
-        Ok(rows)
+        self.rows_by_rank(range, length, false, offset, count).await
     }
 
     /// The values of LRANGE.

@@ -12,6 +12,7 @@ pub mod list;
 pub mod notices;
 pub mod pages;
 pub mod relay;
+pub mod priority_queue;
 pub mod scanning;
 pub mod signals;
 pub mod sizing;

@@ -5,6 +5,7 @@ use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
+use super::keyspace::OpenKey;
 
 /// Reads a range page by page, forwards or backwards.
 pub struct Pages<'c, 't> {
@@ -109,6 +110,77 @@ impl<'c, 't> Pages<'c, 't> {
             slice.extend(rows.into_iter().skip(skipped).take(missing));
         }
         Ok(slice)
+    }
+}
+
+impl ReadContext<'_> {
+    /// Rows of a key with `length` of them from `offset` on in one direction, read from the nearer
+    /// end.
+    pub(super) async fn rows_by_rank(
+        &self,
+        range: KeyRange,
+        length: i64,
+        reverse: bool,
+        offset: usize,
+        count: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let length = usize::try_from(length).unwrap_or(0);
+        let behind = length.saturating_sub(offset.saturating_add(count));
+        let is_from_other_end = behind < offset;
+        let skipped = if is_from_other_end { behind } else { offset };
+        let direction = reverse != is_from_other_end;
+        let mut rows = Pages::new(self, range, direction, skipped.saturating_add(count))
+            .slice(skipped, count)
+            .await?;
+        if is_from_other_end {
+            rows.reverse();
+        }
+        Ok(rows)
+    }
+
+    /// Counts those of a key's rows that are inside a range, and in turns those outside of it; the
+    /// first that comes to its end gives the answer, since the length is known.
+    pub(super) async fn count_rows(
+        &self,
+        key: &OpenKey,
+        all: KeyRange,
+        inside: KeyRange,
+    ) -> Result<i64, StoreError> {
+        let before = KeyRange {
+            begin: all.begin,
+            end: inside.begin.clone(),
+        };
+        let behind = KeyRange {
+            begin: inside.end.clone(),
+            end: all.end,
+        };
+        let mut inside = Pages::new(self, inside, false, 0);
+        let mut outside = [
+            Pages::new(self, before, false, 0),
+            Pages::new(self, behind, false, 0),
+        ];
+        let (mut count_inside, mut count_outside) = (0_usize, 0_usize);
+        loop {
+            let rows = inside.next().await?.map_or(0, |rows| rows.len());
+            count_inside += rows;
+            if rows < RANGE_PAGE_ROWS {
+                return Ok(i64::try_from(count_inside).unwrap_or(i64::MAX));
+            }
+            let mut has_more = false;
+            for pages in &mut outside {
+                if let Some(rows) = pages.next().await? {
+                    count_outside += rows.len();
+                    has_more = rows.len() == RANGE_PAGE_ROWS;
+                    if has_more {
+                        break;
+                    }
+                }
+            }
+            if !has_more {
+                let length = self.length(key, self.isolation).await?;
+                return Ok(length - i64::try_from(count_outside).unwrap_or(i64::MAX));
+            }
+        }
     }
 }
 

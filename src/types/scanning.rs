@@ -143,8 +143,9 @@ pub enum TypeFilter {
 impl TypeFilter {
     /// The filter for SCAN's TYPE argument.
     pub fn named(name: &[u8]) -> Self {
-        [ValueType::List, ValueType::SortedSet]
-            .into_iter()
+        ValueType::ALL
+            .iter()
+            .copied()
             .find(|value_type| name.eq_ignore_ascii_case(value_type.name().as_bytes()))
             .map_or(TypeFilter::Nothing, TypeFilter::Only)
     }

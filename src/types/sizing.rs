@@ -27,6 +27,7 @@ impl ReadContext<'_> {
         let sections: &[Section] = match key.meta.value_type {
             ValueType::List => &[Section::Elements],
             ValueType::SortedSet => &[Section::Scores, Section::Members],
+            ValueType::PriorityQueue => &[Section::Queue],
         };
         let length = self.length(key, Isolation::Snapshot).await?;
         let length = u64::try_from(length).unwrap_or(0);
@@ -68,7 +69,7 @@ impl ReadContext<'_> {
 fn row_bytes(row: &KeyValue, section: Section) -> Result<u64, StoreError> {
     let own_bytes = (row.key.len() + row.value.len()) as u64;
     let has_stored_value = match section {
-        Section::Elements => true,
+        Section::Elements | Section::Queue => true,
         // Only long members have one.
         Section::Scores => !row.value.is_empty(),
         Section::Members | Section::Chunks => false,

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::number::parse_double;
-use crate::store::StoreError;
 
 use super::context::ReadContext;
 use super::keyspace::OpenKey;
@@ -57,17 +56,21 @@ impl ReadContext<'_> {
     /// The elements of a list or the members of a sorted set, as SORT orders them.
     ///
     /// # Errors
-    /// `Text` where an element that is to be sorted as a number is none; when the store fails.
+    /// `WrongType` for other types; `Text` where an element that is to be sorted as a number is
+    /// none; when the store fails.
     pub async fn sort(&self, key: &OpenKey, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
+        if !matches!(key.meta.value_type, ValueType::List | ValueType::SortedSet) {
+            return Err(CommandError::WrongType);
+        }
         let length = self.length(key, self.isolation).await?;
         let (begin, end) = query.bounds(length);
         if query.by == SortBy::Nothing {
             if begin == end {
                 return Ok(Vec::new());
             }
-            return Ok(self
+            return self
                 .elements_between(key, begin, end, length, query.descending)
-                .await?);
+                .await;
         }
         let elements = self.elements_between(key, 0, length, length, false).await?;
         let sorted = sort(elements, query)?;
@@ -84,7 +87,7 @@ impl ReadContext<'_> {
         end: i64,
         length: i64,
         descending: bool,
-    ) -> Result<Vec<Bytes>, StoreError> {
+    ) -> Result<Vec<Bytes>, CommandError> {
         match key.meta.value_type {
             ValueType::List if descending => {
                 let mut elements = self
@@ -93,7 +96,7 @@ impl ReadContext<'_> {
                 elements.reverse();
                 Ok(elements)
             }
-            ValueType::List => self.list_range(key, begin, end - 1).await,
+            ValueType::List => Ok(self.list_range(key, begin, end - 1).await?),
             ValueType::SortedSet => {
                 let range = SortedRange {
                     reverse: descending,
@@ -105,6 +108,7 @@ impl ReadContext<'_> {
                 let members = self.zset_range(key, &range).await?;
                 Ok(members.into_iter().map(|one| one.member).collect())
             }
+            ValueType::PriorityQueue => Err(CommandError::WrongType),
         }
     }
 }

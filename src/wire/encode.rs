@@ -85,6 +85,10 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
                 }
             }
         }
+        Reply::Whole(number) => match protocol {
+            Protocol::Resp2 => put_bulk(number.to_string().as_bytes(), output),
+            Protocol::Resp3 => put_integer(b':', *number, output),
+        },
         Reply::Boolean(value) => match protocol {
             Protocol::Resp2 => put_integer(b':', i64::from(*value), output),
             Protocol::Resp3 => put_boolean(*value, output),

@@ -6,6 +6,7 @@ use super::table::Entry;
 
 mod generic;
 mod list;
+mod priority_queue;
 mod server;
 mod sorted_set;
 mod transactions;
@@ -43,6 +44,7 @@ const NONE: Details = Details {
 static FAMILIES: &[&[Details]] = &[
     generic::DETAILS,
     list::DETAILS,
+    priority_queue::DETAILS,
     server::DETAILS,
     sorted_set::DETAILS,
     transactions::DETAILS,

@@ -63,7 +63,7 @@ pub(super) async fn object(
 /// say) would not be true.
 fn encoding(value_type: ValueType) -> Result<Reply, CommandError> {
     Ok(Reply::bulk(match value_type {
-        ValueType::List => "ordered-rows",
+        ValueType::List | ValueType::PriorityQueue => "ordered-rows",
         ValueType::SortedSet => "indexed-rows",
     }))
 }

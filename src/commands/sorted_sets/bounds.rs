@@ -47,7 +47,7 @@ fn score_bound(argument: &[u8]) -> Option<ScoreBound> {
 /// A number as plain `strtod` reads it, which is how Redis reads bounds of scores (scores it
 /// reads more strictly): the text ends at a NUL byte, nothing at all is 0, blanks in front do not
 /// matter, and what is too large or too small for a double becomes infinite or 0.
-fn c_double(text: &[u8]) -> Option<f64> {
+pub(in crate::commands) fn c_double(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or(text);
     if text.is_empty() {
         return Some(0.0);

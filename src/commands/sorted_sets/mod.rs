@@ -16,6 +16,8 @@ mod score;
 mod tests;
 
 pub use blocking::ROWS as BLOCKING_ROWS;
+pub(in crate::commands) use bounds::c_double;
+pub(in crate::commands) use pop::extreme;
 pub use rows::ROWS;
 
 use crate::reply::Reply;

@@ -120,7 +120,7 @@ pub(super) async fn zmpop_at(
 }
 
 /// `MIN` or `MAX`.
-pub(super) fn extreme(argument: &[u8]) -> Result<Extreme, CommandError> {
+pub(in crate::commands) fn extreme(argument: &[u8]) -> Result<Extreme, CommandError> {
     if is_word(argument, "min") {
         Ok(Extreme::Min)
     } else if is_word(argument, "max") {

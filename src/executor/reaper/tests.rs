@@ -46,6 +46,38 @@ fn assert_nothing_is_left(bench: &Bench) {
 }
 
 #[test]
+fn of_priority_queues_nothing_is_left() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        let long = "v".repeat(200_000);
+        for line in [
+            "DEL q",
+            "UNLINK q",
+            "FLUSHDB",
+            "PEXPIRE q 10",
+            "RENAME l q",
+            "PQ.POPMAX q 9",
+        ] {
+            bench.run(&format!("PQ.PUSH q 1 a 1.5 {long} 2 b"));
+            bench.run("RPUSH l x");
+            bench.run(line);
+            bench.run("DEL l");
+            if line.starts_with("RENAME") {
+                bench.run("LPOP q");
+            }
+            bench.clock.advance_ms(10_000);
+            run_dry(bench, &mut reaper);
+            for _ in 0..2 * DATABASES {
+                bench
+                    .block_on(reaper.sweep_ghosts(&bench.executor))
+                    .unwrap();
+            }
+            assert_nothing_is_left(bench);
+        }
+    });
+}
+
+#[test]
 fn expired_keys_are_removed_with_all_their_rows() {
     on_both_stores(|bench| {
         let mut reaper = Reaper::new(&bench.executor);

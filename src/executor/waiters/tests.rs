@@ -89,6 +89,51 @@ fn every_way_to_fill_a_sorted_set_wakes() {
 }
 
 #[test]
+fn every_way_to_fill_a_priority_queue_wakes() {
+    for line in [
+        "PQ.PUSH queue 1 a",
+        "RENAME other queue",
+        "RENAMENX other queue",
+        "COPY other queue",
+        "PQ.MOVE other queue MIN",
+        "PQ.MOVE other queue MAX",
+    ] {
+        for pop in ["PQ.BPOPMIN", "PQ.BPOPMAX"] {
+            on_both(|bench| {
+                bench.run("PQ.PUSH other 1 a");
+                let waiting = bench.wait(&format!("{pop} nothing queue 0"));
+                bench.run(line);
+                let expected = Reply::Array(vec![bulk("queue"), bulk("a"), Reply::Whole(1)]);
+                assert_eq!(waiting.reply(bench), expected, "{line}");
+                assert_eq!(bench.run("EXISTS queue"), Reply::Integer(0));
+            });
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_a_priority_queue_gets_its_end_after_exec() {
+    on_both(|bench| {
+        let lowest = bench.wait("PQ.BPOPMIN queue 0");
+        let highest = bench.wait("PQ.BPOPMAX queue 0");
+        let mut next = bench.wait("PQ.BPOPMIN queue 0");
+        let mut other_type = bench.wait("BLPOP queue 0");
+        bench.exec(&[
+            "PQ.PUSH queue 2 b 0 gone",
+            "PQ.PUSH queue 1 a 3 c",
+            "PQ.POPMIN queue",
+            "PQ.POPMAX queue",
+        ]);
+        let popped = |value, priority| {
+            Reply::Array(vec![bulk("queue"), bulk(value), Reply::Whole(priority)])
+        };
+        assert_eq!(lowest.reply(bench), popped("a", 1));
+        assert_eq!(highest.reply(bench), popped("b", 2));
+        assert!(next.is_waiting() && other_type.is_waiting());
+    });
+}
+
+#[test]
 fn a_key_that_comes_from_another_database_wakes() {
     on_both(|bench| {
         bench.run_in(3, &[b"RPUSH", b"list", b"a"]);

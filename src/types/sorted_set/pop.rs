@@ -6,12 +6,12 @@ use crate::types::keyspace::OpenKey;
 
 use super::{ScoredMember, score_rows};
 
-/// One of a sorted set's two ends.
+/// One of the two ends of a sorted set or a priority queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extreme {
-    /// The lowest score.
+    /// The lowest score or priority.
     Min,
-    /// The highest score.
+    /// The highest score or priority.
     Max,
 }
 

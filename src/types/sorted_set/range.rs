@@ -131,7 +131,8 @@ impl ReadContext<'_> {
             let length = self.length(key, self.isolation).await?;
             return match clamp_range(start, stop, length) {
                 Some((offset, count)) => {
-                    self.zset_slice(key, length, range.reverse, offset, count)
+                    let (rows, _) = score_rows(self, key.data());
+                    self.rows_by_rank(rows, length, range.reverse, offset, count)
                         .await
                 }
                 None => Ok(Vec::new()),
@@ -161,30 +162,6 @@ impl ReadContext<'_> {
         Pages::new(self, keys, range.reverse, expected)
             .slice(offset, count)
             .await
-    }
-
-    /// Rows from `offset` on in one direction, read from the nearer end.
-    async fn zset_slice(
-        &self,
-        key: &OpenKey,
-        length: i64,
-        reverse: bool,
-        offset: usize,
-        count: usize,
-    ) -> Result<Vec<KeyValue>, StoreError> {
-        let (range, _) = score_rows(self, key.data());
-        let length = usize::try_from(length).unwrap_or(0);
-        let behind = length.saturating_sub(offset.saturating_add(count));
-        let is_from_other_end = behind < offset;
-        let skipped = if is_from_other_end { behind } else { offset };
-        let direction = reverse != is_from_other_end;
-        let mut rows = Pages::new(self, range, direction, skipped.saturating_add(count))
-            .slice(skipped, count)
-            .await?;
-        if is_from_other_end {
-            rows.reverse();
-        }
-        Ok(rows)
     }
 
     /// Where members of these scores stand; `None` where there is no such score.

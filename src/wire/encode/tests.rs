@@ -152,6 +152,7 @@ fn any_reply() -> impl Strategy<Value = Reply> {
         any::<f64>()
             .prop_filter("nan", |number| !number.is_nan())
             .prop_map(Reply::Double),
+        any::<i64>().prop_map(Reply::Whole),
         "[ -~]{0,20}".prop_map(Reply::Error),
         Just(Reply::OK),
         Just(Reply::Null),
@@ -170,7 +171,9 @@ fn any_reply() -> impl Strategy<Value = Reply> {
 /// What a RESP3 client reads, without maps, whose order the decoder's frames do not keep.
 fn matches_frame(reply: &Reply, frame: &OwnedFrame) -> bool {
     match (reply, frame) {
-        (Reply::Integer(left), OwnedFrame::Number { data, .. }) => left == data,
+        (Reply::Integer(left) | Reply::Whole(left), OwnedFrame::Number { data, .. }) => {
+            left == data
+        }
         (Reply::Bulk(left), OwnedFrame::BlobString { data, .. }) => left == data,
         (Reply::Boolean(left), OwnedFrame::Boolean { data, .. }) => left == data,
         (Reply::Double(left), OwnedFrame::Double { data, .. }) => left == data,

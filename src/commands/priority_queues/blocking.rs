@@ -1,0 +1,89 @@
+//! PQ.BPOPMIN, PQ.BPOPMAX: the priority-queue commands that wait. As those of lists do, each
+//! answers null where there is nothing to pop.
+
+use bytes::Bytes;
+
+use super::pop::take;
+use super::rows::priority_queue;
+use super::value_and_priority;
+use crate::commands::arguments::argument;
+use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
+use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, timeout};
+use crate::error::CommandError;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::types::WriteContext;
+use crate::types::priority_queue::Extreme;
+use crate::write_handler;
+
+const POP: Waits = Waits {
+    value_type: ValueType::PriorityQueue,
+    keys: WaitKeys::All,
+    timeout: TimeoutPosition::Last,
+};
+
+/// The keys in front of a timeout.
+const KEYS_BUT_LAST: KeyPositions = KeyPositions::Range {
+    first: 1,
+    last: -2,
+    step: 1,
+};
+
+/// The priority-queue commands that wait.
+pub const ROWS: &[Row] = &[
+    Row {
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
+        keys: KEYS_BUT_LAST,
+        key_use: KeyUse::ReadWrite,
+        summary: "Removes and returns the oldest value of the lowest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
+        complexity: "O(K) with K keys looked at",
+        handler: write_handler!(bpopmin),
+        waits: Some(POP),
+        ..priority_queue("pq.bpopmin", -3)
+    },
+    Row {
+        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
+        keys: KEYS_BUT_LAST,
+        key_use: KeyUse::ReadWrite,
+        summary: "Removes and returns the oldest value of the highest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
+        complexity: "O(K) with K keys looked at",
+        handler: write_handler!(bpopmax),
+        waits: Some(POP),
+        ..priority_queue("pq.bpopmax", -3)
+    },
+];
+
+/// `PQ.BPOPMIN key [key …] timeout` → the first key that has elements, the value popped, its
+/// priority.
+async fn bpopmin(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    pop(context, arguments, Extreme::Min).await
+}
+
+/// `PQ.BPOPMAX key [key …] timeout` → the first key that has elements, the value popped, its
+/// priority.
+async fn bpopmax(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    pop(context, arguments, Extreme::Max).await
+}
+
+async fn pop(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    end: Extreme,
+) -> Result<Reply, CommandError> {
+    let last = arguments.len().saturating_sub(1);
+    timeout(argument(arguments, last)?, context.now_ms)?;
+    for name in arguments.get(1..last).unwrap_or_default() {
+        let Some(key) = context.find(name, ValueType::PriorityQueue).await? else {
+            continue;
+        };
+        if let Some(taken) = take(context, name, &key, 1, end).await?.pop() {
+            let (value, priority) = value_and_priority(taken);
+            return Ok(Reply::Array(vec![
+                Reply::Bulk(name.clone()),
+                value,
+                priority,
+            ]));
+        }
+    }
+    Ok(Reply::NullArray)
+}

@@ -1,0 +1,61 @@
+//! Priority-queue commands, which are Quoin's own. Their forms are those of Redis's sorted-set
+//! commands.
+
+use crate::error::CommandError;
+use crate::layout::{Priority, PriorityNumber};
+use crate::number::parse_double;
+use crate::reply::Reply;
+use crate::types::priority_queue::QueuedValue;
+
+mod blocking;
+mod pop;
+mod push;
+mod read;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use blocking::ROWS as BLOCKING_ROWS;
+pub use rows::ROWS;
+
+/// The 64-bit integer that a text is, if it is nothing but a sign and digits.
+fn whole_number(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A priority: an integer where it is written as one and has 64 bits, else a double as Redis
+/// reads scores.
+fn priority(argument: &[u8]) -> Result<Priority, CommandError> {
+    whole_number(argument)
+        .map(Priority::integer)
+        .or_else(|| Priority::double(parse_double(argument)?))
+        .ok_or(CommandError::NotAFloat)
+}
+
+fn priority_reply(priority: &Priority) -> Reply {
+    match priority.number() {
+        PriorityNumber::Integer(number) => Reply::Whole(number),
+        PriorityNumber::Double(number) => Reply::Double(number),
+    }
+}
+
+fn value_and_priority(one: QueuedValue) -> (Reply, Reply) {
+    let priority = priority_reply(&one.priority);
+    (Reply::Bulk(one.value), priority)
+}
+
+/// Values with their priorities, in pairs.
+fn pairs_reply(values: Vec<QueuedValue>) -> Reply {
+    Reply::Pairs(values.into_iter().map(value_and_priority).collect())
+}
+
+/// At most one value with its priority, flat in both versions of the protocol.
+fn flat_reply(values: Vec<QueuedValue>) -> Reply {
+    Reply::Array(
+        values
+            .into_iter()
+            .map(value_and_priority)
+            .flat_map(|(value, priority)| [value, priority])
+            .collect(),
+    )
+}

@@ -1,0 +1,347 @@
+//! Priority-queue commands on both kinds of store.
+
+use crate::commands::testing::{Bench, bulk};
+use crate::reply::Reply;
+
+mod conflicts;
+mod keys;
+mod model;
+
+fn on_both_stores(test: impl Fn(&Bench)) {
+    test(&Bench::embedded());
+    test(&Bench::cluster_like());
+}
+
+fn error(line: &str) -> Reply {
+    Reply::Error(line.to_owned())
+}
+
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// Pairs of values and whole priorities.
+fn pairs(pairs: &[(&str, i64)]) -> Reply {
+    let pairs = pairs
+        .iter()
+        .map(|(value, priority)| (bulk(value), Reply::Whole(*priority)));
+    Reply::Pairs(pairs.collect())
+}
+
+fn one(value: &str, priority: i64) -> Reply {
+    Reply::Array(vec![bulk(value), Reply::Whole(priority)])
+}
+
+#[test]
+fn values_come_by_priority_and_then_by_age_at_both_ends() {
+    on_both_stores(|bench| {
+        assert_eq!(bench.run("PQ.PUSH q 2 a 1 b 2 c"), Reply::Integer(3));
+        assert_eq!(bench.run("PQ.PUSH q 1 d 2 a"), Reply::Integer(5));
+        assert_eq!(
+            bench.run("PQ.PEEKMIN q 9"),
+            pairs(&[("b", 1), ("d", 1), ("a", 2), ("c", 2), ("a", 2)])
+        );
+        assert_eq!(
+            bench.run("PQ.PEEKMAX q 9"),
+            pairs(&[("a", 2), ("c", 2), ("a", 2), ("b", 1), ("d", 1)])
+        );
+        assert_eq!(bench.run("PQ.POPMAX q"), one("a", 2));
+        assert_eq!(bench.run("PQ.POPMIN q"), one("b", 1));
+        assert_eq!(bench.run("PQ.POPMAX q 2"), pairs(&[("c", 2), ("a", 2)]));
+        assert_eq!(bench.run("PQ.POPMIN q 2"), pairs(&[("d", 1)]));
+        assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
+    });
+}
+
+#[test]
+fn a_priority_is_answered_as_the_number_that_it_was() {
+    on_both_stores(|bench| {
+        for (given, answered) in [
+            ("7", Reply::Whole(7)),
+            ("+7", Reply::Whole(7)),
+            ("007", Reply::Whole(7)),
+            ("-0", Reply::Whole(0)),
+            ("9007199254740993", Reply::Whole(9_007_199_254_740_993)),
+            ("-9223372036854775808", Reply::Whole(i64::MIN)),
+            ("9223372036854775807", Reply::Whole(i64::MAX)),
+            ("7.0", Reply::Double(7.0)),
+            ("7e0", Reply::Double(7.0)),
+            ("0.5", Reply::Double(0.5)),
+            (
+                "9223372036854775808",
+                Reply::Double(9_223_372_036_854_775_808.0),
+            ),
+            ("inf", Reply::Double(f64::INFINITY)),
+            ("-Infinity", Reply::Double(f64::NEG_INFINITY)),
+        ] {
+            bench.run(&format!("PQ.PUSH q {given} v"));
+            let expected = Reply::Array(vec![bulk("v"), answered]);
+            assert_eq!(bench.run("PQ.POPMIN q"), expected, "{given}");
+        }
+    });
+}
+
+#[test]
+fn integers_and_doubles_have_one_order() {
+    on_both_stores(|bench| {
+        bench.run(
+            "PQ.PUSH q 9007199254740993 odd 9007199254740994.0 above 9007199254740992.0 below",
+        );
+        bench.run("PQ.PUSH q 1.0 first 1 second 1e0 third 0.5 lowest inf top -inf bottom");
+        let values: Vec<Vec<u8>> = match bench.run("PQ.RANGE q 0 -1") {
+            Reply::Pairs(pairs) => pairs
+                .into_iter()
+                .map(|(value, _)| match value {
+                    Reply::Bulk(bytes) => bytes.to_vec(),
+                    other => panic!("{other:?}"),
+                })
+                .collect(),
+            other => panic!("{other:?}"),
+        };
+        let expected = [
+            "bottom", "lowest", "first", "second", "third", "below", "odd", "above", "top",
+        ];
+        assert_eq!(values, expected.map(|word| word.as_bytes().to_vec()));
+    });
+}
+
+#[test]
+fn a_range_keeps_the_age_within_a_priority_in_both_directions() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH q 1 a 1 b 2 c 2 d 2 e 3 f");
+        let up = [("a", 1), ("b", 1), ("c", 2), ("d", 2), ("e", 2), ("f", 3)];
+        let down = [("f", 3), ("c", 2), ("d", 2), ("e", 2), ("a", 1), ("b", 1)];
+        for (start, stop) in [
+            (0, -1),
+            (1, 3),
+            (-2, -1),
+            (-100, 100),
+            (2, 2),
+            (3, 1),
+            (6, 9),
+        ] {
+            let clamped = |index: i64| if index < 0 { (index + 6).max(0) } else { index };
+            let (from, to) = (clamped(start), clamped(stop).min(5));
+            let inside = if from > to {
+                0..0
+            } else {
+                from as usize..to as usize + 1
+            };
+            let line = format!("PQ.RANGE q {start} {stop}");
+            assert_eq!(bench.run(&line), pairs(&up[inside.clone()]), "{line}");
+            let line = format!("PQ.RANGE q {start} {stop} rev");
+            assert_eq!(bench.run(&line), pairs(&down[inside]), "{line}");
+        }
+    });
+}
+
+#[test]
+fn a_priority_with_more_values_than_a_page_is_read_from_its_oldest() {
+    let bench = Bench::embedded();
+    for round in 0..5 {
+        let words: Vec<String> = (0..600)
+            .map(|number| format!("2 {}", round * 600 + number))
+            .collect();
+        bench.run(&format!("PQ.PUSH q {}", words.join(" ")));
+    }
+    bench.run("PQ.PUSH q 1 low 3 high");
+    assert_eq!(
+        bench.run("PQ.PEEKMAX q 3"),
+        pairs(&[("high", 3), ("0", 2), ("1", 2)])
+    );
+    assert_eq!(
+        bench.run("PQ.RANGE q 2999 3001 REV"),
+        pairs(&[("2998", 2), ("2999", 2), ("low", 1)])
+    );
+    let Reply::Pairs(all) = bench.run("PQ.POPMAX q 3001") else {
+        panic!("no pairs");
+    };
+    assert_eq!(all.len(), 3001);
+    assert_eq!(all[3000].0, bulk("2999"));
+    assert_eq!(bench.run("PQ.LEN q"), Reply::Integer(1));
+}
+
+#[test]
+fn count_knows_exclusive_and_infinite_bounds_and_exact_integers() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH q 1 a 1 b 2 c 2.5 d inf e -inf f 9007199254740993 g");
+        for (bounds, expected) in [
+            ("-inf inf", 7),
+            ("(-inf (inf", 5),
+            ("1 2", 3),
+            ("(1 2", 1),
+            ("1 (2", 2),
+            ("2 1", 0),
+            ("(1 (1", 0),
+            ("1.0 1.0", 2),
+            ("9007199254740993 9007199254740993", 1),
+            ("9007199254740992 (9007199254740993", 0),
+            ("(9007199254740992 9007199254740994", 1),
+            ("(2.4 3", 1),
+        ] {
+            let line = format!("PQ.COUNT q {bounds}");
+            assert_eq!(bench.run(&line), Reply::Integer(expected), "{line}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_found_in_what_is_not_there() {
+    on_both_stores(|bench| {
+        for (line, expected) in [
+            ("PQ.POPMIN q", Reply::Array(Vec::new())),
+            ("PQ.POPMAX q", Reply::Array(Vec::new())),
+            ("PQ.POPMIN q 5", Reply::Pairs(Vec::new())),
+            ("PQ.PEEKMIN q", Reply::Array(Vec::new())),
+            ("PQ.PEEKMAX q 5", Reply::Pairs(Vec::new())),
+            ("PQ.LEN q", Reply::Integer(0)),
+            ("PQ.COUNT q -inf inf", Reply::Integer(0)),
+            ("PQ.RANGE q 0 -1", Reply::Pairs(Vec::new())),
+            ("PQ.RANGE q 0 -1 REV", Reply::Pairs(Vec::new())),
+            ("PQ.MOVE q other MIN", Reply::NullArray),
+            ("PQ.POPMIN q 0", Reply::Pairs(Vec::new())),
+        ] {
+            assert_eq!(bench.run(line), expected, "{line}");
+            // As if it had never been there.
+            bench.run("PQ.PUSH q 1 a");
+            bench.run("PQ.POPMIN q");
+            assert_eq!(bench.run(line), expected, "{line}");
+        }
+    });
+}
+
+#[test]
+fn a_count_of_zero_takes_nothing() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH q 1 a");
+        assert_eq!(bench.run("PQ.POPMAX q 0"), Reply::Pairs(Vec::new()));
+        assert_eq!(bench.run("PQ.LEN q"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn a_value_is_moved_with_its_priority_behind_others_of_it() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH a 1 x 1 y 2.0 z");
+        bench.run("PQ.PUSH b 2 w 1 v");
+        assert_eq!(
+            bench.run("PQ.MOVE a b MAX"),
+            Reply::Array(vec![bulk("z"), Reply::Double(2.0)])
+        );
+        assert_eq!(bench.run("PQ.MOVE a b min"), one("x", 1));
+        assert_eq!(bench.run("PQ.PEEKMIN b 2"), pairs(&[("v", 1), ("x", 1)]));
+        assert_eq!(bench.run("PQ.MOVE a c MIN"), one("y", 1));
+        assert_eq!(bench.run("EXISTS a"), Reply::Integer(0));
+        assert_eq!(bench.run("PQ.LEN c"), Reply::Integer(1));
+    });
+}
+
+#[test]
+fn a_queue_that_is_moved_onto_itself_turns_within_the_priority() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH q 1 a 1 b 2 c");
+        bench.run("EXPIRE q 100");
+        assert_eq!(bench.run("PQ.MOVE q q MIN"), one("a", 1));
+        assert_eq!(
+            bench.run("PQ.RANGE q 0 -1"),
+            pairs(&[("b", 1), ("a", 1), ("c", 2)])
+        );
+        bench.run("PQ.POPMIN q 2");
+        assert_eq!(bench.run("PQ.MOVE q q MAX"), one("c", 2));
+        assert_eq!(bench.run("TTL q"), Reply::Integer(100));
+    });
+}
+
+#[test]
+fn a_long_value_is_whole_and_its_chunks_go_with_it() {
+    on_both_stores(|bench| {
+        let value = vec![b'v'; 250_000];
+        bench.run_words(&[b"PQ.PUSH", b"q", b"5", &value, b"5", b"short"]);
+        let expected = Reply::Array(vec![Reply::bulk(value), Reply::Whole(5)]);
+        assert_eq!(bench.run("PQ.PEEKMIN q"), expected);
+        assert_eq!(bench.run("PQ.MOVE q other MIN"), expected);
+        assert_eq!(bench.run("PQ.POPMIN other"), expected);
+        assert_eq!(bench.run("PQ.POPMIN q"), one("short", 5));
+    });
+}
+
+#[test]
+fn what_is_wrong_is_told_before_anything_changes() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH l x");
+        bench.run("PQ.PUSH q 1 a");
+        for (line, expected) in [
+            ("PQ.PUSH q 1 a 2", "ERR syntax error"),
+            ("PQ.PUSH q nan b", "ERR value is not a valid float"),
+            ("PQ.PUSH q 1 b x c", "ERR value is not a valid float"),
+            ("PQ.PUSH new 1 b 1e999 c", "ERR value is not a valid float"),
+            ("PQ.PUSH l 1 a", WRONG_TYPE),
+            ("PQ.POPMIN q 1 2", "ERR syntax error"),
+            (
+                "PQ.POPMIN q -1",
+                "ERR value is out of range, must be positive",
+            ),
+            (
+                "PQ.POPMAX q x",
+                "ERR value is out of range, must be positive",
+            ),
+            ("PQ.POPMIN l", WRONG_TYPE),
+            ("PQ.POPMAX l", WRONG_TYPE),
+            ("PQ.PEEKMIN l", WRONG_TYPE),
+            ("PQ.PEEKMAX l", WRONG_TYPE),
+            ("PQ.PEEKMIN q 1 2", "ERR syntax error"),
+            (
+                "PQ.PEEKMAX q -1",
+                "ERR value is out of range, must be positive",
+            ),
+            ("PQ.LEN l", WRONG_TYPE),
+            ("PQ.COUNT l 1 2", WRONG_TYPE),
+            ("PQ.COUNT q a 2", "ERR min or max is not a float"),
+            ("PQ.COUNT q 1 nan", "ERR min or max is not a float"),
+            ("PQ.COUNT q 1 ((2", "ERR min or max is not a float"),
+            ("PQ.RANGE l 0 -1", WRONG_TYPE),
+            (
+                "PQ.RANGE q a 1",
+                "ERR value is not an integer or out of range",
+            ),
+            ("PQ.RANGE q 0 1 down", "ERR syntax error"),
+            ("PQ.RANGE q 0 1 REV REV", "ERR syntax error"),
+            ("PQ.MOVE q l MIN", WRONG_TYPE),
+            ("PQ.MOVE l q MIN", WRONG_TYPE),
+            ("PQ.MOVE q r LEFT", "ERR syntax error"),
+            (
+                "PQ.BPOPMIN q x",
+                "ERR timeout is not a float or out of range",
+            ),
+            ("PQ.BPOPMAX q -1", "ERR timeout is negative"),
+            ("PQ.BPOPMIN l 0", WRONG_TYPE),
+            ("LPUSH q x", WRONG_TYPE),
+            ("ZADD q 1 x", WRONG_TYPE),
+        ] {
+            assert_eq!(bench.run(line), error(expected), "{line}");
+        }
+        assert_eq!(bench.run("PQ.RANGE q 0 -1"), pairs(&[("a", 1)]));
+        assert_eq!(bench.run("LLEN l"), Reply::Integer(1));
+        assert_eq!(bench.run("EXISTS new"), Reply::Integer(0));
+    });
+}
+
+#[test]
+fn a_destination_of_another_type_does_not_matter_where_there_is_nothing_to_move() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH l x");
+        assert_eq!(bench.run("PQ.MOVE q l MIN"), Reply::NullArray);
+        bench.run("PQ.PUSH q 1 a");
+        bench.run("PQ.POPMIN q");
+        assert_eq!(bench.run("PQ.MOVE q l MIN"), Reply::NullArray);
+    });
+}
+
+#[test]
+fn a_blocking_pop_that_finds_something_does_not_wait() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH b 1 x 2 y");
+        let popped =
+            |value, priority| Reply::Array(vec![bulk("b"), bulk(value), Reply::Whole(priority)]);
+        assert_eq!(bench.run("PQ.BPOPMAX a b 0"), popped("y", 2));
+        assert_eq!(bench.run("PQ.BPOPMIN a b 0"), popped("x", 1));
+    });
+}
