@@ -15,6 +15,7 @@ const SUBMITTERS: usize = 12;
 const PIPELINES: usize = 25;
 const LISTS: [&str; 2] = ["list:a", "list:b"];
 const SETS: [&str; 2] = ["set:a", "set:b"];
+const QUEUES: [&str; 2] = ["queue:a", "queue:b"];
 
 const RATES: FaultRates = FaultRates {
     conflict_ppm: 150_000,
@@ -60,7 +61,8 @@ fn command(number: usize, round: usize, step: usize) -> Words {
     let mix = number * 7 + round * 3 + step;
     let list = LISTS[mix % 2];
     let set = SETS[mix / 2 % 2];
-    let line = match mix % 9 {
+    let queue = QUEUES[mix / 3 % 2];
+    let line = match mix % 13 {
         0 | 1 => format!("LPUSH {list} {} {}", payload(0), payload(1)),
         2 => format!("RPUSH {list} {}", payload(0)),
         3 => format!("LPOP {list}"),
@@ -68,6 +70,16 @@ fn command(number: usize, round: usize, step: usize) -> Words {
         5 => format!("LMOVE {list} {} LEFT RIGHT", LISTS[(mix + 1) % 2]),
         6 => format!("ZADD {set} {} {} 5 {}", mix % 11, payload(0), payload(1)),
         7 => format!("ZPOPMIN {set} 2"),
+        8 => format!(
+            "PQ.PUSH {queue} {} {} 1.5 {}",
+            mix % 3,
+            payload(0),
+            payload(1)
+        ),
+        9 => format!("PQ.PUSH {queue} {} {}", mix % 2, payload(0)),
+        10 => format!("PQ.POPMIN {queue} 2"),
+        11 => format!("PQ.POPMAX {queue}"),
+        12 => format!("PQ.MOVE {queue} {} MAX", QUEUES[(mix / 3 + 1) % 2]),
         _ => format!("ZADD {set} {} {}", mix % 7, payload(0)),
     };
     crate::bench::words(&line)
@@ -85,7 +97,7 @@ impl Account {
             None if words[0].ends_with(b"PUSH") || words[0] == b"ZADD" => {
                 self.pushed.extend(payloads);
             }
-            None if words[0] == b"LMOVE" => {}
+            None if words[0].ends_with(b"MOVE") => {}
             None => {
                 let taken = bulks(reply).into_iter().filter(|item| is_payload(item));
                 self.popped.extend(taken);
@@ -129,6 +141,7 @@ fn there<S: Store>(bench: &Bench<S>) -> Vec<Vec<u8>> {
     for (keys, length, read, pop) in [
         (LISTS, "LLEN", "LRANGE", "LPOP"),
         (SETS, "ZCARD", "ZRANGE", "ZPOPMIN"),
+        (QUEUES, "PQ.LEN", "PQ.RANGE", "PQ.POPMAX"),
     ] {
         for key in keys {
             let items = bench.items(&format!("{read} {key} 0 -1"));
