@@ -115,14 +115,10 @@ pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
 pub const BELL_WATCHES_MAX: usize = 20_000;
 /// How often the keys beyond are polled.
 pub const BELL_POLL: std::time::Duration = std::time::Duration::from_millis(500);
-/// How many of them are polled in a second; where there are more, each is polled more rarely.
-pub const BELL_POLLS_PER_SECOND_MAX: u64 = 4_000;
-/// After what time a watch is renewed at the latest, in case it was lost.
+/// How often a watch is renewed, in case it was lost.
 pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
 /// How long a key stays watched for which nobody waits any more: clients come back.
 pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);
-/// Pause before a watch is tried again that the store asks to try again.
-pub const BELL_RETRY_SOON: std::time::Duration = std::time::Duration::from_millis(10);
 /// Pause after a watch that failed.
 pub const BELL_RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 /// Attempts at committing one batch before its commands are answered with an error.
@@ -229,6 +225,17 @@ pub const BIND_ADDRESSES_MAX: usize = 16;
 pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Time between two checkpoints of the embedded store's data file when it keeps a journal.
 pub const EMBEDDED_CHECKPOINT_INTERVAL_MS: u64 = 1_000;
+/// Bytes of a layer of the embedded store's overlay above which it is drained into the data file.
+pub const EMBEDDED_LAYER_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of the embedded store's overlay above which writes wait for the drain.
+pub const EMBEDDED_OVERLAY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes that an entry of the overlay is counted for besides its key and value.
+pub const EMBEDDED_OVERLAY_ENTRY_BYTES: usize = 100;
+/// Bytes that the drain writes in one transaction of the data file. Each row may change a page of
+/// its own, which LMDB has in memory until the commit and keeps for the next.
+pub const EMBEDDED_DRAIN_SLICE_BYTES: usize = 512 * 1024;
+/// Bytes of journal records that a restart applies in one transaction.
+pub const EMBEDDED_REPLAY_BYTES: usize = 1024 * 1024;
 /// Bytes of the journal after which a checkpoint is made before its time.
 pub const EMBEDDED_JOURNAL_NUDGE_BYTES: u64 = 128 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.

@@ -110,19 +110,14 @@ impl Checkpoints {
         self.sync_folder()
     }
 
-    /// Syncs the present state and makes it the checkpoint. The one before may be dropped after.
-    /// `at_cut` is called while nobody commits.
-    pub(super) fn take(
-        &self,
-        environment: &Env<WithoutTls>,
-        at_cut: impl FnOnce() -> io::Result<()>,
-    ) -> Result<Checkpoint, heed::Error> {
+    /// Syncs the data file's present state and makes it the checkpoint. The one before may be
+    /// dropped after.
+    pub(super) fn take(&self, environment: &Env<WithoutTls>) -> Result<Checkpoint, heed::Error> {
         let (page, pages) = {
             // While this is open nobody commits, so page and snapshot are of the same state.
             let exclusive = environment.write_txn()?;
             let last_transaction = exclusive.id() as u64 - 1;
             let page = read_meta_page(environment, last_transaction)?;
-            at_cut().map_err(no_room)?;
             (page, environment.clone().static_read_txn()?)
         };
         environment.force_sync()?;
@@ -148,7 +143,7 @@ impl Checkpoints {
 
 /// Marks what only lacks room on the disk. A sync of the data file that failed is never that: a
 /// second one might say that all is well.
-fn no_room(error: io::Error) -> io::Error {
+pub(super) fn no_room(error: io::Error) -> io::Error {
     if is_out_of_room(&error) {
         io::Error::other(CheckpointError::NoRoom(error))
     } else {
@@ -304,10 +299,12 @@ mod tests {
             // The checkpoint goes where the crashed copy will be.
             let after = tempfile::tempdir().unwrap();
             let checkpoints = Checkpoints::new(after.path(), Some([b'1'; BOOT_ID_BYTES]));
-            let checkpoint = checkpoints.take(&store.environment, || Ok(())).unwrap();
+            store.drain_now();
+            let checkpoint = checkpoints.take(&store.environment).unwrap();
             let expected = rows(&store);
             let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
             churn(&store, &random);
+            store.drain_now();
             assert_ne!(rows(&store), expected);
 
             let new = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
@@ -345,7 +342,7 @@ mod tests {
             if seed % 2 == 0 {
                 // Another checkpoint on the way, so that both journal files are in use.
                 let before = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
-                store.syncer.as_ref().unwrap().nudge();
+                store.wake_checkpoint();
                 while std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap() == before {
                     std::thread::yield_now();
                 }
@@ -399,7 +396,7 @@ mod tests {
             let tried = || store.shared.checkpoints_without_room.load(Ordering::SeqCst);
             let before = tried();
             churn(&store, &random);
-            store.syncer.as_ref().unwrap().nudge();
+            store.wake_checkpoint();
             while tried() == before {
                 store.shared.check().unwrap();
                 std::thread::yield_now();
@@ -418,7 +415,7 @@ mod tests {
         std::fs::remove_file(&new_file).unwrap();
         while std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap() == checkpoint {
             store.shared.check().unwrap();
-            store.syncer.as_ref().unwrap().nudge();
+            store.wake_checkpoint();
             std::thread::yield_now();
         }
         churn(&store, &random);
@@ -451,7 +448,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(folder.path(), boot_id());
         let store = open(folder.path(), FsyncPolicy::Always);
-        let checkpoint = checkpoints.take(&store.environment, || Ok(())).unwrap();
+        let checkpoint = checkpoints.take(&store.environment).unwrap();
         churn(&store, &SeededRandom::new(1));
         let expected = rows(&store);
         drop(checkpoint);

@@ -1,14 +1,16 @@
-//! The journal: what makes `fsync = always` cost one sync a commit.
+//! The journal: what makes a commit cost one sync, or none with `fsync = everysec`.
 //!
 //! LMDB alone needs two, one for the pages and one for the meta page that names them, and writes
-//! whole pages. Here a commit appends its writes to a file as one record, syncs that, and only
-//! then commits to LMDB, which does not sync; every second a [checkpoint](super::checkpoint)
-//! does. After a crash the store is as LMDB has it (the process died) or back at the checkpoint
-//! (the system died), and the records that are missing there are applied again.
+//! whole pages. Here a commit appends its writes to a file as one record and syncs that; LMDB
+//! gets them later, from the [overlay](super::overlay), without a sync; every second a
+//! [checkpoint](super::checkpoint) syncs it. After a crash the data file is as LMDB has it (the
+//! process died) or back at the checkpoint (the system died), and the records that may be missing
+//! there are applied again. A record says what rows are, not how they change, so it does no harm
+//! that LMDB has some of what later records say: when the last was applied all is as it was.
 //!
 //! There are two files, written in turn: a checkpoint switches to the other, and when it is on
-//! the disk the records before the switch are of no more use. Each record has a sequence number,
-//! which LMDB stores along with its effects ([`APPLIED_KEY`]), so none is applied twice.
+//! the disk the records before the switch are of no more use. Each record has a sequence number;
+//! LMDB stores up to which it has everything ([`APPLIED_KEY`]), and none before is applied again.
 //!
 //! ```text
 //! file:   magic (16) | epoch (8) | checksum (8) | record …
@@ -34,8 +36,8 @@ use siphasher::sip::SipHasher13;
 
 use crate::limits;
 
-/// Where LMDB has the sequence number of the last record that was applied; outside of what
-/// FoundationDB, and so this store, gives to its users.
+/// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
+/// parts. Outside of what FoundationDB, and so this store, gives to its users.
 pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
 
 const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
@@ -81,6 +83,11 @@ impl Record {
             self.bytes.extend_from_slice(&length.to_le_bytes());
             self.bytes.extend_from_slice(part);
         }
+    }
+
+    /// Whether there is no write in it; such a record is not to be appended.
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.len() <= RECORD_HEADER_BYTES
     }
 
     fn seal(&mut self, epoch: u64, sequence: u64) {
@@ -244,6 +251,8 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct Journal {
     state: Mutex<State>,
+    /// Whether a record is on the disk when it was appended.
+    syncs_appends: bool,
 }
 
 #[derive(Debug)]
@@ -261,22 +270,17 @@ struct State {
     sequence: u64,
 }
 
-/// A record that is on the disk.
-#[derive(Debug)]
-pub(super) struct Appended {
-    turn: usize,
-    epoch: u64,
-    offset: u64,
-    /// Its number.
-    pub(super) sequence: u64,
-}
-
 impl Journal {
     /// Begins anew in `folder` with the number of the next record. What was there is lost.
     ///
     /// `first_epoch` is a random number: no client can then guess what a record of this journal
     /// looks like, and plant one in a value where reading might go on behind the last record.
-    pub(super) fn create(folder: &Path, sequence: u64, first_epoch: u64) -> io::Result<Self> {
+    pub(super) fn create(
+        folder: &Path,
+        sequence: u64,
+        first_epoch: u64,
+        syncs_appends: bool,
+    ) -> io::Result<Self> {
         let create = |path: &PathBuf| {
             File::options()
                 .create(true)
@@ -298,6 +302,7 @@ impl Journal {
         File::open(folder)?.sync_all()?;
         Ok(Self {
             state: Mutex::new(state),
+            syncs_appends,
         })
     }
 
@@ -305,59 +310,45 @@ impl Journal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Number of the record that comes next.
-    pub(super) fn next_sequence(&self) -> u64 {
-        self.lock().sequence
-    }
-
     /// Bytes of records since the last switch.
     pub(super) fn bytes(&self) -> u64 {
         self.lock().offset
     }
 
-    /// Puts a record on the disk. After an error it is not there, unless the error came from the
-    /// sync ([`AppendError::Unknown`]).
-    pub(super) fn append(&self, record: &mut Record) -> Result<Appended, AppendError> {
+    /// Puts a record into the file, and on the disk where that is what appending does here;
+    /// answers its number. After an error it is not there, unless the error came from writing
+    /// or syncing it ([`AppendError::Unknown`]).
+    pub(super) fn append(&self, record: &mut Record) -> Result<u64, AppendError> {
         let mut state = self.lock();
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
-        let epoch = state.epoch;
-        record.seal(epoch, sequence);
+        record.seal(state.epoch, sequence);
         let end = offset + record.bytes.len() as u64;
         state.allocate(end).map_err(AppendError::NotApplied)?;
         let file = state.file(turn).map_err(AppendError::NotApplied)?;
         file.write_all_at(&record.bytes, offset)
-            .and_then(|()| file.sync_data())
+            .and_then(|()| {
+                if self.syncs_appends {
+                    file.sync_data()
+                } else {
+                    Ok(())
+                }
+            })
             .map_err(AppendError::Unknown)?;
         state.offset = end;
         state.sequence = sequence + 1;
-        Ok(Appended {
-            turn,
-            epoch,
-            offset,
-            sequence,
-        })
+        Ok(sequence)
     }
 
-    /// Takes the last record back, whose writes LMDB refused. A checkpoint may have switched
-    /// files since: LMDB's lock was free as soon as it had refused.
-    ///
-    /// # Errors
-    /// When the file cannot be written, or where another record follows already.
-    pub(super) fn retract(&self, appended: &Appended) -> io::Result<()> {
-        let mut state = self.lock();
-        if state.sequence != appended.sequence + 1 {
-            return Err(io::Error::other("another record follows"));
+    /// Puts on the disk what was appended before the call, where appending does not.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        if self.syncs_appends {
+            return Ok(());
         }
-        if state.epoch <= appended.epoch + 1 {
-            let file = state.file(appended.turn)?;
-            file.write_all_at(&[0; RECORD_HEADER_BYTES], appended.offset)?;
-            file.sync_data()?;
-        }
-        if state.epoch == appended.epoch {
-            state.offset = appended.offset;
-        }
-        state.sequence = appended.sequence;
-        Ok(())
+        let file = {
+            let state = self.lock();
+            state.file(state.turn)?.try_clone()?
+        };
+        file.sync_data()
     }
 
     /// Goes on in the other file. To be called while nobody commits, when a checkpoint begins;
@@ -458,7 +449,7 @@ mod tests {
     #[test]
     fn records_are_read_in_the_order_in_which_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 7, 12_345).unwrap();
+        let journal = Journal::create(folder.path(), 7, 12_345, true).unwrap();
         for key in [b"a", b"b", b"c"] {
             journal.append(&mut record(&[Write::Clear(key)])).unwrap();
         }
@@ -474,7 +465,7 @@ mod tests {
     #[test]
     fn what_a_file_held_in_an_earlier_turn_is_not_read() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
         for _ in 0..5 {
             journal
                 .append(&mut record(&[Write::Clear(b"same")]))
@@ -490,46 +481,9 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_was_taken_back_is_not_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
-        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
-        let refused = journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
-        journal.retract(&refused).unwrap();
-        assert_eq!(numbers(folder.path()), [1]);
-        journal.append(&mut record(&[Write::Clear(b"c")])).unwrap();
-        assert_eq!(numbers(folder.path()), [1, 2]);
-    }
-
-    #[test]
-    fn a_record_is_taken_back_from_the_file_that_it_is_in() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
-        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
-        let refused = journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
-        // A checkpoint begins between LMDB's refusal and this.
-        journal.switch().unwrap();
-        journal.retract(&refused).unwrap();
-        assert_eq!(numbers(folder.path()), [1]);
-        journal.append(&mut record(&[Write::Clear(b"c")])).unwrap();
-        journal.append(&mut record(&[Write::Clear(b"d")])).unwrap();
-        assert_eq!(numbers(folder.path()), [1, 2, 3]);
-    }
-
-    #[test]
-    fn a_record_that_another_follows_is_not_taken_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
-        let first = journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
-        journal.append(&mut record(&[Write::Clear(b"b")])).unwrap();
-        assert!(journal.retract(&first).is_err());
-        assert_eq!(numbers(folder.path()), [1, 2]);
-    }
-
-    #[test]
     fn reading_ends_before_a_record_that_was_never_finished() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::create(folder.path(), 1, 12_345).unwrap();
+        let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
         journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
         let whole = journal.bytes();
         journal

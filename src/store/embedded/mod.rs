@@ -1,20 +1,26 @@
 //! The embedded store: one folder on one machine, by LMDB.
 //!
-//! One transaction writes at a time, any number read snapshots. A commit writes the changed
-//! pages behind and beside the old ones and then one meta page that names them, so a process
-//! that dies at any moment leaves the last commit as it was. What survives a crash of the system
-//! is the business of the [journal] and of [checkpoints](checkpoint).
+//! One transaction writes at a time, any number read snapshots. A commit puts a record into the
+//! [journal] and its rows into the [overlay], in memory; a [drain] brings them into LMDB's file
+//! later, many commits at once, and [checkpoints](checkpoint) sync that. A process that dies
+//! leaves a journal that has everything since the last checkpoint.
 //!
 //! A second write transaction waits for the first: never open two on one thread.
 
 mod checkpoint;
+mod drain;
 mod error;
 mod journal;
+mod layer;
+mod merge;
+mod overlay;
 mod replay;
 mod rows;
+mod scan;
 mod sync;
 mod transaction;
 mod watch;
+mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -27,11 +33,13 @@ use std::sync::{Arc, OnceLock};
 use heed::types::Bytes as Raw;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
-use self::checkpoint::Checkpoints;
+use self::checkpoint::{Checkpoint, Checkpoints};
 use self::journal::Journal;
-use self::sync::Syncer;
+use self::overlay::Overlay;
+use self::sync::{Syncer, Wish};
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
+use self::writer::WriterLock;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
 use crate::limits;
 use crate::random::{Random, SystemRandom};
@@ -42,6 +50,8 @@ pub use self::error::OpenError;
 const LOCK_FILE: &str = "LOCK";
 /// Readers that hold a checkpoint: the last, and the next while it is being made.
 const CHECKPOINT_READERS: u32 = 2;
+/// The writer's snapshot, and what looks how full the data file is.
+const OWN_READERS: u32 = 2;
 /// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
 
@@ -50,15 +60,12 @@ type Rows = Database<'static, Raw, Raw>;
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FsyncPolicy {
-    /// Before it is acknowledged: every commit is synced, to the journal where the system tells
-    /// its boot id (Linux), else to the data file. Nothing is lost at a power failure.
+    /// Before it is acknowledged: every commit is synced. Nothing is lost at a power failure.
     #[default]
     Always,
     /// Within about a second (longer where a sync takes longer). A process that dies loses
     /// nothing. A power failure or a crash of the operating system loses the writes of the last
-    /// second or two: the store goes back to its last checkpoint. (Where the system does not
-    /// tell its boot id, that is elsewhere than on Linux, there are no checkpoints, and such a
-    /// crash can leave the data file unreadable.)
+    /// second or two: the store goes back to a state that was.
     EverySecond,
 }
 
@@ -86,7 +93,7 @@ pub struct EmbeddedStore {
     // Dropped in this order: the thread that syncs ends, the files are closed, and only then is
     // the folder free for the next.
     syncer: Option<Syncer>,
-    journal: Option<Arc<Journal>>,
+    journal: Arc<Journal>,
     fsync: FsyncPolicy,
     rows: Rows,
     environment: Env<WithoutTls>,
@@ -101,10 +108,14 @@ struct Shared {
     watches: Arc<WatchRegistry>,
     /// The failure after which nothing is certain any more; every later transaction is refused.
     broken: OnceLock<StoreError>,
-    /// A commit has been made since the last sync.
+    writer: WriterLock,
+    overlay: Overlay,
+    /// A commit has been made since the last checkpoint began.
     is_unsynced: AtomicBool,
-    /// How many checkpoints in a row have found no room on the disk.
+    /// How many drains and checkpoints in a row have found no room on the disk.
     checkpoints_without_room: AtomicU64,
+    /// Bytes that the data file can still take, when it was last looked at.
+    room_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -133,6 +144,20 @@ impl EmbeddedStore {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let (mut store, work, first) = Self::prepare(folder, options)?;
+        let syncer = Syncer::start(work, first).map_err(|error| OpenError::Engine {
+            folder: folder.to_owned(),
+            source: Box::new(error),
+        })?;
+        store.syncer = Some(syncer);
+        Ok(store)
+    }
+
+    /// The store without its thread, what that works with, and the checkpoint so far.
+    fn prepare(
+        folder: &Path,
+        options: EmbeddedOptions,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
         let lock = lock_folder(folder)?;
         let refused = |error: heed::Error| OpenError::Engine {
             folder: folder.to_owned(),
@@ -148,45 +173,34 @@ impl EmbeddedStore {
                 "the system ended without syncing: the store is back at its last checkpoint"
             );
         }
-        let syncs_lazily = options.fsync == FsyncPolicy::EverySecond || checkpoints.are_possible();
-        let environment = open_environment(folder, options, syncs_lazily).map_err(refused)?;
+        let environment =
+            open_environment(folder, options, checkpoints.are_possible()).map_err(refused)?;
         // Readers of a process that was killed would keep their old pages alive for ever.
         environment.clear_stale_readers().map_err(refused)?;
         let rows = open_rows(&environment).map_err(refused)?;
+        // Replaying writes pages, and no reader guards those of the last checkpoint any more.
+        let before = checkpoints.take(&environment).map_err(refused)?;
+        let applied = replay::replay(folder, &environment, &rows).map_err(refused)?;
+        let first = checkpoints.take(&environment).map_err(refused)?;
+        drop(before);
+        // The checkpoint holds all that the old journal does.
+        let syncs_appends = options.fsync == FsyncPolicy::Always;
+        let epoch = SystemRandom.next_u64();
+        let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
+            .map_err(|error| refused(error.into()))?;
+        let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
-        let mut journal = None;
-        let mut syncer = None;
-        if syncs_lazily {
-            // Replaying writes pages, and no reader guards those of the last checkpoint any more.
-            let before = checkpoints.take(&environment, || Ok(())).map_err(refused)?;
-            let applied = replay::replay(folder, &environment, &rows).map_err(refused)?;
-            let first = checkpoints.take(&environment, || Ok(())).map_err(refused)?;
-            drop(before);
-            // The checkpoint holds all that the old journal does.
-            if options.fsync == FsyncPolicy::Always {
-                let created = Journal::create(folder, applied + 1, SystemRandom.next_u64());
-                journal = Some(Arc::new(created.map_err(|error| refused(error.into()))?));
-            } else {
-                journal::remove(folder).map_err(|error| refused(error.into()))?;
-            }
-            let work = sync::Work {
-                folder: folder.to_owned(),
-                environment: environment.clone(),
-                checkpoints,
-                shared: Arc::clone(&shared),
-                journal: journal.clone(),
-            };
-            syncer = Some(Syncer::start(work, first).map_err(|error| refused(error.into()))?);
-        } else {
-            replay::replay(folder, &environment, &rows).map_err(refused)?;
-            environment.force_sync().map_err(refused)?;
-            checkpoints
-                .remove()
-                .and_then(|()| journal::remove(folder))
-                .map_err(|error| refused(error.into()))?;
-        }
-        Ok(Self {
-            syncer,
+        let work = sync::Work {
+            folder: folder.to_owned(),
+            environment: environment.clone(),
+            rows,
+            checkpoints,
+            shared: Arc::clone(&shared),
+            journal: Arc::clone(&journal),
+        };
+        work.look_for_room().map_err(refused)?;
+        let store = Self {
+            syncer: None,
             journal,
             fsync: options.fsync,
             rows,
@@ -194,7 +208,40 @@ impl EmbeddedStore {
             shared,
             folder: folder.to_owned(),
             _lock: lock,
-        })
+        };
+        Ok((store, work, first))
+    }
+
+    /// Has closed layers drained soon.
+    fn wake_drain(&self) {
+        if let Some(syncer) = &self.syncer {
+            syncer.wake(Wish::Drain);
+        }
+    }
+
+    /// Has a checkpoint made soon.
+    fn wake_checkpoint(&self) {
+        if let Some(syncer) = &self.syncer {
+            syncer.wake(Wish::Checkpoint);
+        }
+    }
+
+    /// Brings everything into the data file, for a test.
+    #[cfg(test)]
+    fn drain_now(&self) {
+        {
+            let _writer = self.shared.writer.lock();
+            self.shared.overlay.close_newest();
+        }
+        while let Some(closed) = self.shared.overlay.oldest_closed() {
+            drain::write_layer(&self.environment, &self.rows, &closed).unwrap();
+            self.shared.overlay.remove(&closed);
+        }
+    }
+
+    /// Whether the data file can have such a key.
+    fn takes_key(&self, key: &[u8]) -> bool {
+        !key.is_empty() && key.len() <= self.environment.max_key_size()
     }
 
     /// The folder that the data lies in.
@@ -261,7 +308,7 @@ fn open_environment(
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening
         .map_size(options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT)
-        .max_readers(limits::EMBEDDED_READERS_MAX + CHECKPOINT_READERS);
+        .max_readers(limits::EMBEDDED_READERS_MAX + CHECKPOINT_READERS + OWN_READERS);
     if syncs_lazily {
         // SAFETY: NO_SYNC gives up durability only; journal and checkpoints give it back.
         #[allow(unsafe_code)]

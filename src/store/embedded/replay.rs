@@ -1,13 +1,13 @@
 //! Applying the journal's records that the data file lacks.
 
 use std::io;
-use std::ops::Bound;
 use std::path::Path;
 
-use heed::{Env, WithoutTls};
+use heed::{Env, RwTxn, WithoutTls};
 
-use super::Rows;
 use super::journal::{self, APPLIED_KEY, Write};
+use super::{Rows, drain};
+use crate::limits;
 
 /// Brings the data file up to the end of the journal; answers the number of the last record.
 ///
@@ -18,39 +18,39 @@ pub(super) fn replay(
     environment: &Env<WithoutTls>,
     rows: &Rows,
 ) -> Result<u64, heed::Error> {
-    let mut applied = last_applied(environment, rows)?;
+    let first = last_applied(environment, rows)?;
+    let mut replay = Replay {
+        environment,
+        rows,
+        transaction: None,
+        bytes: 0,
+        applied: first,
+    };
     let mut failure = None;
-    let mut count = 0_u64;
     let read = journal::read_all(folder, |sequence, body| {
-        if sequence <= applied {
+        if sequence <= replay.applied {
             return Ok(());
         }
-        if sequence != applied + 1 {
-            return Err(missing(applied + 1));
+        if sequence != replay.applied + 1 {
+            return Err(missing(replay.applied + 1));
         }
-        match apply(environment, rows, sequence, body) {
-            Ok(()) => {
-                applied = sequence;
-                count += 1;
-                Ok(())
-            }
-            Err(error) => {
-                failure = Some(error);
-                Err(io::Error::other("a record was not applied"))
-            }
-        }
+        replay.apply(sequence, body).map_err(|error| {
+            failure = Some(error);
+            io::Error::other("a record was not applied")
+        })
     });
     if let Some(error) = failure {
         return Err(error);
     }
     read?;
-    if count > 0 {
+    replay.commit()?;
+    if replay.applied > first {
         tracing::info!(
-            records = count,
+            records = replay.applied - first,
             "applied what the journal had more than the data file"
         );
     }
-    Ok(applied)
+    Ok(replay.applied)
 }
 
 fn missing(sequence: u64) -> io::Error {
@@ -66,33 +66,54 @@ fn last_applied(environment: &Env<WithoutTls>, rows: &Rows) -> Result<u64, heed:
         .map_or(0, u64::from_le_bytes))
 }
 
-fn apply(
-    environment: &Env<WithoutTls>,
-    rows: &Rows,
-    sequence: u64,
-    body: &[u8],
-) -> Result<(), heed::Error> {
-    let mut transaction = environment.write_txn()?;
-    for write in journal::writes(body) {
-        match write {
-            Some(Write::Set(key, value)) => rows.put(&mut transaction, key, value)?,
-            Some(Write::Clear(key)) => {
-                rows.delete(&mut transaction, key)?;
-            }
-            Some(Write::ClearRange(begin, end)) => {
-                let begin = if begin.is_empty() {
-                    Bound::Unbounded
-                } else {
-                    Bound::Included(begin)
-                };
-                rows.delete_range(&mut transaction, &(begin, Bound::Excluded(end)))?;
-            }
-            None => {
-                let error = io::Error::new(io::ErrorKind::InvalidData, "a record makes no sense");
-                return Err(error.into());
+struct Replay<'e> {
+    environment: &'e Env<WithoutTls>,
+    rows: &'e Rows,
+    /// Has the records since the last commit; many, for a commit writes whole pages.
+    transaction: Option<RwTxn<'e>>,
+    /// Bytes of records in the transaction.
+    bytes: usize,
+    /// Number of the last record that was applied.
+    applied: u64,
+}
+
+impl Replay<'_> {
+    fn apply(&mut self, sequence: u64, body: &[u8]) -> Result<(), heed::Error> {
+        let mut transaction = match self.transaction.take() {
+            Some(transaction) => transaction,
+            None => self.environment.write_txn()?,
+        };
+        for write in journal::writes(body) {
+            match write {
+                Some(Write::Set(key, value)) => self.rows.put(&mut transaction, key, value)?,
+                Some(Write::Clear(key)) => {
+                    self.rows.delete(&mut transaction, key)?;
+                }
+                Some(Write::ClearRange(begin, end)) => {
+                    drain::delete(self.rows, &mut transaction, begin, end)?;
+                }
+                None => {
+                    let kind = io::ErrorKind::InvalidData;
+                    return Err(io::Error::new(kind, "a record makes no sense").into());
+                }
             }
         }
+        self.transaction = Some(transaction);
+        self.applied = sequence;
+        self.bytes += body.len();
+        if self.bytes >= limits::EMBEDDED_REPLAY_BYTES {
+            self.commit()?;
+        }
+        Ok(())
     }
-    rows.put(&mut transaction, APPLIED_KEY, &sequence.to_le_bytes())?;
-    transaction.commit()
+
+    fn commit(&mut self) -> Result<(), heed::Error> {
+        self.bytes = 0;
+        let Some(mut transaction) = self.transaction.take() else {
+            return Ok(());
+        };
+        let applied = self.applied.to_le_bytes();
+        self.rows.put(&mut transaction, APPLIED_KEY, &applied)?;
+        transaction.commit()
+    }
 }

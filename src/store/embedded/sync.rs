@@ -1,25 +1,36 @@
-//! The thread that syncs the data file every second or few.
+//! The thread that brings the overlay into the data file and syncs that every second or few.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heed::{Env, WithoutTls};
 
-use super::Shared;
 use super::checkpoint::{self, Checkpoint, Checkpoints};
 use super::journal::{self, Journal};
+use super::{Rows, Shared, drain};
 use crate::limits;
 use crate::store::StoreError;
 
-/// Makes a checkpoint of what was committed, every second or few; syncs all when it is dropped.
+/// What the thread can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// To write closed layers into the data file.
+    Drain,
+    /// To make a checkpoint.
+    Checkpoint,
+}
+
+/// Drains, and makes a checkpoint of what was committed every second or few; syncs all when it
+/// is dropped.
 pub(super) struct Syncer {
     /// `None` once the thread was told to end.
     wake: Option<mpsc::SyncSender<()>>,
+    wants_checkpoint: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -27,26 +38,33 @@ pub(super) struct Syncer {
 pub(super) struct Work {
     pub(super) folder: PathBuf,
     pub(super) environment: Env<WithoutTls>,
+    pub(super) rows: Rows,
     pub(super) checkpoints: Checkpoints,
     pub(super) shared: Arc<Shared>,
-    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) journal: Arc<Journal>,
 }
 
 impl Syncer {
     /// Starts the thread; `first` is the checkpoint so far.
     pub(super) fn start(work: Work, first: Checkpoint) -> io::Result<Self> {
         let (wake, woken) = mpsc::sync_channel(1);
+        let wants_checkpoint = Arc::new(AtomicBool::new(false));
+        let wants = Arc::clone(&wants_checkpoint);
         let thread = Builder::new()
             .name("store-sync".to_owned())
-            .spawn(move || work.run(&woken, first))?;
+            .spawn(move || work.run(&woken, &wants, first))?;
         Ok(Self {
             wake: Some(wake),
+            wants_checkpoint,
             thread: Some(thread),
         })
     }
 
-    /// Asks for a checkpoint now.
-    pub(super) fn nudge(&self) {
+    /// Asks for something now.
+    pub(super) fn wake(&self, wish: Wish) {
+        if wish == Wish::Checkpoint {
+            self.wants_checkpoint.store(true, Ordering::SeqCst);
+        }
         if let Some(wake) = &self.wake {
             // Where it was asked already, or has ended for a reason that the store tells, there
             // is nothing to do.
@@ -56,38 +74,31 @@ impl Syncer {
 }
 
 impl Work {
-    fn run(&self, woken: &Receiver<()>, first: Checkpoint) {
-        let interval = Duration::from_millis(if self.journal.is_some() {
-            limits::EMBEDDED_CHECKPOINT_INTERVAL_MS
-        } else {
-            limits::EMBEDDED_SYNC_INTERVAL_MS
-        });
+    fn run(&self, woken: &Receiver<()>, wants_checkpoint: &AtomicBool, first: Checkpoint) {
+        let interval = Duration::from_millis(limits::EMBEDDED_CHECKPOINT_INTERVAL_MS);
         let mut last = first;
+        let mut last_at = Instant::now();
         // The journal before the switch may go only when a checkpoint is on the disk.
         let mut has_switched = false;
-        while woken.recv_timeout(interval) != Err(RecvTimeoutError::Disconnected) {
-            // Cleared before the sync: a commit during it may not be covered, and asks for the
-            // next.
-            if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
-                continue;
+        loop {
+            let left = interval.saturating_sub(last_at.elapsed());
+            if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
+                break;
             }
-            let switch = || match &self.journal {
-                Some(journal) if !has_switched => {
-                    journal.switch()?;
-                    has_switched = true;
-                    Ok(())
-                }
-                _ => Ok(()),
+            let is_due = wants_checkpoint.swap(false, Ordering::SeqCst);
+            let made = if is_due || last_at.elapsed() >= interval {
+                last_at = Instant::now();
+                self.checkpoint(&mut has_switched, &mut last)
+            } else {
+                self.drain()
             };
-            match self.checkpoints.take(&self.environment, switch) {
-                Ok(taken) => {
-                    last = taken;
-                    has_switched = false;
+            match made {
+                Ok(()) => {
                     let failed = &self.shared.checkpoints_without_room;
                     failed.store(0, Ordering::SeqCst);
                 }
-                Err(error) if checkpoint::lacks_room(&error) => {
-                    tracing::warn!(%error, "no checkpoint was made; the next try may fare better");
+                Err(error) if lacks_room(&error) => {
+                    tracing::warn!(%error, "the data file lacks room; the next try may fare better");
                     self.shared.is_unsynced.store(true, Ordering::SeqCst);
                     let failed = &self.shared.checkpoints_without_room;
                     failed.fetch_add(1, Ordering::SeqCst);
@@ -95,21 +106,106 @@ impl Work {
                 Err(error) => return self.failed(error),
             }
         }
-        let ended = self.environment.force_sync().and_then(|()| {
-            self.checkpoints.remove()?;
-            journal::remove(&self.folder)?;
-            Ok(())
-        });
-        if let Err(error) = ended {
+        if let Err(error) = self.end() {
             self.failed(error);
         }
         drop(last);
+    }
+
+    /// Brings what is committed into the data file, syncs that, and lets the journal before go.
+    fn checkpoint(
+        &self,
+        has_switched: &mut bool,
+        last: &mut Checkpoint,
+    ) -> Result<(), heed::Error> {
+        self.journal.sync()?;
+        // Cleared before: a commit meanwhile may not be covered, and asks for the next.
+        if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        if !*has_switched {
+            // Nobody commits meanwhile: the layer ends where the journal's file does.
+            let _writer = self.shared.writer.lock();
+            // A record of the next file must not be on the disk without those before it.
+            self.journal.sync()?;
+            self.journal.switch().map_err(checkpoint::no_room)?;
+            self.shared.overlay.close_newest();
+            *has_switched = true;
+        }
+        if let Err(error) = self.drain() {
+            if lacks_room(&error) {
+                // Pages that only the last checkpoint needs are free after this.
+                *last = self.checkpoints.take(&self.environment)?;
+            }
+            return Err(error);
+        }
+        *last = self.checkpoints.take(&self.environment)?;
+        *has_switched = false;
+        Ok(())
+    }
+
+    /// Writes the layers that are closed into the data file.
+    fn drain(&self) -> Result<(), heed::Error> {
+        let mut last = self.shared.overlay.last_closed();
+        while let Some(until) = last
+            && let Some(closed) = self.shared.overlay.oldest_closed()
+        {
+            drain::write_layer(&self.environment, &self.rows, &closed).map_err(no_room)?;
+            self.shared.overlay.remove(&closed);
+            self.look_for_room()?;
+            last = Some(until).filter(|until| closed.sequence < *until);
+        }
+        Ok(())
+    }
+
+    /// Notes how much more the data file can take.
+    pub(super) fn look_for_room(&self) -> Result<(), heed::Error> {
+        let transaction = self.environment.read_txn()?;
+        let stat = self.rows.stat(&transaction)?;
+        let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+        let used = pages.saturating_mul(stat.page_size as usize);
+        let room = self.environment.info().map_size.saturating_sub(used);
+        self.shared.room_bytes.store(room as u64, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Leaves a data file that needs nothing beside it; or, where it lacks room, what was there.
+    fn end(&self) -> Result<(), heed::Error> {
+        self.journal.sync()?;
+        self.shared.overlay.close_newest();
+        if let Err(error) = self.drain() {
+            if lacks_room(&error) {
+                tracing::warn!(%error, "the data file lacks room: the journal has the rest");
+                return Ok(());
+            }
+            return Err(error);
+        }
+        self.environment.force_sync()?;
+        self.checkpoints.remove()?;
+        journal::remove(&self.folder)?;
+        Ok(())
     }
 
     /// Acknowledged writes may be lost, and a repeated sync would not say so.
     fn failed(&self, error: heed::Error) {
         tracing::error!(%error, "cannot sync the data file");
         self.shared.failed(StoreError::Fatal(Arc::new(error)));
+    }
+}
+
+/// What the drain lacks room for is in the journal, so that it may be tried again.
+fn no_room(error: heed::Error) -> heed::Error {
+    match error {
+        heed::Error::Io(error) => checkpoint::no_room(error).into(),
+        error => error,
+    }
+}
+
+/// Whether there was no room for what was to be written, so that trying again may help.
+fn lacks_room(error: &heed::Error) -> bool {
+    match error {
+        heed::Error::Mdb(heed::MdbError::MapFull) => true,
+        error => checkpoint::lacks_room(error),
     }
 }
 

@@ -4,41 +4,60 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
-use heed::{RoTxn, RwTxn, WithoutTls};
+use heed::{MdbError, RoTxn, WithoutTls};
 
+use super::EmbeddedStore;
 use super::error::store_error;
-use super::journal::{APPLIED_KEY, AppendError, Appended, Record, Write};
+use super::journal::{AppendError, Record, Write};
+use super::layer::Layer;
+use super::merge::View;
+use super::scan::LastScan;
 use super::watch::Touched;
-use super::{EmbeddedStore, rows};
 use crate::limits;
 use crate::store::rules::{added, lowered};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
 
-/// How long a transaction waits before it looks again whether the journal has room.
-const JOURNAL_WAIT: Duration = Duration::from_millis(5);
+/// How long a transaction waits before it looks again whether there is room.
+const ROOM_WAIT: Duration = Duration::from_millis(2);
+/// Rows may fill pages of the data file by half only.
+const ROOM_FACTOR: u64 = 2;
 
 /// A snapshot of the embedded store.
 pub(super) struct EmbeddedSnapshot<'s> {
     store: &'s EmbeddedStore,
+    layers: Vec<Layer>,
     transaction: RoTxn<'s, WithoutTls>,
 }
 
 impl<'s> EmbeddedSnapshot<'s> {
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
-        let transaction = store.environment.read_txn().map_err(store_error)?;
-        Ok(Self { store, transaction })
+        let overlay = &store.shared.overlay;
+        let snapshot = overlay.snapshot(&store.environment, 0);
+        let (layers, transaction) = snapshot.map_err(store_error)?;
+        Ok(Self {
+            store,
+            layers,
+            transaction,
+        })
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            layers: &self.layers,
+            rows: &self.store.rows,
+            transaction: &self.transaction,
+        }
     }
 
     pub(super) fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let found = rows::get(&self.store.rows, &self.transaction, key)?;
-        Ok(found.map(Bytes::copy_from_slice))
+        Ok(self.view().get(key)?.map(Bytes::copy_from_slice))
     }
 }
 
@@ -48,7 +67,7 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        StoreFuture::ready(rows::get_range(&self.store.rows, &self.transaction, &query))
+        StoreFuture::ready(self.view().get_range(&query))
     }
 }
 
@@ -59,15 +78,20 @@ pub(super) struct EmbeddedTransaction<'s> {
 }
 
 struct WriteState<'s> {
-    transaction: RwTxn<'s>,
+    /// The first has the transaction's own writes.
+    layers: Vec<Layer>,
+    transaction: RoTxn<'s, WithoutTls>,
+    /// Dropped last.
+    writer: MutexGuard<'s, ()>,
     /// Additions that are not yet in the rows: a counter that a whole batch adds to is written
-    /// once. In order, for LMDB writes neighbours faster than strangers.
+    /// once.
     pending_adds: BTreeMap<Box<[u8]>, i64>,
+    last_scan: LastScan,
     /// The first write that failed; the commit tells it.
     failure: Option<StoreError>,
     touched: Touched,
-    /// The writes so far, where there is a journal.
-    record: Option<Record>,
+    /// The writes so far, as the journal takes them.
+    record: Record,
     size_bytes: usize,
     mutation_count: u64,
 }
@@ -76,17 +100,22 @@ impl<'s> EmbeddedTransaction<'s> {
     /// Waits for the writer before this one.
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
         wait_for_room(store)?;
-        let transaction = store.environment.write_txn().map_err(store_error)?;
+        let writer = store.shared.writer.lock();
         // The wait may have been for a writer whose commit broke the store.
         store.shared.check()?;
+        let snapshot = store.shared.overlay.snapshot(&store.environment, 1);
+        let (layers, transaction) = snapshot.map_err(store_error)?;
         Ok(Self {
             store,
             state: RefCell::new(WriteState {
+                layers,
                 transaction,
+                writer,
                 pending_adds: BTreeMap::new(),
+                last_scan: LastScan::default(),
                 failure: None,
                 touched: Touched::new(store.shared.watches.is_used()),
-                record: store.journal.is_some().then(Record::new),
+                record: Record::new(),
                 size_bytes: 0,
                 mutation_count: 0,
             }),
@@ -96,7 +125,7 @@ impl<'s> EmbeddedTransaction<'s> {
     fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         let state = self.state.borrow();
         state.check()?;
-        let found = rows::get(&self.store.rows, &state.transaction, key)?;
+        let found = state.view(self.store).get(key)?;
         Ok(match state.pending_add(key) {
             Some(delta) => Some(Bytes::copy_from_slice(&added(found, delta))),
             None => found.map(Bytes::copy_from_slice),
@@ -107,7 +136,9 @@ impl<'s> EmbeddedTransaction<'s> {
         let mut state = self.state.borrow_mut();
         state.write_adds(self.store, query.begin, Some(query.end));
         state.check()?;
-        rows::get_range(&self.store.rows, &state.transaction, query)
+        let found = state.view(self.store).get_range(query)?;
+        state.last_scan.remember(query, &found);
+        Ok(found)
     }
 
     fn finish(self) -> Result<(), StoreError> {
@@ -118,87 +149,96 @@ impl<'s> EmbeddedTransaction<'s> {
             state.fail(StoreError::TooLarge);
         }
         state.check()?;
-        let appended = state.journal(store)?;
-        if let Err(error) = state.transaction.commit() {
-            return Err(store
-                .shared
-                .failed(refused(store, appended.as_ref(), error)));
+        if state.record.is_empty() {
+            return Ok(());
         }
-        if state.mutation_count > 0 {
-            store.shared.committed();
-            store.shared.watches.notify(&state.touched);
+        let mut layers = state.layers.into_iter();
+        let Some(writes) = layers.next() else {
+            return Ok(());
+        };
+        check_map(store, &writes)?;
+        // The newest layer is changed in place where nobody else has it.
+        drop((layers, state.transaction));
+        let sequence = append(store, &mut state.record)?;
+        let (newest_bytes, is_draining) = store.shared.overlay.publish(writes, sequence);
+        if newest_bytes >= limits::EMBEDDED_LAYER_BYTES && !is_draining {
+            store.shared.overlay.close_newest();
+            store.wake_drain();
         }
+        store.shared.committed();
+        drop(state.writer);
+        store.shared.watches.notify(&state.touched);
         Ok(())
     }
 }
 
-/// Makes a transaction wait while the journal is much ahead of the data file. Not to be called
-/// with a transaction open: the checkpoint that makes room needs one.
+/// Makes a transaction wait while the journal, or the overlay, is much ahead of the data file.
+/// Not to be called by the writer: making room needs its lock.
 fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
-    let (Some(journal), Some(syncer)) = (&store.journal, &store.syncer) else {
-        return Ok(());
-    };
-    while journal.bytes() > limits::EMBEDDED_JOURNAL_BYTES_MAX {
+    loop {
+        let has_journal_room = store.journal.bytes() <= limits::EMBEDDED_JOURNAL_BYTES_MAX;
+        let has_overlay_room = store.shared.overlay.bytes() <= limits::EMBEDDED_OVERLAY_BYTES_MAX;
+        if has_journal_room && has_overlay_room {
+            return Ok(());
+        }
         store.shared.check()?;
         if store.shared.checkpoints_without_room.load(Ordering::SeqCst) > 0 {
             let full = io::Error::from(io::ErrorKind::StorageFull);
             return Err(StoreError::Unavailable(Arc::new(full)));
         }
-        syncer.nudge();
-        std::thread::sleep(JOURNAL_WAIT);
+        if has_journal_room {
+            store.wake_drain();
+        } else {
+            store.wake_checkpoint();
+        }
+        std::thread::sleep(ROOM_WAIT);
+    }
+}
+
+/// Refuses rows that the data file would have no room for. What only clears is let through: it
+/// makes room.
+fn check_map(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
+    let pending = store.shared.overlay.bytes().saturating_add(writes.bytes());
+    let needed = (pending as u64).saturating_mul(ROOM_FACTOR);
+    if needed > store.shared.room_bytes.load(Ordering::SeqCst) && !writes.rows().is_empty() {
+        return Err(store_error(heed::Error::Mdb(MdbError::MapFull)));
     }
     Ok(())
 }
 
-/// LMDB did not commit what the journal holds already: without that record nothing was applied;
-/// where it cannot be taken back, a restart might apply it.
-fn refused(store: &EmbeddedStore, appended: Option<&Appended>, error: heed::Error) -> StoreError {
-    let (Some(journal), Some(appended)) = (&store.journal, appended) else {
-        return store_error(error);
-    };
-    match journal.retract(appended) {
-        Ok(()) => store_error(error),
-        Err(_) => StoreError::Fatal(Arc::new(error)),
+/// Puts a transaction's writes into the journal: from then on they survive a crash. Answers the
+/// record's number.
+fn append(store: &EmbeddedStore, record: &mut Record) -> Result<u64, StoreError> {
+    let appended = store.journal.append(record).map_err(|error| {
+        store.shared.failed(match error {
+            AppendError::NotApplied(error) => store_error(error.into()),
+            AppendError::Unknown(error) => StoreError::Fatal(Arc::new(error)),
+        })
+    })?;
+    if store.journal.bytes() > limits::EMBEDDED_JOURNAL_NUDGE_BYTES {
+        store.wake_checkpoint();
     }
+    Ok(appended)
 }
 
 impl WriteState<'_> {
-    /// Puts the transaction's writes into the journal: from then on they survive a crash.
-    fn journal(&mut self, store: &EmbeddedStore) -> Result<Option<Appended>, StoreError> {
-        let (Some(journal), Some(record)) = (&store.journal, &mut self.record) else {
-            return Ok(None);
-        };
-        if self.mutation_count == 0 {
-            return Ok(None);
-        }
-        let sequence = journal.next_sequence().to_le_bytes();
-        if let Err(error) = store
-            .rows
-            .put(&mut self.transaction, APPLIED_KEY, &sequence)
-        {
-            return Err(store_error(error));
-        }
-        match journal.append(record) {
-            Ok(appended) => {
-                if journal.bytes() > limits::EMBEDDED_JOURNAL_NUDGE_BYTES
-                    && let Some(syncer) = &store.syncer
-                {
-                    syncer.nudge();
-                }
-                Ok(Some(appended))
-            }
-            Err(AppendError::NotApplied(error)) => {
-                Err(store.shared.failed(store_error(error.into())))
-            }
-            Err(AppendError::Unknown(error)) => {
-                Err(store.shared.failed(StoreError::Fatal(Arc::new(error))))
-            }
+    fn view<'v>(&'v self, store: &'v EmbeddedStore) -> View<'v> {
+        View {
+            layers: &self.layers,
+            rows: &store.rows,
+            transaction: &self.transaction,
         }
     }
 
-    fn record(&mut self, write: &Write<'_>) {
-        if let Some(record) = &mut self.record {
-            record.push(write);
+    /// The layer of the transaction's own writes.
+    fn writes(&mut self) -> Option<&mut Layer> {
+        self.layers.first_mut()
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.record.push(&Write::Set(key, value));
+        if let Some(writes) = self.writes() {
+            writes.set(key, value);
         }
     }
 
@@ -258,14 +298,14 @@ impl WriteState<'_> {
             return;
         }
         for (key, delta) in self.take_adds(begin, end) {
-            let sum = match rows::get(&store.rows, &self.transaction, &key) {
+            if !store.takes_key(&key) {
+                return self.fail(StoreError::TooLarge);
+            }
+            let sum = match self.view(store).get(&key) {
                 Ok(found) => added(found, delta),
                 Err(error) => return self.fail(error),
             };
-            if let Err(error) = store.rows.put(&mut self.transaction, &key, &sum) {
-                return self.fail(store_error(error));
-            }
-            self.record(&Write::Set(&key, &sum));
+            self.put(&key, &sum);
         }
     }
 }
@@ -287,12 +327,12 @@ impl Transaction for EmbeddedTransaction<'_> {
         if state.failure.is_some() {
             return;
         }
+        if !self.store.takes_key(key) {
+            return state.fail(StoreError::TooLarge);
+        }
         state.forget_add(key);
         state.touched.key(key);
-        state.record(&Write::Set(key, value));
-        if let Err(error) = self.store.rows.put(&mut state.transaction, key, value) {
-            state.fail(store_error(error));
-        }
+        state.put(key, value);
     }
 
     fn clear(&self, key: &[u8]) {
@@ -303,11 +343,12 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         state.forget_add(key);
         state.touched.key(key);
-        match self.store.rows.delete(&mut state.transaction, key) {
-            Ok(true) => state.record(&Write::Clear(key)),
-            // A key that LMDB does not take cannot be there.
-            Ok(_) | Err(heed::Error::Mdb(heed::MdbError::BadValSize)) => {}
-            Err(error) => state.fail(store_error(error)),
+        if self.store.takes_key(key) {
+            state.record.push(&Write::Clear(key));
+            let state = &mut *state;
+            if let Some(writes) = state.layers.first_mut() {
+                state.last_scan.clear(key, writes);
+            }
         }
     }
 
@@ -319,21 +360,9 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         drop(state.take_adds(begin, Some(end)));
         state.touched.range(begin, end);
-        state.record(&Write::ClearRange(begin, end));
-        let bounds = (
-            if begin.is_empty() {
-                Bound::Unbounded
-            } else {
-                Bound::Included(begin)
-            },
-            Bound::Excluded(end),
-        );
-        if let Err(error) = self
-            .store
-            .rows
-            .delete_range(&mut state.transaction, &bounds)
-        {
-            state.fail(store_error(error));
+        state.record.push(&Write::ClearRange(begin, end));
+        if let Some(writes) = state.writes() {
+            writes.clear_range(begin, end);
         }
     }
 

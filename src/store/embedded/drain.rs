@@ -1,0 +1,87 @@
+//! Writing a closed layer into the data file.
+//!
+//! All at once rather than commit by commit: rows that were overwritten or removed since are
+//! never written, and pages that many commits touched are written once.
+
+use heed::{Env, RwTxn, WithoutTls};
+use std::ops::Bound;
+
+use super::Rows;
+use super::journal::APPLIED_KEY;
+use super::layer::is_one_key;
+use super::overlay::Closed;
+use crate::limits;
+
+/// Writes a layer into the data file, in several transactions where it is large. The data file
+/// has it, and says so under [`APPLIED_KEY`], when this returns; after an error some of it.
+///
+/// # Errors
+/// When LMDB does not take it.
+pub(super) fn write_layer(
+    environment: &Env<WithoutTls>,
+    rows: &Rows,
+    closed: &Closed,
+) -> Result<(), heed::Error> {
+    let mut slice = Slice {
+        environment,
+        transaction: environment.write_txn()?,
+        bytes: 0,
+    };
+    // First, for rows of the layer may lie in ranges that it cleared.
+    for (begin, end) in closed.layer.cleared() {
+        let deleted = delete(rows, &mut slice.transaction, begin, end)?;
+        slice = slice.count(deleted * limits::EMBEDDED_OVERLAY_ENTRY_BYTES)?;
+    }
+    for (key, value) in closed.layer.rows() {
+        rows.put(&mut slice.transaction, key, value)?;
+        slice = slice.count(key.len() + value.len())?;
+    }
+    let sequence = closed.sequence.to_le_bytes();
+    rows.put(&mut slice.transaction, APPLIED_KEY, &sequence)?;
+    slice.transaction.commit()
+}
+
+/// A transaction that writes a part.
+struct Slice<'e> {
+    environment: &'e Env<WithoutTls>,
+    transaction: RwTxn<'e>,
+    bytes: usize,
+}
+
+impl Slice<'_> {
+    /// Goes on in another transaction where this one has become large.
+    fn count(mut self, bytes: usize) -> Result<Self, heed::Error> {
+        self.bytes += bytes;
+        if self.bytes < limits::EMBEDDED_DRAIN_SLICE_BYTES {
+            return Ok(self);
+        }
+        self.transaction.commit()?;
+        Ok(Self {
+            environment: self.environment,
+            transaction: self.environment.write_txn()?,
+            bytes: 0,
+        })
+    }
+}
+
+/// Removes the rows of a range; answers how many.
+pub(super) fn delete(
+    rows: &Rows,
+    transaction: &mut RwTxn<'_>,
+    begin: &[u8],
+    end: &[u8],
+) -> Result<usize, heed::Error> {
+    if is_one_key(begin, end) && !begin.is_empty() {
+        return rows.delete(transaction, begin).map(usize::from);
+    }
+    // LMDB takes no empty key as a bound.
+    let begin = if begin.is_empty() {
+        Bound::Unbounded
+    } else {
+        Bound::Included(begin)
+    };
+    rows.delete_range(transaction, &(begin, Bound::Excluded(end)))
+}
+
+#[cfg(test)]
+mod tests;

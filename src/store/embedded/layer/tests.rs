@@ -1,0 +1,150 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn ranges(layer: &Layer) -> Vec<(&[u8], &[u8])> {
+    layer
+        .cleared()
+        .iter()
+        .map(|(begin, end)| (&**begin, &**end))
+        .collect()
+}
+
+#[test]
+fn ranges_that_touch_become_one() {
+    let mut layer = Layer::default();
+    layer.hide(b"a", b"b");
+    layer.hide(b"c", b"d");
+    assert_eq!(ranges(&layer).len(), 2);
+    layer.hide(b"b", b"c");
+    assert_eq!(ranges(&layer), [(b"a".as_slice(), b"d".as_slice())]);
+}
+
+#[test]
+fn a_row_that_is_set_after_its_range_was_cleared_is_there() {
+    let mut layer = Layer::default();
+    layer.set(b"b", b"old");
+    layer.clear_range(b"a", b"z");
+    assert_eq!(layer.look(b"b"), Said::Cleared);
+    layer.set(b"b", b"new");
+    assert_eq!(layer.look(b"b"), Said::Value(b"new"));
+    assert_eq!(layer.look(b"c"), Said::Cleared);
+    assert_eq!(layer.look(b"z"), Said::Nothing);
+}
+
+#[test]
+fn a_copy_stays_as_it_was() {
+    let mut layer = Layer::default();
+    layer.set(b"a", b"1");
+    let copy = layer.clone();
+    layer.clear_range(b"", b"z");
+    layer.set(b"b", b"2");
+    assert_eq!(copy.look(b"a"), Said::Value(b"1"));
+    assert_eq!(copy.look(b"b"), Said::Nothing);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Set(u8, u8),
+    Clear(u8),
+    ClearRange(u8, u8),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..30_u8, any::<u8>()).prop_map(|(key, value)| Step::Set(key, value)),
+        (0..30_u8).prop_map(Step::Clear),
+        (0..30_u8, 0..31_u8).prop_map(|(begin, end)| Step::ClearRange(begin, end)),
+    ]
+}
+
+/// What each key was last said to be: `None` for cleared.
+type Model = BTreeMap<u8, Option<u8>>;
+
+fn apply(layer: &mut Layer, model: &mut Model, step: &Step) {
+    match *step {
+        Step::Set(key, value) => {
+            layer.set(&[key], &[value]);
+            model.insert(key, Some(value));
+        }
+        Step::Clear(key) => {
+            layer.clear(&[key]);
+            model.insert(key, None);
+        }
+        Step::ClearRange(begin, end) => {
+            layer.clear_range(&[begin], &[end]);
+            model.extend((begin..end).map(|key| (key, None)));
+        }
+    }
+}
+
+/// The layer's own count of its bytes, made anew.
+fn counted(layer: &Layer) -> usize {
+    let entries = layer.rows().iter().chain(layer.cleared().iter());
+    entries.map(|(first, second)| cost(first, second)).sum()
+}
+
+fn check(layer: &Layer, model: &Model) {
+    for key in 0..31_u8 {
+        match model.get(&key) {
+            Some(Some(value)) => assert_eq!(layer.look(&[key]), Said::Value(&[*value])),
+            Some(None) => assert_eq!(layer.look(&[key]), Said::Cleared, "{key}"),
+            None => assert_eq!(layer.look(&[key]), Said::Nothing, "{key}"),
+        }
+    }
+    let ranges = ranges(layer);
+    assert!(ranges.iter().all(|(begin, end)| begin < end));
+    assert!(
+        ranges.windows(2).all(|pair| pair[0].1 < pair[1].0),
+        "{ranges:?}"
+    );
+    assert_eq!(layer.bytes(), counted(layer));
+}
+
+proptest! {
+    #[test]
+    fn a_layer_says_what_was_written_last(steps in proptest::collection::vec(step(), 0..60)) {
+        let (mut layer, mut model) = (Layer::default(), Model::new());
+        for step in &steps {
+            apply(&mut layer, &mut model, step);
+            check(&layer, &model);
+        }
+    }
+
+    #[test]
+    fn a_layer_laid_onto_another_wins(
+        older in proptest::collection::vec(step(), 0..30),
+        newer in proptest::collection::vec(step(), 0..30),
+    ) {
+        let (mut below, mut model) = (Layer::default(), Model::new());
+        for step in &older {
+            apply(&mut below, &mut model, step);
+        }
+        let mut above = Layer::default();
+        for step in &newer {
+            apply(&mut above, &mut model, step);
+        }
+        below.absorb(above);
+        check(&below, &model);
+    }
+
+    #[test]
+    fn edges_of_cleared_ranges_are_found_from_both_sides(
+        steps in proptest::collection::vec(step(), 0..40)
+    ) {
+        let (mut layer, mut model) = (Layer::default(), Model::new());
+        for step in &steps {
+            apply(&mut layer, &mut model, step);
+        }
+        for key in 0..32_u8 {
+            let key = [key];
+            let at = key.as_slice();
+            let over = ranges(&layer).into_iter().find(|(b, e)| *b <= at && at < *e);
+            prop_assert_eq!(layer.cleared_over(at), over);
+            let before = ranges(&layer).into_iter().find(|(b, e)| *b < at && at <= *e);
+            prop_assert_eq!(layer.cleared_before(at), before.map(|(begin, _)| begin));
+        }
+    }
+}
