@@ -1,0 +1,273 @@
+//! Two servers, without their sockets, on one store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use quoin::clock::{Clock, SystemClock};
+use quoin::commands;
+use quoin::executor::watchers::Touched;
+use quoin::executor::{
+    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, WatchedKey, Work, startup,
+};
+use quoin::layout::Layout;
+use quoin::random::{Random, SystemRandom};
+use quoin::reply::Reply;
+use quoin::store::Store;
+use quoin::types::signals::ClientKey;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+/// Longer than anything takes, and shorter than the poll that makes up for a lost wake-up.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Two servers on one store.
+pub struct Bench {
+    pub servers: [Server; 2],
+    pub runtime: tokio::runtime::Runtime,
+    /// The name of the store.
+    pub store: &'static str,
+    pub has_faults: bool,
+    _folder: Option<TempDir>,
+}
+
+/// One of the servers.
+#[derive(Clone)]
+pub struct Server(pub Arc<Executor>);
+
+impl Bench {
+    /// `stores`: one store, as each server sees it.
+    pub fn new(stores: [Arc<dyn Store>; 2], root_prefix: &str, folder: Option<TempDir>) -> Self {
+        Self::with(stores, root_prefix, folder, ExecutorOptions::default())
+    }
+
+    pub fn with(
+        stores: [Arc<dyn Store>; 2],
+        root_prefix: &str,
+        folder: Option<TempDir>,
+        options: ExecutorOptions,
+    ) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let name = stores[0].capabilities().name;
+        let servers = stores.map(|store| {
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let random: Arc<dyn Random> = Arc::new(SystemRandom);
+            let layout = Layout::new(root_prefix);
+            let environment = runtime
+                .block_on(startup::prepare(&*store, layout, clock, random))
+                .unwrap();
+            let executor = Executor::start(store, Arc::new(environment), options).unwrap();
+            Server(Arc::new(executor))
+        });
+        Self {
+            servers,
+            runtime,
+            store: name,
+            has_faults: false,
+            _folder: folder,
+        }
+    }
+
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Runs a command on one of the servers, in database 0.
+    pub fn run(&self, server: usize, line: &str) -> Reply {
+        self.block_on(self.servers[server].run(line))
+    }
+
+    /// Begins to wait on one of the servers; there must be nothing yet.
+    pub fn wait(&self, server: usize, line: &str) -> Waiting {
+        self.block_on(self.servers[server].wait(line))
+    }
+
+    /// Whether nothing fails on purpose.
+    pub fn is_without_faults(&self) -> bool {
+        !self.has_faults
+    }
+
+    /// The reply to who waits.
+    pub fn served(&self, waiting: Waiting) -> Reply {
+        self.block_on(waiting.reply())
+    }
+}
+
+impl Server {
+    /// Runs a command whose words are separated by spaces. `2:` in front chooses a database.
+    pub async fn run(&self, line: &str) -> Reply {
+        let finished = self.0.submit(vec![call(line)]).await.unwrap();
+        finished.replies.into_iter().next().unwrap()
+    }
+
+    /// Runs a blocking command, and waits where it finds nothing.
+    pub async fn block(&self, line: &str) -> Reply {
+        match self.begin(line).await {
+            Ok(reply) => reply,
+            Err(waiting) => waiting.reply().await,
+        }
+    }
+
+    /// Runs a blocking command that finds nothing.
+    pub async fn wait(&self, line: &str) -> Waiting {
+        match self.begin(line).await {
+            Ok(reply) => panic!("{line} found {reply:?}"),
+            Err(waiting) => waiting,
+        }
+    }
+
+    async fn begin(&self, line: &str) -> Result<Reply, Waiting> {
+        let mut call = call(line);
+        let row = commands::find(&call.arguments[0]).unwrap();
+        let waits = row.waits.as_ref().unwrap();
+        let Work::Write(handler) = call.work else {
+            panic!("{line} does not write");
+        };
+        let keys = waits.keys(row, &call.arguments);
+        let (waiter, outcome) = Waiter::new(
+            call.database,
+            handler,
+            call.arguments.clone(),
+            keys,
+            waits.value_type,
+        );
+        call.waiter = Some(Arc::clone(&waiter));
+        let mut finished = self.0.submit(vec![call]).await.unwrap();
+        if finished.is_parked {
+            return Err(Waiting { waiter, outcome });
+        }
+        Ok(finished.replies.remove(0))
+    }
+
+    /// WATCH in database 0.
+    pub async fn watch(&self, keys: &[&str]) -> Watch {
+        let mut watch = Watch::default();
+        for key in keys {
+            let key = ClientKey {
+                database: 0,
+                key: Bytes::copy_from_slice(key.as_bytes()),
+            };
+            self.0.watchers().watch(key.clone(), &watch.touched);
+            let look = Work::Read(|context, names| {
+                Box::pin(async move {
+                    let fingerprint = context.fingerprint(&names[0]).await?;
+                    Ok(fingerprint.map_or(Reply::Null, Reply::Bulk))
+                })
+            });
+            let looked = self.0.run(look, 0, vec![key.key.clone()]).await.unwrap();
+            let fingerprint = match looked {
+                Reply::Bulk(bytes) => Some(bytes),
+                Reply::Null => None,
+                other => panic!("{other:?}"),
+            };
+            watch.keys.push(WatchedKey { key, fingerprint });
+        }
+        watch
+    }
+
+    /// MULTI, these commands, EXEC.
+    pub async fn exec(&self, lines: &[&str]) -> Reply {
+        self.exec_watching(Watch::default(), lines).await
+    }
+
+    /// MULTI, these commands, EXEC, after a WATCH.
+    pub async fn exec_watching(&self, watch: Watch, lines: &[&str]) -> Reply {
+        let calls: Vec<Call> = lines.iter().map(|line| call(line)).collect();
+        let claims = Claims::union(calls.iter().map(|call| &call.claims));
+        let bundle = Bundle {
+            calls,
+            watched: watch.keys,
+            touched: watch.touched,
+        };
+        let call = Call {
+            work: Work::Transaction(Box::new(bundle)),
+            arguments: Vec::new(),
+            database: 0,
+            claims,
+            waiter: None,
+        };
+        let mut finished = self.0.submit(vec![call]).await.unwrap();
+        finished.replies.remove(0)
+    }
+
+    /// Commits that conflicted so far.
+    pub fn conflicts(&self) -> u64 {
+        self.0.statistics().conflicts.get()
+    }
+}
+
+/// What WATCH remembers.
+#[derive(Default)]
+pub struct Watch {
+    keys: Vec<WatchedKey>,
+    touched: Touched,
+}
+
+/// A client that waits in a blocking command.
+pub struct Waiting {
+    pub waiter: Arc<Waiter>,
+    outcome: oneshot::Receiver<Outcome>,
+}
+
+impl Waiting {
+    /// The reply; fails where there is none after a while.
+    pub async fn reply(self) -> Reply {
+        match tokio::time::timeout(PATIENCE, self.outcome).await {
+            Ok(Ok(Outcome::Served(reply))) => reply,
+            Err(_) => panic!("a wake-up was lost: {:?}", self.waiter.arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Whether the client still waits.
+    pub fn is_waiting(&mut self) -> bool {
+        self.outcome.try_recv().is_err()
+    }
+}
+
+fn call(line: &str) -> Call {
+    let (database, line) = match line.split_once(':') {
+        Some((database, rest)) if database.parse::<u32>().is_ok() => {
+            (database.parse().unwrap(), rest)
+        }
+        _ => (0, line),
+    };
+    let arguments: Vec<Bytes> = line
+        .split(' ')
+        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
+        .collect();
+    let row = commands::find(&arguments[0]).unwrap();
+    assert!(row.accepts(arguments.len()), "arity of {}", row.name);
+    let claims = commands::table::claims(row, database, &arguments);
+    Call {
+        work: row.work().unwrap(),
+        arguments,
+        database,
+        claims,
+        waiter: None,
+    }
+}
+
+/// A bulk reply.
+pub fn bulk(text: &str) -> Reply {
+    Reply::bulk(text.as_bytes().to_vec())
+}
+
+/// An array of bulk replies.
+pub fn bulks(texts: &[&str]) -> Reply {
+    Reply::Array(texts.iter().map(|text| bulk(text)).collect())
+}
+
+/// The texts of the bulk strings in a reply.
+pub fn texts(reply: &Reply) -> Vec<String> {
+    match reply {
+        Reply::Bulk(bytes) => vec![String::from_utf8_lossy(bytes).into_owned()],
+        Reply::Array(items) => items.iter().flat_map(texts).collect(),
+        Reply::Pairs(pairs) => pairs.iter().flat_map(|(name, _)| texts(name)).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,74 @@
+//! Two servers on one store that many write to: what goes in through one comes out of the other.
+//! Run on the store that imitates a cluster, and on FoundationDB where there is one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub
+)]
+
+mod bench;
+#[cfg(feature = "fdb")]
+#[path = "../support/foundationdb.rs"]
+mod foundationdb;
+mod handing_over;
+mod stores;
+mod transactions;
+mod waking;
+mod watching;
+
+/// Makes a module of tests out of the suite, one for each case.
+macro_rules! suite {
+    ($store:ident: $($group:ident { $($case:ident)* })*) => {
+        mod $store {
+            $($(
+                #[test]
+                fn $case() {
+                    if let Some(bench) = crate::stores::$store() {
+                        crate::$group::$case(&bench);
+                    }
+                }
+            )*)*
+        }
+    };
+}
+
+macro_rules! every_case {
+    ($($store:ident)*) => {
+        $(suite! { $store:
+            handing_over {
+                nothing_is_lost_or_doubled_with_random_pauses
+                each_element_goes_to_one_of_two_waiters_on_two_servers
+                one_consumer_sees_one_producer_in_order
+                a_wake_up_is_fast
+            }
+            waking {
+                every_command_of_the_other_server_that_fills_a_list_wakes
+                every_command_of_the_other_server_that_fills_a_sorted_set_wakes
+                a_key_of_another_type_that_makes_way_wakes
+                a_key_that_has_expired_and_come_anew_wakes
+                databases_that_the_other_server_exchanges_wake
+                databases_that_are_exchanged_again_and_again_wake
+                a_flushed_database_wakes_when_it_is_filled
+                a_chain_of_moves_over_both_servers_is_followed
+                one_waiter_for_several_keys_is_served_once
+            }
+            watching {
+                every_change_on_the_other_server_spoils_a_transaction
+                untouched_keys_spoil_nothing
+                watching_costs_pushes_no_conflict
+            }
+            transactions {
+                no_reader_sees_half_of_a_transfer
+                pops_of_two_transactions_do_not_miss_each_other
+                increments_of_two_servers_are_all_counted
+            }
+        })*
+    };
+}
+
+every_case! { imitation failing }
+
+#[cfg(feature = "fdb")]
+every_case! { fdb }

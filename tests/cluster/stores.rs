@@ -1,0 +1,80 @@
+//! The stores that the suite runs on, with two servers on each.
+
+use std::sync::Arc;
+
+use quoin::random::SeededRandom;
+use quoin::store::Store;
+use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
+use quoin::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use tempfile::TempDir;
+
+use crate::bench::Bench;
+
+fn embedded() -> (EmbeddedStore, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions {
+        fsync: FsyncPolicy::EverySecond,
+        ..EmbeddedOptions::default()
+    };
+    (EmbeddedStore::open(folder.path(), options).unwrap(), folder)
+}
+
+/// A store that behaves as a cluster does.
+pub fn imitation() -> Option<Bench> {
+    #[cfg(not(feature = "fdb"))]
+    say_once("cluster tests: FoundationDB is left out (build with --features fdb)");
+    let (store, folder) = embedded();
+    let store: Arc<dyn Store> = Arc::new(OptimisticStore::new(store));
+    Some(Bench::new(
+        [Arc::clone(&store), store],
+        "test",
+        Some(folder),
+    ))
+}
+
+/// The same, with commits that conflict or of which the result is not known.
+pub fn failing() -> Option<Bench> {
+    let (store, folder) = embedded();
+    let rates = FaultRates {
+        conflict_ppm: 50_000,
+        unknown_applied_ppm: 30_000,
+        unknown_not_applied_ppm: 30_000,
+        too_old_ppm: 1_000,
+        unavailable_ppm: 0,
+    };
+    let random = Arc::new(SeededRandom::new(3));
+    let store = FaultyStore::new(OptimisticStore::new(store), rates, random);
+    let store: Arc<dyn Store> = Arc::new(store);
+    let mut bench = Bench::new([Arc::clone(&store), store], "test", Some(folder));
+    bench.has_faults = true;
+    Some(bench)
+}
+
+/// A FoundationDB cluster, of which each server has its own client.
+#[cfg(feature = "fdb")]
+pub fn fdb() -> Option<Bench> {
+    use quoin::random::{Random, SystemRandom};
+    use quoin::store::fdb::{FdbOptions, FdbStore};
+
+    let cluster_file = crate::foundationdb::cluster_file()?;
+    let open = || -> Arc<dyn Store> {
+        let options = FdbOptions {
+            cluster_file: Some(cluster_file.to_owned()),
+            ..FdbOptions::default()
+        };
+        Arc::new(FdbStore::open(&options).unwrap())
+    };
+    let root_prefix = format!("cluster-{:016x}", SystemRandom.next_u64());
+    Some(Bench::new([open(), open()], &root_prefix, None))
+}
+
+/// Says a line even where the test that says it passes (whose output is kept back otherwise).
+#[cfg(not(feature = "fdb"))]
+fn say_once(line: &str) {
+    use std::io::Write;
+
+    static SAID: std::sync::Once = std::sync::Once::new();
+    SAID.call_once(|| {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
+}
