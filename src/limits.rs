@@ -115,10 +115,14 @@ pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
 pub const BELL_WATCHES_MAX: usize = 20_000;
 /// How often the keys beyond are polled.
 pub const BELL_POLL: std::time::Duration = std::time::Duration::from_millis(500);
-/// How often a watch is renewed, in case it was lost.
+/// How many of them are polled in a second; where there are more, each is polled more rarely.
+pub const BELL_POLLS_PER_SECOND_MAX: u64 = 4_000;
+/// After what time a watch is renewed at the latest, in case it was lost.
 pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
 /// How long a key stays watched for which nobody waits any more: clients come back.
 pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);
+/// Pause before a watch is tried again that the store asks to try again.
+pub const BELL_RETRY_SOON: std::time::Duration = std::time::Duration::from_millis(10);
 /// Pause after a watch that failed.
 pub const BELL_RETRY: std::time::Duration = std::time::Duration::from_millis(500);
 /// Attempts at committing one batch before its commands are answered with an error.

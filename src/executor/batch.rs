@@ -218,6 +218,9 @@ impl<'s> Batch<'s> {
         if transaction.mutation_count() == own_mutations {
             return Attempt::Committed;
         }
+        if self.has_served_who_left() {
+            return Attempt::Again { after_pause: false };
+        }
         match transaction.commit().await {
             Ok(()) => {
                 self.statistics.commits.add(1);
@@ -258,6 +261,12 @@ impl<'s> Batch<'s> {
         }
     }
 
+    /// Whether something was popped for a client that has given up meanwhile.
+    fn has_served_who_left(&self) -> bool {
+        let mut served = self.served.iter();
+        served.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
+    }
+
     fn after_error(&mut self, error: StoreError) -> Attempt {
         if matches!(error, StoreError::Conflict) {
             self.statistics.conflicts.add(1);
@@ -284,6 +293,9 @@ impl<'s> Batch<'s> {
         for (waiter, reply) in self.served.drain(..) {
             waiters.serve(&waiter, reply);
         }
+        for waiter in self.parked.values() {
+            waiters.settle(waiter);
+        }
         if !self.unserved.is_empty() {
             waiters.nudge(self.unserved.drain());
         }
@@ -301,11 +313,24 @@ impl<'s> Batch<'s> {
         }
     }
 
+    /// Lets go of the clients that wait. Those for whom something may have been popped are told
+    /// that, as the other clients of the batch are: to wait on would hide it.
+    fn tell_failure(&mut self, error: &StoreError) {
+        if matches!(error, StoreError::UnknownResult) {
+            let line = CommandError::Store(error.clone()).to_line();
+            for (waiter, _) in self.served.drain(..) {
+                let reply = Reply::Error(line.clone());
+                self.shared.waiters.serve(&waiter, reply);
+            }
+        }
+        self.release_waiters();
+    }
+
     fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> Done {
         // Before the replies: a client that has seen its own must find that others can know.
         match &failure {
             None => self.tell(),
-            Some(_) => self.release_waiters(),
+            Some(error) => self.tell_failure(error),
         }
         let mut answered = 0;
         let mut not_run = Vec::new();

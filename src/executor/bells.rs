@@ -4,9 +4,11 @@
 //! the key's length, which every push changes without a conflict. When it has changed, the write
 //! lane is nudged to run the commands of those who wait. Between a client's first look and the
 //! arming of the watch something may have come, so each key is looked at again after its watch is
-//! armed, and for each client that joins. Watches can be lost (a cluster that recovers, a change
-//! back to the same value); so each is renewed now and then. Beyond a bound on watches, keys are
-//! polled.
+//! armed, and for each client that joins. Watches can be lost (a cluster that recovers), so each
+//! key is looked at now and then. Beyond a bound on watches, keys are polled.
+//!
+//! Which row that is depends on what the key's database shows, so that is watched as well, first:
+//! a change of it that comes after a key's row was looked up has its watch armed anew.
 //!
 //! A store with a single writer needs no bells: its one server sees every push.
 
@@ -14,57 +16,76 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::{Either, LocalBoxFuture, pending, select};
+use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::Shared;
-use crate::layout::{KeyName, decode_length};
-use crate::limits::{BELL_LINGER, BELL_POLL, BELL_RENEWAL, BELL_RETRY, BELL_WATCHES_MAX};
+use crate::layout::{Id, KeyName, decode_length};
+use crate::limits::{
+    BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RETRY, BELL_RETRY_SOON,
+};
 use crate::store::{Isolation, Store, StoreError, Watch};
-use crate::types::context::NamespaceCache;
+use crate::types::Environment;
+use crate::types::context::shown_namespace;
 use crate::types::signals::ClientKey;
-use crate::types::{Environment, ReadContext};
 
 /// Rings for one server.
 pub(super) struct Bells {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     shared: Arc<Shared>,
-    /// Watches that are armed.
-    watches: Cell<usize>,
+    /// Keys watched at once; further ones are polled.
+    watches_max: usize,
+    /// Keys that are watched.
+    watched: Cell<usize>,
+    /// Keys that are polled.
+    polled: Cell<usize>,
 }
 
-/// What the bells of a server tell one of them.
-#[derive(Default)]
-struct Cord {
-    pulled: Notify,
-    /// The database may show other keys than when the watch was armed.
-    must_rearm: Cell<bool>,
-}
+/// The namespace that a database shows; `None` until it is known.
+type Shown = watch::Sender<Option<Id>>;
 
-impl Cord {
-    fn pull(&self) {
-        self.pulled.notify_one();
+/// Counts one as long as it lives.
+struct Counted<'c>(&'c Cell<usize>);
+
+impl<'c> Counted<'c> {
+    fn new(count: &'c Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
     }
 }
 
-/// A row as it was when its watch was armed.
-struct Armed {
-    length: i64,
-    value: Option<Bytes>,
-    watch: Option<Watch>,
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
 }
 
-enum Woken {
-    /// The row may have changed, or it is time to look again.
-    Rung,
-    /// Somebody joined those who wait, or the database was exchanged.
-    Pulled,
+/// A watch of the store, counted for all who ask the executor.
+struct Armed<'c> {
+    value: Option<Bytes>,
+    changed: Watch,
+    open: &'c AtomicUsize,
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A key's row as it was last seen, and how its next change will be.
+struct Looked<'c> {
+    value: Option<Bytes>,
+    /// Without it the key is polled.
+    armed: Option<Armed<'c>>,
+    _counted: Counted<'c>,
 }
 
 impl Bells {
@@ -72,190 +93,242 @@ impl Bells {
         store: Arc<dyn Store>,
         environment: Arc<Environment>,
         shared: Arc<Shared>,
+        watches_max: usize,
     ) -> Self {
         Self {
             store,
             environment,
             shared,
-            watches: Cell::new(0),
+            watches_max,
+            watched: Cell::new(0),
+            polled: Cell::new(0),
         }
     }
 
     /// Serves until `stop` resolves.
     pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        let mut cords: HashMap<ClientKey, Rc<Cord>> = HashMap::new();
-        let mut databases: HashMap<u32, ()> = HashMap::new();
+        let mut cords: HashMap<ClientKey, Rc<Notify>> = HashMap::new();
+        let mut databases: HashMap<u32, Rc<Shown>> = HashMap::new();
         let mut ringing: FuturesUnordered<LocalBoxFuture<'_, Ended>> = FuturesUnordered::new();
         loop {
-            tokio::select! {
+            let changed: Vec<ClientKey> = tokio::select! {
                 _ = &mut stop => return,
-                arrived = self.shared.waiters.wait_arrived() => {
-                    for key in arrived {
-                        if databases.insert(key.database, ()).is_none() {
-                            ringing.push(Box::pin(self.watch_database(key.database)));
-                        }
-                        match cords.get(&key) {
-                            Some(cord) => cord.pull(),
-                            None => {
-                                let cord = Rc::new(Cord::default());
-                                cords.insert(key.clone(), Rc::clone(&cord));
-                                ringing.push(Box::pin(self.ring(key, cord)));
-                            }
-                        }
-                    }
-                }
+                changed = self.shared.waiters.wait_changed() => changed,
                 Some(ended) = ringing.next() => match ended {
-                    Ended::Key(key) if self.shared.waiters.is_awaited(&key) => {
-                        // Somebody came while it was ending.
-                        let cord = Rc::new(Cord::default());
-                        cords.insert(key.clone(), Rc::clone(&cord));
-                        ringing.push(Box::pin(self.ring(key, cord)));
+                    Ended::Key(key) => {
+                        cords.remove(&key);
+                        // Somebody may have come while it was ending.
+                        let is_awaited = self.shared.waiters.is_awaited(&key);
+                        Vec::from_iter(is_awaited.then_some(key))
                     }
-                    Ended::Key(key) => drop(cords.remove(&key)),
-                    Ended::Database(database) => {
-                        for (key, cord) in &cords {
-                            if key.database == database {
-                                cord.must_rearm.set(true);
-                                cord.pull();
-                            }
+                    Ended::Database(database, shown) => {
+                        if shown.receiver_count() == 0 {
+                            databases.remove(&database);
+                        } else {
+                            ringing.push(Box::pin(self.watch_database(database, shown)));
                         }
-                        ringing.push(Box::pin(self.watch_database(database)));
+                        Vec::new()
                     }
                 },
+            };
+            for key in changed {
+                if let Some(cord) = cords.get(&key) {
+                    cord.notify_one();
+                    continue;
+                }
+                if !self.shared.waiters.is_awaited(&key) {
+                    continue;
+                }
+                let shown = databases.entry(key.database).or_insert_with(|| {
+                    let shown = Rc::new(watch::Sender::new(None));
+                    let bell = self.watch_database(key.database, Rc::clone(&shown));
+                    ringing.push(Box::pin(bell));
+                    shown
+                });
+                let cord = Rc::new(Notify::new());
+                cords.insert(key.clone(), Rc::clone(&cord));
+                ringing.push(Box::pin(self.ring(key, cord, shown.subscribe())));
             }
         }
     }
 
     /// Nudges a key whenever it may have something, until nobody has waited for it for a while.
-    async fn ring(&self, key: ClientKey, cord: Rc<Cord>) -> Ended {
+    /// `cord` tells that others wait for it than before.
+    async fn ring(
+        &self,
+        key: ClientKey,
+        cord: Rc<Notify>,
+        mut shown: watch::Receiver<Option<Id>>,
+    ) -> Ended {
         let mut last_value: Option<Option<Bytes>> = None;
         loop {
-            cord.must_rearm.set(false);
-            let armed = match self.arm(&key).await {
-                Ok(armed) => armed,
+            let looked = match self.look(&key, &mut shown).await {
+                Ok(looked) => looked,
                 Err(error) => {
                     tracing::debug!(%error, "a key that is waited for cannot be watched");
-                    tokio::time::sleep(BELL_RETRY).await;
+                    pause_after(&error).await;
                     last_value = None;
                     continue;
                 }
             };
-            let is_watched = armed.watch.is_some();
-            let is_changed = last_value.as_ref() != Some(&armed.value);
-            last_value = Some(armed.value);
-            if is_changed && armed.length != 0 {
+            let is_changed = last_value.as_ref() != Some(&looked.value);
+            // What cannot be read, the commands of those who wait will tell.
+            let is_empty = matches!(decode_length(looked.value.as_ref()), Ok(0));
+            if is_changed && !is_empty {
                 self.shared.waiters.nudge([key.clone()]);
             }
-            let mut watch = armed.watch;
+            last_value = Some(looked.value);
+            let mut armed = looked.armed;
             loop {
-                let is_awaited = self.shared.waiters.is_awaited(&key);
-                let pause = match (is_awaited, is_watched) {
-                    (false, _) => BELL_LINGER,
-                    (true, true) => BELL_RENEWAL,
-                    (true, false) => BELL_POLL,
+                let pause = match &armed {
+                    _ if !self.shared.waiters.is_awaited(&key) => BELL_LINGER,
+                    Some(_) => self.renewal(),
+                    None => self.poll_pause(),
                 };
-                match self.sleep(&cord, &mut watch, pause).await {
-                    Woken::Rung if !self.shared.waiters.is_awaited(&key) => {
-                        self.count_watches(if is_watched { -1 } else { 0 });
-                        return Ended::Key(key);
+                let is_watched = armed.is_some();
+                tokio::select! {
+                    changed = wait_changed(armed.as_mut()) => {
+                        match changed {
+                            // It has something most likely: there is no need to look first.
+                            Ok(()) if is_empty => self.shared.waiters.nudge([key.clone()]),
+                            Ok(()) => {}
+                            Err(error) => pause_after(&error).await,
+                        }
+                        break;
                     }
-                    Woken::Rung => break,
-                    Woken::Pulled if cord.must_rearm.get() => {
+                    () = tokio::time::sleep(pause) => {
+                        // A key that is watched is looked at all the same, in case that what
+                        // it has was seen and passed over.
+                        if is_watched {
+                            last_value = None;
+                        }
+                        break;
+                    }
+                    Ok(()) = shown.changed() => {
                         last_value = None;
                         break;
                     }
-                    Woken::Pulled => self.shared.waiters.nudge([key.clone()]),
+                    () = cord.notified() => self.shared.waiters.nudge([key.clone()]),
                 }
             }
-            self.count_watches(if is_watched { -1 } else { 0 });
+            if !self.shared.waiters.is_awaited(&key) {
+                return Ended::Key(key);
+            }
         }
     }
 
-    async fn sleep(&self, cord: &Cord, watch: &mut Option<Watch>, pause: Duration) -> Woken {
-        let changed = async {
-            match watch {
-                // A watch that failed is renewed like one that has fired, but not at once.
-                Some(watch) => {
-                    if watch.await.is_err() {
-                        tokio::time::sleep(BELL_RETRY).await;
-                    }
-                }
-                None => pending().await,
-            }
+    /// Reads a key's length row and watches it, or beyond the bound only reads it.
+    async fn look(
+        &self,
+        key: &ClientKey,
+        shown: &mut watch::Receiver<Option<Id>>,
+    ) -> Result<Looked<'_>, StoreError> {
+        let namespace = match shown.wait_for(Option::is_some).await {
+            Ok(shown) => *shown,
+            Err(_) => None,
         };
-        tokio::select! {
-            () = changed => Woken::Rung,
-            () = tokio::time::sleep(pause) => Woken::Rung,
-            () = cord.pulled.notified() => Woken::Pulled,
-        }
-    }
-
-    fn count_watches(&self, by: isize) {
-        self.watches
-            .set(self.watches.get().saturating_add_signed(by));
-    }
-
-    /// Watches a key's length, or beyond the bound only reads it.
-    async fn arm(&self, key: &ClientKey) -> Result<Armed, StoreError> {
-        let length_key = {
+        let Some(namespace) = namespace else {
+            // Never: the database is watched as long as one of its keys is.
+            return std::future::pending().await;
+        };
+        let layout = &self.environment.layout;
+        let length_key = layout.length_key(&layout.meta_key(namespace, &KeyName::new(&key.key)));
+        if self.watched.get() >= self.watches_max {
+            let counted = Counted::new(&self.polled);
             let transaction = self.store.begin_read()?;
-            let namespaces = NamespaceCache::default();
-            let now_ms = self.environment.clock.now_ms();
-            let context = ReadContext::new(
-                &*transaction,
-                &self.environment,
-                &namespaces,
-                now_ms,
-                key.database,
-            );
-            let layout = context.layout();
-            let namespace = context.namespace().await?;
-            let meta_key = layout.meta_key(namespace, &KeyName::new(&key.key));
-            let length_key = layout.length_key(&meta_key);
-            if self.watches.get() >= BELL_WATCHES_MAX {
-                let value = transaction.get(&length_key, Isolation::Snapshot).await?;
-                return Ok(Armed {
-                    length: decode_length(value.as_ref())?,
-                    value,
-                    watch: None,
-                });
-            }
-            length_key
-        };
-        self.count_watches(1);
-        let watched = match self.store.watch(&length_key).await {
-            Ok(watched) => watched,
-            Err(error) => {
-                self.count_watches(-1);
-                return Err(error);
-            }
-        };
-        Ok(Armed {
-            length: decode_length(watched.value.as_ref())?,
-            value: watched.value,
-            watch: Some(watched.changed),
+            return Ok(Looked {
+                value: transaction.get(&length_key, Isolation::Snapshot).await?,
+                armed: None,
+                _counted: counted,
+            });
+        }
+        let counted = Counted::new(&self.watched);
+        let mut armed = self.arm(&length_key).await?;
+        Ok(Looked {
+            value: armed.value.take(),
+            armed: Some(armed),
+            _counted: counted,
         })
     }
 
-    /// Resolves when a database may show another namespace than before, or now and then.
-    async fn watch_database(&self, database: u32) -> Ended {
-        let row = self.environment.layout.database_key(database);
-        match self.store.watch(&row).await {
-            Ok(watched) => {
-                let renewal = Box::pin(tokio::time::sleep(BELL_RENEWAL));
-                if let Either::Left((Err(_), _)) = select(watched.changed, renewal).await {
-                    tokio::time::sleep(BELL_RETRY).await;
-                }
-            }
-            Err(_) => tokio::time::sleep(BELL_RETRY).await,
-        }
-        Ended::Database(database)
+    async fn arm(&self, row: &[u8]) -> Result<Armed<'_>, StoreError> {
+        let watched = self.store.watch(row).await?;
+        let open = &self.shared.open_watches;
+        open.fetch_add(1, Ordering::SeqCst);
+        Ok(Armed {
+            value: watched.value,
+            changed: watched.changed,
+            open,
+        })
     }
+
+    /// At different times for different keys.
+    fn renewal(&self) -> Duration {
+        let spread_ms = BELL_RENEWAL.as_millis() as u64 / 2;
+        let earlier_ms = self.environment.random.below(spread_ms.max(1));
+        BELL_RENEWAL.saturating_sub(Duration::from_millis(earlier_ms))
+    }
+
+    fn poll_pause(&self) -> Duration {
+        let all_take_s = self.polled.get() as u64 / BELL_POLLS_PER_SECOND_MAX;
+        BELL_POLL.max(Duration::from_secs(all_take_s))
+    }
+
+    /// Tells which namespace a database shows, until none of its keys is waited for.
+    async fn watch_database(&self, database: u32, shown: Rc<Shown>) -> Ended {
+        let row = self.environment.layout.database_key(database);
+        while shown.receiver_count() > 0 {
+            let armed = match self.arm(&row).await {
+                Ok(armed) => armed,
+                Err(error) => {
+                    pause_after(&error).await;
+                    continue;
+                }
+            };
+            let mut armed = match shown_namespace(database, armed.value.as_ref()) {
+                Ok(namespace) => {
+                    shown.send_if_modified(|shown| shown.replace(namespace) != Some(namespace));
+                    armed
+                }
+                Err(error) => {
+                    tracing::error!(%error, database, "a database's row cannot be read");
+                    tokio::time::sleep(BELL_RETRY).await;
+                    continue;
+                }
+            };
+            tokio::select! {
+                changed = wait_changed(Some(&mut armed)) => {
+                    if let Err(error) = changed {
+                        pause_after(&error).await;
+                    }
+                }
+                () = tokio::time::sleep(self.renewal()) => {}
+                () = shown.closed() => {}
+            }
+        }
+        Ended::Database(database, shown)
+    }
+}
+
+async fn wait_changed(armed: Option<&mut Armed<'_>>) -> Result<(), StoreError> {
+    match armed {
+        Some(armed) => (&mut armed.changed).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn pause_after(error: &StoreError) {
+    let pause = if error.is_retryable() {
+        BELL_RETRY_SOON
+    } else {
+        BELL_RETRY
+    };
+    tokio::time::sleep(pause).await;
 }
 
 enum Ended {
     /// Nobody waits for this key any more.
     Key(ClientKey),
-    /// The keys of this database are to be looked up again.
-    Database(u32),
+    /// Nobody waits for any key of this database any more.
+    Database(u32, Rc<Shown>),
 }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::CommandError;
-use crate::limits::LANE_QUEUE_MAX;
+use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::signals::ClientKey;
@@ -96,6 +96,8 @@ pub struct Shared {
     pub watchers: Watchers,
     /// Messages from and to other servers.
     pub relay: relay::RelayState,
+    /// Watches that are open in the store.
+    open_watches: AtomicUsize,
 }
 
 /// One command, ready to be run.
@@ -140,11 +142,17 @@ struct Submission {
 pub struct ExecutorOptions {
     /// Threads that serve runs of commands which only read.
     pub read_lanes: usize,
+    /// Keys that are watched at once for clients that wait, where other servers write too;
+    /// further ones are polled.
+    pub bell_watches_max: usize,
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
-        Self { read_lanes: 1 }
+        Self {
+            read_lanes: 1,
+            bell_watches_max: BELL_WATCHES_MAX,
+        }
     }
 }
 
@@ -174,7 +182,11 @@ impl Executor {
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
-        let shared = Arc::new(Shared::default());
+        let has_bells = !environment.capabilities.single_writer;
+        let shared = Arc::new(Shared {
+            waiters: Waiters::new(has_bells),
+            ..Shared::default()
+        });
         let mut threads = Vec::new();
         let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
         let lane = lane::WriteLane::new(
@@ -198,13 +210,14 @@ impl Executor {
         }
         let mut bells = None;
         let mut relay = None;
-        if !environment.capabilities.single_writer {
+        if has_bells {
             let (sender, stop) = oneshot::channel();
             bells = Some(sender);
             let ringing = bells::Bells::new(
                 Arc::clone(&store),
                 Arc::clone(&environment),
                 Arc::clone(&shared),
+                options.bell_watches_max,
             );
             threads.push(spawn_lane("quoin-bells", move || ringing.run(stop))?);
             let (sender, stop) = oneshot::channel();
@@ -251,6 +264,11 @@ impl Executor {
         if !self.environment.capabilities.single_writer {
             self.shared.relay.listen().await;
         }
+    }
+
+    /// How many rows of the store are watched for clients that wait.
+    pub fn open_watches(&self) -> usize {
+        self.shared.open_watches.load(Ordering::SeqCst)
     }
 
     /// Counters for INFO.

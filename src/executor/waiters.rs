@@ -5,7 +5,9 @@
 //! transaction, right behind the command that did it: so a push and the pop that it feeds are one
 //! commit, and nobody who comes later can get in between. While a batch is at a waiter it has
 //! *claimed* it; when the batch has committed the waiter is *served* and gone, else it is
-//! *released* and keeps its place.
+//! *released* and keeps its place. A batch that may still be run again keeps those whom it parked
+//! to itself until it is durable: else another batch could serve a client whose command, run again,
+//! pops something too.
 //!
 //! Where other servers write too, [bells](super::bells) *nudge* keys that may have become ready,
 //! and the write lane runs the commands of those who wait for them.
@@ -57,10 +59,20 @@ struct State {
 enum Stage {
     /// Not in any queue.
     Away,
+    /// In the queues of its keys, by a batch that is not over yet: run again, it may find
+    /// something after all, so no other batch may serve it.
+    Parked {
+        /// Which batch.
+        slot: u64,
+        /// Another batch had something for it meanwhile.
+        was_missed: bool,
+    },
     /// In the queues of its keys.
     Waiting,
     /// In the queues, and a batch is at it.
     Claimed {
+        /// The batch that parked it, where that is the one which is at it.
+        parked_by: Option<u64>,
         /// Another batch had something for it meanwhile.
         was_missed: bool,
         /// The client does not want to wait any more.
@@ -130,7 +142,9 @@ pub struct Waiters {
     /// How many wait; asked before anything is locked.
     count: AtomicUsize,
     nudged: Notify,
-    arrived: Notify,
+    /// Whether anybody asks [`Waiters::wait_changed`].
+    has_bells: bool,
+    changed: Notify,
 }
 
 /// Waiters by their places.
@@ -143,8 +157,8 @@ struct Queues {
     by_key: HashMap<ClientKey, Vec<(ValueType, Queue)>>,
     /// Keys to be looked at again by the write lane.
     nudged: HashSet<ClientKey>,
-    /// Keys that somebody has begun to wait for, where bells are used.
-    arrived: HashSet<ClientKey>,
+    /// Keys that somebody has begun to wait for, or that nobody waits for any more.
+    changed: HashSet<ClientKey>,
 }
 
 impl Queues {
@@ -187,6 +201,14 @@ impl Queues {
 }
 
 impl Waiters {
+    /// Nobody waits. `has_bells`: where other servers write too, bells follow who waits.
+    pub(super) fn new(has_bells: bool) -> Self {
+        Self {
+            has_bells,
+            ..Self::default()
+        }
+    }
+
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,8 +223,9 @@ impl Waiters {
         self.queues().by_key.len()
     }
 
-    /// Puts a waiter into the queues of its keys: behind all others, or back to its place.
-    pub(super) fn park(&self, waiter: &Arc<Waiter>) {
+    /// Puts a waiter into the queues of its keys: behind all others, or back to its place. Until
+    /// it is [settled](Self::settle), only the batch in this slot can serve it.
+    pub(super) fn park(&self, waiter: &Arc<Waiter>, slot: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         if state.stage != Stage::Away {
@@ -212,13 +235,16 @@ impl Waiters {
             queues.next_order += 1;
             queues.next_order
         });
-        state.stage = Stage::Waiting;
+        state.stage = Stage::Parked {
+            slot,
+            was_missed: false,
+        };
         queues.insert(waiter, order);
-        queues.arrived.extend(waiter.client_keys());
         self.count.fetch_add(1, Ordering::SeqCst);
-        drop(state);
-        drop(queues);
-        self.arrived.notify_one();
+        if self.has_bells {
+            queues.changed.extend(waiter.client_keys());
+            self.changed.notify_one();
+        }
     }
 
     /// Takes a waiter out again whose batch is run anew.
@@ -229,33 +255,69 @@ impl Waiters {
         state.stage = Stage::Away;
     }
 
+    /// The batch that parked a waiter is durable: now others can serve it too.
+    pub(super) fn settle(&self, waiter: &Waiter) {
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if let Stage::Parked { was_missed, .. } = state.stage {
+            state.stage = Stage::Waiting;
+            self.make_good(&mut queues, waiter, was_missed);
+        }
+    }
+
+    /// Has the keys of a waiter that was passed over looked at again.
+    fn make_good(&self, queues: &mut Queues, waiter: &Waiter, was_missed: bool) {
+        if was_missed {
+            queues.nudged.extend(waiter.client_keys());
+            self.nudged.notify_one();
+        }
+    }
+
     fn take_out(&self, queues: &mut Queues, waiter: &Waiter, state: &State) {
         if let (Some(order), true) = (state.order, state.stage != Stage::Away) {
             queues.remove(waiter, order);
             self.count.fetch_sub(1, Ordering::SeqCst);
+            if self.has_bells {
+                let left = waiter.client_keys();
+                let left = left.filter(|key| !queues.by_key.contains_key(key));
+                queues.changed.extend(left.collect::<Vec<_>>());
+                self.changed.notify_one();
+            }
         }
     }
 
-    /// The oldest who waits for a key of this type, claimed for a batch.
+    /// The oldest who waits for a key of this type, claimed for the batch in a slot.
     pub(super) fn claim_first(
         &self,
         key: &ClientKey,
         value_type: ValueType,
+        slot: u64,
     ) -> Option<Arc<Waiter>> {
         let queues = self.queues();
         for waiter in queues.queue(key, value_type)?.values() {
             let mut state = waiter.state();
-            match &mut state.stage {
-                Stage::Waiting => {
-                    state.stage = Stage::Claimed {
-                        was_missed: false,
-                        is_cancelled: false,
-                    };
-                    return Some(Arc::clone(waiter));
+            let parked_by = match &mut state.stage {
+                Stage::Waiting => None,
+                Stage::Parked { slot: own, .. } if *own == slot => Some(slot),
+                Stage::Parked { was_missed, .. } | Stage::Claimed { was_missed, .. } => {
+                    *was_missed = true;
+                    continue;
                 }
-                Stage::Claimed { was_missed, .. } => *was_missed = true,
-                Stage::Away => {}
-            }
+                Stage::Away => continue,
+            };
+            let was_missed = matches!(
+                state.stage,
+                Stage::Parked {
+                    was_missed: true,
+                    ..
+                }
+            );
+            state.stage = Stage::Claimed {
+                parked_by,
+                was_missed,
+                is_cancelled: false,
+            };
+            return Some(Arc::clone(waiter));
         }
         None
     }
@@ -265,6 +327,7 @@ impl Waiters {
         let mut queues = self.queues();
         let mut state = waiter.state();
         let Stage::Claimed {
+            parked_by,
             was_missed,
             is_cancelled,
         } = state.stage
@@ -276,11 +339,23 @@ impl Waiters {
             waiter.end(&mut state, Outcome::Cancelled);
             return;
         }
-        state.stage = Stage::Waiting;
-        if was_missed {
-            queues.nudged.extend(waiter.client_keys());
-            self.nudged.notify_one();
+        if let Some(slot) = parked_by {
+            state.stage = Stage::Parked { slot, was_missed };
+            return;
         }
+        state.stage = Stage::Waiting;
+        self.make_good(&mut queues, waiter, was_missed);
+    }
+
+    /// Whether the client of a claimed waiter does not want to wait any more.
+    pub(super) fn is_cancelled(&self, waiter: &Waiter) -> bool {
+        matches!(
+            waiter.state().stage,
+            Stage::Claimed {
+                is_cancelled: true,
+                ..
+            }
+        )
     }
 
     /// Hands a claimed waiter its reply; the batch that made it is durable.
@@ -300,7 +375,7 @@ impl Waiters {
             *is_cancelled = true;
             return false;
         }
-        let was_there = state.stage == Stage::Waiting;
+        let was_there = state.stage != Stage::Away;
         self.take_out(&mut queues, waiter, &state);
         state.stage = Stage::Away;
         was_there
@@ -377,14 +452,14 @@ impl Waiters {
         taken
     }
 
-    /// Waits until somebody begins to wait, and answers for which keys.
-    pub(super) async fn wait_arrived(&self) -> Vec<ClientKey> {
+    /// Waits until somebody begins to wait, or the last leaves, and answers for which keys.
+    pub(super) async fn wait_changed(&self) -> Vec<ClientKey> {
         loop {
-            let arrived = std::mem::take(&mut self.queues().arrived);
-            if !arrived.is_empty() {
-                return arrived.into_iter().collect();
+            let changed = std::mem::take(&mut self.queues().changed);
+            if !changed.is_empty() {
+                return changed.into_iter().collect();
             }
-            self.arrived.notified().await;
+            self.changed.notified().await;
         }
     }
 }

@@ -78,6 +78,20 @@ pub struct ReadContext<'t> {
     namespaces: &'t NamespaceCache,
 }
 
+/// The namespace that a database with this row shows.
+///
+/// # Errors
+/// `Corrupt` where the row is none.
+pub fn shown_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
+    match row {
+        Some(value) => decode_id(value),
+        None => Ok(Id {
+            instance: 0,
+            sequence: u64::from(database),
+        }),
+    }
+}
+
 /// Namespaces of databases as one transaction sees them.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
@@ -156,13 +170,7 @@ impl<'t> ReadContext<'t> {
                 Isolation::Serializable,
             )
             .await?;
-        let namespace = match stored {
-            Some(value) => decode_id(&value)?,
-            None => Id {
-                instance: 0,
-                sequence: u64::from(database),
-            },
-        };
+        let namespace = shown_namespace(database, stored.as_ref())?;
         self.namespaces
             .known
             .borrow_mut()

@@ -18,6 +18,8 @@ use quoin::types::signals::ClientKey;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
+use crate::watches::WATCHES_MAX;
+
 /// Longer than anything takes, and shorter than the poll that makes up for a lost wake-up.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -38,15 +40,10 @@ pub struct Server(pub Arc<Executor>);
 impl Bench {
     /// `stores`: one store, as each server sees it.
     pub fn new(stores: [Arc<dyn Store>; 2], root_prefix: &str, folder: Option<TempDir>) -> Self {
-        Self::with(stores, root_prefix, folder, ExecutorOptions::default())
-    }
-
-    pub fn with(
-        stores: [Arc<dyn Store>; 2],
-        root_prefix: &str,
-        folder: Option<TempDir>,
-        options: ExecutorOptions,
-    ) -> Self {
+        let options = ExecutorOptions {
+            bell_watches_max: WATCHES_MAX,
+            ..ExecutorOptions::default()
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()

@@ -16,6 +16,7 @@ mod handing_over;
 mod stores;
 mod transactions;
 mod waking;
+mod watches;
 mod watching;
 
 /// Makes a module of tests out of the suite, one for each case.
@@ -53,6 +54,11 @@ macro_rules! every_case {
                 a_flushed_database_wakes_when_it_is_filled
                 a_chain_of_moves_over_both_servers_is_followed
                 one_waiter_for_several_keys_is_served_once
+            }
+            watches {
+                one_watch_serves_all_who_wait_for_a_key
+                watches_end_when_nobody_waits
+                beyond_the_bound_keys_are_polled
             }
             watching {
                 every_change_on_the_other_server_spoils_a_transaction

@@ -142,7 +142,7 @@ impl Batch<'_> {
                     return Err(self.leave_out(pass, CommandError::TooLarge));
                 }
                 if let (Some(waiter), true) = (&call.waiter, reply.is_nothing()) {
-                    self.shared.waiters.park(waiter);
+                    self.shared.waiters.park(waiter, self.slot.number);
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
                 if pass.signals.has_ready() {

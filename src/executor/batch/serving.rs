@@ -91,6 +91,7 @@ impl Batch<'_> {
         value_type: ValueType,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
+        let slot = self.slot.number;
         loop {
             let is_enough = self.served.len() >= self.served_max
                 || (pass.is_full() && !(pass.only_serves && self.served.is_empty()));
@@ -98,7 +99,7 @@ impl Batch<'_> {
                 self.unserved.insert(key.clone());
                 return Ok(());
             }
-            let Some(waiter) = self.shared.waiters.claim_first(key, value_type) else {
+            let Some(waiter) = self.shared.waiters.claim_first(key, value_type, slot) else {
                 return Ok(());
             };
             let id = CallId::Waiter(waiter.order());

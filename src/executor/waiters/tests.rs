@@ -1,10 +1,17 @@
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
+
+use super::{Outcome, Waiter, Waiters};
 use crate::commands::testing::{Bench, bulk, bulks};
+use crate::executor::Work;
+use crate::layout::ValueType;
 use crate::limits::WAITERS_SERVED_PER_BATCH_MAX;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use crate::types::signals::ClientKey;
 
 /// Runs a test on a store with a single writer and on one with many.
 fn on_both(test: impl Fn(&Bench)) {
@@ -274,4 +281,130 @@ fn conflicts_and_unknown_results_neither_lose_nor_double_what_is_handed_over() {
         assert_eq!(bench.run("LLEN list"), Reply::Integer(0));
         assert_eq!(bench.run("LLEN done"), Reply::Integer(40));
     }
+}
+
+fn list_key() -> ClientKey {
+    ClientKey {
+        database: 0,
+        key: Bytes::from_static(b"list"),
+    }
+}
+
+fn slow_blpop() -> (Arc<Waiter>, tokio::sync::oneshot::Receiver<Outcome>) {
+    let arguments = ["BLPOP", "list", "0"].map(|word| Bytes::from_static(word.as_bytes()));
+    let keys = vec![list_key().key];
+    Waiter::new(
+        0,
+        |context, arguments| {
+            Box::pin(async move {
+                let row = crate::commands::find(b"BLPOP").unwrap();
+                let Some(Work::Write(handler)) = row.work() else {
+                    panic!("BLPOP writes");
+                };
+                let reply = handler(context, arguments).await?;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                Ok(reply)
+            })
+        },
+        arguments.to_vec(),
+        keys,
+        ValueType::List,
+    )
+}
+
+#[test]
+fn who_was_parked_by_a_batch_that_may_run_again_is_not_served_by_another() {
+    let waiters = Waiters::default();
+    let (waiter, _outcome) = slow_blpop();
+    waiters.park(&waiter, 1);
+    assert!(
+        waiters
+            .claim_first(&list_key(), ValueType::List, 2)
+            .is_none()
+    );
+    assert!(waiters.take_nudged(1).is_empty());
+    // The batch that had something for it is made good for.
+    waiters.settle(&waiter);
+    assert_eq!(waiters.take_nudged(1), [list_key()]);
+    assert!(
+        waiters
+            .claim_first(&list_key(), ValueType::List, 2)
+            .is_some()
+    );
+}
+
+#[test]
+fn a_batch_serves_who_it_parked_itself() {
+    let waiters = Waiters::default();
+    let (waiter, _outcome) = slow_blpop();
+    waiters.park(&waiter, 1);
+    assert!(
+        waiters
+            .claim_first(&list_key(), ValueType::List, 1)
+            .is_some()
+    );
+    waiters.release(&waiter);
+    assert!(
+        waiters
+            .claim_first(&list_key(), ValueType::List, 2)
+            .is_none()
+    );
+}
+
+#[test]
+fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
+    let bench = Bench::embedded();
+    let (waiter, outcome) = slow_blpop();
+    bench.executor.waiters().park(&waiter, 0);
+    bench.executor.waiters().settle(&waiter);
+    let pushed = bench.block_on(async {
+        let executor = Arc::clone(&bench.executor);
+        let pushing = tokio::spawn(async move {
+            let push = crate::commands::find(b"RPUSH").unwrap().work().unwrap();
+            let words = ["RPUSH", "list", "a"].map(|word| Bytes::from_static(word.as_bytes()));
+            executor.run(push, 0, words.to_vec()).await
+        });
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        assert!(
+            !bench.executor.waiters().cancel(&waiter),
+            "a batch is at it"
+        );
+        assert!(matches!(outcome.await, Ok(Outcome::Cancelled)));
+        pushing.await.unwrap().unwrap()
+    });
+    assert_eq!(pushed, Reply::Integer(1));
+    assert_eq!(bench.run("LLEN list"), Reply::Integer(1));
+}
+
+#[test]
+fn who_may_have_been_served_is_told_that_it_is_not_known() {
+    let mut faulty = None;
+    let bench = Bench::with(|store| {
+        let random = Arc::new(SeededRandom::new(1));
+        let store = OptimisticStore::new(store);
+        let store = Arc::new(FaultyStore::new(store, FaultRates::default(), random));
+        faulty = Some(Arc::clone(&store));
+        store
+    });
+    let served = bench.wait("BLPOP list 0");
+    let mut unconcerned = bench.wait("BLPOP list 0");
+    faulty.as_ref().unwrap().set_rates(FaultRates {
+        unknown_not_applied_ppm: 1_000_000,
+        ..FaultRates::default()
+    });
+    let is_unknown =
+        |reply: &Reply| matches!(reply, Reply::Error(line) if line.starts_with("UNKNOWN"));
+    assert!(is_unknown(&bench.run("RPUSH list a")));
+    assert!(is_unknown(&served.reply(&bench)));
+    assert!(unconcerned.is_waiting());
+}
+
+#[test]
+fn without_bells_no_keys_are_kept_for_them() {
+    let waiters = Waiters::new(false);
+    let (waiter, _outcome) = slow_blpop();
+    waiters.park(&waiter, 0);
+    waiters.settle(&waiter);
+    assert!(waiters.cancel(&waiter));
+    assert!(waiters.queues().changed.is_empty());
 }
