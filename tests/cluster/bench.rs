@@ -29,6 +29,7 @@ pub struct Bench {
     pub runtime: tokio::runtime::Runtime,
     /// The name of the store.
     pub store: &'static str,
+    /// Whether something fails on purpose.
     pub has_faults: bool,
     _folder: Option<TempDir>,
 }
@@ -83,11 +84,6 @@ impl Bench {
         self.block_on(self.servers[server].wait(line))
     }
 
-    /// Whether nothing fails on purpose.
-    pub fn is_without_faults(&self) -> bool {
-        !self.has_faults
-    }
-
     /// The reply to who waits.
     pub fn served(&self, waiting: Waiting) -> Reply {
         self.block_on(waiting.reply())
@@ -102,10 +98,10 @@ impl Server {
     }
 
     /// Runs a blocking command, and waits where it finds nothing.
-    pub async fn block(&self, line: &str) -> Reply {
+    pub async fn block(&self, line: &str, patience: Duration) -> Reply {
         match self.begin(line).await {
             Ok(reply) => reply,
-            Err(waiting) => waiting.reply().await,
+            Err(waiting) => waiting.reply_within(patience).await,
         }
     }
 
@@ -213,7 +209,11 @@ pub struct Waiting {
 impl Waiting {
     /// The reply; fails where there is none after a while.
     pub async fn reply(self) -> Reply {
-        match tokio::time::timeout(PATIENCE, self.outcome).await {
+        self.reply_within(PATIENCE).await
+    }
+
+    async fn reply_within(self, patience: Duration) -> Reply {
+        match tokio::time::timeout(patience, self.outcome).await {
             Ok(Ok(Outcome::Served(reply))) => reply,
             Err(_) => panic!("a wake-up was lost: {:?}", self.waiter.arguments),
             other => panic!("{other:?}"),

@@ -13,6 +13,13 @@ mod bench;
 #[path = "../support/foundationdb.rs"]
 mod foundationdb;
 mod handing_over;
+#[cfg(feature = "fdb")]
+mod processes;
+#[cfg(feature = "fdb")]
+mod recovery;
+#[cfg(feature = "fdb")]
+#[path = "../support/server.rs"]
+mod server;
 mod stores;
 mod transactions;
 mod waking;

@@ -50,13 +50,18 @@ pub fn failing() -> Option<Bench> {
     Some(bench)
 }
 
-/// A FoundationDB cluster, of which each server has its own client.
+/// The FoundationDB cluster of the tests.
 #[cfg(feature = "fdb")]
 pub fn fdb() -> Option<Bench> {
+    Some(on_cluster(crate::foundationdb::cluster_file()?))
+}
+
+/// A FoundationDB cluster, of which each server has its own client.
+#[cfg(feature = "fdb")]
+pub fn on_cluster(cluster_file: &std::path::Path) -> Bench {
     use quoin::random::{Random, SystemRandom};
     use quoin::store::fdb::{FdbOptions, FdbStore};
 
-    let cluster_file = crate::foundationdb::cluster_file()?;
     let open = || -> Arc<dyn Store> {
         let options = FdbOptions {
             cluster_file: Some(cluster_file.to_owned()),
@@ -65,7 +70,9 @@ pub fn fdb() -> Option<Bench> {
         Arc::new(FdbStore::open(&options).unwrap())
     };
     let root_prefix = format!("cluster-{:016x}", SystemRandom.next_u64());
-    Some(Bench::new([open(), open()], &root_prefix, None))
+    let mut bench = Bench::new([open(), open()], &root_prefix, None);
+    bench.has_faults = std::env::var_os("FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE").is_some();
+    bench
 }
 
 /// Says a line even where the test that says it passes (whose output is kept back otherwise).

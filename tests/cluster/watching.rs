@@ -110,7 +110,7 @@ pub fn watching_costs_pushes_no_conflict(bench: &Bench) {
         };
         tokio::join!(pushes, watches)
     });
-    if bench.is_without_faults() {
+    if !bench.has_faults {
         assert_eq!(pushing.conflicts() - injected, 0);
     }
     assert_eq!(bench.run(0, "LLEN key"), Reply::Integer(101));

@@ -35,69 +35,111 @@ fn find_or_start() -> Result<PathBuf, String> {
     if let Some(file) = std::env::var_os("FDB_CLUSTER_FILE") {
         return Ok(file.into());
     }
-    for tool in ["fdbserver", "fdbcli"] {
-        let found = Command::new(tool)
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        if found.is_err() {
-            return Err(format!("{tool} is not installed"));
-        }
-    }
-    start().map_err(|error| format!("fdbserver does not start: {error}"))
-}
-
-/// Ended and removed when the test process exits.
-struct Running {
-    server: Child,
-    folder: PathBuf,
-}
-
-static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
-
-extern "C" fn stop() {
-    let running = RUNNING
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    if let Some(mut running) = running {
-        let _ = running.server.kill();
-        let _ = running.server.wait();
-        let _ = fs::remove_dir_all(&running.folder);
-    }
-}
-
-fn start() -> io::Result<PathBuf> {
-    let folder = tempfile::Builder::new()
-        .prefix("quoin-fdb-")
-        .tempdir()?
-        .keep();
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let file = folder.join("fdb.cluster");
-    fs::write(&file, format!("test:test@127.0.0.1:{port}\n"))?;
-    let log = fs::File::create(folder.join("fdbserver.out"))?;
-    let server = Command::new("fdbserver")
-        .arg("-p")
-        .arg(format!("127.0.0.1:{port}"))
-        .arg("-C")
-        .arg(&file)
-        .arg("-d")
-        .arg(folder.join("data"))
-        .arg("-L")
-        .arg(&folder)
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()?;
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(Running { server, folder });
+    let cluster = OwnCluster::start()?;
+    let file = cluster.file();
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(cluster);
     // SAFETY: the function takes no arguments and lives as long as the program.
     #[allow(unsafe_code)]
     unsafe {
         libc::atexit(stop);
     }
-    configure(&file)?;
     Ok(file)
+}
+
+static RUNNING: Mutex<Option<OwnCluster>> = Mutex::new(None);
+
+/// Ends and removes the cluster when the test process exits.
+extern "C" fn stop() {
+    let running = RUNNING
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    drop(running);
+}
+
+/// A cluster of one process on the loopback, which ends with this value.
+pub struct OwnCluster {
+    server: Child,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl OwnCluster {
+    /// Starts a cluster with an empty database. The error says why there is none.
+    pub fn start() -> Result<Self, String> {
+        for tool in ["fdbserver", "fdbcli"] {
+            let found = Command::new(tool)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            if found.is_err() {
+                return Err(format!("{tool} is not installed"));
+            }
+        }
+        Self::try_start().map_err(|error| format!("fdbserver does not start: {error}"))
+    }
+
+    fn try_start() -> io::Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("quoin-fdb-")
+            .tempdir()?
+            .keep();
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let file = folder.join("fdb.cluster");
+        fs::write(&file, format!("test:test@127.0.0.1:{port}\n"))?;
+        let server = spawn(&folder, port)?;
+        let cluster = Self {
+            server,
+            folder,
+            port,
+        };
+        configure(&file)?;
+        Ok(cluster)
+    }
+
+    /// The cluster file.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join("fdb.cluster")
+    }
+
+    /// Kills the process; what was committed stays on its disk.
+    #[allow(dead_code)] // not every crate needs it
+    pub fn kill(&mut self) {
+        self.server.kill().unwrap();
+        self.server.wait().unwrap();
+    }
+
+    /// Starts the process again.
+    #[allow(dead_code)] // not every crate needs it
+    pub fn revive(&mut self) {
+        self.server = spawn(&self.folder, self.port).unwrap();
+    }
+}
+
+impl Drop for OwnCluster {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn spawn(folder: &Path, port: u16) -> io::Result<Child> {
+    let log = fs::File::create(folder.join("fdbserver.out"))?;
+    Command::new("fdbserver")
+        .arg("-p")
+        .arg(format!("127.0.0.1:{port}"))
+        .arg("-C")
+        .arg(folder.join("fdb.cluster"))
+        .arg("-d")
+        .arg(folder.join("data"))
+        .arg("-L")
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
 }
 
 /// Makes the database, which exists only once this is done.

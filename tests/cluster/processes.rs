@@ -1,0 +1,103 @@
+//! Two server processes on FoundationDB, over their sockets.
+
+use std::time::Duration;
+
+use quoin::random::{Random, SystemRandom};
+
+use crate::server::{Server, Socket, wait_until};
+
+/// Servers that share their data, or none where there is no cluster.
+fn servers() -> Option<[Server; 2]> {
+    let cluster_file = crate::foundationdb::cluster_file()?.to_str().unwrap();
+    let root_prefix = format!("processes-{:016x}", SystemRandom.next_u64());
+    let start = || {
+        Server::start_with(&[
+            "--store",
+            "fdb",
+            "--cluster-file",
+            cluster_file,
+            "--root-prefix",
+            &root_prefix,
+        ])
+    };
+    Some([start(), start()])
+}
+
+fn wait_for_blocked(socket: &mut Socket, count: usize) {
+    let line = format!("\r\nblocked_clients:{count}\r\n");
+    wait_until("as many clients are blocked", || {
+        socket.run("INFO clients").contains(&line)
+    });
+}
+
+#[test]
+fn a_push_to_one_server_wakes_a_client_of_the_other() {
+    let Some([first, second]) = servers() else {
+        return;
+    };
+    let mut waiting = second.connect();
+    waiting.send("BRPOPLPUSH jobs done 0\r\n");
+    wait_for_blocked(&mut second.connect(), 1);
+    let mut pushing = first.connect();
+    assert_eq!(pushing.run("RPUSH jobs a"), ":1\r\n");
+    assert_eq!(waiting.reply(), "$1\r\na\r\n");
+    assert_eq!(pushing.run("LRANGE done 0 -1"), "*1\r\n$1\r\na\r\n");
+}
+
+#[test]
+fn nothing_is_popped_for_clients_of_a_server_that_has_ended() {
+    let Some([first, mut second]) = servers() else {
+        return;
+    };
+    let mut waiting: Vec<Socket> = (0..20).map(|_| second.connect()).collect();
+    for socket in &mut waiting {
+        socket.send("BLPOP jobs other 0\r\n");
+    }
+    wait_for_blocked(&mut second.connect(), 20);
+    second.signal("TERM");
+    assert!(second.wait().success());
+    for mut socket in waiting {
+        assert_eq!(socket.rest(), "");
+    }
+    let mut pushing = first.connect();
+    assert_eq!(pushing.run("RPUSH jobs a"), ":1\r\n");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(pushing.run("LLEN jobs"), ":1\r\n");
+}
+
+#[test]
+fn nothing_is_popped_for_a_client_that_has_left() {
+    let Some([first, second]) = servers() else {
+        return;
+    };
+    let mut looking = second.connect();
+    for line in ["BLPOP jobs 0\r\n", "BLMPOP 0 2 jobs more LEFT\r\n"] {
+        let mut waiting = second.connect();
+        waiting.send(line);
+        wait_for_blocked(&mut looking, 1);
+        drop(waiting);
+        wait_for_blocked(&mut looking, 0);
+    }
+    let mut pushing = first.connect();
+    assert_eq!(pushing.run("RPUSH jobs a"), ":1\r\n");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(pushing.run("LLEN jobs"), ":1\r\n");
+}
+
+#[test]
+fn a_change_through_one_server_spoils_a_transaction_of_the_other() {
+    let Some([first, second]) = servers() else {
+        return;
+    };
+    let (mut changing, mut watching) = (first.connect(), second.connect());
+    for (change, reply) in [
+        ("RPUSH key a", "*-1\r\n"),
+        ("RPUSH other a", "*1\r\n:0\r\n"),
+    ] {
+        assert_eq!(watching.run("WATCH key"), "+OK\r\n");
+        changing.run(change);
+        assert_eq!(watching.run("MULTI"), "+OK\r\n");
+        assert_eq!(watching.run("DEL nothing"), "+QUEUED\r\n");
+        assert_eq!(watching.run("EXEC"), reply, "{change}");
+    }
+}
