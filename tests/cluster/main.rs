@@ -13,6 +13,7 @@ mod bench;
 #[path = "../support/foundationdb.rs"]
 mod foundationdb;
 mod handing_over;
+mod priority_queues;
 #[cfg(feature = "fdb")]
 mod processes;
 #[cfg(feature = "fdb")]
@@ -51,9 +52,15 @@ macro_rules! every_case {
                 one_consumer_sees_one_producer_in_order
                 a_wake_up_is_fast
             }
+            priority_queues {
+                pushes_of_two_servers_do_not_conflict
+                values_of_a_client_stay_in_their_order_within_a_priority
+                each_value_is_popped_once_at_either_end
+            }
             waking {
                 every_command_of_the_other_server_that_fills_a_list_wakes
                 every_command_of_the_other_server_that_fills_a_sorted_set_wakes
+                every_command_of_the_other_server_that_fills_a_priority_queue_wakes
                 a_key_of_another_type_that_makes_way_wakes
                 a_key_that_has_expired_and_come_anew_wakes
                 databases_that_the_other_server_exchanges_wake

@@ -83,6 +83,33 @@ pub fn every_command_of_the_other_server_that_fills_a_sorted_set_wakes(bench: &B
     }
 }
 
+pub fn every_command_of_the_other_server_that_fills_a_priority_queue_wakes(bench: &Bench) {
+    for line in [
+        "PQ.PUSH key 1 a",
+        "RENAME other key",
+        "COPY other key",
+        "PQ.MOVE other key MIN",
+        "PQ.MOVE other key MAX",
+        "EXEC PQ.PUSH key 0 b; PQ.POPMIN key; PQ.PUSH key 1 a",
+    ] {
+        let expected = Reply::Array(vec![bulk("key"), bulk("a"), Reply::Whole(1)]);
+        wakes(
+            bench,
+            "PQ.PUSH other 1 a",
+            "PQ.BPOPMIN key 0",
+            line,
+            &expected,
+        );
+        wakes(
+            bench,
+            "PQ.PUSH other 1 a",
+            "PQ.BPOPMAX key 0",
+            line,
+            &expected,
+        );
+    }
+}
+
 pub fn a_key_of_another_type_that_makes_way_wakes(bench: &Bench) {
     let mut waiting = bench.wait(1, "BLPOP key 0");
     bench.run(0, "ZADD key 1 a");

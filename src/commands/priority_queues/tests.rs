@@ -159,6 +159,78 @@ fn a_priority_with_more_values_than_a_page_is_read_from_its_oldest() {
     assert_eq!(bench.run("PQ.LEN q"), Reply::Integer(1));
 }
 
+/// The sizes of the priorities from the highest down put the ends of pages at their beginnings,
+/// in their middles and at their ends.
+#[test]
+fn the_order_from_the_highest_down_holds_across_pages() {
+    use crate::limits::RANGE_PAGE_ROWS;
+    let bench = Bench::embedded();
+    let sizes = [
+        1,
+        RANGE_PAGE_ROWS - 2,
+        1,
+        2,
+        700,
+        RANGE_PAGE_ROWS,
+        1500,
+        1,
+        323,
+        RANGE_PAGE_ROWS + 1,
+    ];
+    let mut expected = Vec::new();
+    for (priority, size) in (0..10_i64).rev().zip(sizes) {
+        let values: Vec<String> = (0..size)
+            .map(|number| format!("{priority}:{number}"))
+            .collect();
+        let words: Vec<String> = values
+            .iter()
+            .map(|value| format!("{priority} {value}"))
+            .collect();
+        bench.run(&format!("PQ.PUSH q {}", words.join(" ")));
+        expected.extend(
+            values
+                .into_iter()
+                .map(|value| (Reply::bulk(value), Reply::Whole(priority))),
+        );
+    }
+    let length = expected.len();
+    assert_eq!(bench.run("PQ.LEN q"), Reply::count(length));
+    let page = RANGE_PAGE_ROWS;
+    for offset in [
+        0,
+        1,
+        page - 2,
+        page - 1,
+        page,
+        page + 1,
+        page + 2,
+        1800,
+        3500,
+        length - 2,
+    ] {
+        for count in [1, 2, page - 1, page, page + 1, 3000] {
+            let end = (offset + count).min(length);
+            let reply = bench.run(&format!("PQ.RANGE q {offset} {} REV", offset + count - 1));
+            assert_eq!(
+                reply,
+                Reply::Pairs(expected[offset..end].to_vec()),
+                "{offset} {count}"
+            );
+        }
+    }
+    let mut popped = 0;
+    for count in [1, page - 2, 2, 1500, 2, page, 10_000] {
+        let end = (popped + count).min(length);
+        let reply = bench.run(&format!("PQ.POPMAX q {count}"));
+        assert_eq!(
+            reply,
+            Reply::Pairs(expected[popped..end].to_vec()),
+            "{popped} {count}"
+        );
+        popped = end;
+    }
+}
+
 #[test]
 fn count_knows_exclusive_and_infinite_bounds_and_exact_integers() {
     on_both_stores(|bench| {
