@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -18,22 +18,22 @@ use super::ServerState;
 use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
 use super::dispatch::{Dispatch, dispatch};
-use super::session::{ReplyMode, Session};
-
+use super::session::Session;
 use crate::commands::row::{ConnectionCommand, Flags, Group};
 use crate::commands::{Row, table};
-use crate::error::CommandError;
 use crate::events::EventClasses;
-use crate::executor::{Call, Claims};
+use crate::executor::Call;
 use crate::limits::{
     GONE_CHECK_INTERVAL_MS, OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX,
     SUBMISSION_COMMANDS_MAX,
 };
 use crate::reply::Reply;
-use crate::wire::encode::{encode, encode_error_line};
+use crate::wire::encode::encode_error_line;
 use crate::wire::request::{Request, RequestLimits, RequestParser};
 
 mod blocking;
+mod output;
+mod submitting;
 mod transaction;
 
 use blocking::Waiting;
@@ -313,34 +313,6 @@ impl Connection {
         }
     }
 
-    /// Moves the messages that wait now to the output.
-    async fn put_messages(&mut self) -> Result<(), Ended> {
-        if self.session.subscriptions.is_empty() {
-            return Ok(());
-        }
-        self.put_last_messages().await
-    }
-
-    /// [`Self::put_messages`], even though the client may not be subscribed any more.
-    async fn put_last_messages(&mut self) -> Result<(), Ended> {
-        let (mut left, _) = self.session.client.mailbox.waiting();
-        while left > 0 {
-            let taken = self.session.client.mailbox.take(
-                &mut self.output,
-                self.session.protocol,
-                left,
-                OUTPUT_FLUSH_BYTES,
-            );
-            // They are dropped when they have become too many.
-            if taken == 0 {
-                break;
-            }
-            left -= taken;
-            self.flush_when_large().await?;
-        }
-        Ok(())
-    }
-
     /// Carries out a command that is the server's own.
     async fn carry_out_here(
         &mut self,
@@ -389,182 +361,6 @@ impl Connection {
         let is_answered = self.session.take_reply_mode();
         self.answer(&reply, is_answered);
         Ok(())
-    }
-
-    fn queue_call(&mut self, row: &'static Row, request: Request) {
-        let Some(work) = row.work() else {
-            return;
-        };
-        let database = self.session.database;
-        let claims = if self.state.executor.needs_claims() {
-            table::claims(row, database, &request.arguments)
-        } else {
-            Claims::Nothing
-        };
-        let is_answered = match self.session.reply_mode {
-            ReplyMode::On => true,
-            _ => self.session.take_reply_mode(),
-        };
-        self.call_bytes += request.argument_bytes();
-        let queued = Queued { row, is_answered };
-        let mut call = Call {
-            work,
-            arguments: request.arguments,
-            database,
-            claims,
-            waiter: None,
-        };
-        if let Some(waits) = &row.waits {
-            let now_ms = self.state.clock.now_ms();
-            self.waiting = Waiting::prepare(waits, queued, &call, now_ms);
-            call.waiter = self.waiting.as_ref().map(Waiting::waiter);
-        }
-        self.queued.push(queued);
-        self.calls.push(call);
-    }
-
-    /// Has the queued commands carried out, and queues their replies.
-    async fn run_calls(&mut self) -> Result<(), Ended> {
-        let mut calls = std::mem::take(&mut self.calls);
-        let mut queued = std::mem::take(&mut self.queued);
-        let mut waiting = self.waiting.take();
-        self.call_bytes = 0;
-        let mut at = 0;
-        if let Some(last) = queued.last() {
-            let slot = table::slot(last.row);
-            self.session
-                .client
-                .last_command
-                .store(slot, Ordering::Relaxed);
-            self.note_buffers();
-        }
-        while !calls.is_empty() {
-            let count = calls.len();
-            let started = Instant::now();
-            match self.state.executor.submit(calls).await {
-                Ok(finished) => {
-                    // What was published before these commands were run comes before their
-                    // replies, but for what they themselves publish.
-                    if !queued.iter().any(|one| self.may_hear_itself(one.row)) {
-                        self.put_messages().await?;
-                    }
-                    let answered = finished.replies.len().max(1);
-                    // The commands of a submission were run together; each counts an equal part.
-                    let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
-                    let arguments = finished.done.iter().map(|call| call.arguments.as_slice());
-                    let arguments = arguments.map(Some).chain(std::iter::repeat(None));
-                    let behind = queued.get(at..).unwrap_or_default();
-                    for ((one, reply), arguments) in
-                        behind.iter().zip(&finished.replies).zip(arguments)
-                    {
-                        self.record(one.row, share, reply, arguments);
-                        self.answer(reply, one.is_answered);
-                    }
-                    at += finished.replies.len();
-                    calls = finished.rest;
-                    if finished.is_parked
-                        && let (Some(waiting), Some(parked)) = (waiting.take(), queued.get(at))
-                    {
-                        self.wait_for_outcome(*parked, waiting, share).await?;
-                        at += 1;
-                    }
-                    if !calls.is_empty() {
-                        // The rest waits until these are on their way, see the module's comment.
-                        self.flush().await?;
-                    }
-                }
-                Err(error) => {
-                    let reply = Reply::Error(CommandError::Store(error).to_line());
-                    for one in queued.iter().skip(at).take(count) {
-                        self.answer(&reply, one.is_answered);
-                    }
-                    self.session.is_closing = true;
-                    return Ok(());
-                }
-            }
-        }
-        // The allocation serves the next run of commands.
-        queued.clear();
-        self.queued = queued;
-        self.flush_when_large().await
-    }
-
-    /// Counts a command that was carried out, and enters it into the logs of slow commands.
-    fn record(
-        &self,
-        row: &'static Row,
-        duration: Duration,
-        reply: &Reply,
-        arguments: Option<&[Bytes]>,
-    ) {
-        let is_failed = matches!(reply, Reply::Error(_));
-        self.state.statistics.commands_processed.add(1);
-        self.state
-            .statistics
-            .record_call(table::slot(row), duration, is_failed);
-        let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-        let slower_than_us = self.state.config.slowlog_log_slower_than_us();
-        if slower_than_us >= 0
-            && duration_us >= slower_than_us
-            && let Some(arguments) = arguments
-        {
-            self.state
-                .note_slow(row, duration_us, arguments, &self.session.client);
-        }
-        let threshold_ms = self.state.config.latency_monitor_threshold_ms();
-        if threshold_ms > 0 {
-            self.state.note_latency(row, duration_us, threshold_ms);
-        }
-    }
-
-    /// Tells other clients (CLIENT LIST) how full the buffers are.
-    fn note_buffers(&self) {
-        let client = &self.session.client;
-        let free = self.input.capacity() - self.input.len();
-        let held_bytes = self.consumed_bytes + self.input.len();
-        client.input_bytes.store(held_bytes, Ordering::Relaxed);
-        client.input_free_bytes.store(free, Ordering::Relaxed);
-        client
-            .output_bytes
-            .store(self.output.capacity(), Ordering::Relaxed);
-        client
-            .output_unsent_bytes
-            .store(self.output.len(), Ordering::Relaxed);
-    }
-
-    fn answer(&mut self, reply: &Reply, is_answered: bool) {
-        if let Reply::Error(line) = reply {
-            self.state.statistics.record_error(line);
-        }
-        if is_answered || reply.is_push() {
-            encode(reply, self.session.protocol, &mut self.output);
-        }
-    }
-
-    async fn flush_when_large(&mut self) -> Result<(), Ended> {
-        if self.output.len() >= OUTPUT_FLUSH_BYTES {
-            self.flush().await
-        } else {
-            Ok(())
-        }
-    }
-
-    async fn flush(&mut self) -> Result<(), Ended> {
-        if self.output.is_empty() {
-            return Ok(());
-        }
-        self.state
-            .statistics
-            .output_bytes
-            .add(self.output.len() as u64);
-        self.state.statistics.writes_processed.add(1);
-        let written = tokio::select! {
-            biased;
-            written = self.stream.write_all(&self.output) => written.is_ok(),
-            () = self.session.client.wait_killed() => false,
-        };
-        self.output.clear();
-        if written { Ok(()) } else { Err(Ended) }
     }
 }
 

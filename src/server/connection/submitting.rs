@@ -1,0 +1,143 @@
+//! Commands on data: gathered from the pipeline, handed to the executor, their replies queued.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::blocking::Waiting;
+use super::{Connection, Ended, Queued};
+use crate::commands::{Row, table};
+use crate::error::CommandError;
+use crate::executor::{Call, Claims};
+use crate::reply::Reply;
+use crate::server::session::ReplyMode;
+use crate::wire::request::Request;
+
+impl Connection {
+    pub(super) fn queue_call(&mut self, row: &'static Row, request: Request) {
+        let Some(work) = row.work() else {
+            return;
+        };
+        let database = self.session.database;
+        let claims = if self.state.executor.needs_claims() {
+            table::claims(row, database, &request.arguments)
+        } else {
+            Claims::Nothing
+        };
+        let is_answered = match self.session.reply_mode {
+            ReplyMode::On => true,
+            _ => self.session.take_reply_mode(),
+        };
+        self.call_bytes += request.argument_bytes();
+        let queued = Queued { row, is_answered };
+        let mut call = Call {
+            work,
+            arguments: request.arguments,
+            database,
+            claims,
+            waiter: None,
+        };
+        if let Some(waits) = &row.waits {
+            let now_ms = self.state.clock.now_ms();
+            self.waiting = Waiting::prepare(waits, queued, &call, now_ms);
+            call.waiter = self.waiting.as_ref().map(Waiting::waiter);
+        }
+        self.queued.push(queued);
+        self.calls.push(call);
+    }
+
+    /// Has the queued commands carried out, and queues their replies.
+    pub(super) async fn run_calls(&mut self) -> Result<(), Ended> {
+        let mut calls = std::mem::take(&mut self.calls);
+        let mut queued = std::mem::take(&mut self.queued);
+        let mut waiting = self.waiting.take();
+        self.call_bytes = 0;
+        let mut at = 0;
+        if let Some(last) = queued.last() {
+            let slot = table::slot(last.row);
+            self.session
+                .client
+                .last_command
+                .store(slot, Ordering::Relaxed);
+            self.note_buffers();
+        }
+        while !calls.is_empty() {
+            let count = calls.len();
+            let started = Instant::now();
+            match self.state.executor.submit(calls).await {
+                Ok(finished) => {
+                    // What was published before these commands were run comes before their
+                    // replies, but for what they themselves publish.
+                    if !queued.iter().any(|one| self.may_hear_itself(one.row)) {
+                        self.put_messages().await?;
+                    }
+                    let answered = finished.replies.len().max(1);
+                    // The commands of a submission were run together; each counts an equal part.
+                    let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
+                    let arguments = finished.done.iter().map(|call| call.arguments.as_slice());
+                    let arguments = arguments.map(Some).chain(std::iter::repeat(None));
+                    let behind = queued.get(at..).unwrap_or_default();
+                    for ((one, reply), arguments) in
+                        behind.iter().zip(&finished.replies).zip(arguments)
+                    {
+                        self.record(one.row, share, reply, arguments);
+                        self.answer(reply, one.is_answered);
+                    }
+                    at += finished.replies.len();
+                    calls = finished.rest;
+                    if finished.is_parked
+                        && let (Some(waiting), Some(parked)) = (waiting.take(), queued.get(at))
+                    {
+                        self.wait_for_outcome(*parked, waiting, share).await?;
+                        at += 1;
+                    }
+                    if !calls.is_empty() {
+                        // The rest waits until these are on their way, see the module's comment.
+                        self.flush().await?;
+                    }
+                }
+                Err(error) => {
+                    let reply = Reply::Error(CommandError::Store(error).to_line());
+                    for one in queued.iter().skip(at).take(count) {
+                        self.answer(&reply, one.is_answered);
+                    }
+                    self.session.is_closing = true;
+                    return Ok(());
+                }
+            }
+        }
+        // The allocation serves the next run of commands.
+        queued.clear();
+        self.queued = queued;
+        self.flush_when_large().await
+    }
+
+    /// Counts a command that was carried out, and enters it into the logs of slow commands.
+    pub(super) fn record(
+        &self,
+        row: &'static Row,
+        duration: Duration,
+        reply: &Reply,
+        arguments: Option<&[Bytes]>,
+    ) {
+        let is_failed = matches!(reply, Reply::Error(_));
+        self.state.statistics.commands_processed.add(1);
+        self.state
+            .statistics
+            .record_call(table::slot(row), duration, is_failed);
+        let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        let slower_than_us = self.state.config.slowlog_log_slower_than_us();
+        if slower_than_us >= 0
+            && duration_us >= slower_than_us
+            && let Some(arguments) = arguments
+        {
+            self.state
+                .note_slow(row, duration_us, arguments, &self.session.client);
+        }
+        let threshold_ms = self.state.config.latency_monitor_threshold_ms();
+        if threshold_ms > 0 {
+            self.state.note_latency(row, duration_us, threshold_ms);
+        }
+    }
+}
