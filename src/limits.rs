@@ -117,7 +117,10 @@ pub const BELL_WATCHES_MAX: usize = 20_000;
 pub const BELL_POLL: std::time::Duration = std::time::Duration::from_millis(500);
 /// How many of them are polled in a second; where there are more, each is polled more rarely.
 pub const BELL_POLLS_PER_SECOND_MAX: u64 = 4_000;
-/// After what time a watch is renewed at the latest, in case it was lost.
+/// How many watches are renewed in a second; where there are more, each is renewed more rarely,
+/// so that those who only wait cost next to nothing.
+pub const BELL_RENEWALS_PER_SECOND_MAX: u64 = 25;
+/// After what time a watch is renewed, where they are few, in case it was lost.
 pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
 /// How long a key stays watched for which nobody waits any more: clients come back.
 pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);

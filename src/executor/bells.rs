@@ -28,7 +28,8 @@ use tokio::sync::{Notify, oneshot, watch};
 use super::Shared;
 use crate::layout::{Id, KeyName, decode_length};
 use crate::limits::{
-    BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RETRY, BELL_RETRY_SOON,
+    BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RENEWALS_PER_SECOND_MAX,
+    BELL_RETRY, BELL_RETRY_SOON,
 };
 use crate::store::{Isolation, Store, StoreError, Watch};
 use crate::types::Environment;
@@ -264,9 +265,11 @@ impl Bells {
 
     /// At different times for different keys.
     fn renewal(&self) -> Duration {
-        let spread_ms = BELL_RENEWAL.as_millis() as u64 / 2;
+        let all_take_s = self.watched.get() as u64 / BELL_RENEWALS_PER_SECOND_MAX;
+        let longest = BELL_RENEWAL.max(Duration::from_secs(all_take_s));
+        let spread_ms = longest.as_millis() as u64 / 2;
         let earlier_ms = self.environment.random.below(spread_ms.max(1));
-        BELL_RENEWAL.saturating_sub(Duration::from_millis(earlier_ms))
+        longest.saturating_sub(Duration::from_millis(earlier_ms))
     }
 
     fn poll_pause(&self) -> Duration {
