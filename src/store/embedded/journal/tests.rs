@@ -1,0 +1,98 @@
+use super::*;
+use proptest::prelude::*;
+
+fn record(writes: &[Write<'_>]) -> Record {
+    let mut record = Record::new();
+    for write in writes {
+        record.push(write);
+    }
+    record
+}
+
+fn numbers(folder: &Path) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    read_all(folder, |sequence, _| {
+        numbers.push(sequence);
+        Ok(())
+    })
+    .unwrap();
+    numbers
+}
+
+#[test]
+fn records_are_read_in_the_order_in_which_they_were_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 7, 12_345, true).unwrap();
+    for key in [b"a", b"b", b"c"] {
+        journal.append(&mut record(&[Write::Clear(key)])).unwrap();
+    }
+    journal.switch().unwrap();
+    journal.append(&mut record(&[Write::Clear(b"d")])).unwrap();
+    assert_eq!(numbers(folder.path()), [7, 8, 9, 10]);
+    // The next checkpoint begins, so the one before is on the disk: its records may go.
+    journal.switch().unwrap();
+    journal.append(&mut record(&[Write::Clear(b"e")])).unwrap();
+    assert_eq!(numbers(folder.path()), [10, 11]);
+}
+
+#[test]
+fn what_a_file_held_in_an_earlier_turn_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    for _ in 0..5 {
+        journal
+            .append(&mut record(&[Write::Clear(b"same")]))
+            .unwrap();
+    }
+    journal.switch().unwrap();
+    journal.switch().unwrap();
+    // Exactly over the first of the old records: the second old one follows at once.
+    journal
+        .append(&mut record(&[Write::Clear(b"same")]))
+        .unwrap();
+    assert_eq!(numbers(folder.path()), [6]);
+}
+
+#[test]
+fn reading_ends_before_a_record_that_was_never_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    let whole = journal.bytes();
+    journal
+        .append(&mut record(&[Write::Set(b"k", &[7; 5000])]))
+        .unwrap();
+    let path = folder.path().join(FILE_NAMES[0]);
+    let bytes = std::fs::read(&path).unwrap();
+    for torn in [whole + 3, whole + 24, whole + 4000] {
+        let mut bytes = bytes.clone();
+        bytes[torn as usize..].fill(0);
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(numbers(folder.path()), [1], "torn at {torn}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn writes_are_read_back(
+        writes_made in proptest::collection::vec(
+            (0..3_u8, any::<Vec<u8>>(), any::<Vec<u8>>()), 1..20)
+    ) {
+        let made: Vec<Write<'_>> = writes_made.iter().map(|(kind, first, second)| match kind {
+            0 => Write::Set(first, second),
+            1 => Write::Clear(first),
+            _ => Write::ClearRange(first, second),
+        }).collect();
+        let record = record(&made);
+        let read: Option<Vec<Write<'_>>> =
+            writes(&record.bytes[RECORD_HEADER_BYTES..]).collect();
+        prop_assert_eq!(read, Some(made));
+    }
+
+    #[test]
+    fn whatever_the_bytes_reading_ends(bytes in any::<Vec<u8>>()) {
+        prop_assert!(writes(&bytes).count() <= bytes.len() + 1);
+        let mut file = bytes.as_slice();
+        while read_record(&mut file, 1).unwrap().is_some() {}
+    }
+}
