@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -364,14 +364,19 @@ impl Connection {
     }
 }
 
-/// Waits until a client has closed its connection. Where it has sent more than was read, that
-/// shows only after it was read, or as an error.
+/// Waits until a client has closed its connection, also behind what was not read yet.
 async fn gone(stream: &TcpStream) {
     let mut byte = [0];
     loop {
         match stream.peek(&mut byte).await {
             Ok(0) | Err(_) => return,
-            Ok(_) => tokio::time::sleep(Duration::from_millis(GONE_CHECK_INTERVAL_MS)).await,
+            Ok(_) => {}
         }
+        // There is something to read, so this answers at once.
+        match stream.ready(Interest::READABLE).await {
+            Ok(ready) if !ready.is_read_closed() => {}
+            _ => return,
+        }
+        tokio::time::sleep(Duration::from_millis(GONE_CHECK_INTERVAL_MS)).await;
     }
 }

@@ -95,6 +95,11 @@ impl Signals {
         }
     }
 
+    /// Whether a key changed, even if it is now as it was.
+    pub fn has_touched(&self, key: &ClientKey) -> bool {
+        self.touched.borrow().contains(key)
+    }
+
     /// Something was put into a key, or a database was exchanged.
     pub fn ready(&self, ready: Ready) {
         let mut all = self.ready.borrow_mut();

@@ -139,7 +139,13 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
             iteration => return iteration,
         },
     };
-    Step::Command(dice.spoil(words))
+    let mut words = dice.spoil(words);
+    let is_rank = differences::upper(&words, 0).ends_with("RANK");
+    if session.is_in_multi && is_rank && version < (7, 2) {
+        // One word more, which Redis knows since 7.2, would spoil the transaction.
+        words.truncate(3);
+    }
+    Step::Command(words)
 }
 
 struct Failure {

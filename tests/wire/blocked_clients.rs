@@ -131,6 +131,21 @@ fn a_client_that_leaves_with_commands_behind_the_blocked_one_is_found_out() {
 }
 
 #[test]
+fn a_client_that_leaves_with_something_unread_is_found_out() {
+    let server = Server::start();
+    let mut other = server.connect();
+    let (mut socket, _) = blocked(&server, "BLPOP l 0");
+    socket.send("RPUSH m x\r\n");
+    // The server has seen that there is something, and does not read it while it waits.
+    std::thread::sleep(Duration::from_millis(100));
+    drop(socket);
+    wait_until("it is forgotten", || blocked_clients(&mut other) == 0);
+    assert_eq!(other.run("EXISTS m"), ":0\r\n");
+    assert_eq!(other.run("RPUSH l x"), ":1\r\n");
+    assert_eq!(other.run("LLEN l"), ":1\r\n");
+}
+
+#[test]
 fn of_a_crowd_that_leaves_and_stays_every_element_reaches_somebody() {
     const CLIENTS: usize = 40;
     let server = Server::start();

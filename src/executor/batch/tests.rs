@@ -5,12 +5,14 @@ use bytes::Bytes;
 
 use crate::commands::testing::{Bench, bulks};
 use crate::error::CommandError;
-use crate::executor::{Call, Claims, Work};
+use crate::executor::watchers::Touched;
+use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
 use crate::limits::BATCH_AGE_MAX_MS;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, StoreError};
+use crate::types::signals::ClientKey;
 
 fn push(key: &'static str) -> Call {
     let arguments = ["RPUSH", key, "1"].map(|word| Bytes::from_static(word.as_bytes()));
@@ -112,4 +114,34 @@ fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
         }
         assert_eq!(bench.run("DEL l"), Reply::Integer(1));
     }
+}
+
+#[test]
+fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
+    let bench = Bench::embedded();
+    let bundle = Bundle {
+        calls: vec![push("done")],
+        watched: vec![WatchedKey {
+            key: ClientKey {
+                database: 0,
+                key: Bytes::from_static(b"k"),
+            },
+            fingerprint: None,
+        }],
+        touched: Touched::default(),
+    };
+    let remove = Call {
+        work: crate::commands::find(b"DEL").unwrap().work().unwrap(),
+        arguments: vec![Bytes::from_static(b"DEL"), Bytes::from_static(b"k")],
+        ..push("k")
+    };
+    let exec = Call {
+        work: Work::Transaction(Box::new(bundle)),
+        ..push("k")
+    };
+    let calls = vec![push("k"), remove, exec];
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    let expected = [Reply::Integer(1), Reply::Integer(1), Reply::NullArray];
+    assert_eq!(finished.replies, expected);
+    assert_eq!(bench.run("EXISTS done"), Reply::Integer(0));
 }
