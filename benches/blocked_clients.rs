@@ -54,7 +54,7 @@ fn settings() -> ArgMatches {
             .value_parser(value_parser!(u64))
     };
     clap::Command::new("blocked_clients")
-        .arg(number("clients", "9500", "Clients that wait at once"))
+        .arg(number("clients", "9900", "Clients that wait at once"))
         .arg(number("keys", "1000", "Keys that they wait for, some each"))
         .arg(number(
             "idle",
@@ -115,6 +115,14 @@ fn info(probe: &mut Connection, name: &str) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
+/// The part of one processor that a server uses while nobody sends anything.
+fn idle_percent(matches: &ArgMatches, server: &Server) -> f64 {
+    let idle = Duration::from_secs(count(matches, "idle"));
+    let before_s = processor_s(server);
+    std::thread::sleep(idle);
+    (processor_s(server) - before_s) * 100.0 / idle.as_secs_f64()
+}
+
 /// Very many clients that wait.
 fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
     let clients = count(matches, "clients") as usize;
@@ -125,6 +133,7 @@ fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
     let mut probe = Connection::open(server.address()).unwrap();
     probe.command(&["RPUSH", "warm", "x"]).unwrap();
     let empty_mb = resident_mb(&server);
+    let empty_load = idle_percent(matches, &server);
     let mut sockets: Vec<TcpStream> = (0..clients)
         .map(|_| TcpStream::connect(server.address()).unwrap())
         .collect();
@@ -145,6 +154,7 @@ fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
     });
     let blocked_mb = resident_mb(&server);
     let blocking_keys = info(&mut probe, "total_blocking_keys");
+    let blocked_load = idle_percent(matches, &server);
     let growth_mb = blocked_mb - empty_mb;
     println!("{clients} clients, each in BRPOP of {KEYS_OF_EACH} of {blocking_keys} keys");
     println!(
@@ -159,14 +169,8 @@ fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
             ""
         }
     );
-    let idle = Duration::from_secs(count(matches, "idle"));
-    let before_s = processor_s(&server);
-    std::thread::sleep(idle);
-    let used_s = processor_s(&server) - before_s;
     println!(
-        "  idle for {} s: {used_s:.2} s of processor time, {:.2} % of one processor",
-        idle.as_secs(),
-        used_s * 100.0 / idle.as_secs_f64()
+        "  idle: {blocked_load:.2} % of one processor, {empty_load:.2} % while the server was empty"
     );
     serve_all(&mut sockets, &mut probe, keys);
 }

@@ -29,6 +29,10 @@ pub(super) async fn carry_out(
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
             Ok(Reply::OK)
         }
+        [message] if is_word(subcommand, "error") => {
+            let message = String::from_utf8_lossy(message);
+            Ok(Reply::Error(message.replace(['\r', '\n'], " ")))
+        }
         [flag] if is_word(subcommand, "set-active-expire") => {
             // As C's `atoi` reads it: what is no number is 0.
             state.set_active_expire(parse_i64(flag).is_some_and(|flag| flag != 0));
@@ -42,6 +46,9 @@ const HELP_TITLE: &str = "DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcomma
 
 #[rustfmt::skip]
 const HELP: &[&str] = &[
+    "ERROR <string>",
+    "    Return a Redis protocol error with <string> as message. Useful for clients",
+    "    unit tests to simulate Redis errors.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Setting it to 0 disables expiring keys in background when they are not",
     "    accessed (otherwise the Redis behavior). Setting it to 1 reenables back the",
