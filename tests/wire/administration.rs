@@ -60,6 +60,16 @@ fn a_sleeping_client_does_not_stop_the_others() {
 }
 
 #[test]
+fn debug_error_answers_the_error_that_it_is_given() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(
+        socket.command(&["DEBUG", "ERROR", "LOADING fake\r\nmessage"]),
+        "-LOADING fake  message\r\n"
+    );
+}
+
+#[test]
 fn slow_events_are_monitored() {
     let server = Server::start();
     let mut socket = server.connect();

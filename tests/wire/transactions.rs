@@ -317,6 +317,7 @@ fn a_transaction_too_large_to_queue_is_refused_whole() {
 }
 
 #[test]
+#[ignore = "needs gigabytes of memory; executor::batch tests the same on a smaller store"]
 fn a_transaction_too_large_for_the_store_is_refused_whole() {
     // COPY writes in one transaction what no client has to send: 40 copies of 30 MiB.
     let server = Server::start();

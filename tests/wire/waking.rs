@@ -1,6 +1,7 @@
 //! Commands that wait: what wakes them, and what does not. See `script` for how these are written.
 
 use crate::script::play;
+use crate::server::{Server, request, wait_until};
 
 #[test]
 fn every_command_that_makes_a_list_wakes() {
@@ -279,4 +280,26 @@ fn an_exchange_of_databases_wakes_those_of_both() {
          a< *2|$1|l|$1|y|
          b< *2|$1|m|$1|x|",
     );
+}
+
+#[test]
+fn a_restored_list_wakes() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("RPUSH l x");
+    socket.send("DUMP l\r\n");
+    let reply = socket.reply_bytes();
+    let start = reply.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let payload = &reply[start..reply.len() - 2];
+    let mut waiting = server.connect();
+    waiting.send("BLPOP m 0\r\n");
+    wait_until("it is blocked", || {
+        socket
+            .run("INFO clients")
+            .contains("\r\nblocked_clients:1\r\n")
+    });
+    socket.send(request(&[b"RESTORE", &b"m"[..], b"0", payload]));
+    assert_eq!(socket.reply(), "+OK\r\n");
+    assert_eq!(waiting.reply(), "*2\r\n$1\r\nm\r\n$1\r\nx\r\n");
+    assert_eq!(socket.run("EXISTS m"), ":0\r\n");
 }

@@ -145,3 +145,37 @@ fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
     assert_eq!(finished.replies, expected);
     assert_eq!(bench.run("EXISTS done"), Reply::Integer(0));
 }
+
+#[test]
+fn an_exec_that_one_transaction_cannot_hold_is_refused_whole() {
+    let bench = Bench::cluster_like();
+    let value = Bytes::from(vec![b'v'; 1_000_000]);
+    let calls = (0..20).map(|_| {
+        let mut call = push("k");
+        call.arguments.pop();
+        call.arguments.push(value.clone());
+        call
+    });
+    let exec = Call {
+        work: Work::Transaction(Box::new(Bundle {
+            calls: calls.collect(),
+            watched: Vec::new(),
+            touched: Touched::default(),
+        })),
+        ..push("k")
+    };
+    // With others around it, which it does not spoil.
+    let calls = vec![push("before"), exec, push("behind")];
+    let mut replies = Vec::new();
+    let mut rest = calls;
+    while !rest.is_empty() {
+        let finished = bench.block_on(bench.executor.submit(rest)).unwrap();
+        replies.extend(finished.replies);
+        rest = finished.rest;
+    }
+    let line = CommandError::TooLarge.to_line();
+    let expected = [Reply::Integer(1), Reply::Error(line), Reply::Integer(1)];
+    assert_eq!(replies, expected);
+    assert_eq!(bench.run("EXISTS k"), Reply::Integer(0));
+    assert_eq!(bench.run("EXISTS before behind"), Reply::Integer(2));
+}
