@@ -9,9 +9,6 @@
 )]
 
 mod bench;
-#[cfg(feature = "fdb")]
-#[path = "../support/foundationdb.rs"]
-mod foundationdb;
 mod handing_over;
 mod priority_queues;
 #[cfg(feature = "fdb")]

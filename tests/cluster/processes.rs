@@ -8,7 +8,9 @@ use crate::server::{Server, Socket, wait_until};
 
 /// Servers that share their data, or none where there is no cluster.
 fn servers() -> Option<[Server; 2]> {
-    let cluster_file = crate::foundationdb::cluster_file()?.to_str().unwrap();
+    let cluster_file = crate::server::foundationdb::cluster_file()?
+        .to_str()
+        .unwrap();
     let root_prefix = format!("processes-{:016x}", SystemRandom.next_u64());
     let start = || {
         Server::start_with(&[

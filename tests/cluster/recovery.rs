@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use quoin::reply::Reply;
 
 use crate::bench::{Server, bulks};
-use crate::foundationdb::OwnCluster;
+use crate::server::foundationdb::OwnCluster;
 use crate::stores::on_cluster;
 
 const KEYS: usize = 10;

@@ -53,7 +53,7 @@ pub fn failing() -> Option<Bench> {
 /// The FoundationDB cluster of the tests.
 #[cfg(feature = "fdb")]
 pub fn fdb() -> Option<Bench> {
-    Some(on_cluster(crate::foundationdb::cluster_file()?))
+    Some(on_cluster(crate::server::foundationdb::cluster_file()?))
 }
 
 /// A FoundationDB cluster, of which each server has its own client.

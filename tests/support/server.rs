@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 #[cfg(feature = "fdb")]
 #[path = "foundationdb.rs"]
-mod foundationdb;
+pub mod foundationdb;
 
 /// Longer than anything here takes on a slow machine; a test that hangs fails after it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
