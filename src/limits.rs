@@ -109,6 +109,8 @@ pub const BATCH_AGE_MAX_MS: u64 = 100;
 /// Clients that wait whose commands one batch runs behind those that have something for them;
 /// the others come in batches of their own.
 pub const WAITERS_SERVED_PER_BATCH_MAX: usize = 1024;
+/// Further keys of those who wait for a key that no other batch works on while one serves them.
+pub const SERVED_KEYS_CLAIMED_MAX: usize = 64;
 /// When keys with clients that wait are looked at again after the store failed.
 pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
 /// Keys that a server watches at once for clients that wait; further keys are polled.

@@ -8,7 +8,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use crate::limits::{BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_MAX, GATHER_STEP};
+use crate::limits::{
+    BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_MAX, GATHER_STEP, SERVED_KEYS_CLAIMED_MAX,
+};
 use crate::store::Store;
 use crate::types::Environment;
 
@@ -124,7 +126,15 @@ impl WriteLane {
     /// Puts the keys that were nudged in line, each by itself.
     fn take_nudged(&mut self) {
         for key in self.shared.waiters.take_nudged(BATCH_COMMANDS_MAX) {
-            let claims = Claims::Keys(vec![Claims::hash_key(key.database, &key.key)]);
+            // Those who wait for several keys are not to be overtaken at one of them while a
+            // batch is at them for another.
+            let claimed = self
+                .shared
+                .waiters
+                .keys_beside(&key, SERVED_KEYS_CLAIMED_MAX);
+            let claimed = claimed.iter().chain([&key]);
+            let claims = claimed.map(|key| Claims::hash_key(key.database, &key.key));
+            let claims = Claims::Keys(claims.collect());
             self.pending.push_back(Submission {
                 calls: vec![Call {
                     work: Work::Serve,

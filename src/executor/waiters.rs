@@ -452,6 +452,16 @@ impl Waiters {
         taken
     }
 
+    /// What else the first of those who wait for a key wait for, up to `keys_max`.
+    pub(super) fn keys_beside(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
+        let queues = self.queues();
+        let by_type = queues.by_key.get(key).map(Vec::as_slice);
+        let waiters = by_type.unwrap_or_default().iter();
+        let waiters = waiters.flat_map(|(_, queue)| queue.values().take(keys_max));
+        let keys = waiters.flat_map(|waiter| waiter.client_keys());
+        keys.filter(|other| other != key).take(keys_max).collect()
+    }
+
     /// Waits until somebody begins to wait, or the last leaves, and answers for which keys.
     pub(super) async fn wait_changed(&self) -> Vec<ClientKey> {
         loop {

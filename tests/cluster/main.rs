@@ -65,6 +65,7 @@ macro_rules! every_case {
                 a_flushed_database_wakes_when_it_is_filled
                 a_chain_of_moves_over_both_servers_is_followed
                 one_waiter_for_several_keys_is_served_once
+                who_waits_for_several_keys_is_not_overtaken
             }
             watches {
                 one_watch_serves_all_who_wait_for_a_key

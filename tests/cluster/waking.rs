@@ -192,3 +192,21 @@ pub fn one_waiter_for_several_keys_is_served_once(bench: &Bench) {
         assert_eq!(left.iter().take(2).filter(is_one).count(), 1, "{left:?}");
     }
 }
+
+pub fn who_waits_for_several_keys_is_not_overtaken(bench: &Bench) {
+    for round in 0..30 {
+        let first = bench.wait(1, "BLMPOP 0 2 a b LEFT COUNT 1");
+        let second = bench.wait(1, "BLMPOP 0 2 a b RIGHT COUNT 10");
+        let third = bench.wait(1, "BLMPOP 0 2 a b LEFT COUNT 10");
+        let lines = ["RPUSH a 1 2 3", "RPUSH b 4 5 6"];
+        drop(bench.block_on(bench.servers[0].exec(&lines)));
+        let popped = |key: &str, items: &[&str]| Reply::Array(vec![bulk(key), bulks(items)]);
+        assert_eq!(bench.served(first), popped("a", &["1"]), "{round}");
+        assert_eq!(bench.served(second), popped("a", &["3", "2"]), "{round}");
+        assert_eq!(
+            bench.served(third),
+            popped("b", &["4", "5", "6"]),
+            "{round}"
+        );
+    }
+}
