@@ -111,6 +111,9 @@ pub const BATCH_AGE_MAX_MS: u64 = 100;
 pub const WAITERS_SERVED_PER_BATCH_MAX: usize = 1024;
 /// Further keys of those who wait for a key that no other batch works on while one serves them.
 pub const SERVED_KEYS_CLAIMED_MAX: usize = 64;
+/// Clients that wait for different things of one key whose commands are run in vain in one go;
+/// the others come in a batch of their own.
+pub const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
 /// When keys with clients that wait are looked at again after the store failed.
 pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
 /// Keys that a server watches at once for clients that wait; further keys are polled.
@@ -302,3 +305,46 @@ pub const IMPORT_RETRY_PAUSE_MS: u64 = 500;
 pub const IMPORT_TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
 /// Keys with which something is wrong that an import names.
 pub const IMPORT_COMPLAINTS_MAX: usize = 20;
+
+/// Resources that a task queue knows.
+pub const TASK_RESOURCES_MAX: usize = 8;
+/// Bytes of a resource's name.
+pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
+/// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.
+pub const TASK_ID_BYTES_MAX: usize = 512;
+/// Tasks that one TASK.TAKE, TASK.PEEK or TASK.DEAD answers.
+pub const TASK_COUNT_MAX: usize = 10_000;
+/// The longest delay or lease: a thousand years.
+pub const TASK_TIME_MS_MAX: i64 = 31_557_600_000_000;
+/// By how much the clocks of servers of one store may differ without a lease ending early.
+pub const TASK_CLOCK_TOLERANCE_MS: i64 = 500;
+/// Classes that a task queue makes of tasks by how much they need, besides those by what.
+pub const TASK_FINE_CLASSES_MAX: usize = 16;
+/// Ready tasks of a class that are looked at before its index is.
+pub const TASK_HEAD_ROWS: usize = 16;
+/// Tasks in a stretch of the index, beyond which it is cut.
+pub const TASK_LEAF_MAX: usize = 128;
+/// Tasks in the first part of a stretch that is cut.
+pub const TASK_LEAF_CUT: usize = 64;
+/// Nodes in a stretch of a higher level, beyond which it is cut.
+pub const TASK_FAN_MAX: usize = 64;
+/// Nodes in the first part of such a stretch.
+pub const TASK_FAN_CUT: usize = 32;
+/// Levels of the index; each holds some dozens of times fewer nodes than the one below.
+pub const TASK_LEVELS_MAX: u32 = 6;
+/// The index is looked after once for so many tasks that are added or taken.
+pub const TASK_TEND_EVERY: i64 = 16;
+/// Nodes that are put in at most when it is, on each level.
+pub const TASK_TEND_CUTS_MAX: usize = 16;
+/// Nodes that one TASK.TAKE repairs.
+pub const TASK_REPAIRS_MAX: usize = 16;
+/// Tasks whose lease or delay is over that one TASK.TAKE puts back.
+pub const TASK_DUE_PER_TAKE: usize = 128;
+/// Tasks of a queue that one background pass puts back.
+pub const TASK_DUE_PER_PASS: usize = 500;
+/// Places of a queue's index that one background pass looks after.
+pub const TASK_TENDED_PER_PASS: usize = 16;
+/// Task queues that one background pass looks at.
+pub const TASK_ALARMS_PER_PASS: usize = 16;
+/// Background work looks at task queues at multiples of this.
+pub const TASK_ALARM_STEP_MS: i64 = 100;

@@ -8,6 +8,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
     (Group::PriorityQueue, "Priority queues"),
+    (Group::TaskQueue, "Task queues"),
     (Group::Generic, "Keys"),
     (Group::Transactions, "Transactions"),
     (Group::Connection, "Connection"),

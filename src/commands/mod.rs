@@ -17,6 +17,7 @@ pub mod pubsub;
 pub mod row;
 pub mod sorted_sets;
 pub mod table;
+pub mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod transactions;

@@ -151,6 +151,8 @@ pub enum Group {
     SortedSet,
     /// Priority queues, which Redis has not.
     PriorityQueue,
+    /// Task queues, which Redis has not.
+    TaskQueue,
     /// Publish and subscribe.
     Pubsub,
     /// The client's connection.
@@ -171,6 +173,7 @@ impl Group {
             Group::List => "list",
             Group::SortedSet => "sorted-set",
             Group::PriorityQueue => "priority-queue",
+            Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",
             Group::Connection => "connection",
             Group::Server => "server",

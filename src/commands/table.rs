@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::row::{KeyPositions, Row};
-use super::{connection, keys, lists, priority_queues, pubsub, sorted_sets, transactions};
+use super::{connection, keys, lists, priority_queues, pubsub, sorted_sets, tasks, transactions};
 use crate::executor::Claims;
 
 /// The families' tables. A static, so that each row has one address.
@@ -21,6 +21,7 @@ static FAMILIES: &[&[Row]] = &[
     pubsub::ROWS,
     sorted_sets::ROWS,
     sorted_sets::BLOCKING_ROWS,
+    tasks::ROWS,
     transactions::ROWS,
 ];
 

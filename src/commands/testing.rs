@@ -97,6 +97,24 @@ impl Bench {
         finished.replies.into_iter().next().unwrap()
     }
 
+    /// Runs commands, one a line, as a pipeline.
+    pub(crate) fn run_all(&self, lines: &[String]) -> Vec<Reply> {
+        let mut calls: Vec<Call> = lines
+            .iter()
+            .map(|line| {
+                let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+                call(0, &words)
+            })
+            .collect();
+        let mut replies = Vec::new();
+        while !calls.is_empty() {
+            let finished = self.block_on(self.executor.submit(calls)).unwrap();
+            replies.extend(finished.replies);
+            calls = finished.rest;
+        }
+        replies
+    }
+
     /// Runs a blocking command and expects it to find nothing and wait.
     pub(crate) fn wait(&self, line: &str) -> Waiting {
         let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
@@ -107,8 +125,14 @@ impl Bench {
             panic!("{line} does not write");
         };
         let keys = waits.keys(row, &call.arguments);
-        let (waiter, outcome) =
-            Waiter::new(0, handler, call.arguments.clone(), keys, waits.value_type);
+        let (waiter, outcome) = Waiter::new(
+            0,
+            handler,
+            call.arguments.clone(),
+            keys,
+            waits.value_type,
+            waits.wants(&call.arguments),
+        );
         call.waiter = Some(Arc::clone(&waiter));
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
         assert!(finished.is_parked, "{:?}", finished.replies);

@@ -9,6 +9,7 @@ use super::row::Row;
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::number::parse_double;
+use crate::types::task_queue::Amounts;
 
 /// How a command waits when it finds nothing (that is, when its code answers null).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub enum TimeoutPosition {
     First,
     /// At the end.
     Last,
+    /// Behind the word BLOCK, in milliseconds; without it the command does not wait.
+    Block,
 }
 
 impl Waits {
@@ -47,6 +50,14 @@ impl Waits {
         match self.keys {
             WaitKeys::All => keys.collect(),
             WaitKeys::First => keys.take(1).collect(),
+        }
+    }
+
+    /// What a command with these arguments can use of what it waits for, where not everything.
+    pub fn wants(&self, arguments: &[Bytes]) -> Option<Amounts> {
+        match self.value_type {
+            ValueType::TaskQueue => super::tasks::having_of(arguments),
+            _ => None,
         }
     }
 
@@ -62,6 +73,7 @@ impl Waits {
         let at = match self.timeout {
             TimeoutPosition::First => 1,
             TimeoutPosition::Last => arguments.len().saturating_sub(1),
+            TimeoutPosition::Block => return super::tasks::block(arguments),
         };
         timeout(argument(arguments, at)?, now_ms)
     }

@@ -1,10 +1,11 @@
 //! One batch: many clients' commands in one store transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::CommandError;
+use crate::layout::ValueType;
 use crate::limits::{
     COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, WAITERS_SERVED_PER_BATCH_MAX,
 };
@@ -80,7 +81,8 @@ pub(super) struct Batch<'s> {
     /// Most waiters that the batch may serve.
     served_max: usize,
     /// Keys that may have something for more waiters than this batch could serve.
-    unserved: HashSet<ClientKey>,
+    /// By the place of who is next.
+    unserved: HashMap<ClientKey, u64>,
     /// What became ready in the latest attempt, where others may have begun to wait meanwhile.
     made_ready: Vec<Ready>,
     /// The place of whoever was parked last when the latest attempt began.
@@ -148,7 +150,7 @@ impl<'s> Batch<'s> {
             served: Vec::new(),
             claimed: Vec::new(),
             served_max: WAITERS_SERVED_PER_BATCH_MAX,
-            unserved: HashSet::new(),
+            unserved: HashMap::new(),
             made_ready: Vec::new(),
             last_order: 0,
             last_error: None,
@@ -296,8 +298,8 @@ impl<'s> Batch<'s> {
         for waiter in self.parked.values() {
             waiters.settle(waiter);
         }
-        if !self.unserved.is_empty() {
-            waiters.nudge(self.unserved.drain());
+        for (key, order) in self.unserved.drain() {
+            waiters.nudge_from(key, order);
         }
         // Whoever began to wait in another batch may have looked before this was committed.
         for ready in self.made_ready.drain(..) {
@@ -307,7 +309,12 @@ impl<'s> Batch<'s> {
                 {
                     waiters.nudge([key]);
                 }
-                Ready::Key(..) => {}
+                Ready::Task(key, _)
+                    if waiters.is_awaited_since(&key, ValueType::TaskQueue, self.last_order) =>
+                {
+                    waiters.nudge([key]);
+                }
+                Ready::Key(..) | Ready::Task(..) => {}
                 Ready::Database(database) => waiters.nudge(waiters.keys_of(database)),
             }
         }

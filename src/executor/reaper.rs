@@ -112,7 +112,8 @@ impl Reaper {
     /// Where the executor has stopped, or a pass has failed.
     pub async fn pass(&mut self, executor: &Executor) -> Result<bool, ReaperError> {
         let look = Work::Read(|context, _| Box::pin(look(context)));
-        let (expired, trash) = run(executor, look, 0, Vec::new()).await?;
+        let (expired, others) = run(executor, look, 0, Vec::new()).await?;
+        let (trash, alarms) = (others & TRASH, others & ALARMS);
         let expires = expired != 0 && self.expires_actively.load(Ordering::Relaxed);
         if expires {
             let expire = Work::Write(|context, _| Box::pin(expire(context)));
@@ -124,7 +125,12 @@ impl Reaper {
             let clear_trash = Work::Write(|context, _| Box::pin(clear_trash(context)));
             run(executor, clear_trash, 0, Vec::new()).await?;
         }
-        Ok(expires || trash != 0)
+        let mut alarms_done = 0;
+        if alarms != 0 {
+            let heed = Work::Write(|context, _| Box::pin(heed_alarms(context)));
+            (alarms_done, _) = run(executor, heed, 0, Vec::new()).await?;
+        }
+        Ok(expires || trash != 0 || alarms_done != 0)
     }
 
     /// One pass of the sweep for ghosts; answers how many were swept.
@@ -171,6 +177,10 @@ impl ReaperHandle {
     }
 }
 
+/// What there is to do besides expired keys, bit by bit.
+const TRASH: i64 = 1;
+const ALARMS: i64 = 2;
+
 /// Runs one piece of work, which answers with two integers.
 async fn run(
     executor: &Executor,
@@ -195,7 +205,13 @@ fn pair(first: i64, second: i64) -> Reply {
 
 async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
     let due = context.due_work().await?;
-    Ok(pair(i64::from(due.expired), i64::from(due.trash)))
+    let trash = if due.trash { TRASH } else { 0 };
+    let alarms = if due.alarms { ALARMS } else { 0 };
+    Ok(pair(i64::from(due.expired), trash | alarms))
+}
+
+async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
+    Ok(pair(context.alarm_pass().await?, 0))
 }
 
 async fn expire(context: &WriteContext<'_>) -> Result<Reply, CommandError> {

@@ -23,6 +23,7 @@ use super::WriteHandler;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::signals::ClientKey;
+use crate::types::task_queue::Amounts;
 
 /// How a wait ended.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub struct Waiter {
     keys: Vec<Bytes>,
     /// The type that they must be of.
     value_type: ValueType,
+    /// What it can use of those, where not everything.
+    wants: Option<Amounts>,
     state: Mutex<State>,
 }
 
@@ -88,6 +91,7 @@ impl Waiter {
         arguments: Vec<Bytes>,
         keys: Vec<Bytes>,
         value_type: ValueType,
+        wants: Option<Amounts>,
     ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
         let (sender, receiver) = oneshot::channel();
         let mut seen = HashSet::new();
@@ -101,6 +105,7 @@ impl Waiter {
             arguments,
             keys,
             value_type,
+            wants,
             state: Mutex::new(State {
                 order: None,
                 stage: Stage::Away,
@@ -117,6 +122,11 @@ impl Waiter {
     /// Its place among all who have waited since the server started.
     pub(super) fn order(&self) -> u64 {
         self.state().order.unwrap_or(u64::MAX)
+    }
+
+    /// What it has for tasks to use, where it waits for one that fits.
+    pub(super) fn wants(&self) -> Option<&Amounts> {
+        self.wants.as_ref()
     }
 
     fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
@@ -159,6 +169,8 @@ struct Queues {
     nudged: HashSet<ClientKey>,
     /// Keys that somebody has begun to wait for, or that nobody waits for any more.
     changed: HashSet<ClientKey>,
+    /// Of nudged keys the place from which on they are to be looked at; absent is the first.
+    resumptions: HashMap<ClientKey, u64>,
 }
 
 impl Queues {
@@ -268,7 +280,10 @@ impl Waiters {
     /// Has the keys of a waiter that was passed over looked at again.
     fn make_good(&self, queues: &mut Queues, waiter: &Waiter, was_missed: bool) {
         if was_missed {
-            queues.nudged.extend(waiter.client_keys());
+            for key in waiter.client_keys() {
+                queues.resumptions.remove(&key);
+                queues.nudged.insert(key);
+            }
             self.nudged.notify_one();
         }
     }
@@ -286,15 +301,21 @@ impl Waiters {
         }
     }
 
-    /// The oldest who waits for a key of this type, claimed for the batch in a slot.
+    /// The oldest from the place `from` on who waits for a key of this type and may be served by
+    /// what it wants, claimed for the batch in a slot.
     pub(super) fn claim_first(
         &self,
         key: &ClientKey,
         value_type: ValueType,
         slot: u64,
+        from: u64,
+        may_serve: impl Fn(Option<&Amounts>) -> bool,
     ) -> Option<Arc<Waiter>> {
         let queues = self.queues();
-        for waiter in queues.queue(key, value_type)?.values() {
+        for (_, waiter) in queues.queue(key, value_type)?.range(from..) {
+            if !may_serve(waiter.wants()) {
+                continue;
+            }
             let mut state = waiter.state();
             let parked_by = match &mut state.stage {
                 Stage::Waiting => None,
@@ -423,12 +444,30 @@ impl Waiters {
         let mut queues = self.queues();
         for key in keys {
             if queues.by_key.contains_key(&key) {
+                queues.resumptions.remove(&key);
                 queues.nudged.insert(key);
             }
         }
         if !queues.nudged.is_empty() {
             self.nudged.notify_one();
         }
+    }
+
+    /// [`Self::nudge`] of a key whose waiters in front of a place have been looked after.
+    pub(super) fn nudge_from(&self, key: ClientKey, order: u64) {
+        let mut queues = self.queues();
+        if !queues.by_key.contains_key(&key) {
+            return;
+        }
+        if queues.nudged.insert(key.clone()) {
+            queues.resumptions.insert(key, order);
+        }
+        self.nudged.notify_one();
+    }
+
+    /// From which place on the waiters of a nudged key are to be looked at.
+    pub(super) fn take_resumption(&self, key: &ClientKey) -> u64 {
+        self.queues().resumptions.remove(key).unwrap_or(0)
     }
 
     /// Waits for a nudge.

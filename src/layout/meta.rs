@@ -19,6 +19,8 @@ pub enum ValueType {
     SortedSet = 2,
     /// A priority queue.
     PriorityQueue = 3,
+    /// A task queue.
+    TaskQueue = 4,
 }
 
 impl ValueType {
@@ -27,6 +29,7 @@ impl ValueType {
         ValueType::List,
         ValueType::SortedSet,
         ValueType::PriorityQueue,
+        ValueType::TaskQueue,
     ];
 
     /// The word that TYPE answers.
@@ -35,6 +38,7 @@ impl ValueType {
             ValueType::List => "list",
             ValueType::SortedSet => "zset",
             ValueType::PriorityQueue => "pqueue",
+            ValueType::TaskQueue => "taskqueue",
         }
     }
 
@@ -43,6 +47,7 @@ impl ValueType {
             1 => Some(ValueType::List),
             2 => Some(ValueType::SortedSet),
             3 => Some(ValueType::PriorityQueue),
+            4 => Some(ValueType::TaskQueue),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@ pub mod meta;
 pub mod name;
 pub mod position;
 pub mod priority;
+pub mod task;
 pub mod value;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use meta::{Meta, ValueType};
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
+pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use value::StoredValue;
 
 pub use crate::store::key_after as successor;
@@ -55,6 +57,8 @@ pub enum Space {
     Databases = 7,
     /// `(8, 0)`: the bell, a counter; `(8, 1, versionstamp)`: published messages.
     Messages = 8,
+    /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
+    Alarms = 9,
 }
 
 /// The part of a data id's keys that a row belongs to.
@@ -71,6 +75,20 @@ pub enum Section {
     Chunks = 3,
     /// A priority queue's elements by priority.
     Queue = 4,
+    /// A task queue's ready tasks by class and place.
+    TaskOrder = 8,
+    /// Minima over stretches of that order.
+    TaskNodes = 9,
+    /// A task queue's tasks by id.
+    Tasks = 10,
+    /// Leases and delays by when they end.
+    TaskDue = 11,
+    /// Dead tasks by when they died.
+    TaskDead = 12,
+    /// A task queue's counters and what it knows of resources.
+    TaskQueue = 13,
+    /// Places whose minima are to be looked at by background work.
+    TaskUntended = 14,
 }
 
 /// What kind of id a trash row names.

@@ -253,7 +253,120 @@ fn rows_of_priority_queues() {
     );
 }
 
+#[test]
+fn rows_of_task_queues() {
+    let layout = layout();
+    let place = TaskPlace {
+        priority: 1.5,
+        index: 300,
+        random: 7,
+    };
+    let encoded = place.encode();
+    let mut order_key = layout.task_order_prefix(DATA, 2);
+    order_key.extend_from_slice(&encoded);
+    golden(
+        "task of class 2 at (1.5, 300, 7) in the order",
+        &order_key,
+        "0271756f696e001502150116012c1508150221bff800000000000016012c1507",
+    );
+    golden(
+        "task `t1` that needs 2 and 0.5, in the order",
+        &OrderRow::encode(&[2.0, 0.5], b"t1"),
+        "40000000000000003fe00000000000007431",
+    );
+    let level = layout.task_nodes_prefix(DATA, 2, 1);
+    golden(
+        "node of level 1 at that place, minimum of the first resource",
+        &layout.task_minimum_key(&level, &encoded, 0),
+        "0271756f696e001502150116012c15091502150121bff800000000000016012c15071501",
+    );
+    golden(
+        "mark of that node",
+        &layout.task_mark_key(&level, &encoded),
+        "0271756f696e001502150116012c15091502150121bff800000000000016012c15071509",
+    );
+    let row = TaskRow {
+        state: TaskState::Leased,
+        place,
+        class: 2,
+        mask: 0b101,
+        amounts: vec![2.0, 0.5],
+        tries: 1,
+        tries_max: 3,
+        at_ms: 1_700_000_000_000,
+        token: 9,
+        payload: StoredValue::encode_plain(b"work").into(),
+    };
+    golden("task `t1`", &layout.task_key(DATA, b"t1"), "TASKKEY");
+    golden(
+        "task on lease with payload `work`",
+        &row.encode(),
+        "01150121bff800000000000016012c150715021505150115031a018bcfe56800150921c00000000000000021bfe000000000000000776f726b",
+    );
+    assert_eq!(TaskRow::decode(&row.encode().into()).unwrap(), row);
+    golden(
+        "lease of that task",
+        &layout.task_due_key(DATA, row.at_ms, &place),
+        "0271756f696e001502150116012c150b1a018bcfe5680016012c1507",
+    );
+    golden(
+        "that task when dead",
+        &layout.task_dead_key(DATA, row.at_ms, &place),
+        "0271756f696e001502150116012c150c1a018bcfe5680016012c1507",
+    );
+    golden(
+        "registry of a task queue",
+        &layout.task_registry_key(DATA),
+        "0271756f696e001502150116012c150d14",
+    );
+    let registry = TaskRegistry {
+        resources: vec![Bytes::from_static(b"gb"), Bytes::from_static(b"cards")],
+        classes: vec![
+            TaskClass {
+                mask: 1,
+                octaves: Vec::new(),
+            },
+            TaskClass {
+                mask: 3,
+                octaves: vec![1024, 1022],
+            },
+        ],
+    };
+    golden(
+        "registry of `gb` and `cards` with two classes",
+        &registry.encode(),
+        "0115020167620001636172647300150114150315021604001603fe",
+    );
+    let again = TaskRegistry::decode(Some(&registry.encode().into()));
+    assert_eq!(again.unwrap(), registry);
+    golden(
+        "counter of leased tasks",
+        &layout.task_counter_key(DATA, TaskCounter::Leased),
+        "0271756f696e001502150116012c150d1502",
+    );
+    golden(
+        "untended place of class 2",
+        &layout.task_untended_key(DATA, 2, &encoded),
+        "0271756f696e001502150116012c150e150221bff800000000000016012c1507",
+    );
+    let name = KeyName::new(&Bytes::from_static(b"jobs"));
+    golden(
+        "alarm of `jobs` at 1700000000000",
+        &layout.alarm_key(1_700_000_000_000, NAMESPACE, &name),
+        "0271756f696e0015091a018bcfe568001415031ad97cb6cc6471016a6f627300",
+    );
+}
+
 proptest! {
+    #[test]
+    fn places_of_tasks_compare_as_their_bytes(
+        a in (-1e9..1e9_f64, 0..1_000_i64, any::<i64>()),
+        b in (-1e9..1e9_f64, 0..1_000_i64, any::<i64>()),
+    ) {
+        let place = |(priority, index, random): (f64, i64, i64)| TaskPlace { priority, index, random };
+        prop_assert_eq!(a.partial_cmp(&b).unwrap(), place(a).encode().cmp(&place(b).encode()));
+    }
+
     #[test]
     fn a_key_is_read_back(name in proptest::collection::vec(any::<u8>(), 0..1200), at_ms in any::<i64>()) {
         let layout = layout();

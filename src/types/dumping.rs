@@ -38,6 +38,9 @@ impl ReadContext<'_> {
             ValueType::PriorityQueue => Err(CommandError::text(
                 "ERR DUMP has no serialization for values of type pqueue, which Redis does not know",
             )),
+            ValueType::TaskQueue => Err(CommandError::text(
+                "ERR DUMP has no serialization for values of type taskqueue, which Redis does not know",
+            )),
         }
     }
 

@@ -325,6 +325,10 @@ impl WriteContext<'_> {
         let key = open(place, meta);
         if length != 0 {
             self.signal_ready(&key);
+            if key.meta.value_type == ValueType::TaskQueue {
+                // The alarms that it had are under its old name.
+                self.set_alarm(&key, self.now_ms);
+            }
         }
         Ok(key)
     }
@@ -407,7 +411,8 @@ impl WriteContext<'_> {
         self.count_change(key, 0);
     }
 
-    fn count_change(&self, key: &OpenKey, delta: i64) {
+    /// Counts without waking those who wait.
+    pub(super) fn count_change(&self, key: &OpenKey, delta: i64) {
         let length_key = self.layout().length_key(&key.meta_key);
         self.transaction
             .atomic_add(&length_key, length_delta(delta));

@@ -20,6 +20,7 @@ pub mod sort;
 pub mod sorted_set;
 pub mod split;
 pub mod sweeping;
+pub mod task_queue;
 
 pub use context::{Environment, ReadContext, WriteContext};
 pub use keyspace::OpenKey;

@@ -6,6 +6,7 @@ use std::cell::{Cell, Ref, RefCell};
 
 use bytes::Bytes;
 
+use super::task_queue::Amounts;
 use crate::layout::ValueType;
 
 /// A key as clients know it.
@@ -18,10 +19,12 @@ pub struct ClientKey {
 }
 
 /// A key, or all keys of a database, that may have become ready for clients that wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Ready {
     /// Something was put into a key.
     Key(ClientKey, ValueType),
+    /// A task with these needs became ready in a task queue.
+    Task(ClientKey, Amounts),
     /// A database shows other keys than before (SWAPDB).
     Database(u32),
 }

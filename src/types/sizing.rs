@@ -1,6 +1,8 @@
 //! How much room a key takes in the store.
 
-use crate::layout::{KeyRange, Section, StoredValue, ValueType};
+use bytes::Bytes;
+
+use crate::layout::{KeyRange, Section, StoredValue, TaskRow, ValueType};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -28,6 +30,8 @@ impl ReadContext<'_> {
             ValueType::List => &[Section::Elements],
             ValueType::SortedSet => &[Section::Scores, Section::Members],
             ValueType::PriorityQueue => &[Section::Queue],
+            // The index above the order is small beside it.
+            ValueType::TaskQueue => &[Section::TaskOrder, Section::Tasks],
         };
         let length = self.length(key, Isolation::Snapshot).await?;
         let length = u64::try_from(length).unwrap_or(0);
@@ -57,8 +61,8 @@ impl ReadContext<'_> {
             }
             rows_seen += rows.len().min(samples - rows_seen);
         }
-        if rows_seen == 0 {
-            return Ok(0);
+        if rows_seen < samples {
+            return Ok(bytes_seen);
         }
         let total = u128::from(bytes_seen) * u128::from(length) / rows_seen as u128;
         Ok(u64::try_from(total).unwrap_or(u64::MAX))
@@ -72,13 +76,21 @@ fn row_bytes(row: &KeyValue, section: Section) -> Result<u64, StoreError> {
         Section::Elements | Section::Queue => true,
         // Only long members have one.
         Section::Scores => !row.value.is_empty(),
-        Section::Members | Section::Chunks => false,
+        Section::Tasks => {
+            return Ok(own_bytes + split_bytes(&TaskRow::decode(&row.value)?.payload)?);
+        }
+        _ => false,
     };
     if !has_stored_value {
         return Ok(own_bytes);
     }
-    match StoredValue::decode(&row.value)? {
-        StoredValue::Plain(_) => Ok(own_bytes),
-        StoredValue::Split { length, .. } => Ok(own_bytes + length),
+    Ok(own_bytes + split_bytes(&row.value)?)
+}
+
+/// Bytes of a value that are not in its row.
+fn split_bytes(value: &Bytes) -> Result<u64, StoreError> {
+    match StoredValue::decode(value)? {
+        StoredValue::Plain(_) => Ok(0),
+        StoredValue::Split { length, .. } => Ok(length),
     }
 }

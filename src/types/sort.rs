@@ -109,6 +109,7 @@ impl ReadContext<'_> {
                 Ok(members.into_iter().map(|one| one.member).collect())
             }
             ValueType::PriorityQueue => Err(CommandError::WrongType),
+            ValueType::TaskQueue => Err(CommandError::WrongType),
         }
     }
 }

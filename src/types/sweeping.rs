@@ -19,6 +19,8 @@ pub struct DueWork {
     pub expired: bool,
     /// Trash.
     pub trash: bool,
+    /// Task queues to look at.
+    pub alarms: bool,
 }
 
 /// Rows that removing a key writes: metadata, length, expiry, and its data or trash.
@@ -56,6 +58,10 @@ impl ReadContext<'_> {
                 .await?
                 .is_empty(),
             trash: !self.first_rows(&self.layout().trash(), 1).await?.is_empty(),
+            alarms: !self
+                .first_rows(&self.layout().alarms_by(self.now_ms), 1)
+                .await?
+                .is_empty(),
         })
     }
 

@@ -127,6 +127,7 @@ impl Server {
             call.arguments.clone(),
             keys,
             waits.value_type,
+            waits.wants(&call.arguments),
         );
         call.waiter = Some(Arc::clone(&waiter));
         let mut finished = self.0.submit(vec![call]).await.unwrap();

@@ -26,6 +26,7 @@ mod priority_queues;
 mod pubsub;
 mod requests;
 mod stopping;
+mod task_queues;
 mod transactions;
 mod waking;
 mod watching;

@@ -9,6 +9,7 @@ mod list;
 mod priority_queue;
 mod server;
 mod sorted_set;
+mod task_queue;
 mod transactions;
 
 /// What COMMAND tells of a command beyond its row.
@@ -47,6 +48,7 @@ static FAMILIES: &[&[Details]] = &[
     priority_queue::DETAILS,
     server::DETAILS,
     sorted_set::DETAILS,
+    task_queue::DETAILS,
     transactions::DETAILS,
 ];
 

@@ -64,6 +64,6 @@ pub(super) async fn object(
 fn encoding(value_type: ValueType) -> Result<Reply, CommandError> {
     Ok(Reply::bulk(match value_type {
         ValueType::List | ValueType::PriorityQueue => "ordered-rows",
-        ValueType::SortedSet => "indexed-rows",
+        ValueType::SortedSet | ValueType::TaskQueue => "indexed-rows",
     }))
 }

@@ -7,10 +7,12 @@ use std::time::Instant;
 use super::running::Pass;
 use super::{Attempt, Batch, CallId};
 use crate::error::CommandError;
-use crate::executor::Call;
+use crate::executor::{Call, Waiter};
 use crate::layout::ValueType;
+use crate::limits::WAITERS_TRIED_PER_KEY_MAX;
 use crate::reply::Reply;
 use crate::types::signals::{ClientKey, Ready};
+use crate::types::task_queue::Amounts;
 
 impl Batch<'_> {
     /// Serves those who wait for keys that have become ready, as Redis does behind each command:
@@ -27,7 +29,15 @@ impl Batch<'_> {
                     // A later command of the same EXEC may have put something else there, which
                     // is no reason to tell those who wait that the key is of the wrong type.
                     if self.shared.waiters.is_awaited_since(&key, value_type, 0) {
-                        self.serve_what_is_at(&key, Some(value_type), pass).await?;
+                        self.serve_what_is_at(&key, Some((value_type, None)), pass)
+                            .await?;
+                    }
+                }
+                Ready::Task(key, needs) => {
+                    let value_type = ValueType::TaskQueue;
+                    if self.shared.waiters.is_awaited_since(&key, value_type, 0) {
+                        self.serve_what_is_at(&key, Some((value_type, Some(&needs))), pass)
+                            .await?;
                     }
                 }
                 Ready::Database(database) => {
@@ -63,20 +73,30 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Serves those who wait for what is at a key now, where it is of the `wanted` type.
+    /// Serves those who wait for what is at a key now, where it is of the `wanted` type: all whom
+    /// it can serve, or the one for whom there is a task with these needs.
     async fn serve_what_is_at(
         &mut self,
         key: &ClientKey,
-        wanted: Option<ValueType>,
+        wanted: Option<(ValueType, Option<&Amounts>)>,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
         let before = (pass.transaction.mutation_count(), Instant::now());
         let found = pass.read_context(key.database).find_any(&key.key).await;
         match found {
-            Ok(Some(found)) if wanted.is_none_or(|wanted| wanted == found.meta.value_type) => {
-                self.serve_key(key, found.meta.value_type, pass).await
+            Ok(Some(found)) => {
+                let value_type = found.meta.value_type;
+                match wanted {
+                    None => {
+                        let from = self.shared.waiters.take_resumption(key);
+                        self.serve_key(key, value_type, from, pass).await
+                    }
+                    Some((wanted, _)) if wanted != value_type => Ok(()),
+                    Some((_, Some(needs))) => self.serve_task(key, needs, pass).await,
+                    Some((_, None)) => self.serve_key(key, value_type, 0, pass).await,
+                }
             }
-            Ok(_) => Ok(()),
+            Ok(None) => Ok(()),
             Err(error) => {
                 let id = CallId::Waiter(u64::MAX);
                 self.judge(id, Err(error.into()), pass, before).map(drop)
@@ -84,46 +104,95 @@ impl Batch<'_> {
         }
     }
 
-    /// Serves those who wait for a key, until there is nothing for the next of them.
+    /// Serves those who wait for a key, from the place `from` on, until there is nothing for the
+    /// next of them; where they say what they want, until all have been tried, those who want the
+    /// same only once.
     async fn serve_key(
         &mut self,
         key: &ClientKey,
         value_type: ValueType,
+        from: u64,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
         let slot = self.slot.number;
+        let mut from = from;
+        let mut in_vain: Vec<Amounts> = Vec::new();
         loop {
-            let is_enough = self.served.len() >= self.served_max
-                || (pass.is_full() && !(pass.only_serves && self.served.is_empty()));
-            if is_enough {
-                self.unserved.insert(key.clone());
+            if self.is_enough(pass) || in_vain.len() >= WAITERS_TRIED_PER_KEY_MAX {
+                self.unserved.insert(key.clone(), from);
                 return Ok(());
             }
-            let Some(waiter) = self.shared.waiters.claim_first(key, value_type, slot) else {
+            let waiters = &self.shared.waiters;
+            let claimed = waiters.claim_first(key, value_type, slot, from, |wants| {
+                wants.is_none_or(|wants| !in_vain.contains(wants))
+            });
+            let Some(waiter) = claimed else {
                 return Ok(());
             };
-            let id = CallId::Waiter(waiter.order());
-            self.claimed.push(Arc::clone(&waiter));
-            let reply = match self.rolled_back.get(&id) {
-                Some(error) => Reply::Error(error.to_line()),
-                None => {
-                    let before = (pass.transaction.mutation_count(), Instant::now());
-                    let context = pass.write_context(waiter.database);
-                    let result = (waiter.handler)(&context, &waiter.arguments).await;
-                    self.judge(id, result, pass, before)?
-                }
-            };
-            let limit = self.environment.capabilities.transaction_bytes_max;
-            if pass.transaction.size_bytes() > limit {
-                return Err(self.leave_waiter_out(id, pass, CommandError::TooLarge));
+            from = waiter.order();
+            if self.serve_one(&waiter, pass).await? {
+                continue;
             }
-            self.claimed.pop();
-            if reply.is_nothing() {
-                self.shared.waiters.release(&waiter);
-                return Ok(());
+            match waiter.wants() {
+                None => return Ok(()),
+                Some(wants) => in_vain.push(wants.clone()),
             }
-            self.served.push((waiter, reply));
         }
+    }
+
+    /// Serves the first who waits for a key and has what a task needs that became ready there.
+    /// There was nothing for any of them before, so there is nothing for others behind it.
+    async fn serve_task(
+        &mut self,
+        key: &ClientKey,
+        needs: &Amounts,
+        pass: &Pass<'_>,
+    ) -> Result<(), Attempt> {
+        if self.is_enough(pass) {
+            self.unserved.insert(key.clone(), 0);
+            return Ok(());
+        }
+        let waiters = &self.shared.waiters;
+        let claimed =
+            waiters.claim_first(key, ValueType::TaskQueue, self.slot.number, 0, |wants| {
+                wants.is_none_or(|having| needs.fit(having))
+            });
+        match claimed {
+            Some(waiter) => self.serve_one(&waiter, pass).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the batch should serve no more waiters.
+    fn is_enough(&self, pass: &Pass<'_>) -> bool {
+        self.served.len() >= self.served_max
+            || (pass.is_full() && !(pass.only_serves && self.served.is_empty()))
+    }
+
+    /// Runs the command of a waiter that was claimed; false where there was nothing for it.
+    async fn serve_one(&mut self, waiter: &Arc<Waiter>, pass: &Pass<'_>) -> Result<bool, Attempt> {
+        let id = CallId::Waiter(waiter.order());
+        self.claimed.push(Arc::clone(waiter));
+        let reply = match self.rolled_back.get(&id) {
+            Some(error) => Reply::Error(error.to_line()),
+            None => {
+                let before = (pass.transaction.mutation_count(), Instant::now());
+                let context = pass.write_context(waiter.database);
+                let result = (waiter.handler)(&context, &waiter.arguments).await;
+                self.judge(id, result, pass, before)?
+            }
+        };
+        let limit = self.environment.capabilities.transaction_bytes_max;
+        if pass.transaction.size_bytes() > limit {
+            return Err(self.leave_waiter_out(id, pass, CommandError::TooLarge));
+        }
+        self.claimed.pop();
+        if reply.is_nothing() {
+            self.shared.waiters.release(waiter);
+            return Ok(false);
+        }
+        self.served.push((Arc::clone(waiter), reply));
+        Ok(true)
     }
 
     /// A waiter's command is too much for this transaction: it gets one of its own, and where

@@ -309,6 +309,7 @@ fn slow_blpop() -> (Arc<Waiter>, tokio::sync::oneshot::Receiver<Outcome>) {
         arguments.to_vec(),
         keys,
         ValueType::List,
+        None,
     )
 }
 
@@ -319,7 +320,7 @@ fn who_was_parked_by_a_batch_that_may_run_again_is_not_served_by_another() {
     waiters.park(&waiter, 1);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 2)
+            .claim_first(&list_key(), ValueType::List, 2, 0, |_| true)
             .is_none()
     );
     assert!(waiters.take_nudged(1).is_empty());
@@ -328,7 +329,7 @@ fn who_was_parked_by_a_batch_that_may_run_again_is_not_served_by_another() {
     assert_eq!(waiters.take_nudged(1), [list_key()]);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 2)
+            .claim_first(&list_key(), ValueType::List, 2, 0, |_| true)
             .is_some()
     );
 }
@@ -340,13 +341,13 @@ fn a_batch_serves_who_it_parked_itself() {
     waiters.park(&waiter, 1);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 1)
+            .claim_first(&list_key(), ValueType::List, 1, 0, |_| true)
             .is_some()
     );
     waiters.release(&waiter);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 2)
+            .claim_first(&list_key(), ValueType::List, 2, 0, |_| true)
             .is_none()
     );
 }

@@ -56,6 +56,7 @@ impl Waiting {
             call.arguments.clone(),
             waits.keys(queued.row, &call.arguments),
             waits.value_type,
+            waits.wants(&call.arguments),
         );
         Some(Self {
             waiter,

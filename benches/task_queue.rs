@@ -1,0 +1,263 @@
+//! Task queues over the wire, on the embedded store, every commit synced: the table of the task
+//! document (random needs, and the worst case, in which only the very last task fits), beside its
+//! dict of dicts in Python; then other numbers of priorities and resources, and mixtures that
+//! make an index of minima work hard. `cargo bench --bench task_queue -- --help` for settings.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "../tests/support/resp.rs"]
+mod resp;
+#[path = "../tests/support/server.rs"]
+mod server;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::{Arg, value_parser};
+use quoin::random::{Random, SeededRandom};
+
+use resp::{Connection, Value, Words};
+use server::Server;
+
+/// Commands in one pipeline while a queue is filled.
+const PIPELINE: u64 = 2_000;
+
+/// What tasks need.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Mix {
+    /// Random amounts from 1 to 100, and consumers who have so.
+    Random,
+    /// More than any consumer has, but for the last task.
+    Worst,
+    /// Little of one thing and much of another, or the other way around; consumers have enough of
+    /// neither both.
+    Crossed,
+    /// The same, closer to each other: little is more than half of much.
+    Close,
+}
+
+struct Case {
+    tasks: u64,
+    priorities: u64,
+    resources: u64,
+    mix: Mix,
+}
+
+fn main() {
+    let matches = clap::Command::new("task_queue")
+        .arg(
+            Arg::new("tasks")
+                .long("tasks")
+                .help("Lengths of the queues of the table")
+                .value_delimiter(',')
+                .default_value("10000,5000000")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("others")
+                .long("others")
+                .help("Length of the queues with other priorities, resources and mixtures; 0: none")
+                .default_value("200000")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("calls")
+                .long("calls")
+                .help("Calls that are timed")
+                .default_value("10")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("folder")
+                .long("folder")
+                .help("Where data folders are made"),
+        )
+        // What cargo gives to every bench.
+        .arg(Arg::new("bench").long("bench").num_args(0).hide(true))
+        .get_matches();
+    let calls = *matches.get_one::<u64>("calls").unwrap();
+    let folder = matches.get_one::<String>("folder").cloned();
+    println!(
+        "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | dict of dicts, ms |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for tasks in matches.get_many::<u64>("tasks").unwrap().copied() {
+        let yardstick = dict_of_dicts(tasks, 10, 2, calls);
+        for (mix, yardstick) in [Mix::Random, Mix::Worst].into_iter().zip(yardstick) {
+            let case = Case {
+                tasks,
+                priorities: 10,
+                resources: 2,
+                mix,
+            };
+            run(&case, calls, &yardstick, folder.as_deref());
+        }
+    }
+    let tasks = *matches.get_one::<u64>("others").unwrap();
+    if tasks == 0 {
+        return;
+    }
+    let shapes = [
+        (1, 2, Mix::Random),
+        (1, 2, Mix::Worst),
+        (1_000, 2, Mix::Random),
+        (1_000, 2, Mix::Worst),
+        (100_000, 2, Mix::Random),
+        (100_000, 2, Mix::Worst),
+        (10, 1, Mix::Random),
+        (10, 1, Mix::Worst),
+        (10, 4, Mix::Random),
+        (10, 4, Mix::Worst),
+        (10, 8, Mix::Random),
+        (10, 8, Mix::Worst),
+        (10, 2, Mix::Crossed),
+        (10, 2, Mix::Close),
+    ];
+    for (priorities, resources, mix) in shapes {
+        let case = Case {
+            tasks,
+            priorities,
+            resources,
+            mix,
+        };
+        run(&case, calls, "", folder.as_deref());
+    }
+}
+
+/// Means and deviations of the yardstick's two cases, in milliseconds.
+fn dict_of_dicts(tasks: u64, priorities: u64, resources: u64, calls: u64) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/dict_of_dicts.py");
+    let output = Command::new("python3")
+        .arg(script)
+        .args([tasks, priorities, resources, calls].map(|number| number.to_string()))
+        .stderr(Stdio::null())
+        .output();
+    let text = output.map_or(String::new(), |output| {
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    });
+    let mut shown: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let numbers: Vec<f64> = line
+                .split(' ')
+                .filter_map(|word| word.parse().ok())
+                .collect();
+            format!("{:.3} ± {:.3}", numbers[0] * 1e3, numbers[1] * 1e3)
+        })
+        .collect();
+    shown.resize(2, "(no python3)".to_owned());
+    shown
+}
+
+fn amounts(case: &Case, random: &SeededRandom, number: u64) -> Vec<u64> {
+    let between = |least: u64, most: u64| least + random.below(most - least + 1);
+    let is_last = number + 1 == case.tasks;
+    match case.mix {
+        Mix::Random => (0..case.resources).map(|_| between(1, 100)).collect(),
+        Mix::Worst if is_last => vec![10; case.resources as usize],
+        Mix::Worst => (0..case.resources).map(|_| between(11, 100)).collect(),
+        Mix::Crossed if is_last => vec![50, 50],
+        Mix::Crossed if random.below(2) == 0 => vec![between(1, 9), between(91, 99)],
+        Mix::Crossed => vec![between(91, 99), between(1, 9)],
+        Mix::Close if is_last => vec![90, 90],
+        Mix::Close if random.below(2) == 0 => vec![between(65, 80), between(100, 120)],
+        Mix::Close => vec![between(100, 120), between(65, 80)],
+    }
+}
+
+fn words(line: &str, amounts: &[u64]) -> Words {
+    let mut words: Words = line
+        .split(' ')
+        .map(|word| word.as_bytes().to_vec())
+        .collect();
+    for (name, amount) in amounts.iter().enumerate() {
+        words.push(format!("r{name}").into_bytes());
+        words.push(amount.to_string().into_bytes());
+    }
+    words
+}
+
+fn add(case: &Case, random: &SeededRandom, number: u64) -> Words {
+    // The one that fits is the very last.
+    let is_last = number + 1 == case.tasks && case.mix != Mix::Random;
+    let priority = if is_last {
+        case.priorities
+    } else {
+        random.below(case.priorities)
+    };
+    let amounts = amounts(case, random, number);
+    words(
+        &format!("TASK.ADD q {priority} payload-{number} NEEDS"),
+        &amounts,
+    )
+}
+
+fn take(case: &Case, random: &SeededRandom) -> Words {
+    let having: Vec<u64> = match case.mix {
+        Mix::Random => (0..case.resources).map(|_| 1 + random.below(100)).collect(),
+        Mix::Worst => vec![10; case.resources as usize],
+        Mix::Crossed => vec![50, 50],
+        Mix::Close => vec![90, 90],
+    };
+    words("TASK.TAKE q HAVING", &having)
+}
+
+fn run(case: &Case, calls: u64, yardstick: &str, folder: Option<&str>) {
+    let folder = match folder {
+        Some(folder) => tempfile::tempdir_in(folder).unwrap(),
+        None => tempfile::tempdir().unwrap(),
+    };
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut connection = Connection::open(server.address()).unwrap();
+    let random = SeededRandom::new(1);
+    let started = Instant::now();
+    let mut half_mb = 0;
+    let mut number = 0;
+    while number < case.tasks {
+        let end = case.tasks.min(number + PIPELINE);
+        let commands: Vec<Words> = (number..end).map(|n| add(case, &random, n)).collect();
+        for reply in connection.pipeline(&commands).unwrap() {
+            assert!(reply.bytes().is_some(), "{reply:?}");
+        }
+        if number < case.tasks / 2 && end >= case.tasks / 2 {
+            half_mb = server.memory_bytes() / 1_000_000;
+        }
+        number = end;
+    }
+    let filling = started.elapsed();
+    let full_mb = server.memory_bytes() / 1_000_000;
+    // What the last additions have left to do is done then.
+    std::thread::sleep(Duration::from_secs(2));
+    let mut times_ms = Vec::new();
+    for _ in 0..calls {
+        let command = take(case, &random);
+        let started = Instant::now();
+        let reply = connection.command(&command).unwrap();
+        times_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        if case.mix != Mix::Random {
+            assert!(matches!(reply, Value::Aggregate(_, Some(_))), "{reply:?}");
+            let again = add(case, &random, case.tasks - 1);
+            connection.command(&again).unwrap();
+        }
+    }
+    let count = times_ms.len() as f64;
+    let mean = times_ms.iter().sum::<f64>() / count;
+    let squares: f64 = times_ms.iter().map(|time| (time - mean).powi(2)).sum();
+    times_ms.sort_by(f64::total_cmp);
+    let median = times_ms[times_ms.len() / 2];
+    let longest = times_ms[times_ms.len() - 1];
+    println!(
+        "| {} | {} | {} | {:?} | {:.0} | {half_mb}, {full_mb} | {mean:.3} ± {:.3}, {median:.3}, {longest:.3} | {yardstick} |",
+        case.tasks,
+        case.priorities,
+        case.resources,
+        case.mix,
+        case.tasks as f64 / filling.as_secs_f64(),
+        (squares / (count - 1.0).max(1.0)).sqrt(),
+    );
+    drop(server);
+}

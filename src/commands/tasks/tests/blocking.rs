@@ -1,0 +1,84 @@
+use super::*;
+
+#[test]
+fn a_task_goes_to_the_first_who_waits_and_has_what_it_needs() {
+    on_both(|bench| {
+        let mut small = bench.wait("TASK.TAKE q HAVING gb 1 BLOCK 0");
+        let large = bench.wait("TASK.TAKE q HAVING gb 8 BLOCK 0");
+        let mut larger = bench.wait("TASK.TAKE q HAVING gb 9 BLOCK 0");
+        bench.run("TASK.ADD q 1 x ID a NEEDS gb 5");
+        assert_eq!(ids(&large.reply(bench)), ["a"]);
+        assert!(small.is_waiting() && larger.is_waiting());
+        bench.run("TASK.ADD q 1 x ID b NEEDS gb 1");
+        assert_eq!(ids(&small.reply(bench)), ["b"]);
+        assert!(larger.is_waiting());
+        bench.run("TASK.ADD q 1 x ID c");
+        assert_eq!(ids(&larger.reply(bench)), ["c"]);
+    });
+}
+
+#[test]
+fn a_task_that_fits_nobody_wakes_nobody() {
+    on_both(|bench| {
+        let mut waiting = bench.wait("TASK.TAKE q HAVING gb 1 BLOCK 0");
+        bench.run("TASK.ADD q 1 x NEEDS gb 2");
+        bench.run("TASK.ADD q 1 x NEEDS cards 1");
+        bench.run("TASK.ADD q 1 x DELAY 1000");
+        assert!(waiting.is_waiting());
+    });
+}
+
+#[test]
+fn many_who_have_too_little_do_not_hold_up_who_has_enough() {
+    on_both(|bench| {
+        let others: Vec<_> = (0..300)
+            .map(|number| bench.wait(&format!("TASK.TAKE q HAVING gb 1 n{number} 1 BLOCK 0")))
+            .collect();
+        let enough = bench.wait("TASK.TAKE q HAVING gb 4 BLOCK 0");
+        // By a new name nothing is known of what is there: all are tried.
+        bench.run("TASK.ADD other 1 x ID a NEEDS gb 3");
+        bench.run("RENAME other q");
+        assert_eq!(ids(&enough.reply(bench)), ["a"]);
+        for mut other in others {
+            assert!(other.is_waiting());
+            bench.executor.waiters().cancel(&other.waiter);
+        }
+    });
+}
+
+#[test]
+fn the_end_of_a_delay_or_a_lease_wakes() {
+    on_both(|bench| {
+        bench.run("TASK.ADD q 1 x ID a DELAY 1000 NEEDS gb 1");
+        let waiting = bench.wait("TASK.TAKE q HAVING gb 1 LEASE 2000 BLOCK 0");
+        bench.clock.advance_ms(1_000);
+        reap(bench);
+        assert_eq!(ids(&waiting.reply(bench)), ["a"]);
+        let waiting = bench.wait("TASK.TAKE q HAVING gb 1 BLOCK 0");
+        bench.clock.advance_ms(3_000);
+        reap(bench);
+        assert_eq!(ids(&waiting.reply(bench)), ["a"]);
+    });
+}
+
+#[test]
+fn a_task_that_is_given_back_or_revived_wakes() {
+    on_both(|bench| {
+        bench.run("TASK.ADD q 1 x ID a MAXTRIES 2");
+        bench.run("TASK.TAKE q LEASE 1000");
+        let waiting = bench.wait("TASK.TAKE q LEASE 1000 BLOCK 0");
+        bench.run("TASK.NACK q a");
+        assert_eq!(ids(&waiting.reply(bench)), ["a"]);
+        let waiting = bench.wait("TASK.TAKE q BLOCK 0");
+        assert_eq!(bench.run("TASK.NACK q a"), Reply::Integer(2));
+        bench.run("TASK.REVIVE q a");
+        assert_eq!(ids(&waiting.reply(bench)), ["a"]);
+    });
+}
+
+#[test]
+fn a_transaction_does_not_wait() {
+    let bench = Bench::embedded();
+    let replies = bench.exec(&["TASK.TAKE q BLOCK 0"]);
+    assert_eq!(replies, Reply::Array(vec![Reply::NullArray]));
+}

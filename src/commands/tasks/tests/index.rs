@@ -1,0 +1,165 @@
+//! What the index leads to is what a look at every task finds.
+
+use super::*;
+
+/// A task as the full scan knows it.
+#[derive(Clone)]
+struct Known {
+    id: String,
+    priority: i64,
+    number: usize,
+    needs: Vec<(usize, u64)>,
+}
+
+fn words(needs: &[(usize, u64)]) -> String {
+    needs
+        .iter()
+        .map(|(name, amount)| format!(" r{name} {amount}"))
+        .collect()
+}
+
+struct Shape {
+    priorities: u64,
+    resources: u64,
+    amount_max: u64,
+    /// Some tasks need little of one thing and much of another.
+    is_adverse: bool,
+}
+
+fn needs(random: &SeededRandom, shape: &Shape) -> Vec<(usize, u64)> {
+    if shape.is_adverse {
+        let (little, much) = (1 + random.below(3), 90 + random.below(10));
+        return if random.below(2) == 0 {
+            vec![(0, little), (1, much)]
+        } else {
+            vec![(0, much), (1, little)]
+        };
+    }
+    (0..shape.resources as usize)
+        .filter(|_| random.below(8) != 0)
+        .map(|name| (name, 1 + random.below(shape.amount_max)))
+        .collect()
+}
+
+fn first_that_fits(known: &[Known], having: &[(usize, u64)]) -> Option<usize> {
+    let has = |name: usize| {
+        having
+            .iter()
+            .find(|(has, _)| *has == name)
+            .map_or(0, |(_, n)| *n)
+    };
+    known
+        .iter()
+        .enumerate()
+        .filter(|(_, task)| {
+            task.needs
+                .iter()
+                .all(|(name, amount)| *amount <= has(*name))
+        })
+        .min_by_key(|(_, task)| (task.priority, task.number))
+        .map(|(at, _)| at)
+}
+
+fn compare(bench: &Bench, seed: u64, shape: &Shape, rounds: usize) {
+    let random = SeededRandom::new(seed);
+    let mut known: Vec<Known> = Vec::new();
+    let mut number = 0;
+    for round in 0..rounds {
+        // Rounds grow the queue, or take more than they add.
+        let adds = if round % 3 == 2 { 60 } else { 500 };
+        let mut lines = Vec::new();
+        let mut expected = Vec::new();
+        for _ in 0..adds {
+            let task = Known {
+                id: format!("t{number}"),
+                priority: random.below(shape.priorities) as i64,
+                number,
+                needs: needs(&random, shape),
+            };
+            let wanted = if task.needs.is_empty() { "" } else { " NEEDS" };
+            lines.push(format!(
+                "TASK.ADD q {} p ID {}{wanted}{}",
+                task.priority,
+                task.id,
+                words(&task.needs)
+            ));
+            expected.push(None);
+            known.push(task);
+            number += 1;
+        }
+        for _ in 0..(if round % 3 == 2 { 400 } else { 40 }) {
+            let scale = [
+                shape.amount_max / 30 + 1,
+                shape.amount_max / 4 + 2,
+                shape.amount_max,
+            ][random.below(3) as usize];
+            let mut having: Vec<_> = (0..shape.resources as usize)
+                .map(|name| (name, 1 + random.below(scale)))
+                .collect();
+            having.truncate(1 + random.below(shape.resources * 4) as usize);
+            let found = first_that_fits(&known, &having);
+            lines.push(format!("TASK.TAKE q HAVING{}", words(&having)));
+            expected.push(Some(found.map(|at| known.swap_remove(at).id)));
+        }
+        for (at, (reply, expected)) in bench.run_all(&lines).iter().zip(&expected).enumerate() {
+            if let Some(expected) = expected {
+                let found = ids(reply).pop();
+                assert_eq!(&found, expected, "seed {seed} round {round}: {}", lines[at]);
+            }
+        }
+        reap(bench);
+    }
+}
+
+const SHAPES: [Shape; 6] = [
+    Shape {
+        priorities: 1,
+        resources: 1,
+        amount_max: 1_000,
+        is_adverse: false,
+    },
+    Shape {
+        priorities: 1,
+        resources: 2,
+        amount_max: 100,
+        is_adverse: false,
+    },
+    Shape {
+        priorities: 10,
+        resources: 3,
+        amount_max: 1_000,
+        is_adverse: false,
+    },
+    Shape {
+        priorities: 1_000_000,
+        resources: 2,
+        amount_max: 1_000,
+        is_adverse: false,
+    },
+    Shape {
+        priorities: 100,
+        resources: 8,
+        amount_max: 20,
+        is_adverse: false,
+    },
+    Shape {
+        priorities: 5,
+        resources: 2,
+        amount_max: 100,
+        is_adverse: true,
+    },
+];
+
+#[test]
+fn what_the_index_finds_is_what_a_full_scan_finds() {
+    for (seed, shape) in (1..).zip(&SHAPES) {
+        compare(&Bench::embedded(), seed, shape, 14);
+    }
+}
+
+#[test]
+fn what_the_index_finds_is_what_a_full_scan_finds_with_many_writers() {
+    for (seed, shape) in (1..).zip(&SHAPES).skip(2).step_by(2) {
+        compare(&Bench::cluster_like(), seed, shape, 4);
+    }
+}

@@ -1,0 +1,214 @@
+//! What the commands of task queues have in common in their arguments.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{argument, count, double, integer, is_word, rest, to_usize};
+use crate::error::CommandError;
+use crate::limits::{
+    TASK_COUNT_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX,
+    TASK_TIME_MS_MAX,
+};
+use crate::types::task_queue::Amounts;
+
+/// The words behind `NEEDS` or `HAVING`, up to one that is a keyword of the command.
+///
+/// # Errors
+/// `Syntax` where there are none or a half; `Text` for amounts that are none.
+pub(super) fn amounts<'a>(
+    words: &'a [Bytes],
+    keywords: &[&str],
+    may_be_infinite: bool,
+) -> Result<(Amounts, &'a [Bytes]), CommandError> {
+    let mut amounts = Amounts::default();
+    let mut words = words;
+    while let Some((name, behind)) = words.split_first() {
+        if keywords.iter().any(|keyword| is_word(name, keyword)) {
+            break;
+        }
+        let Some((amount, behind)) = behind.split_first() else {
+            return Err(CommandError::Syntax);
+        };
+        let amount = double(amount)?;
+        if amount < 0.0 || (amount.is_infinite() && !may_be_infinite) {
+            return Err(CommandError::text(
+                "ERR amount of a resource is out of range, must be a finite number, zero or more",
+            ));
+        }
+        if name.is_empty() || name.len() > TASK_RESOURCE_NAME_BYTES_MAX {
+            return Err(CommandError::Text(
+                format!(
+                    "ERR name of a resource must have 1 to {TASK_RESOURCE_NAME_BYTES_MAX} bytes"
+                )
+                .into(),
+            ));
+        }
+        if amounts.0.iter().any(|(known, _)| known == name) {
+            return Err(CommandError::text("ERR resource is named twice"));
+        }
+        amounts.0.push((name.clone(), amount));
+        words = behind;
+    }
+    if amounts.0.is_empty() {
+        return Err(CommandError::Syntax);
+    }
+    Ok((amounts, words))
+}
+
+/// More resources than a queue can know.
+///
+/// # Errors
+/// `Text`.
+pub(super) fn check_needs(needs: &Amounts) -> Result<(), CommandError> {
+    if needs.0.len() > TASK_RESOURCES_MAX {
+        return Err(CommandError::Text(
+            format!("ERR a task queue knows at most {TASK_RESOURCES_MAX} resources").into(),
+        ));
+    }
+    Ok(())
+}
+
+/// A time in milliseconds.
+///
+/// # Errors
+/// `NotAnInteger`; `message` where it is below `least` or beyond any use.
+pub(super) fn milliseconds(
+    word: &[u8],
+    least: i64,
+    message: &'static str,
+) -> Result<i64, CommandError> {
+    let time_ms = integer(word)?;
+    if (least..=TASK_TIME_MS_MAX).contains(&time_ms) {
+        Ok(time_ms)
+    } else {
+        Err(CommandError::text(message))
+    }
+}
+
+/// A lease.
+///
+/// # Errors
+/// See [`milliseconds`].
+pub(super) fn lease(word: &[u8]) -> Result<i64, CommandError> {
+    milliseconds(word, 1, "ERR lease is out of range, must be positive")
+}
+
+/// A delay.
+///
+/// # Errors
+/// See [`milliseconds`].
+pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
+    milliseconds(word, 0, "ERR delay is out of range, must be zero or more")
+}
+
+/// How many tasks; never more than [`TASK_COUNT_MAX`].
+///
+/// # Errors
+/// Redis's for counts that are none.
+pub(super) fn how_many(word: &[u8]) -> Result<usize, CommandError> {
+    Ok(to_usize(count(word)?).min(TASK_COUNT_MAX))
+}
+
+/// An id that a client makes up.
+///
+/// # Errors
+/// `Text` where it cannot be one.
+pub(super) fn new_id(word: &Bytes) -> Result<Bytes, CommandError> {
+    if word.is_empty() || word.len() > TASK_ID_BYTES_MAX {
+        return Err(CommandError::Text(
+            format!("ERR task id must have 1 to {TASK_ID_BYTES_MAX} bytes").into(),
+        ));
+    }
+    if is_word(word, "token") {
+        return Err(CommandError::text("ERR task id cannot be TOKEN"));
+    }
+    Ok(word.clone())
+}
+
+/// The ids of a command and the token behind them: `id [id …] [TOKEN token]`.
+///
+/// # Errors
+/// See [`token`].
+pub(super) fn ids_and_token(words: &[Bytes]) -> Result<(&[Bytes], Option<u64>), CommandError> {
+    if let [ids @ .., word, last] = words
+        && !ids.is_empty()
+        && is_word(word, "token")
+    {
+        return Ok((ids, Some(token(last)?)));
+    }
+    Ok((words, None))
+}
+
+/// A token of a lease.
+///
+/// # Errors
+/// `Text` where it is none.
+pub(super) fn token(word: &[u8]) -> Result<u64, CommandError> {
+    let text = std::str::from_utf8(word).ok();
+    text.filter(|text| text.len() == 16)
+        .and_then(|text| u64::from_str_radix(text, 16).ok())
+        .ok_or(CommandError::text("ERR lease token is not valid"))
+}
+
+/// The words of TASK.TAKE behind the key.
+#[derive(Debug, Default)]
+pub(super) struct Take {
+    pub(super) count: Option<usize>,
+    pub(super) having: Amounts,
+    pub(super) lease_ms: Option<i64>,
+    pub(super) block_ms: Option<i64>,
+}
+
+const TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
+
+impl Take {
+    /// Reads `[COUNT n] [HAVING resource amount …] [LEASE ms] [BLOCK ms]`.
+    ///
+    /// # Errors
+    /// `Syntax`, and those of each word.
+    pub(super) fn parse(arguments: &[Bytes]) -> Result<Self, CommandError> {
+        let mut take = Take::default();
+        let mut words = rest(arguments, 2);
+        while let Some((word, behind)) = words.split_first() {
+            if is_word(word, "having") {
+                (take.having, words) = amounts(behind, TAKE_KEYWORDS, true)?;
+                continue;
+            }
+            let Some((value, behind)) = behind.split_first() else {
+                return Err(CommandError::Syntax);
+            };
+            if is_word(word, "count") {
+                take.count = Some(how_many(value)?);
+            } else if is_word(word, "lease") {
+                take.lease_ms = Some(lease(value)?);
+            } else if is_word(word, "block") {
+                take.block_ms = Some(milliseconds(value, 0, "ERR timeout is negative")?);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+            words = behind;
+        }
+        Ok(take)
+    }
+}
+
+/// How long a TASK.TAKE with these arguments waits, `None` for ever.
+///
+/// # Errors
+/// `Syntax` where it does not wait; those of its words.
+pub fn block(arguments: &[Bytes]) -> Result<Option<Duration>, CommandError> {
+    match Take::parse(arguments)?.block_ms {
+        None => Err(CommandError::Syntax),
+        Some(0) => Ok(None),
+        Some(block_ms) => Ok(Some(Duration::from_millis(
+            u64::try_from(block_ms).unwrap_or(0),
+        ))),
+    }
+}
+
+/// What a waiting TASK.TAKE has.
+pub(crate) fn having_of(arguments: &[Bytes]) -> Option<Amounts> {
+    argument(arguments, 1).ok()?;
+    Take::parse(arguments).ok().map(|take| take.having)
+}

@@ -1,0 +1,504 @@
+//! Rows of a task queue: the order of its ready tasks, the index of minima above it, the tasks
+//! themselves, what falls due, and what the queue knows of resources.
+
+use bytes::Bytes;
+use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
+
+use super::{
+    Id, KeyName, KeyRange, Layout, Section, Space, corrupt, member::normal_score, take, take_id,
+    with_byte,
+};
+use crate::store::StoreError;
+
+/// Format byte of a task's row and of a registry's.
+const FORMAT: u8 = 1;
+
+/// Bytes of the element behind a node's place.
+const SLOT_BYTES: usize = 2;
+/// Stands behind a node's minima: the row that says that there is a node.
+const NODE_MARK: u64 = 9;
+
+/// A task's place in the order of its queue, kept for its life: priority, then arrival.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TaskPlace {
+    /// The lower the sooner.
+    pub priority: f64,
+    /// How many tasks the queue had been given before.
+    pub index: i64,
+    /// Tells apart tasks that were added by several servers at once; 0 on a store with a single
+    /// writer.
+    pub random: i64,
+}
+
+impl TaskPlace {
+    /// The place as it stands in keys; such bytes compare as places do.
+    pub fn encode(&self) -> Vec<u8> {
+        foundationdb_tuple::pack(&(normal_score(self.priority), self.index, self.random))
+    }
+
+    fn take(rest: &mut &[u8]) -> Result<Self, StoreError> {
+        Ok(Self {
+            priority: take(rest, "priority")?,
+            index: take(rest, "index of a task")?,
+            random: take(rest, "random number of a task")?,
+        })
+    }
+}
+
+/// What a task is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TaskState {
+    /// To be taken.
+    Ready = 0,
+    /// To be acknowledged by who has taken it.
+    Leased = 1,
+    /// Its delay to end.
+    Delayed = 2,
+    /// Tried as often as it may be.
+    Dead = 3,
+}
+
+impl TaskState {
+    /// The word in replies.
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskState::Ready => "ready",
+            TaskState::Leased => "leased",
+            TaskState::Delayed => "delayed",
+            TaskState::Dead => "dead",
+        }
+    }
+
+    fn from_code(code: u64) -> Option<Self> {
+        match code {
+            0 => Some(TaskState::Ready),
+            1 => Some(TaskState::Leased),
+            2 => Some(TaskState::Delayed),
+            3 => Some(TaskState::Dead),
+            _ => None,
+        }
+    }
+}
+
+/// A task as its row holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskRow {
+    /// What it is waiting for.
+    pub state: TaskState,
+    /// Its place.
+    pub place: TaskPlace,
+    /// Its class: which of the registry's.
+    pub class: u32,
+    /// The resources that it needs: bit by bit, by their numbers in the registry.
+    pub mask: u8,
+    /// How much of each of those.
+    pub amounts: Vec<f64>,
+    /// How often it has been taken with a lease.
+    pub tries: i64,
+    /// How often it may be; 0 is without limit.
+    pub tries_max: i64,
+    /// When its lease or delay ends, or when it died; 0 of a ready one.
+    pub at_ms: i64,
+    /// The token of its lease; 0 without one.
+    pub token: u64,
+    /// The payload, as [`StoredValue`](super::StoredValue) has it.
+    pub payload: Bytes,
+}
+
+impl TaskRow {
+    /// The stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(64 + self.payload.len());
+        value.push(FORMAT);
+        pack_into(
+            &(
+                self.state as u64,
+                normal_score(self.place.priority),
+                self.place.index,
+                self.place.random,
+                self.class,
+                u64::from(self.mask),
+                self.tries,
+                self.tries_max,
+                self.at_ms,
+                self.token,
+            ),
+            &mut value,
+        );
+        for amount in &self.amounts {
+            pack_into(&(*amount,), &mut value);
+        }
+        value.extend_from_slice(&self.payload);
+        value
+    }
+
+    /// Reads the stored form.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is none.
+    pub fn decode(value: &Bytes) -> Result<Self, StoreError> {
+        let Some((&FORMAT, mut rest)) = value.split_first() else {
+            return corrupt("format of a task");
+        };
+        let Some(state) = TaskState::from_code(take(&mut rest, "state of a task")?) else {
+            return corrupt("state of a task");
+        };
+        let place = TaskPlace::take(&mut rest)?;
+        let class = take(&mut rest, "class of a task")?;
+        let mask: u64 = take(&mut rest, "resources of a task")?;
+        let Ok(mask) = u8::try_from(mask) else {
+            return corrupt("resources of a task");
+        };
+        let tries = take(&mut rest, "tries")?;
+        let tries_max = take(&mut rest, "tries")?;
+        let at_ms = take(&mut rest, "time of a task")?;
+        let token = take(&mut rest, "lease token")?;
+        let mut amounts = Vec::with_capacity(mask.count_ones() as usize);
+        for _ in 0..mask.count_ones() {
+            amounts.push(take(&mut rest, "amount")?);
+        }
+        let payload = value.slice(value.len() - rest.len()..);
+        Ok(Self {
+            state,
+            place,
+            class,
+            mask,
+            amounts,
+            tries,
+            tries_max,
+            at_ms,
+            token,
+            payload,
+        })
+    }
+}
+
+/// A ready task, as its row in the order holds it: what it needs, and its id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderRow {
+    /// How much it needs of each resource of its class.
+    pub amounts: Vec<f64>,
+    /// Its id.
+    pub id: Bytes,
+}
+
+impl OrderRow {
+    /// The stored form: the amounts, 8 bytes each, then the id.
+    pub fn encode(amounts: &[f64], id: &[u8]) -> Vec<u8> {
+        let mut value = Vec::with_capacity(amounts.len() * 8 + id.len());
+        for amount in amounts {
+            value.extend_from_slice(&amount.to_be_bytes());
+        }
+        value.extend_from_slice(id);
+        value
+    }
+
+    /// Reads the stored form of a task of a class with so many resources.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is shorter.
+    pub fn decode(resources: usize, value: &Bytes) -> Result<Self, StoreError> {
+        let Some(amounts) = value.get(..resources * 8) else {
+            return corrupt("order of a task queue");
+        };
+        let amounts = amounts
+            .chunks_exact(8)
+            .map(|bytes| f64::from_be_bytes(bytes.try_into().unwrap_or_default()))
+            .collect();
+        Ok(Self {
+            amounts,
+            id: value.slice(resources * 8..),
+        })
+    }
+}
+
+/// A class of tasks: those that need the same resources, and perhaps about as much of each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskClass {
+    /// The resources, bit by bit.
+    pub mask: u8,
+    /// The binary exponent of each amount (its upper 12 bits); empty where the class takes any.
+    pub octaves: Vec<u16>,
+}
+
+/// What a task queue knows of resources. Things are only ever added, so their numbers stay.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskRegistry {
+    /// The names of resources, by their numbers.
+    pub resources: Vec<Bytes>,
+    /// The classes, by their numbers.
+    pub classes: Vec<TaskClass>,
+}
+
+impl TaskRegistry {
+    /// The stored form.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = vec![FORMAT];
+        pack_into(&(self.resources.len() as u64,), &mut value);
+        for name in &self.resources {
+            pack_into(&(name.as_ref(),), &mut value);
+        }
+        for class in &self.classes {
+            pack_into(
+                &(u64::from(class.mask), class.octaves.len() as u64),
+                &mut value,
+            );
+            for octave in &class.octaves {
+                pack_into(&(u64::from(*octave),), &mut value);
+            }
+        }
+        value
+    }
+
+    /// Reads the stored form; absent is empty.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is none.
+    pub fn decode(value: Option<&Bytes>) -> Result<Self, StoreError> {
+        let Some(value) = value else {
+            return Ok(Self::default());
+        };
+        let Some((&FORMAT, mut rest)) = value.split_first() else {
+            return corrupt("format of a task queue's registry");
+        };
+        let mut registry = Self::default();
+        let count: u64 = take(&mut rest, "number of resources")?;
+        for _ in 0..count {
+            let name: TupleBytes<'_> = take(&mut rest, "name of a resource")?;
+            registry.resources.push(Bytes::from(name.into_owned()));
+        }
+        while !rest.is_empty() {
+            let mask: u64 = take(&mut rest, "class")?;
+            let octaves: u64 = take(&mut rest, "class")?;
+            let Ok(mask) = u8::try_from(mask) else {
+                return corrupt("class");
+            };
+            let mut class = TaskClass {
+                mask,
+                octaves: Vec::new(),
+            };
+            for _ in 0..octaves {
+                let octave: u64 = take(&mut rest, "class")?;
+                let Ok(octave) = u16::try_from(octave) else {
+                    return corrupt("class");
+                };
+                class.octaves.push(octave);
+            }
+            registry.classes.push(class);
+        }
+        Ok(registry)
+    }
+}
+
+/// A counter of a task queue. How many tasks there are altogether is the key's length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TaskCounter {
+    /// Tasks that were ever added.
+    Added = 1,
+    /// Tasks on lease.
+    Leased = 2,
+    /// Tasks that are delayed.
+    Delayed = 3,
+    /// Tasks that are dead.
+    Dead = 4,
+}
+
+impl Layout {
+    /// Prefix of the order of a class's ready tasks; a place follows.
+    pub fn task_order_prefix(&self, data: Id, class: u32) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskOrder);
+        pack_into(&(class,), &mut key);
+        key
+    }
+
+    /// Prefix of a level of the index of minima above a class's order, 0 the lowest.
+    pub fn task_nodes_prefix(&self, data: Id, class: u32, level: u32) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskNodes);
+        pack_into(&(class, level), &mut key);
+        key
+    }
+
+    /// All levels of the index above a class's order.
+    pub fn task_levels(&self, data: Id, class: u32) -> (KeyRange, usize) {
+        let mut key = self.section_prefix(data, Section::TaskNodes);
+        pack_into(&(class,), &mut key);
+        (KeyRange::children(&key), key.len())
+    }
+
+    /// The level that a row of [`Self::task_levels`] belongs to.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of an index.
+    pub fn read_task_level(&self, prefix_length: usize, key: &[u8]) -> Result<u32, StoreError> {
+        match key.get(prefix_length..) {
+            Some(mut rest) => take(&mut rest, "level"),
+            None => corrupt("key of an index of minima"),
+        }
+    }
+
+    /// Key of one minimum of a node: `slot` counts the class's resources from 0.
+    pub fn task_minimum_key(&self, level_prefix: &[u8], place: &[u8], slot: usize) -> Vec<u8> {
+        node_row(level_prefix, place, slot as u64 + 1)
+    }
+
+    /// Key of the row that says that there is a node; behind its minima.
+    pub fn task_mark_key(&self, level_prefix: &[u8], place: &[u8]) -> Vec<u8> {
+        node_row(level_prefix, place, NODE_MARK)
+    }
+
+    /// The place of the node that a row belongs to, and its slot; `None` for the node's mark.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of a node.
+    pub fn read_task_node(
+        &self,
+        prefix_length: usize,
+        key: &Bytes,
+    ) -> Result<(Bytes, Option<usize>), StoreError> {
+        let place_end = key.len().saturating_sub(SLOT_BYTES);
+        let (Some(mut last), true) = (key.get(place_end..), place_end >= prefix_length) else {
+            return corrupt("key of a node");
+        };
+        let slot: u64 = take(&mut last, "slot")?;
+        let slot = match slot {
+            NODE_MARK => None,
+            1..NODE_MARK => usize::try_from(slot - 1).ok(),
+            _ => return corrupt("slot"),
+        };
+        Ok((key.slice(prefix_length..place_end), slot))
+    }
+
+    /// Key of a task.
+    pub fn task_key(&self, data: Id, id: &[u8]) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::Tasks);
+        pack_into(&(id,), &mut key);
+        key
+    }
+
+    /// Key by which a lease or a delay ends.
+    pub fn task_due_key(&self, data: Id, at_ms: i64, place: &TaskPlace) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskDue);
+        pack_into(&(at_ms, place.index, place.random), &mut key);
+        key
+    }
+
+    /// All leases and delays, those that end first in front.
+    pub fn task_due(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.section_prefix(data, Section::TaskDue))
+    }
+
+    /// Leases and delays that end up to and including `now_ms`.
+    pub fn task_due_by(&self, data: Id, now_ms: i64) -> KeyRange {
+        let all = self.section_prefix(data, Section::TaskDue);
+        let mut end = all.clone();
+        pack_into(&(now_ms.saturating_add(1),), &mut end);
+        KeyRange {
+            begin: with_byte(&all, 0x00),
+            end,
+        }
+    }
+
+    /// When the lease or delay of a row of [`Self::task_due`] ends.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is none of those.
+    pub fn read_task_due_key(&self, data: Id, key: &[u8]) -> Result<i64, StoreError> {
+        let prefix = self.section_prefix(data, Section::TaskDue);
+        match key.strip_prefix(prefix.as_slice()) {
+            Some(mut rest) => take(&mut rest, "time of a task"),
+            None => corrupt("key of what falls due"),
+        }
+    }
+
+    /// Key of a dead task, by when it died.
+    pub fn task_dead_key(&self, data: Id, at_ms: i64, place: &TaskPlace) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskDead);
+        pack_into(&(at_ms, place.index, place.random), &mut key);
+        key
+    }
+
+    /// All dead tasks, the longest dead in front.
+    pub fn task_dead(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.section_prefix(data, Section::TaskDead))
+    }
+
+    /// Key of what a task queue knows of resources.
+    pub fn task_registry_key(&self, data: Id) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskQueue);
+        pack_into(&(0_u64,), &mut key);
+        key
+    }
+
+    /// Key of a counter.
+    pub fn task_counter_key(&self, data: Id, counter: TaskCounter) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskQueue);
+        pack_into(&(counter as u64,), &mut key);
+        key
+    }
+
+    /// Key that asks background work to look at the index around a place.
+    pub fn task_untended_key(&self, data: Id, class: u32, place: &[u8]) -> Vec<u8> {
+        let mut key = self.section_prefix(data, Section::TaskUntended);
+        pack_into(&(class,), &mut key);
+        key.extend_from_slice(place);
+        key
+    }
+
+    /// All places that background work is asked to look at.
+    pub fn task_untended(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.section_prefix(data, Section::TaskUntended))
+    }
+
+    /// Class and place of a row of [`Self::task_untended`].
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is none of those.
+    pub fn read_task_untended(&self, data: Id, key: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
+        let prefix = self.section_prefix(data, Section::TaskUntended);
+        let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
+            return corrupt("key of an untended place");
+        };
+        Ok((take(&mut rest, "class")?, rest.to_vec()))
+    }
+
+    /// Key that asks background work to look at a task queue at a time.
+    pub fn alarm_key(&self, at_ms: i64, namespace: Id, name: &KeyName) -> Vec<u8> {
+        let place = (at_ms, namespace.instance, namespace.sequence, name.hash());
+        let mut key = self.pack(Space::Alarms, &place);
+        name.pack_into(&mut key);
+        key
+    }
+
+    /// Alarms up to and including `now_ms`.
+    pub fn alarms_by(&self, now_ms: i64) -> KeyRange {
+        let all = self.pack(Space::Alarms, &());
+        let mut end = all.clone();
+        pack_into(&(now_ms.saturating_add(1),), &mut end);
+        KeyRange {
+            begin: with_byte(&all, 0x00),
+            end,
+        }
+    }
+
+    /// Reads an alarm: of which namespace, which key.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is not of this space.
+    pub fn read_alarm_key(&self, key: &[u8]) -> Result<(Id, KeyName), StoreError> {
+        let mut rest = self.strip(Space::Alarms, key)?;
+        let _: i64 = take(&mut rest, "time of an alarm")?;
+        let namespace = take_id(&mut rest, "namespace")?;
+        let hash = take(&mut rest, "key hash")?;
+        Ok((namespace, KeyName::take(hash, &mut rest)?))
+    }
+}
+
+fn node_row(level_prefix: &[u8], place: &[u8], slot: u64) -> Vec<u8> {
+    let mut key = Vec::with_capacity(level_prefix.len() + place.len() + SLOT_BYTES);
+    key.extend_from_slice(level_prefix);
+    key.extend_from_slice(place);
+    pack_into(&(slot,), &mut key);
+    key
+}

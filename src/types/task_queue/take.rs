@@ -1,0 +1,133 @@
+//! Taking tasks, and looking at those that would be taken.
+
+use bytes::Bytes;
+
+use super::search::Search;
+use super::{Amounts, Task};
+use crate::layout::TaskState;
+use crate::limits::{TASK_DUE_PER_TAKE, TASK_TEND_EVERY};
+use crate::store::{Isolation, StoreError};
+use crate::types::context::{ReadContext, WriteContext};
+use crate::types::keyspace::OpenKey;
+
+/// What a consumer wants.
+#[derive(Debug, Clone, Default)]
+pub struct Taking {
+    /// Most tasks to take.
+    pub count: usize,
+    /// What it has.
+    pub having: Amounts,
+    /// How long it may keep each; `None` for ever: they are removed.
+    pub lease_ms: Option<i64>,
+}
+
+impl ReadContext<'_> {
+    /// The tasks that fit, the first in order first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn task_peek(
+        &self,
+        key: &OpenKey,
+        count: usize,
+        having: &Amounts,
+    ) -> Result<Vec<Task>, StoreError> {
+        let registry = self.task_registry(key, self.relaxed()).await?;
+        let mut search = Search::begin(self, key, &registry, having).await?;
+        let mut tasks = Vec::new();
+        while tasks.len() < count
+            && let Some(found) = search.next().await?
+        {
+            if let Some(row) = self.task_row(key, &found.id, self.isolation).await? {
+                tasks.push(self.task_shown(key, &registry, found.id, &row).await?);
+            }
+        }
+        Ok(tasks)
+    }
+}
+
+impl WriteContext<'_> {
+    /// Takes the tasks that fit, the first in order first, and answers them with the token of
+    /// their leases. What has fallen due is put back before. The caller tells of it and ends with
+    /// [`WriteContext::remove_if_empty`].
+    ///
+    /// Conflicts with whoever takes, cancels or changes the same tasks.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn task_take(
+        &self,
+        key: &OpenKey,
+        taking: &Taking,
+    ) -> Result<(Vec<Task>, u64), StoreError> {
+        self.task_put_back(key, TASK_DUE_PER_TAKE).await?;
+        let registry = self.task_registry(key, self.relaxed()).await?;
+        // 0 stands for no lease.
+        let token = self.environment.random.next_u64().max(1);
+        let mut search = Search::begin(self, key, &registry, &taking.having).await?;
+        let mut found = Vec::new();
+        while found.len() < taking.count
+            && let Some(next) = search.next().await?
+        {
+            found.push(next);
+        }
+        let (stale, heads) = (search.stale, search.heads);
+        self.repair(key, &stale).await?;
+        let mut tasks = Vec::with_capacity(found.len());
+        let mut passes_milestone = false;
+        for one in found {
+            let row = self
+                .task_row(key, &one.id, Isolation::Serializable)
+                .await?
+                .ok_or(StoreError::Corrupt("task without a row"))?;
+            passes_milestone |= row.place.index.rem_euclid(TASK_TEND_EVERY) == 0;
+            let task = self
+                .task_hand_out(key, &registry, one.id, row, taking, token)
+                .await?;
+            tasks.push(task);
+        }
+        if passes_milestone && self.environment.capabilities.single_writer {
+            for (class, first) in heads.iter().filter(|(class, _)| class.slots > 0) {
+                self.drop_head(class, first).await?;
+            }
+        }
+        let taken = i64::try_from(tasks.len()).unwrap_or(i64::MAX);
+        match (taken, taking.lease_ms) {
+            (0, _) => {}
+            (_, Some(_)) => self.mark_changed(key),
+            (taken, None) => self.count_change(key, -taken),
+        }
+        Ok((tasks, token))
+    }
+
+    async fn task_hand_out(
+        &self,
+        key: &OpenKey,
+        registry: &crate::layout::TaskRegistry,
+        id: Bytes,
+        mut row: crate::layout::TaskRow,
+        taking: &Taking,
+        token: u64,
+    ) -> Result<Task, StoreError> {
+        row.tries = row.tries.saturating_add(1);
+        let shown = self.task_shown(key, registry, id.clone(), &row).await?;
+        match taking.lease_ms {
+            None => self.task_remove(key, &id, &row)?,
+            Some(lease_ms) => {
+                self.task_leave(key, &row);
+                row.state = TaskState::Leased;
+                row.token = token;
+                row.at_ms = self.lease_end_ms(lease_ms);
+                self.task_enter(key, &id, &row).await?;
+            }
+        }
+        Ok(shown)
+    }
+
+    /// When a lease that is granted now is over for all servers.
+    pub(super) fn lease_end_ms(&self, lease_ms: i64) -> i64 {
+        self.now_ms
+            .saturating_add(lease_ms)
+            .saturating_add(self.clock_tolerance_ms())
+    }
+}

@@ -1,0 +1,289 @@
+//! Keeping the index of minima in shape: nodes are put in where stretches have grown long, minima
+//! are raised that have become too low, and nodes without tasks are taken away.
+//!
+//! On a store with a single writer whoever adds or takes does it, a bounded piece at a time. On
+//! one with many it would make additions and takes conflict, so those leave a note, and the
+//! background work does it.
+
+use bytes::Bytes;
+
+use super::index::{ClassPlace, Node, begin_key, end_key};
+use super::search::Stale;
+use crate::layout::{KeyRange, OrderRow};
+use crate::limits::{
+    TASK_FAN_CUT, TASK_FAN_MAX, TASK_LEAF_CUT, TASK_LEAF_MAX, TASK_LEVELS_MAX, TASK_TEND_CUTS_MAX,
+};
+use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::keyspace::OpenKey;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tending {
+    /// Long stretches are cut, going up as long as there was something to cut.
+    Split,
+    /// That, and minima are raised, on every level.
+    All,
+}
+
+/// The parts that a stretch consists of: tasks, or nodes of the level below.
+struct Part {
+    place: Bytes,
+    minima: Vec<f64>,
+}
+
+/// A stretch, with its parts in order.
+struct Stretch {
+    node: Option<Node>,
+    end: Option<Bytes>,
+    parts: Vec<Part>,
+    /// There are more parts than were read.
+    is_cut_off: bool,
+}
+
+fn minima_of<'p>(slots: usize, parts: impl IntoIterator<Item = &'p Part>) -> Vec<f64> {
+    let mut minima = vec![f64::INFINITY; slots];
+    for part in parts {
+        for (least, amount) in minima.iter_mut().zip(&part.minima) {
+            *least = least.min(*amount);
+        }
+    }
+    minima
+}
+
+impl WriteContext<'_> {
+    /// Looks after the stretches that a place lies in.
+    pub(super) async fn tend(
+        &self,
+        class: &ClassPlace,
+        place: &[u8],
+        tending: Tending,
+    ) -> Result<(), StoreError> {
+        for level in 0..TASK_LEVELS_MAX {
+            let was_cut = self.tend_level(class, level, place, tending).await?;
+            if !was_cut && tending == Tending::Split {
+                break;
+            }
+            let is_empty = self
+                .nodes_between(class, level, (None, None), 1, Isolation::Snapshot)
+                .await?
+                .0
+                .is_empty();
+            if is_empty {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers whether a node was put in.
+    async fn tend_level(
+        &self,
+        class: &ClassPlace,
+        level: u32,
+        place: &[u8],
+        tending: Tending,
+    ) -> Result<bool, StoreError> {
+        let (parts_max, cut_at) = if level == 0 {
+            (TASK_LEAF_MAX, TASK_LEAF_CUT)
+        } else {
+            (TASK_FAN_MAX, TASK_FAN_CUT)
+        };
+        let mut place = Bytes::copy_from_slice(place);
+        let mut was_cut = false;
+        for _ in 0..TASK_TEND_CUTS_MAX {
+            let stretch = self.stretch(class, level, &place, parts_max * 2).await?;
+            let Some(cut) = stretch
+                .parts
+                .get(cut_at)
+                .filter(|_| stretch.parts.len() > parts_max)
+            else {
+                if tending == Tending::All {
+                    self.raise(class, level, &stretch);
+                }
+                return Ok(was_cut);
+            };
+            was_cut = true;
+            if let Some(node) = &stretch.node {
+                let minima = minima_of(class.slots, stretch.parts.iter().take(cut_at));
+                self.set_minima(class, level, &node.place, &minima);
+            }
+            // What is not known to need more may need nothing; and so may what will be added
+            // behind all others.
+            let minima = if stretch.is_cut_off || stretch.end.is_none() {
+                vec![0.0; class.slots]
+            } else {
+                minima_of(class.slots, stretch.parts.iter().skip(cut_at))
+            };
+            self.put_node(class, level, &cut.place, &minima);
+            place = cut.place.clone();
+        }
+        Ok(was_cut)
+    }
+
+    /// Reads the stretch that a place lies in, so that this transaction conflicts with whoever
+    /// changes it.
+    async fn stretch(
+        &self,
+        class: &ClassPlace,
+        level: u32,
+        place: &[u8],
+        parts_max: usize,
+    ) -> Result<Stretch, StoreError> {
+        let isolation = Isolation::Serializable;
+        let node = self.node_over(class, level, place, isolation).await?;
+        let end = self.node_behind(class, level, place, isolation).await?;
+        let from = node.as_ref().map(|node| node.place.as_ref());
+        let to = end.as_deref();
+        let (parts, is_cut_off) = if level == 0 {
+            self.task_parts(class, from, to, parts_max).await?
+        } else {
+            self.node_parts(class, level - 1, (from, to), parts_max)
+                .await?
+        };
+        Ok(Stretch {
+            node,
+            end,
+            parts,
+            is_cut_off,
+        })
+    }
+
+    async fn task_parts(
+        &self,
+        class: &ClassPlace,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        parts_max: usize,
+    ) -> Result<(Vec<Part>, bool), StoreError> {
+        let prefix = &class.order_prefix;
+        let rows = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &begin_key(prefix, from),
+                end: &end_key(prefix, to),
+                limit: parts_max,
+                reverse: false,
+                isolation: Isolation::Serializable,
+            })
+            .await?;
+        let is_cut_off = rows.len() >= parts_max;
+        let mut parts = Vec::with_capacity(rows.len());
+        for row in rows {
+            parts.push(Part {
+                place: row.key.slice(prefix.len()..),
+                minima: OrderRow::decode(class.slots, &row.value)?.amounts,
+            });
+        }
+        Ok((parts, is_cut_off))
+    }
+
+    async fn node_parts(
+        &self,
+        class: &ClassPlace,
+        level: u32,
+        (from, to): (Option<&[u8]>, Option<&[u8]>),
+        parts_max: usize,
+    ) -> Result<(Vec<Part>, bool), StoreError> {
+        let isolation = Isolation::Serializable;
+        let (mut nodes, is_cut_off) = self
+            .nodes_between(class, level, (from, to), parts_max, isolation)
+            .await?;
+        if is_cut_off {
+            nodes.pop();
+        }
+        let mut parts: Vec<Part> = nodes
+            .into_iter()
+            .map(|node| Part {
+                place: node.place,
+                minima: node.minima,
+            })
+            .collect();
+        // Where no node of the level below stands at the beginning, the one in front of it covers
+        // what is there, or none does.
+        let begins = parts.first().map(|part| part.place.as_ref());
+        if let Some(from) = from
+            && begins != Some(from)
+        {
+            let over = self.node_over(class, level, from, isolation).await?;
+            let minima = over.map_or_else(|| vec![0.0; class.slots], |node| node.minima);
+            let place = Bytes::copy_from_slice(from);
+            parts.insert(0, Part { place, minima });
+        }
+        Ok((parts, is_cut_off))
+    }
+
+    /// Raises the minima of a stretch that was read whole, or takes its node away where it has
+    /// nothing. Not of the last, whose minima stay zero.
+    fn raise(&self, class: &ClassPlace, level: u32, stretch: &Stretch) {
+        let (Some(node), Some(_), false) = (&stretch.node, &stretch.end, stretch.is_cut_off) else {
+            return;
+        };
+        let minima = minima_of(class.slots, &stretch.parts);
+        self.raise_node(class, level, &node.place, &node.minima, &minima);
+    }
+
+    fn raise_node(
+        &self,
+        class: &ClassPlace,
+        level: u32,
+        place: &[u8],
+        stored: &[f64],
+        minima: &[f64],
+    ) {
+        if minima.iter().all(|minimum| minimum.is_infinite()) {
+            self.clear_node(class, level, place);
+        } else if minima.iter().zip(stored).any(|(new, old)| new > old) {
+            self.set_minima(class, level, place, minima);
+        }
+    }
+
+    /// Repairs nodes that a search has found stale: at once on a store with a single writer, else
+    /// by a note to the background work.
+    pub(super) async fn repair(&self, key: &OpenKey, stale: &[Stale]) -> Result<(), StoreError> {
+        for node in stale {
+            let class = self.class_place(key, node.class, node.minima.len());
+            if !self.environment.capabilities.single_writer {
+                self.leave_untended(key, &class, &node.place);
+                continue;
+            }
+            // The search may have been bounded by something other than the next node.
+            let behind = self
+                .node_behind(&class, node.level, &node.place, Isolation::Snapshot)
+                .await?;
+            if behind.as_ref() == Some(&node.to) {
+                let stored = vec![0.0; node.minima.len()];
+                self.raise_node(&class, node.level, &node.place, &stored, &node.minima);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away the nodes in front of a class's first task, which have nothing in their
+    /// stretches. Whatever may be there all the same is then in front of all nodes, where it is
+    /// found without them.
+    pub(super) async fn drop_head(
+        &self,
+        class: &ClassPlace,
+        first: &[u8],
+    ) -> Result<(), StoreError> {
+        for level in 0..TASK_LEVELS_MAX {
+            let prefix = self.level_prefix(class, level);
+            let over = self
+                .node_over(class, level, first, Isolation::Snapshot)
+                .await?;
+            let Some(node) = over else {
+                return Ok(());
+            };
+            let dead = KeyRange {
+                begin: begin_key(&prefix, None),
+                end: [prefix.as_slice(), node.place.as_ref()].concat(),
+            };
+            let rows = self.task_rows(&dead, 1, Isolation::Snapshot).await?;
+            if !rows.is_empty() {
+                self.transaction.clear_range(&dead.begin, &dead.end);
+            }
+        }
+        Ok(())
+    }
+}

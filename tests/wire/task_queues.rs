@@ -1,0 +1,150 @@
+//! Task queues over a socket.
+
+use std::time::Duration;
+
+use crate::server::{Server, Socket, wait_until};
+
+/// The token at the end of a reply of one task.
+fn token(reply: &str) -> String {
+    reply.trim_end().rsplit("\r\n").next().unwrap().to_owned()
+}
+
+#[test]
+fn tasks_are_flat_in_resp2_and_typed_in_resp3() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let added = socket.run("TASK.ADD q 1.5 work ID a NEEDS gb 2 cards 0.5");
+    assert_eq!(added, "$1\r\na\r\n");
+    let flat = "*1\r\n*5\r\n$1\r\na\r\n$3\r\n1.5\r\n:0\r\n*4\r\n$2\r\ngb\r\n$1\r\n2\r\n$5\r\ncards\r\n$3\r\n0.5\r\n$4\r\nwork\r\n";
+    let peek = "TASK.PEEK q HAVING gb 2 cards 1";
+    assert_eq!(socket.run(peek), flat);
+    socket.run("HELLO 3");
+    let typed = "*1\r\n*5\r\n$1\r\na\r\n,1.5\r\n:0\r\n%2\r\n$2\r\ngb\r\n,2\r\n$5\r\ncards\r\n,0.5\r\n$4\r\nwork\r\n";
+    assert_eq!(socket.run(peek), typed);
+}
+
+#[test]
+fn nothing_is_null_in_either_protocol() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("TASK.TAKE q"), "*-1\r\n");
+    assert_eq!(socket.run("TASK.GET q a"), "$-1\r\n");
+    assert_eq!(socket.run("TASK.PEEK q"), "*0\r\n");
+    assert_eq!(socket.run("TASK.TAKE q BLOCK 10"), "*-1\r\n");
+    socket.run("HELLO 3");
+    assert_eq!(socket.run("TASK.TAKE q"), "_\r\n");
+    assert_eq!(socket.run("TASK.GET q a"), "_\r\n");
+    assert_eq!(socket.run("TASK.TAKE q BLOCK 10"), "_\r\n");
+}
+
+#[test]
+fn a_task_is_taken_kept_and_acknowledged() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 work ID a MAXTRIES 2");
+    let taken = socket.run("TASK.TAKE q LEASE 60000");
+    assert!(taken.starts_with("*1\r\n*6\r\n$1\r\na\r\n$1\r\n1\r\n:1\r\n*0\r\n$4\r\nwork\r\n"));
+    let token = token(&taken);
+    let extended = socket.run(&format!("TASK.EXTEND q a 60000 TOKEN {token}"));
+    assert_eq!(extended, ":1\r\n");
+    assert_eq!(socket.run("TASK.LEN q LEASED"), ":1\r\n");
+    assert_eq!(
+        socket.run(&format!("TASK.ACK q a b TOKEN {token}")),
+        "*2\r\n:1\r\n:0\r\n"
+    );
+    assert_eq!(socket.run("TASK.LEN q"), ":0\r\n");
+    assert_eq!(socket.run("TYPE q"), "+none\r\n");
+}
+
+#[test]
+fn a_task_is_given_back_dies_and_is_revived() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 work ID a MAXTRIES 1");
+    socket.run("TASK.TAKE q LEASE 60000");
+    assert_eq!(
+        socket.run("TASK.NACK q a TOKEN 0000000000000001"),
+        ":-2\r\n"
+    );
+    assert_eq!(socket.run("TASK.NACK q a"), ":2\r\n");
+    assert_eq!(socket.run("TASK.NACK q a"), ":-1\r\n");
+    let dead = "*1\r\n*5\r\n$1\r\na\r\n$1\r\n1\r\n:1\r\n*0\r\n$4\r\nwork\r\n";
+    assert_eq!(socket.run("TASK.DEAD q"), dead);
+    assert_eq!(socket.run("TASK.REVIVE q a"), ":1\r\n");
+    assert_eq!(socket.run("TASK.CANCEL q a"), ":1\r\n");
+    assert_eq!(socket.run("EXISTS q"), ":0\r\n");
+}
+
+#[test]
+fn a_task_and_a_queue_tell_of_themselves() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 work ID a NEEDS gb 2");
+    let task = "*16\r\n$2\r\nid\r\n$1\r\na\r\n$5\r\nstate\r\n$5\r\nready\r\n$8\r\npriority\r\n$1\r\n1\r\n$5\r\ntries\r\n:0\r\n$8\r\nmaxtries\r\n:0\r\n$7\r\nleft-ms\r\n:-1\r\n$5\r\nneeds\r\n*2\r\n$2\r\ngb\r\n$1\r\n2\r\n$7\r\npayload\r\n$4\r\nwork\r\n";
+    assert_eq!(socket.run("TASK.GET q a"), task);
+    let queue = "*18\r\n$6\r\nlength\r\n:1\r\n$5\r\nready\r\n:1\r\n$6\r\nleased\r\n:0\r\n$7\r\ndelayed\r\n:0\r\n$4\r\ndead\r\n:0\r\n$5\r\nadded\r\n:1\r\n$11\r\nnext-due-ms\r\n:-1\r\n$9\r\nresources\r\n*1\r\n$2\r\ngb\r\n$7\r\nclasses\r\n:1\r\n";
+    assert_eq!(socket.run("TASK.INFO q"), queue);
+}
+
+#[test]
+fn wrong_numbers_of_arguments_are_refused() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    for line in [
+        "TASK.ADD q 1",
+        "TASK.TAKE",
+        "TASK.ACK q",
+        "TASK.NACK q",
+        "TASK.EXTEND q a",
+        "TASK.CANCEL q",
+        "TASK.GET q",
+        "TASK.PEEK",
+        "TASK.LEN",
+        "TASK.DEAD",
+        "TASK.REVIVE q",
+        "TASK.INFO",
+    ] {
+        let name = line.split(' ').next().unwrap().to_ascii_lowercase();
+        let refused = format!("-ERR wrong number of arguments for '{name}' command\r\n");
+        assert_eq!(socket.run(line), refused);
+    }
+}
+
+#[test]
+fn who_waits_hears_of_a_task_that_fits_of_a_delay_and_of_a_lapse() {
+    let server = Server::start();
+    let mut waiting = server.connect();
+    let mut socket = server.connect();
+    waiting.send("TASK.TAKE q HAVING gb 4 LEASE 200 BLOCK 0\r\n");
+    blocked(&mut socket, 1);
+    socket.run("TASK.ADD q 1 large ID large NEEDS gb 5");
+    assert!(waiting.is_silent_for(Duration::from_millis(100)));
+    socket.run("TASK.ADD q 1 small ID small NEEDS gb 4 DELAY 150");
+    assert!(waiting.reply().contains("small"));
+    // Nobody says anything about the lease, so it lapses.
+    waiting.send("TASK.TAKE q HAVING gb 4 BLOCK 0\r\n");
+    assert!(waiting.reply().contains("small"));
+    assert_eq!(socket.run("TASK.LEN q"), ":1\r\n");
+}
+
+fn blocked(socket: &mut Socket, count: usize) {
+    wait_until("clients are blocked", || {
+        socket
+            .run("INFO clients")
+            .contains(&format!("blocked_clients:{count}\r\n"))
+    });
+}
+
+#[test]
+fn changes_are_told_as_events() {
+    let server = Server::start_with(&["--notify-keyspace-events", "KEd"]);
+    let mut listener = server.connect();
+    listener.run("SUBSCRIBE __keyspace@0__:q");
+    let mut socket = server.connect();
+    socket.run("TASK.ADD q 1 work ID a");
+    socket.run("TASK.TAKE q LEASE 60000");
+    socket.run("TASK.ACK q a");
+    for event in ["task.add", "task.take", "task.ack"] {
+        assert!(listener.reply().contains(event), "{event}");
+    }
+}
