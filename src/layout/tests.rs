@@ -297,7 +297,11 @@ fn rows_of_task_queues() {
         token: 9,
         payload: StoredValue::encode_plain(b"work").into(),
     };
-    golden("task `t1`", &layout.task_key(DATA, b"t1"), "TASKKEY");
+    golden(
+        "task `t1`",
+        &layout.task_key(DATA, b"t1"),
+        "0271756f696e001502150116012c150a01743100",
+    );
     golden(
         "task on lease with payload `work`",
         &row.encode(),
