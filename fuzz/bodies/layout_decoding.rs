@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use quoin::layout::{
-    Id, KeysRow, Layout, MemberEntry, Meta, StoredValue, TrashKind, decode_counter, decode_id,
-    encode_id,
+    Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue, TaskRegistry, TaskRow,
+    TrashKind, decode_counter, decode_id, encode_id,
 };
 
 const DATA: Id = Id {
@@ -86,6 +86,7 @@ fn rows_of_data(layout: &Layout, tail: &[u8]) {
     let mut key = layout.data_prefix(DATA);
     key.extend_from_slice(tail);
     let _ = layout.read_member_key(DATA, &key);
+    tasks(layout, tail);
 }
 
 fn values(value: &[u8]) {
@@ -105,4 +106,40 @@ fn values(value: &[u8]) {
         assert_eq!(StoredValue::encode_plain(&bytes), value);
     }
     let _ = decode_counter(Some(&value));
+}
+
+fn tasks(layout: &Layout, data: &[u8]) {
+    let value = Bytes::copy_from_slice(data);
+    if let Ok(row) = TaskRow::decode(&value) {
+        let again = TaskRow::decode(&row.encode().into()).ok();
+        // NaN, which is never stored, is not equal to itself.
+        let has_nan = row.place.priority.is_nan() || row.amounts.iter().any(|one| one.is_nan());
+        assert!(
+            has_nan || again == Some(row),
+            "a task does not survive its row"
+        );
+    }
+    if let Ok(registry) = TaskRegistry::decode(Some(&value)) {
+        let again = TaskRegistry::decode(Some(&registry.encode().into())).ok();
+        assert_eq!(again, Some(registry));
+    }
+    if let Ok(row) = OrderRow::decode(2, &value) {
+        assert_eq!(OrderRow::encode(&row.amounts, &row.id), data);
+    }
+    let level = layout.task_nodes_prefix(DATA, 1, 0);
+    let key = Bytes::from([level.as_slice(), data].concat());
+    if let Ok((place, Some(slot))) = layout.read_task_node(level.len(), &key) {
+        assert_eq!(layout.task_minimum_key(&level, &place, slot), key);
+    }
+    for section in [layout.task_due(DATA), layout.task_untended(DATA)] {
+        let mut key = section.begin;
+        key.pop();
+        key.extend_from_slice(data);
+        let _ = layout.read_task_due_key(DATA, &key);
+        let _ = layout.read_task_untended(DATA, &key);
+    }
+    if let Ok((namespace, name)) = layout.read_alarm_key(data) {
+        let again = layout.alarm_key(7, namespace, &name);
+        assert_eq!(layout.read_alarm_key(&again).ok(), Some((namespace, name)));
+    }
 }

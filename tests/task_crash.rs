@@ -1,0 +1,209 @@
+//! A server with a task queue is killed under load and started again on the same folder: every
+//! task whose addition was answered is there, unless it was acknowledged or taken for good; what
+//! was acknowledged or taken for good never comes again; no task is on two live leases; leases
+//! lapse, tasks die and are revived over the kills.
+//!
+//! `QUOIN_TEST_ROUNDS`: how many times, instead of the few that CI has time for.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "support/resp.rs"]
+mod resp;
+#[path = "support/server.rs"]
+mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use quoin::random::{Random, SeededRandom};
+
+use resp::{Connection, Value, Words};
+use server::{Server, wait_until};
+
+const CLIENTS: u64 = 6;
+const ROUNDS: u64 = 5;
+const LEASE: Duration = Duration::from_millis(60);
+
+/// What all clients together know.
+#[derive(Default)]
+struct Ledger {
+    /// Tasks whose addition was answered.
+    added: BTreeSet<String>,
+    /// Tasks that were acknowledged, or taken for good: their ends were answered.
+    ended: BTreeSet<String>,
+    /// Tasks that may have ended: the acknowledgement was sent.
+    perhaps_ended: BTreeSet<String>,
+    /// Takes for good that were sent and not answered.
+    takes_in_flight: usize,
+    /// When the request for the last lease of each task was sent, until it is given up.
+    leases: BTreeMap<String, Instant>,
+    taken: usize,
+}
+
+fn command(connection: &mut Connection, line: &str) -> io::Result<Value> {
+    let words: Words = line
+        .split(' ')
+        .map(|word| word.as_bytes().to_vec())
+        .collect();
+    connection.command(&words)
+}
+
+fn text(value: &Value) -> String {
+    String::from_utf8(value.bytes().unwrap().to_vec()).unwrap()
+}
+
+/// Adds and takes until the connection breaks.
+fn client(address: SocketAddr, name: &str, seed: u64, ledger: &Mutex<Ledger>) -> io::Result<()> {
+    let random = SeededRandom::new(seed);
+    let mut connection = Connection::open(address)?;
+    for number in 0.. {
+        match random.below(8) {
+            0..=3 => {
+                let id = format!("{name}-{number}");
+                let line = format!(
+                    "TASK.ADD q {} payload ID {id} NEEDS gb {} MAXTRIES 3",
+                    random.below(3),
+                    1 + random.below(9)
+                );
+                command(&mut connection, &line)?;
+                ledger.lock().unwrap().added.insert(id);
+            }
+            4 => {
+                ledger.lock().unwrap().takes_in_flight += 1;
+                let reply = command(&mut connection, "TASK.TAKE q HAVING gb 5")?;
+                let mut ledger = ledger.lock().unwrap();
+                ledger.takes_in_flight -= 1;
+                for task in reply.items().unwrap_or_default() {
+                    let id = text(&task.items().unwrap()[0]);
+                    assert!(ledger.ended.insert(id.clone()), "{id} was taken twice");
+                }
+            }
+            _ => lease(&mut connection, &random, ledger)?,
+        }
+    }
+    Ok(())
+}
+
+/// Takes a task on lease, and acknowledges it, gives it back, or forgets it.
+fn lease(
+    connection: &mut Connection,
+    random: &SeededRandom,
+    ledger: &Mutex<Ledger>,
+) -> io::Result<()> {
+    let sent = Instant::now();
+    let line = format!("TASK.TAKE q HAVING gb 9 LEASE {}", LEASE.as_millis());
+    let reply = command(connection, &line)?;
+    let Some([task]) = reply.items() else {
+        return Ok(());
+    };
+    let task = task.items().unwrap();
+    let (id, token) = (text(&task[0]), text(&task[5]));
+    {
+        let mut ledger = ledger.lock().unwrap();
+        ledger.taken += 1;
+        assert!(!ledger.ended.contains(&id), "{id} came again after its end");
+        if let Some(before) = ledger.leases.insert(id.clone(), sent) {
+            assert!(before.elapsed() >= LEASE, "{id} is on two leases");
+        }
+    }
+    match random.below(4) {
+        0 | 1 => {
+            ledger.lock().unwrap().perhaps_ended.insert(id.clone());
+            let reply = command(connection, &format!("TASK.ACK q {id} TOKEN {token}"))?;
+            let code = reply.items().unwrap()[0].integer().unwrap();
+            let mut ledger = ledger.lock().unwrap();
+            if code == 1 {
+                assert!(ledger.ended.insert(id.clone()), "{id} has ended twice");
+            } else {
+                ledger.perhaps_ended.remove(&id);
+            }
+        }
+        2 => {
+            // Whoever takes it next may do so before this is answered.
+            ledger.lock().unwrap().leases.remove(&id);
+            command(connection, &format!("TASK.NACK q {id} TOKEN {token}"))?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[test]
+fn tasks_outlive_a_kill() {
+    let rounds = std::env::var("QUOIN_TEST_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(ROUNDS);
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = Mutex::new(Ledger::default());
+    for round in 0..rounds {
+        let mut server = Server::start_in(folder.path(), &[]).unwrap();
+        let address = server.address();
+        std::thread::scope(|scope| {
+            for number in 0..CLIENTS {
+                let ledger = &ledger;
+                scope.spawn(move || {
+                    let name = format!("{round}-{number}");
+                    client(address, &name, round * CLIENTS + number, ledger).unwrap_err();
+                });
+            }
+            std::thread::sleep(Duration::from_millis(200 + 70 * round));
+            server.signal("KILL");
+        });
+        server.wait();
+        drop(server);
+        check(folder.path(), &mut ledger.lock().unwrap());
+    }
+    let ledger = ledger.into_inner().unwrap();
+    assert!(
+        ledger.taken > 20,
+        "only {} were taken on lease",
+        ledger.taken
+    );
+    assert!(ledger.ended.len() > 20, "only {} ended", ledger.ended.len());
+}
+
+fn check(folder: &std::path::Path, ledger: &mut Ledger) {
+    let server = Server::start_in(folder, &[]).unwrap();
+    let mut connection = Connection::open(server.address()).unwrap();
+    let mut missing = Vec::new();
+    for id in &ledger.added {
+        let reply = command(&mut connection, &format!("TASK.GET q {id}")).unwrap();
+        let is_there = reply.items().is_some_and(|fields| !fields.is_empty());
+        if ledger.ended.contains(id) {
+            assert!(!is_there, "{id} is there after its end");
+        } else if !is_there && !ledger.perhaps_ended.contains(id) {
+            missing.push(id.clone());
+        }
+    }
+    assert!(
+        missing.len() <= ledger.takes_in_flight,
+        "{missing:?} are gone, and only {} takes were not answered",
+        ledger.takes_in_flight
+    );
+    ledger.ended.extend(missing);
+    ledger.takes_in_flight = 0;
+    let mut count = |line: &str| command(&mut connection, line).unwrap().integer().unwrap();
+    // Leases of the server that was killed lapse on this one.
+    wait_until("leases lapse", || count("TASK.LEN q LEASED") == 0);
+    assert_eq!(
+        count("TASK.LEN q"),
+        count("TASK.LEN q READY") + count("TASK.LEN q DEAD")
+    );
+    let dead = command(&mut connection, "TASK.DEAD q COUNT 10000").unwrap();
+    for task in dead.items().unwrap() {
+        let line = format!("TASK.REVIVE q {}", text(&task.items().unwrap()[0]));
+        let revived = command(&mut connection, &line).unwrap();
+        assert_eq!(revived.integer(), Some(1));
+    }
+    let left = command(&mut connection, "TASK.LEN q DEAD").unwrap();
+    assert_eq!(left.integer(), Some(0));
+    ledger.leases.clear();
+}
