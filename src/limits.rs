@@ -320,8 +320,10 @@ pub const TASK_TIME_MS_MAX: i64 = 31_557_600_000_000;
 pub const TASK_CLOCK_TOLERANCE_MS: i64 = 500;
 /// Classes that a task queue makes of tasks by how much they need, besides those by what.
 pub const TASK_FINE_CLASSES_MAX: usize = 16;
-/// Ready tasks of a class that are looked at before its index is.
-pub const TASK_HEAD_ROWS: usize = 16;
+/// Ready tasks of each class that are looked at first.
+pub const TASK_HEAD_ROWS: usize = 4;
+/// Ready tasks of a class that are looked at next, before its index is.
+pub const TASK_HEAD_MORE_ROWS: usize = 28;
 /// Tasks in a stretch of the index, beyond which it is cut.
 pub const TASK_LEAF_MAX: usize = 128;
 /// Tasks in the first part of a stretch that is cut.

@@ -10,7 +10,8 @@ use super::index::{ClassPlace, begin_key, end_key};
 use super::{Amounts, OpenKey};
 use crate::layout::{OrderRow, TaskRegistry, successor};
 use crate::limits::{
-    TASK_FAN_MAX, TASK_HEAD_ROWS, TASK_LEAF_MAX, TASK_LEVELS_MAX, TASK_REPAIRS_MAX,
+    TASK_FAN_MAX, TASK_HEAD_MORE_ROWS, TASK_HEAD_ROWS, TASK_LEAF_MAX, TASK_LEVELS_MAX,
+    TASK_REPAIRS_MAX,
 };
 use crate::store::{RangeQuery, StoreError};
 use crate::types::context::ReadContext;
@@ -43,6 +44,8 @@ struct Lane {
     rows: VecDeque<(Bytes, OrderRow)>,
     /// What comes behind those rows; `None` where nothing does.
     from: Option<Vec<u8>>,
+    /// Only the very first rows were read.
+    is_begun: bool,
     found: Option<Found>,
 }
 
@@ -90,6 +93,7 @@ impl<'c, 't> Search<'c, 't> {
                 having,
                 rows: VecDeque::new(),
                 from: None,
+                is_begun: true,
                 found: None,
             });
         }
@@ -107,6 +111,12 @@ impl<'c, 't> Search<'c, 't> {
             }
             lane.rows = rows.into();
         }
+        // What the first finds bounds how far the others must look.
+        lanes.sort_by(|a, b| {
+            let place = |lane: &Lane| lane.rows.front().map(|(place, _)| place.clone());
+            let (a, b) = (place(a), place(b));
+            a.is_none().cmp(&b.is_none()).then(a.cmp(&b))
+        });
         Ok(Self {
             context,
             lanes,
@@ -136,30 +146,43 @@ impl<'c, 't> Search<'c, 't> {
         number: usize,
         until: Option<&Bytes>,
     ) -> Result<Option<Bytes>, StoreError> {
+        let context = self.context;
         let Some(lane) = self.lanes.get_mut(number) else {
             return Ok(None);
         };
         if let Some(found) = &lane.found {
             return Ok(Some(found.place.clone()));
         }
-        while let Some((place, _)) = lane.rows.front() {
-            if until.is_some_and(|until| place >= until) {
+        let is_behind = |place: &[u8]| until.is_some_and(|until| place >= until.as_ref());
+        loop {
+            while let Some((place, row)) = lane.rows.pop_front() {
+                if is_behind(&place) {
+                    lane.rows.push_front((place, row));
+                    return Ok(None);
+                }
+                if fits(&row.amounts, &lane.having) {
+                    return Ok(lane.find(place, row));
+                }
+            }
+            if lane.from.as_deref().is_some_and(is_behind) {
                 return Ok(None);
             }
-            let Some((place, row)) = lane.rows.pop_front() else {
+            let (Some(from), true) = (&lane.from, std::mem::take(&mut lane.is_begun)) else {
                 break;
             };
-            if fits(&row.amounts, &lane.having) {
-                return Ok(lane.find(place, row));
-            }
+            let begin = begin_key(&lane.class.order_prefix, Some(from));
+            let rows = context
+                .order_rows(&lane.class, (&begin, None), TASK_HEAD_MORE_ROWS)
+                .await?;
+            lane.from = rows
+                .last()
+                .filter(|_| rows.len() >= TASK_HEAD_MORE_ROWS)
+                .map(|(place, _)| successor(place));
+            lane.rows = rows.into();
         }
         let Some(from) = lane.from.take() else {
             return Ok(None);
         };
-        if until.is_some_and(|until| from.as_slice() >= until.as_ref()) {
-            lane.from = Some(from);
-            return Ok(None);
-        }
         let (class, having) = (lane.class.clone(), lane.having.clone());
         let found = self
             .first_fit(&class, &having, from, until.map(AsRef::as_ref))
