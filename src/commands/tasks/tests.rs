@@ -4,6 +4,7 @@ use crate::random::{Random, SeededRandom};
 use crate::reply::Reply;
 
 mod blocking;
+mod conflicts;
 mod index;
 mod model;
 

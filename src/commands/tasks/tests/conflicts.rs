@@ -1,0 +1,93 @@
+//! Which commands of two servers get into each other's way.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::commands::row::Handler;
+use crate::store::StoreError;
+use crate::types::WriteContext;
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
+
+/// A queue whose index has nodes on two levels.
+fn bench() -> Bench {
+    let bench = Bench::cluster_like();
+    let line = |number: u64| {
+        let (priority, gb) = (number * 7 % 100, 1 + number * 13 % 97);
+        format!("TASK.ADD q {priority} p ID t{number} NEEDS gb {gb} cards 1")
+    };
+    for part in 0..6 {
+        let lines: Vec<String> = (part * 500..part * 500 + 500).map(line).collect();
+        bench.run_all(&lines);
+        reap(&bench);
+    }
+    bench
+}
+
+/// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does.
+fn conflicts(bench: &Bench, line: &str, meanwhile: &str) -> bool {
+    let arguments: Vec<Bytes> = line
+        .split_whitespace()
+        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
+        .collect();
+    let row = crate::commands::find(&arguments[0]).unwrap();
+    let Handler::Write(handler) = row.handler else {
+        panic!("{line} does not write");
+    };
+    let transaction = bench.store.begin_write().unwrap();
+    {
+        let namespaces = NamespaceCache::default();
+        let signals = Signals::default();
+        let environment = bench.executor.environment();
+        let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
+        bench.block_on(handler(&context, &arguments)).unwrap();
+    }
+    bench.run(meanwhile);
+    match bench.block_on(transaction.commit()) {
+        Ok(()) => false,
+        Err(StoreError::Conflict) => true,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn additions_do_not_conflict_wherever_they_go() {
+    let bench = bench();
+    for (number, priority) in [-5, 0, 33, 50, 99, 1_000].into_iter().enumerate() {
+        let line = format!("TASK.ADD q {priority} p NEEDS gb 1 cards 1");
+        let other = format!("TASK.ADD q {priority} p ID o{number} NEEDS gb 1.5 cards 1.5");
+        assert!(!conflicts(&bench, &line, &other), "{priority}");
+        assert!(!conflicts(
+            &bench,
+            &line,
+            "TASK.TAKE q HAVING gb 40 cards 1"
+        ));
+    }
+    assert!(conflicts(
+        &bench,
+        "TASK.ADD q 1 p ID x",
+        "TASK.ADD q 2 p ID x"
+    ));
+}
+
+#[test]
+fn takes_conflict_only_where_they_want_the_same_task() {
+    let bench = bench();
+    for _ in 0..4 {
+        bench.run("TASK.ADD q -10 p NEEDS gb 1 cards 1.5");
+        bench.run("TASK.ADD q -10 p NEEDS gb 1.5 cards 1");
+    }
+    let (one, other) = (
+        "TASK.TAKE q HAVING gb 1 cards 1.5 LEASE 1000",
+        "TASK.TAKE q HAVING gb 1.5 cards 1",
+    );
+    assert!(!conflicts(&bench, one, other));
+    assert!(!conflicts(&bench, other, one));
+    assert!(conflicts(&bench, one, one));
+    assert!(conflicts(&bench, other, other));
+    assert!(!conflicts(
+        &bench,
+        other,
+        "TASK.ADD q -9 p NEEDS gb 1 cards 1"
+    ));
+}
