@@ -119,6 +119,12 @@ impl KeyPositions {
         last: 1,
         step: 1,
     };
+    /// All arguments are keys but the last, which is a timeout.
+    pub const ALL_BUT_LAST: KeyPositions = KeyPositions::Range {
+        first: 1,
+        last: -2,
+        step: 1,
+    };
     /// The first two arguments are keys.
     pub const FIRST_TWO: KeyPositions = KeyPositions::Range {
         first: 1,

@@ -79,6 +79,16 @@ impl Waits {
     }
 }
 
+/// The keys of a command that ends with a timeout, once that has been checked.
+///
+/// # Errors
+/// See [`timeout`].
+pub fn keys_before_timeout(arguments: &[Bytes], now_ms: i64) -> Result<&[Bytes], CommandError> {
+    let last = arguments.len().saturating_sub(1);
+    timeout(argument(arguments, last)?, now_ms)?;
+    Ok(arguments.get(1..last).unwrap_or_default())
+}
+
 /// A timeout in seconds, with a fraction (Redis: `getTimeoutFromObjectOrReply`); `None` waits for
 /// ever. Rounded up to milliseconds, so that a small one never becomes 0, which would mean that.
 ///

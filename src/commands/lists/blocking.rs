@@ -9,7 +9,7 @@ use super::moves::{lmove, rpoplpush};
 use super::push_pop::{lmpop_at, take};
 use crate::commands::arguments::argument;
 use crate::commands::row::{Flags, KeyPositions, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, timeout};
+use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -33,18 +33,11 @@ const MULTI_POP: Waits = Waits {
     ..POP
 };
 
-/// The keys in front of a timeout.
-const KEYS_BUT_LAST: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: -2,
-    step: 1,
-};
-
 /// The list commands that wait.
 pub const ROWS: &[Row] = &[
     Row {
         flags: Flags::WRITE.and(Flags::BLOCKING),
-        keys: KEYS_BUT_LAST,
+        keys: KeyPositions::ALL_BUT_LAST,
         since: "2.0.0",
         summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K) with K keys looked at",
@@ -54,7 +47,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: Flags::WRITE.and(Flags::BLOCKING),
-        keys: KEYS_BUT_LAST,
+        keys: KeyPositions::ALL_BUT_LAST,
         since: "2.0.0",
         summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K) with K keys looked at",
@@ -109,9 +102,7 @@ async fn pop(
     arguments: &[Bytes],
     end: End,
 ) -> Result<Reply, CommandError> {
-    let last = arguments.len().saturating_sub(1);
-    timeout(argument(arguments, last)?, context.now_ms)?;
-    for name in arguments.get(1..last).unwrap_or_default() {
+    for name in keys_before_timeout(arguments, context.now_ms)? {
         let Some(key) = context.find(name, ValueType::List).await? else {
             continue;
         };

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use super::pop::take;
 use super::rows::priority_queue;
 use super::value_and_priority;
-use crate::commands::arguments::argument;
 use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, timeout};
+use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -22,18 +21,11 @@ const POP: Waits = Waits {
     timeout: TimeoutPosition::Last,
 };
 
-/// The keys in front of a timeout.
-const KEYS_BUT_LAST: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: -2,
-    step: 1,
-};
-
 /// The priority-queue commands that wait.
 pub const ROWS: &[Row] = &[
     Row {
         flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KEYS_BUT_LAST,
+        keys: KeyPositions::ALL_BUT_LAST,
         key_use: KeyUse::ReadWrite,
         summary: "Removes and returns the oldest value of the lowest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
         complexity: "O(K) with K keys looked at",
@@ -43,7 +35,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KEYS_BUT_LAST,
+        keys: KeyPositions::ALL_BUT_LAST,
         key_use: KeyUse::ReadWrite,
         summary: "Removes and returns the oldest value of the highest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
         complexity: "O(K) with K keys looked at",
@@ -70,9 +62,7 @@ async fn pop(
     arguments: &[Bytes],
     end: Extreme,
 ) -> Result<Reply, CommandError> {
-    let last = arguments.len().saturating_sub(1);
-    timeout(argument(arguments, last)?, context.now_ms)?;
-    for name in arguments.get(1..last).unwrap_or_default() {
+    for name in keys_before_timeout(arguments, context.now_ms)? {
         let Some(key) = context.find(name, ValueType::PriorityQueue).await? else {
             continue;
         };

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use super::member_and_score;
 use super::pop::{take, zmpop_at};
 use super::rows::sorted_set;
-use crate::commands::arguments::argument;
 use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, timeout};
+use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -26,18 +25,11 @@ const MULTI_POP: Waits = Waits {
     ..POP
 };
 
-/// The keys in front of a timeout.
-const KEYS_BUT_LAST: KeyPositions = KeyPositions::Range {
-    first: 1,
-    last: -2,
-    step: 1,
-};
-
 /// The sorted-set commands that wait.
 pub const ROWS: &[Row] = &[
     Row {
         flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KEYS_BUT_LAST,
+        keys: KeyPositions::ALL_BUT_LAST,
         key_use: KeyUse::ReadWrite,
         since: "5.0.0",
         summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
@@ -48,7 +40,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KEYS_BUT_LAST,
+        keys: KeyPositions::ALL_BUT_LAST,
         key_use: KeyUse::ReadWrite,
         since: "5.0.0",
         summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
@@ -85,9 +77,7 @@ async fn pop(
     arguments: &[Bytes],
     end: Extreme,
 ) -> Result<Reply, CommandError> {
-    let last = arguments.len().saturating_sub(1);
-    timeout(argument(arguments, last)?, context.now_ms)?;
-    for name in arguments.get(1..last).unwrap_or_default() {
+    for name in keys_before_timeout(arguments, context.now_ms)? {
         let Some(key) = context.find(name, ValueType::SortedSet).await? else {
             continue;
         };
