@@ -90,6 +90,20 @@ pub fn to_usize(count: i64) -> usize {
     usize::try_from(count).unwrap_or(if count < 0 { 0 } else { usize::MAX })
 }
 
+/// `[count]` behind a key, the last argument (of ZPOPMIN and its like).
+///
+/// # Errors
+/// `Syntax` where more follows; [`count`]'s.
+pub fn optional_count(arguments: &[Bytes]) -> Result<Option<usize>, CommandError> {
+    if arguments.len() > 3 {
+        return Err(CommandError::Syntax);
+    }
+    arguments
+        .get(2)
+        .map(|word| count(word).map(to_usize))
+        .transpose()
+}
+
 /// COUNT of SCAN and its like where it is not given.
 pub const SCAN_COUNT_DEFAULT: usize = 10;
 

@@ -14,9 +14,12 @@ use crate::executor::{
 use crate::layout::Layout;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
-use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::OptimisticStore;
+use crate::store::{Store, StoreError};
+use crate::types::WriteContext;
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
 
 /// Time on the bench's clock when it starts.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -113,6 +116,36 @@ impl Bench {
             calls = finished.rest;
         }
         replies
+    }
+
+    /// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does;
+    /// `is_strict` as within EXEC.
+    pub(crate) fn race(&self, line: &str, meanwhile: &str, is_strict: bool) -> bool {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        let call = call(0, &words);
+        let Work::Write(handler) = call.work else {
+            panic!("{line} does not write");
+        };
+        let transaction = self.store.begin_write().unwrap();
+        {
+            let namespaces = NamespaceCache::default();
+            let signals = Signals::default();
+            let environment = self.executor.environment();
+            let now_ms = self.clock.now_ms();
+            let mut context =
+                WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
+            if is_strict {
+                context = context.strict();
+            }
+            self.block_on(handler(&context, &call.arguments)).unwrap();
+        }
+        let reply = self.run(meanwhile);
+        assert!(!matches!(reply, Reply::Error(_)), "{meanwhile}: {reply:?}");
+        match self.block_on(transaction.commit()) {
+            Ok(()) => false,
+            Err(StoreError::Conflict) => true,
+            Err(other) => panic!("{other}"),
+        }
     }
 
     /// Runs a blocking command and expects it to find nothing and wait.

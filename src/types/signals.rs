@@ -3,6 +3,7 @@
 //! for subscribers.
 
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashSet;
 
 use bytes::Bytes;
 
@@ -98,9 +99,15 @@ impl Signals {
         }
     }
 
-    /// Whether a key changed, even if it is now as it was.
-    pub fn has_touched(&self, key: &ClientKey) -> bool {
-        self.touched.borrow().contains(key)
+    /// Whether any of these keys changed, even if it is now as it was.
+    pub fn has_touched<'k>(&self, keys: impl IntoIterator<Item = &'k ClientKey>) -> bool {
+        let touched = self.touched.borrow();
+        if touched.is_empty() {
+            return false;
+        }
+        // Both may be many.
+        let keys: HashSet<&ClientKey> = keys.into_iter().collect();
+        !keys.is_empty() && touched.iter().any(|key| keys.contains(key))
     }
 
     /// Something was put into a key, or a database was exchanged.

@@ -6,8 +6,9 @@
 use bytes::Bytes;
 
 use super::moves::{lmove, rpoplpush};
-use super::push_pop::{lmpop_at, take};
+use super::push_pop::{pop_from_first, take};
 use crate::commands::arguments::argument;
+use crate::commands::multi_pop::MultiPop;
 use crate::commands::row::{Flags, KeyPositions, Row};
 use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
 use crate::error::CommandError;
@@ -137,5 +138,7 @@ async fn brpoplpush(
 /// `BLMPOP timeout numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has
 /// elements, and those popped.
 async fn blmpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    lmpop_at(context, arguments, 2).await
+    let query = MultiPop::parse(arguments, 2, super::end)?;
+    timeout(argument(arguments, 1)?, context.now_ms)?;
+    pop_from_first(context, &query).await
 }

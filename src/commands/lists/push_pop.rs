@@ -5,7 +5,6 @@ use bytes::Bytes;
 use super::end;
 use crate::commands::arguments::{argument, count, rest, to_usize};
 use crate::commands::multi_pop::MultiPop;
-use crate::commands::waits::timeout;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -167,19 +166,14 @@ pub(super) async fn lmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    lmpop_at(context, arguments, 1).await
+    pop_from_first(context, &MultiPop::parse(arguments, 1, end)?).await
 }
 
-/// LMPOP, or BLMPOP with its timeout in front: `at` is where `numkeys` stands.
-pub(super) async fn lmpop_at(
+/// Pops from the first key that has elements.
+pub(super) async fn pop_from_first(
     context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    at: usize,
+    query: &MultiPop<'_, End>,
 ) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, at, end)?;
-    if at > 1 {
-        timeout(argument(arguments, 1)?, context.now_ms)?;
-    }
     for name in query.keys {
         let Some(key) = context.find(name, ValueType::List).await? else {
             continue;

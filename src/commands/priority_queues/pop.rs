@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::push::PUSH_EVENT;
 use super::{flat_reply, pairs_reply};
-use crate::commands::arguments::{argument, count, to_usize};
+use crate::commands::arguments::{argument, optional_count};
 use crate::commands::sorted_sets::extreme;
 use crate::error::CommandError;
 use crate::events::EventClasses;
@@ -34,24 +34,13 @@ async fn pop(
     arguments: &[Bytes],
     end: Extreme,
 ) -> Result<Reply, CommandError> {
-    let limit = limit(arguments)?;
+    let limit = optional_count(arguments)?;
     let name = argument(arguments, 1)?;
     let values = match context.find(name, ValueType::PriorityQueue).await? {
         Some(key) => take(context, name, &key, limit.unwrap_or(1), end).await?,
         None => Vec::new(),
     };
     Ok(some_or_one_reply(values, limit))
-}
-
-/// `[count]` behind a key, the last argument.
-pub(super) fn limit(arguments: &[Bytes]) -> Result<Option<usize>, CommandError> {
-    if arguments.len() > 3 {
-        return Err(CommandError::Syntax);
-    }
-    arguments
-        .get(2)
-        .map(|word| count(word).map(to_usize))
-        .transpose()
 }
 
 /// As ZPOPMIN answers: pairs where there is a count, else flat.

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::pop::{limit, some_or_one_reply};
+use super::pop::some_or_one_reply;
 use super::{pairs_reply, whole_number};
-use crate::commands::arguments::{argument, integer, is_word, rest};
+use crate::commands::arguments::{argument, integer, is_word, optional_count, rest};
 use crate::commands::sorted_sets::c_double;
 use crate::error::CommandError;
 use crate::layout::{Priority, ValueType};
@@ -33,7 +33,7 @@ async fn peek(
     arguments: &[Bytes],
     end: Extreme,
 ) -> Result<Reply, CommandError> {
-    let limit = limit(arguments)?;
+    let limit = optional_count(arguments)?;
     let name = argument(arguments, 1)?;
     let values = match context.find(name, ValueType::PriorityQueue).await? {
         Some(key) => context.queue_peek(&key, limit.unwrap_or(1), end).await?,

@@ -4,10 +4,12 @@
 use bytes::Bytes;
 
 use super::member_and_score;
-use super::pop::{take, zmpop_at};
+use super::pop::{extreme, pop_from_first, take};
 use super::rows::sorted_set;
+use crate::commands::arguments::argument;
+use crate::commands::multi_pop::MultiPop;
 use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout};
+use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -92,5 +94,7 @@ async fn pop(
 /// `BZMPOP timeout numkeys key [key …] MIN|MAX [COUNT count]` → the first key that has members,
 /// and those popped.
 async fn bzmpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    zmpop_at(context, arguments, 2).await
+    let query = MultiPop::parse(arguments, 2, extreme)?;
+    timeout(argument(arguments, 1)?, context.now_ms)?;
+    pop_from_first(context, &query).await
 }

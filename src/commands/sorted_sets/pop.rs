@@ -3,9 +3,8 @@
 use bytes::Bytes;
 
 use super::{member_and_score, members_reply};
-use crate::commands::arguments::{argument, count, is_word, to_usize};
+use crate::commands::arguments::{argument, is_word, optional_count};
 use crate::commands::multi_pop::MultiPop;
-use crate::commands::waits::timeout;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -34,13 +33,7 @@ async fn pop(
     arguments: &[Bytes],
     end: Extreme,
 ) -> Result<Reply, CommandError> {
-    if arguments.len() > 3 {
-        return Err(CommandError::Syntax);
-    }
-    let limit = match arguments.get(2) {
-        Some(word) => Some(to_usize(count(word)?)),
-        None => None,
-    };
+    let limit = optional_count(arguments)?;
     let name = argument(arguments, 1)?;
     let members = match context.find(name, ValueType::SortedSet).await? {
         Some(key) => take(context, name, &key, limit.unwrap_or(1), end).await?,
@@ -85,19 +78,14 @@ pub(super) async fn zmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    zmpop_at(context, arguments, 1).await
+    pop_from_first(context, &MultiPop::parse(arguments, 1, extreme)?).await
 }
 
-/// ZMPOP, or BZMPOP with its timeout in front: `at` is where `numkeys` stands.
-pub(super) async fn zmpop_at(
+/// Pops from the first key that has members.
+pub(super) async fn pop_from_first(
     context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    at: usize,
+    query: &MultiPop<'_, Extreme>,
 ) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, at, extreme)?;
-    if at > 1 {
-        timeout(argument(arguments, 1)?, context.now_ms)?;
-    }
     for name in query.keys {
         let Some(key) = context.find(name, ValueType::SortedSet).await? else {
             continue;

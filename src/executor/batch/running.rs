@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Attempt, Batch, CallId, Submission};
 use crate::error::CommandError;
-use crate::executor::{Bundle, Call, WatchedKey, Work};
+use crate::executor::{Bundle, Call, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
@@ -202,8 +202,8 @@ impl Batch<'_> {
         bundle: &Bundle,
         pass: &Pass<'_>,
     ) -> Result<bool, Attempt> {
-        let is_touched_here = |watched: &WatchedKey| pass.signals.has_touched(&watched.key);
-        if bundle.is_touched() || bundle.watched.iter().any(is_touched_here) {
+        let watched = bundle.watched.iter().map(|watched| &watched.key);
+        if bundle.is_touched() || pass.signals.has_touched(watched) {
             return Ok(false);
         }
         for watched in &bundle.watched {

@@ -1,47 +1,15 @@
 //! Which commands of two servers get into each other's way.
 
-use bytes::Bytes;
-
 use super::pairs;
-use crate::commands::row::Handler;
 use crate::commands::testing::Bench;
 use crate::reply::Reply;
-use crate::store::StoreError;
-use crate::types::WriteContext;
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
 
 /// What comes of a transaction that runs `line` when `meanwhile` commits before it does: whether
 /// it conflicts, and the queue in the end.
 fn race(line: &str, meanwhile: &str, is_strict: bool) -> (bool, Reply) {
     let bench = Bench::cluster_like();
     bench.run("PQ.PUSH q 1 a 1 b 2 c 2 d 3 e 3 f");
-    let arguments: Vec<Bytes> = line
-        .split_whitespace()
-        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
-        .collect();
-    let row = crate::commands::find(&arguments[0]).unwrap();
-    let Handler::Write(handler) = row.handler else {
-        panic!("{line} does not write");
-    };
-    let transaction = bench.store.begin_write().unwrap();
-    {
-        let namespaces = NamespaceCache::default();
-        let signals = Signals::default();
-        let environment = bench.executor.environment();
-        let mut context =
-            WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-        if is_strict {
-            context = context.strict();
-        }
-        bench.block_on(handler(&context, &arguments)).unwrap();
-    }
-    bench.run(meanwhile);
-    let conflicted = match bench.block_on(transaction.commit()) {
-        Ok(()) => false,
-        Err(StoreError::Conflict) => true,
-        Err(other) => panic!("{other}"),
-    };
+    let conflicted = bench.race(line, meanwhile, is_strict);
     (conflicted, bench.run("PQ.RANGE q 0 -1"))
 }
 

@@ -1,40 +1,12 @@
 //! Which commands of two servers get into each other's way.
 
-use bytes::Bytes;
-
-use crate::commands::row::Handler;
 use crate::commands::testing::Bench;
-use crate::store::StoreError;
-use crate::types::WriteContext;
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
 
 /// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does.
 fn conflicts(line: &str, meanwhile: &str) -> bool {
     let bench = Bench::cluster_like();
     bench.run("ZADD z 1 a 2 b 3 c 4 d");
-    let arguments: Vec<Bytes> = line
-        .split_whitespace()
-        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
-        .collect();
-    let row = crate::commands::find(&arguments[0]).unwrap();
-    let Handler::Write(handler) = row.handler else {
-        panic!("{line} does not write");
-    };
-    let transaction = bench.store.begin_write().unwrap();
-    {
-        let namespaces = NamespaceCache::default();
-        let signals = Signals::default();
-        let environment = bench.executor.environment();
-        let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-        bench.block_on(handler(&context, &arguments)).unwrap();
-    }
-    bench.run(meanwhile);
-    match bench.block_on(transaction.commit()) {
-        Ok(()) => false,
-        Err(StoreError::Conflict) => true,
-        Err(other) => panic!("{other}"),
-    }
+    bench.race(line, meanwhile, false)
 }
 
 #[test]

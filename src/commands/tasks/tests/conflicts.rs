@@ -1,13 +1,6 @@
 //! Which commands of two servers get into each other's way.
 
-use bytes::Bytes;
-
 use super::*;
-use crate::commands::row::Handler;
-use crate::store::StoreError;
-use crate::types::WriteContext;
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
 
 /// A queue whose index has nodes on two levels.
 fn bench() -> Bench {
@@ -26,28 +19,7 @@ fn bench() -> Bench {
 
 /// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does.
 fn conflicts(bench: &Bench, line: &str, meanwhile: &str) -> bool {
-    let arguments: Vec<Bytes> = line
-        .split_whitespace()
-        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
-        .collect();
-    let row = crate::commands::find(&arguments[0]).unwrap();
-    let Handler::Write(handler) = row.handler else {
-        panic!("{line} does not write");
-    };
-    let transaction = bench.store.begin_write().unwrap();
-    {
-        let namespaces = NamespaceCache::default();
-        let signals = Signals::default();
-        let environment = bench.executor.environment();
-        let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-        bench.block_on(handler(&context, &arguments)).unwrap();
-    }
-    bench.run(meanwhile);
-    match bench.block_on(transaction.commit()) {
-        Ok(()) => false,
-        Err(StoreError::Conflict) => true,
-        Err(other) => panic!("{other}"),
-    }
+    bench.race(line, meanwhile, false)
 }
 
 #[test]
