@@ -37,6 +37,13 @@ pub const LISTEN_BACKLOG: u32 = 511;
 /// Pause after a connection could not be accepted.
 pub const ACCEPT_PAUSE_MS: u64 = 50;
 
+/// Connections at which metrics are read at once; further ones wait to be accepted.
+pub const METRICS_CONNECTIONS_MAX: usize = 16;
+/// Bytes of a request for metrics (the least that the HTTP library takes).
+pub const METRICS_REQUEST_BYTES_MAX: usize = 8 * 1024;
+/// Time that a connection at which metrics are read may take from its beginning to its end.
+pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// Error codes that INFO errorstats counts; others are not counted.
 pub const ERROR_CODES_MAX: usize = 128;
 /// Arguments of a command that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_ARGC`).

@@ -1,7 +1,7 @@
 //! The typed settings of a server.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
@@ -16,6 +16,8 @@ pub struct Settings {
     pub bind: Vec<IpAddr>,
     /// TCP port; 0 takes any free one.
     pub port: u16,
+    /// Where metrics can be read over HTTP; `None` is nowhere.
+    pub metrics_address: Option<SocketAddr>,
     /// Folder of the embedded store.
     pub data_dir: PathBuf,
     /// Store that holds the data.
@@ -100,6 +102,7 @@ impl Default for Settings {
         Settings {
             bind: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
             port: 6379,
+            metrics_address: None,
             data_dir: PathBuf::from("./quoin-data"),
             store: StoreKind::Embedded,
             cluster_file: None,

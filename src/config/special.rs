@@ -2,7 +2,7 @@
 //! `client-output-buffer-limit`, `notify-keyspace-events` and their like. The texts of the
 //! refusals are those of Redis 7.2 (`config.c`).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::settings::{OutputLimit, OutputLimits};
 use super::value::{Special, parse_bytes};
@@ -27,6 +27,13 @@ pub(super) const ADDRESSES: Special = Special {
     accepted: "IP addresses, such as 127.0.0.1, ::1, or 0.0.0.0 for all of IPv4; at most 16",
     placeholder: "ADDRESSES",
     is_list: true,
+};
+/// An IP address with a port, or nothing.
+pub(super) const SOCKET_ADDRESS: Special = Special {
+    normalise: socket_address,
+    accepted: "an IP address with a port, such as 127.0.0.1:9121 or [::1]:9121; empty for none",
+    placeholder: "ADDRESS:PORT",
+    is_list: false,
 };
 /// The prefix under which a store holds everything of Quoin.
 pub(super) const ROOT_PREFIX: Special = special("text of 1 to 128 bytes", root_prefix);
@@ -78,6 +85,16 @@ fn addresses(given: &str, _: &str) -> Result<String, String> {
     }
     let words: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
     Ok(words.join(" "))
+}
+
+fn socket_address(given: &str, _: &str) -> Result<String, String> {
+    match given {
+        "" => Ok(String::new()),
+        given => given
+            .parse::<SocketAddr>()
+            .map(|address| address.to_string())
+            .map_err(|_| "argument must be an IP address with a port".to_owned()),
+    }
 }
 
 fn root_prefix(given: &str, _: &str) -> Result<String, String> {
@@ -254,6 +271,17 @@ mod tests {
         assert!(addresses("", "").is_err());
         assert!(addresses("localhost", "").is_err());
         assert!(addresses(&"127.0.0.1 ".repeat(17), "").is_err());
+    }
+
+    #[test]
+    fn a_socket_address_has_a_port() {
+        let address = |given| socket_address(given, "");
+        assert_eq!(address("127.0.0.1:9121"), Ok("127.0.0.1:9121".into()));
+        assert_eq!(address("[::1]:0"), Ok("[::1]:0".into()));
+        assert_eq!(address(""), Ok(String::new()));
+        for wrong in ["127.0.0.1", ":9121", "localhost:9121", "9121", "::1:x"] {
+            assert!(address(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

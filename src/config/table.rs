@@ -88,6 +88,24 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.port.to_string(),
     },
     SettingRow {
+        name: "metrics-address",
+        kind: Kind::Special(special::SOCKET_ADDRESS),
+        default: "",
+        help: "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.metrics_address = match value {
+                "" => None,
+                value => Some(value.parse().ok()?),
+            };
+            Some(())
+        },
+        render: |settings| match &settings.metrics_address {
+            Some(address) => address.to_string(),
+            None => String::new(),
+        },
+    },
+    SettingRow {
         name: "store",
         kind: Kind::OneOf(StoreKind::NAMES),
         default: "embedded",
@@ -312,6 +330,7 @@ mod tests {
         let others = [
             ("bind", "0.0.0.0 ::1"),
             ("port", "0"),
+            ("metrics-address", "127.0.0.1:9121"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
             ("fsync", "everysec"),

@@ -270,9 +270,7 @@ impl<'s> Batch<'s> {
     }
 
     fn after_error(&mut self, error: StoreError) -> Attempt {
-        if matches!(error, StoreError::Conflict) {
-            self.statistics.conflicts.add(1);
-        }
+        self.statistics.count_failure(&error);
         if error.is_retryable() {
             self.last_error = Some(error);
             Attempt::Again { after_pause: true }
@@ -337,7 +335,10 @@ impl<'s> Batch<'s> {
         // Before the replies: a client that has seen its own must find that others can know.
         match &failure {
             None => self.tell(),
-            Some(error) => self.tell_failure(error),
+            Some(error) => {
+                self.statistics.store_errors.add(1);
+                self.tell_failure(error);
+            }
         }
         let mut answered = 0;
         let mut not_run = Vec::new();

@@ -84,6 +84,7 @@ impl ReadLane {
                 tried_since = Instant::now();
             }
             if let Err(error) = served {
+                self.statistics.count_failure(&error);
                 failures += 1;
                 let is_given_up = failures >= COMMIT_ATTEMPTS_MAX
                     || tried_since.elapsed() >= Duration::from_millis(COMMIT_RETRY_MAX_MS);
@@ -102,6 +103,7 @@ impl ReadLane {
                 }
                 failures = 0;
                 tried_since = Instant::now();
+                self.statistics.store_errors.add(1);
                 let line = CommandError::Store(error).to_line();
                 for submission in submissions.drain(..failed) {
                     let replies = vec![Reply::Error(line.clone()); submission.calls.len()];

@@ -1,6 +1,8 @@
-//! Counters of the executor, for INFO.
+//! Counters of the executor, for INFO and for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::store::StoreError;
 
 /// A counter that only grows.
 #[derive(Debug, Default)]
@@ -34,8 +36,18 @@ pub struct ExecutorStatistics {
     pub commits: Counter,
     /// Commits and reads that failed because of a conflict with another server.
     pub conflicts: Counter,
-    /// Commits whose result was not known at first.
+    /// Commits whose result was not known at first. Each becomes one of the three below.
     pub unknown_results: Counter,
+    /// Of these, commits that were found to have been applied.
+    pub unknown_results_applied: Counter,
+    /// Of these, commits that were found not to have been applied; their batches ran again.
+    pub unknown_results_not_applied: Counter,
+    /// Of these, commits of which the store did not tell in time; clients got `UNKNOWN`.
+    pub unknown_results_unresolved: Counter,
+    /// Batches and reads that failed because their transaction had become too old.
+    pub too_old: Counter,
+    /// Batches and runs of reads that were answered with an error of the store.
+    pub store_errors: Counter,
     /// Batches that were run again, for whatever reason.
     pub retries: Counter,
     /// Commands that failed midway and were taken out of their batch.
@@ -45,6 +57,15 @@ pub struct ExecutorStatistics {
 }
 
 impl ExecutorStatistics {
+    /// Counts a transaction that failed, where there is a counter for its kind.
+    pub(super) fn count_failure(&self, error: &StoreError) {
+        match error {
+            StoreError::Conflict => self.conflicts.add(1),
+            StoreError::TooOld => self.too_old.add(1),
+            _ => {}
+        }
+    }
+
     /// Starts all counters again from 0 (CONFIG RESETSTAT).
     pub fn reset(&self) {
         for counter in [
@@ -53,6 +74,11 @@ impl ExecutorStatistics {
             &self.commits,
             &self.conflicts,
             &self.unknown_results,
+            &self.unknown_results_applied,
+            &self.unknown_results_not_applied,
+            &self.unknown_results_unresolved,
+            &self.too_old,
+            &self.store_errors,
             &self.retries,
             &self.commands_rolled_back,
             &self.expired_keys,

@@ -23,9 +23,10 @@ pub(super) async fn serve(
     mut shutdown: watch::Receiver<bool>,
 ) -> Result<(), ServerError> {
     let listeners = listen(&state)?;
-    announce(&state);
+    // Whoever reads the announcement may ask for the end at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    announce(&state);
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(accept(listener, Arc::clone(&state), shutdown.clone()));

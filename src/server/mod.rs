@@ -23,6 +23,7 @@ mod dispatch;
 pub mod latency;
 mod listener;
 mod machine;
+mod metrics;
 pub mod pause;
 pub mod pubsub;
 pub mod sampler;
@@ -112,6 +113,7 @@ pub fn run(
         clock,
         shutdown,
     ));
+    let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
         let served = listener::serve(Arc::clone(&state), shutdown_seen).await;
@@ -122,6 +124,10 @@ pub fn run(
     });
     // Connections have had their time; what is left of them goes with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    if let Some(metrics) = metrics {
+        state.begin_shutdown();
+        metrics.join();
+    }
     served?;
     drop(state);
     match Arc::try_unwrap(executor) {

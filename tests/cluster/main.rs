@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod contention;
 mod handing_over;
 mod priority_queues;
 #[cfg(feature = "fdb")]
@@ -43,6 +44,12 @@ macro_rules! suite {
 macro_rules! every_case {
     ($($store:ident)*) => {
         $(suite! { $store:
+            contention {
+                pushes_to_one_list_do_not_conflict
+                pushes_to_one_priority_do_not_conflict
+                additions_of_different_members_do_not_conflict
+                additions_of_tasks_do_not_conflict
+            }
             handing_over {
                 nothing_is_lost_or_doubled_with_random_pauses
                 each_element_goes_to_one_of_two_waiters_on_two_servers

@@ -34,15 +34,20 @@ impl Batch<'_> {
         loop {
             match self.fence(&key, &expected).await {
                 Ok(is_there) if is_there || was_seen => {
+                    self.statistics.unknown_results_applied.add(1);
                     self.statistics.commits.add(1);
                     return Attempt::Committed;
                 }
-                Ok(_) => return Attempt::Again { after_pause: true },
+                Ok(_) => {
+                    self.statistics.unknown_results_not_applied.add(1);
+                    return Attempt::Again { after_pause: true };
+                }
                 Err((seen, error)) => {
                     // A fence of unknown result may have overwritten the row that it saw.
                     was_seen |= seen;
                     let elapsed_ms = started.elapsed().as_millis() as u64;
                     if elapsed_ms >= COMMIT_RETRY_MAX_MS {
+                        self.statistics.unknown_results_unresolved.add(1);
                         tracing::warn!(%error, "the result of a commit stays unknown");
                         return Attempt::Failed(StoreError::UnknownResult);
                     }

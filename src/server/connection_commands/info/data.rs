@@ -90,7 +90,13 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
         "conflicts": executor.conflicts.get(),
         "retries": executor.retries.get(),
         "unknown_results": executor.unknown_results.get(),
+        "unknown_results_applied": executor.unknown_results_applied.get(),
+        "unknown_results_not_applied": executor.unknown_results_not_applied.get(),
+        "unknown_results_unresolved": executor.unknown_results_unresolved.get(),
+        "too_old_transactions": executor.too_old.get(),
+        "store_errors": executor.store_errors.get(),
         "commands_rolled_back": executor.commands_rolled_back.get(),
         "expired_keys": executor.expired_keys.get(),
+        "open_watches": state.executor.open_watches(),
     }
 }

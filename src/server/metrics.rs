@@ -1,0 +1,153 @@
+//! Metrics over HTTP, for Prometheus and whatever else reads OpenMetrics.
+//!
+//! A thread of its own serves them, from counters that are there anyway: neither a slow reader
+//! nor a frequent one is in the way of commands, and a store that is away does not hold it up.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::{ServerError, ServerState};
+use crate::limits::{
+    ACCEPT_PAUSE_MS, METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX,
+};
+
+mod figures;
+
+/// Where they are.
+const PATH: &str = "/metrics";
+/// What they are (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The thread that serves metrics; it ends when the server shuts down.
+pub(super) struct Metrics {
+    thread: JoinHandle<()>,
+}
+
+impl Metrics {
+    /// Waits until the thread has ended, and with it its hold on the server's state.
+    pub(super) fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that serves metrics had panicked");
+        }
+    }
+}
+
+/// Serves metrics where the settings say so.
+///
+/// # Errors
+/// When the address cannot be listened on, or no thread be started.
+pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerError> {
+    let Some(address) = state.config.settings().metrics_address else {
+        return Ok(None);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    let (listener, address) = runtime
+        .block_on(listen(address))
+        .map_err(|source| ServerError::Listen { address, source })?;
+    tracing::info!("metrics are at http://{address}{PATH}");
+    let state = Arc::clone(state);
+    let thread = std::thread::Builder::new()
+        .name("quoin-metrics".to_owned())
+        .spawn(move || {
+            let registry = Arc::new(figures::registry(Arc::clone(&state)));
+            runtime.block_on(async {
+                tokio::select! {
+                    () = state.stopping() => {}
+                    () = accept(&listener, &registry) => {}
+                }
+            });
+        })?;
+    Ok(Some(Metrics { thread }))
+}
+
+async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
+    let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let registry = Arc::clone(registry);
+                tokio::spawn(async move {
+                    let _place = place;
+                    let served = serve(stream, registry);
+                    // Whoever takes longer is cut off and loses nothing: figures come again.
+                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, served).await;
+                });
+            }
+            Err(error) => {
+                // Out of file descriptors, most likely: waiting helps, spinning does not.
+                tracing::warn!(%error, "cannot accept a connection that asks for metrics");
+                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+            }
+        }
+    }
+}
+
+/// Answers one request. A connection is not kept for the next: the places are few.
+async fn serve(stream: TcpStream, registry: Arc<Registry>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let response = answer(request.method(), request.uri().path(), &registry);
+        std::future::ready(Ok::<_, Infallible>(response))
+    });
+    let served = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(METRICS_REQUEST_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "a request for metrics was not answered");
+    }
+}
+
+fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> {
+    let mut response = Response::new(String::new());
+    if path != PATH {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        *response.body_mut() = format!("metrics are at {PATH}\n");
+        return response;
+    }
+    if method != Method::GET && method != Method::HEAD {
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, allowed);
+        return response;
+    }
+    match text::encode(response.body_mut(), registry) {
+        Ok(()) => {
+            let kind = HeaderValue::from_static(OPEN_METRICS);
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot write metrics");
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            response.body_mut().clear();
+        }
+    }
+    response
+}

@@ -1,0 +1,316 @@
+//! The figures: what INFO knows and has at hand, asked for anew at each request.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::layout::LAYOUT_VERSION;
+use crate::server::statistics::CommandStatistics;
+use crate::server::{REDIS_VERSION, ServerState, machine};
+use crate::types::signals::ChannelKind;
+
+/// In front of every name.
+const PREFIX: &str = "quoin";
+
+/// A registry with the figures of a server.
+pub(super) fn registry(state: Arc<ServerState>) -> Registry {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(Figures(state)));
+    registry
+}
+
+struct Figures(Arc<ServerState>);
+
+impl fmt::Debug for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Figures")
+    }
+}
+
+impl Collector for Figures {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut writer = Writer(encoder);
+        server(&self.0, &mut writer)?;
+        clients(&self.0, &mut writer)?;
+        commands(&self.0, &mut writer)?;
+        store(&self.0, &mut writer)
+    }
+}
+
+fn server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let uptime_ms = (state.clock.now_ms() - state.started_ms).max(0);
+    let memory = machine::memory();
+    let processor = machine::processor_time();
+    let store = state.store.capabilities().name;
+    let layout_version = LAYOUT_VERSION.to_string();
+    writer.info(
+        "server",
+        "What runs",
+        &[
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("redis_version", REDIS_VERSION),
+            ("store", store),
+            ("layout_version", &layout_version),
+            ("run_id", &state.run_id),
+        ],
+    )?;
+    writer.gauge(
+        "uptime_seconds",
+        "Time since the start",
+        uptime_ms as f64 / 1e3,
+    )?;
+    writer.gauge(
+        "memory_used_bytes",
+        "Memory that the process has allocated and touched",
+        memory.allocated_bytes as f64,
+    )?;
+    writer.gauge(
+        "memory_resident_bytes",
+        "Memory that the process has in use, pages of the store's file included",
+        memory.resident_bytes as f64,
+    )?;
+    writer.counter(
+        "processor_seconds",
+        "Time of a processor that the process has used",
+        (processor.user_us + processor.system_us) as f64 / 1e6,
+    )
+}
+
+fn clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let statistics = &state.statistics;
+    let clients = state.clients.all();
+    let blocked = clients.iter().filter(|client| client.is_blocked()).count();
+    let channels = state.pubsub.channel_count(ChannelKind::Global) + state.pubsub.pattern_count();
+    for (name, help, value) in [
+        ("connected_clients", "Clients", clients.len()),
+        (
+            "blocked_clients",
+            "Clients that wait in a blocking command",
+            blocked,
+        ),
+        (
+            "blocking_keys",
+            "Keys for which clients wait",
+            state.executor.waiters().key_count(),
+        ),
+        (
+            "subscribed_channels",
+            "Channels and patterns with subscribers",
+            channels,
+        ),
+    ] {
+        writer.gauge(name, help, value as f64)?;
+    }
+    for (name, help, counter) in [
+        (
+            "connections_received",
+            "Connections that were accepted",
+            &statistics.connections_received,
+        ),
+        (
+            "connections_rejected",
+            "Connections that were refused because of maxclients",
+            &statistics.connections_rejected,
+        ),
+        ("input_bytes", "Bytes from clients", &statistics.input_bytes),
+        ("output_bytes", "Bytes to clients", &statistics.output_bytes),
+    ] {
+        writer.counter(name, help, counter.get())?;
+    }
+    Ok(())
+}
+
+fn commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let statistics = &state.statistics;
+    writer.counter(
+        "commands_processed",
+        "Commands that were carried out",
+        statistics.commands_processed.get(),
+    )?;
+    let used: Vec<(&str, &CommandStatistics)> = statistics
+        .commands()
+        .map(|(entry, command)| (entry.full_name.as_ref(), command))
+        .filter(|(_, one)| one.calls.get() + one.rejected_calls.get() + one.failed_calls.get() > 0)
+        .collect();
+    let of_each = |value: fn(&CommandStatistics) -> u64| {
+        let used = used.iter();
+        used.map(move |&(name, command)| (name, value(command)))
+    };
+    writer.counters(
+        "command_calls",
+        "How often each command was carried out",
+        "command",
+        of_each(|command| command.calls.get()),
+    )?;
+    writer.counters(
+        "command_seconds",
+        "Time that each command took altogether, commits included",
+        "command",
+        used.iter()
+            .map(|&(name, command)| (name, command.duration_us.get() as f64 / 1e6)),
+    )?;
+    writer.counters(
+        "command_failures",
+        "How often each command was carried out and answered with an error",
+        "command",
+        of_each(|command| command.failed_calls.get()),
+    )?;
+    writer.counters(
+        "command_rejections",
+        "How often each command was refused before it was carried out",
+        "command",
+        of_each(|command| command.rejected_calls.get()),
+    )?;
+    // A copy: commands that fail want the same lock.
+    let errors = statistics.errors().clone();
+    writer.counters(
+        "error_replies",
+        "Replies that were errors, by their code",
+        "code",
+        errors.iter().map(|(code, count)| (code.as_str(), *count)),
+    )
+}
+
+fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let executor = state.executor.statistics();
+    for (name, help, counter) in [
+        (
+            "batches",
+            "Write batches that were finished",
+            &executor.batches,
+        ),
+        (
+            "batched_commands",
+            "Commands in those batches",
+            &executor.batched_commands,
+        ),
+        (
+            "commits",
+            "Transactions that were committed with writes in them",
+            &executor.commits,
+        ),
+        (
+            "conflicts",
+            "Transactions that conflicted with another server's",
+            &executor.conflicts,
+        ),
+        (
+            "retries",
+            "Batches and reads that were run again, for whatever reason",
+            &executor.retries,
+        ),
+        (
+            "unknown_results",
+            "Commits whose result was not known at first",
+            &executor.unknown_results,
+        ),
+        (
+            "unknown_results_applied",
+            "Of these, commits that had been applied",
+            &executor.unknown_results_applied,
+        ),
+        (
+            "unknown_results_not_applied",
+            "Of these, commits that had not been applied",
+            &executor.unknown_results_not_applied,
+        ),
+        (
+            "unknown_results_unresolved",
+            "Of these, commits whose result could not be learned: clients got UNKNOWN",
+            &executor.unknown_results_unresolved,
+        ),
+        (
+            "too_old_transactions",
+            "Transactions that took too long for the store",
+            &executor.too_old,
+        ),
+        (
+            "store_errors",
+            "Batches and runs of reads that were answered with an error of the store",
+            &executor.store_errors,
+        ),
+        (
+            "commands_rolled_back",
+            "Commands that failed midway and were taken out of their batch",
+            &executor.commands_rolled_back,
+        ),
+        (
+            "expired_keys",
+            "Keys that were removed because their time had come",
+            &executor.expired_keys,
+        ),
+    ] {
+        writer.counter(name, help, counter.get())?;
+    }
+    writer.gauge(
+        "open_watches",
+        "Rows of the store that are watched for clients that wait",
+        state.executor.open_watches() as f64,
+    )?;
+    match state.store.disk_bytes() {
+        Some(bytes) => writer.gauge(
+            "store_disk_bytes",
+            "Bytes of the embedded store's files",
+            bytes as f64,
+        ),
+        None => Ok(()),
+    }
+}
+
+struct Writer<'e>(DescriptorEncoder<'e>);
+
+impl Writer<'_> {
+    /// `_info` is put behind the name, the value is 1.
+    fn info(&mut self, name: &str, help: &str, labels: &[(&str, &str)]) -> fmt::Result {
+        let mut metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Info)?;
+        metric.encode_info(&labels)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(metric)
+    }
+
+    /// `_total` is put behind the name.
+    fn counter<N>(&mut self, name: &str, help: &str, value: N) -> fmt::Result
+    where
+        ConstCounter<N>: EncodeMetric,
+    {
+        let metric = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(metric)
+    }
+
+    /// One counter for each value of a label.
+    fn counters<'v, N>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl Iterator<Item = (&'v str, N)>,
+    ) -> fmt::Result
+    where
+        ConstCounter<N>: EncodeMetric,
+    {
+        let mut metrics = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (of, value) in values {
+            let labels = [(label, of)];
+            let metric = metrics.encode_family(&labels)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+}
