@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use super::classes::having_for;
 use super::index::{ClassPlace, begin_key, end_key};
 use super::{Amounts, OpenKey};
-use crate::layout::{OrderRow, TaskRegistry, successor};
+use crate::layout::{OrderRow, TaskRegistry};
 use crate::limits::{
     TASK_FAN_MAX, TASK_HEAD_MORE_ROWS, TASK_HEAD_ROWS, TASK_LEAF_MAX, TASK_LEVELS_MAX,
     TASK_REPAIRS_MAX,
@@ -104,7 +104,7 @@ impl<'c, 't> Search<'c, 't> {
         let mut heads = Vec::new();
         for (lane, rows) in lanes.iter_mut().zip(pages) {
             if rows.len() >= TASK_HEAD_ROWS {
-                lane.from = rows.last().map(|(place, _)| successor(place));
+                lane.from = rows.last().map(|(place, _)| behind(place));
             }
             if let Some((place, _)) = rows.first() {
                 heads.push((lane.class.clone(), place.clone()));
@@ -177,7 +177,7 @@ impl<'c, 't> Search<'c, 't> {
             lane.from = rows
                 .last()
                 .filter(|_| rows.len() >= TASK_HEAD_MORE_ROWS)
-                .map(|(place, _)| successor(place));
+                .map(|(place, _)| behind(place));
             lane.rows = rows.into();
         }
         let Some(from) = lane.from.take() else {
@@ -192,7 +192,7 @@ impl<'c, 't> Search<'c, 't> {
         };
         match found {
             Some((place, row)) => {
-                lane.from = Some(successor(&place));
+                lane.from = Some(behind(&place));
                 Ok(lane.find(place, row))
             }
             None => {
@@ -226,7 +226,7 @@ impl<'c, 't> Search<'c, 't> {
                     if rows.len() >= TASK_LEAF_MAX
                         && let Some((last, _)) = rows.last()
                     {
-                        steps.push(Step::Stretch(Some(successor(last)), to, 0));
+                        steps.push(Step::Stretch(Some(behind(last)), to, 0));
                     }
                     for (place, row) in rows {
                         if fits(&row.amounts, having) {
@@ -335,6 +335,11 @@ impl Lane {
         });
         Some(place)
     }
+}
+
+/// Behind a place, and behind the rows of a node that stands there. (No place begins with another.)
+fn behind(place: &[u8]) -> Vec<u8> {
+    [place, &[0xff]].concat()
 }
 
 fn fits(amounts: &[f64], having: &[f64]) -> bool {

@@ -163,3 +163,26 @@ fn what_the_index_finds_is_what_a_full_scan_finds_with_many_writers() {
         compare(&Bench::cluster_like(), seed, shape, 4);
     }
 }
+
+#[test]
+fn who_takes_many_at_once_gets_each_once_in_their_order() {
+    super::on_both(|bench| {
+        let lines: Vec<String> = (0..1_000)
+            .map(|number| format!("TASK.ADD q 0 p ID t{number:03} NEEDS gb {}", number % 7 + 1))
+            .collect();
+        bench.run_all(&lines);
+        reap(bench);
+        let expected: Vec<String> = (0..1_000)
+            .filter(|number| number % 7 < 5)
+            .map(|number| format!("t{number:03}"))
+            .collect();
+        let peeked = bench.run("TASK.PEEK q COUNT 1000 HAVING gb 5");
+        assert_eq!(ids(&peeked), expected);
+        let taken = bench.run("TASK.TAKE q COUNT 1000 HAVING gb 5");
+        assert_eq!(ids(&taken), expected);
+        assert_eq!(
+            ids(&bench.run("TASK.TAKE q COUNT 1000 HAVING gb 7")).len(),
+            285
+        );
+    });
+}
