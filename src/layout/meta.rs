@@ -42,6 +42,15 @@ impl ValueType {
         }
     }
 
+    /// Whether an empty value of the type may still have rows: those of a task queue's counters,
+    /// registry and index.
+    pub fn keeps_more_than_elements(self) -> bool {
+        match self {
+            ValueType::List | ValueType::SortedSet | ValueType::PriorityQueue => false,
+            ValueType::TaskQueue => true,
+        }
+    }
+
     fn from_code(code: u64) -> Option<Self> {
         match code {
             1 => Some(ValueType::List),

@@ -363,6 +363,14 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
+    /// Removes a key that has no elements, and what its type keeps besides them.
+    pub(super) fn remove_empty(&self, key: &OpenKey) {
+        self.detach(key);
+        if key.meta.value_type.keeps_more_than_elements() {
+            self.discard_data(key.meta.data);
+        }
+    }
+
     fn clear_expiry_index(&self, key: &OpenKey) {
         if let Some(at_ms) = key.meta.expire_at_ms {
             let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
@@ -437,7 +445,7 @@ impl WriteContext<'_> {
         if self.length(key, Isolation::Serializable).await? != 0 {
             return Ok(false);
         }
-        self.detach(key);
+        self.remove_empty(key);
         self.notify_of(EventClasses::GENERIC, "del", key);
         Ok(true)
     }

@@ -266,7 +266,7 @@ impl WriteContext<'_> {
                 .get(&found.key.meta_key, Isolation::Serializable)
                 .await?;
             if meta.is_some() && self.length(&found.key, Isolation::Serializable).await? == 0 {
-                self.detach(&found.key);
+                self.remove_empty(&found.key);
                 swept += 1;
             }
         }

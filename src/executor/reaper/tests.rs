@@ -78,6 +78,42 @@ fn of_priority_queues_nothing_is_left() {
 }
 
 #[test]
+fn of_task_queues_nothing_is_left() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        for line in [
+            "TASK.TAKE q COUNT 500 HAVING gb 9",
+            "TASK.CANCEL q a b",
+            "DEL q",
+            "FLUSHDB",
+            "PEXPIRE q 10",
+        ] {
+            if !line.starts_with("TASK.CANCEL") {
+                for number in 0..200 {
+                    bench.run(&format!(
+                        "TASK.ADD q {number} job NEEDS gb {}",
+                        number % 9 + 1
+                    ));
+                }
+            }
+            bench.run("TASK.ADD q 1 job ID a");
+            bench.run("TASK.ADD q 1 job ID b DELAY 5");
+            bench.clock.advance_ms(10);
+            bench.run(line);
+            bench.clock.advance_ms(10_000);
+            run_dry(bench, &mut reaper);
+            for _ in 0..2 * DATABASES {
+                bench
+                    .block_on(reaper.sweep_ghosts(&bench.executor))
+                    .unwrap();
+            }
+            assert_eq!(bench.run("EXISTS q"), Reply::Integer(0), "{line}");
+            assert_nothing_is_left(bench);
+        }
+    });
+}
+
+#[test]
 fn expired_keys_are_removed_with_all_their_rows() {
     on_both_stores(|bench| {
         let mut reaper = Reaper::new(&bench.executor);
