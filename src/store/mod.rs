@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
+mod coverage;
 pub mod embedded;
 pub mod faults;
 #[cfg(feature = "fdb")]

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use crate::limits::{
     READ_AHEAD_BYTES_MAX, READ_AHEAD_FACTOR, READ_AHEAD_ROWS_MAX, READ_CACHE_BYTES_MAX,
 };
+use crate::store::coverage::Coverage;
 use crate::store::rules::{added, key_after, lowered};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
@@ -25,6 +26,8 @@ use crate::store::{
 pub(super) struct ReadCache<'t> {
     inner: Box<dyn Transaction + 't>,
     cache: RefCell<Cache>,
+    /// The conflicts that were added.
+    conflicts: RefCell<Coverage>,
 }
 
 impl<'t> ReadCache<'t> {
@@ -33,6 +36,7 @@ impl<'t> ReadCache<'t> {
         Self {
             inner,
             cache: RefCell::default(),
+            conflicts: RefCell::default(),
         }
     }
 
@@ -413,7 +417,9 @@ impl Transaction for ReadCache<'_> {
     }
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
-        self.inner.add_read_conflict_range(begin, end);
+        for (begin, end) in self.conflicts.borrow_mut().add(begin, end) {
+            self.inner.add_read_conflict_range(&begin, &end);
+        }
     }
 
     fn size_bytes(&self) -> usize {
