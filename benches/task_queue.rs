@@ -1,5 +1,4 @@
-//! Task queues over the wire, on the embedded store, every commit synced: the table of the task
-//! document (random needs, and the worst case, in which only the very last task fits), beside its
+//! Task queues over the wire, every commit synced: the table of the task document (random needs, and the worst case, in which only the very last task fits), beside its
 //! dict of dicts in Python; then other numbers of priorities and resources, and mixtures that
 //! make an index of minima work hard. `cargo bench --bench task_queue -- --help` for settings.
 #![allow(
@@ -18,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::{Arg, value_parser};
-use quoin::random::{Random, SeededRandom};
+use quoin::random::{Random, SeededRandom, SystemRandom};
 
 use resp::{Connection, Value, Words};
 use server::Server;
@@ -76,15 +75,28 @@ fn main() {
                 .long("folder")
                 .help("Where data folders are made"),
         )
+        .arg(
+            Arg::new("store")
+                .long("store")
+                .help(
+                    "On FoundationDB: the cluster of FDB_CLUSTER_FILE, or an own fdbserver from \
+                     the PATH with the ssd engine; build with --features fdb",
+                )
+                .value_parser(["embedded", "foundationdb"])
+                .default_value("embedded"),
+        )
         // What cargo gives to every bench.
         .arg(Arg::new("bench").long("bench").num_args(0).hide(true))
         .get_matches();
     let calls = *matches.get_one::<u64>("calls").unwrap();
-    let folder = matches.get_one::<String>("folder").cloned();
+    let on = Place {
+        cluster: (matches.get_one::<String>("store").unwrap() == "foundationdb").then(Cluster::get),
+        folder: matches.get_one::<String>("folder").cloned(),
+    };
     println!(
-        "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | dict of dicts, ms |"
+        "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | peek at once, ms | dict of dicts, ms |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for tasks in matches.get_many::<u64>("tasks").unwrap().copied() {
         let yardstick = dict_of_dicts(tasks, 10, 2, calls);
         for (mix, yardstick) in [Mix::Random, Mix::Worst].into_iter().zip(yardstick) {
@@ -94,7 +106,7 @@ fn main() {
                 resources: 2,
                 mix,
             };
-            run(&case, calls, &yardstick, folder.as_deref());
+            run(&case, calls, &yardstick, &on);
         }
     }
     let tasks = *matches.get_one::<u64>("others").unwrap();
@@ -124,7 +136,7 @@ fn main() {
             resources,
             mix,
         };
-        run(&case, calls, "", folder.as_deref());
+        run(&case, calls, "", &on);
     }
 }
 
@@ -196,22 +208,71 @@ fn add(case: &Case, random: &SeededRandom, number: u64) -> Words {
     )
 }
 
-fn take(case: &Case, random: &SeededRandom) -> Words {
-    let having: Vec<u64> = match case.mix {
+/// What consumers have.
+fn having(case: &Case, random: &SeededRandom) -> Vec<u64> {
+    match case.mix {
         Mix::Random => (0..case.resources).map(|_| 1 + random.below(100)).collect(),
         Mix::Worst => vec![10; case.resources as usize],
         Mix::Crossed => vec![50, 50],
         Mix::Close => vec![90, 90],
-    };
-    words("TASK.TAKE q HAVING", &having)
+    }
 }
 
-fn run(case: &Case, calls: u64, yardstick: &str, folder: Option<&str>) {
-    let folder = match folder {
+/// Where servers keep their data.
+struct Place {
+    cluster: Option<Cluster>,
+    folder: Option<String>,
+}
+
+/// A FoundationDB cluster.
+struct Cluster {
+    file: String,
+    #[cfg(feature = "fdb")]
+    _own: Option<server::foundationdb::OwnCluster>,
+}
+
+impl Cluster {
+    #[cfg(feature = "fdb")]
+    fn get() -> Self {
+        if let Ok(file) = std::env::var("FDB_CLUSTER_FILE") {
+            return Self { file, _own: None };
+        }
+        let own = server::foundationdb::OwnCluster::start_on("ssd").unwrap();
+        Self {
+            file: own.file().into_os_string().into_string().unwrap(),
+            _own: Some(own),
+        }
+    }
+
+    #[cfg(not(feature = "fdb"))]
+    fn get() -> Self {
+        panic!("this bench is built without FoundationDB (build with --features fdb)");
+    }
+}
+
+/// A server on a store that is empty.
+fn start(on: &Place, folder: &std::path::Path) -> Server {
+    let Some(cluster) = &on.cluster else {
+        return Server::start_in(folder, &[]).unwrap();
+    };
+    let root_prefix = format!("bench-{:016x}", SystemRandom.next_u64());
+    let flags = ["--store", "fdb", "--cluster-file", &cluster.file];
+    let flags = [&flags[..], &["--root-prefix", &root_prefix]].concat();
+    Server::start_in(folder, &flags).unwrap()
+}
+
+fn milliseconds(connection: &mut Connection, command: &Words) -> (f64, Value) {
+    let started = Instant::now();
+    let reply = connection.command(command).unwrap();
+    (started.elapsed().as_secs_f64() * 1e3, reply)
+}
+
+fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
+    let folder = match &on.folder {
         Some(folder) => tempfile::tempdir_in(folder).unwrap(),
         None => tempfile::tempdir().unwrap(),
     };
-    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let server = start(on, folder.path());
     let mut connection = Connection::open(server.address()).unwrap();
     let random = SeededRandom::new(1);
     let started = Instant::now();
@@ -230,14 +291,16 @@ fn run(case: &Case, calls: u64, yardstick: &str, folder: Option<&str>) {
     }
     let filling = started.elapsed();
     let full_mb = server.memory_bytes() / 1_000_000;
-    // What the last additions have left to do is done then.
+    let having = || having(case, &random);
+    // Before what the additions have left to do is done.
+    let at_once = words("TASK.PEEK q HAVING", &having());
+    let (at_once_ms, _) = milliseconds(&mut connection, &at_once);
     std::thread::sleep(Duration::from_secs(2));
     let mut times_ms = Vec::new();
     for _ in 0..calls {
-        let command = take(case, &random);
-        let started = Instant::now();
-        let reply = connection.command(&command).unwrap();
-        times_ms.push(started.elapsed().as_secs_f64() * 1e3);
+        let command = words("TASK.TAKE q HAVING", &having());
+        let (time_ms, reply) = milliseconds(&mut connection, &command);
+        times_ms.push(time_ms);
         if case.mix != Mix::Random {
             assert!(matches!(reply, Value::Aggregate(_, Some(_))), "{reply:?}");
             let again = add(case, &random, case.tasks - 1);
@@ -251,7 +314,7 @@ fn run(case: &Case, calls: u64, yardstick: &str, folder: Option<&str>) {
     let median = times_ms[times_ms.len() / 2];
     let longest = times_ms[times_ms.len() - 1];
     println!(
-        "| {} | {} | {} | {:?} | {:.0} | {half_mb}, {full_mb} | {mean:.3} ± {:.3}, {median:.3}, {longest:.3} | {yardstick} |",
+        "| {} | {} | {} | {:?} | {:.0} | {half_mb}, {full_mb} | {mean:.3} ± {:.3}, {median:.3}, {longest:.3} | {at_once_ms:.3} | {yardstick} |",
         case.tasks,
         case.priorities,
         case.resources,
@@ -259,5 +322,21 @@ fn run(case: &Case, calls: u64, yardstick: &str, folder: Option<&str>) {
         case.tasks as f64 / filling.as_secs_f64(),
         (squares / (count - 1.0).max(1.0)).sqrt(),
     );
+    if on.cluster.is_some() {
+        connection.command(&["FLUSHALL"]).unwrap();
+        println!("{}", upkeep(&mut connection));
+    }
     drop(server);
+}
+
+/// What INFO tells of conflicts.
+fn upkeep(connection: &mut Connection) -> String {
+    let info = connection.command(&["INFO", "quoin"]).unwrap();
+    let info = String::from_utf8_lossy(info.bytes().unwrap()).into_owned();
+    let fields = info.lines().filter(|line| {
+        ["batches:", "commits:", "conflicts:", "retries:"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    });
+    fields.collect::<Vec<_>>().join(", ")
 }

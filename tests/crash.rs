@@ -30,6 +30,10 @@ const CLIENTS: u64 = 8;
 const PIPELINE_MAX: usize = 12;
 const LISTS: [&str; 2] = ["list:a", "list:b"];
 const SETS: [&str; 2] = ["set:a", "set:b"];
+const QUEUES: [&str; 2] = ["queue:a", "queue:b"];
+/// Kinds of requests; those from `POPS_FROM` on are pops.
+const KINDS: u32 = 14;
+const POPS_FROM: u32 = 10;
 
 /// What is known of a payload. Payloads are unique, so one is pushed once and popped once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +117,7 @@ fn load_until_killed(
                 scope.spawn(move || {
                     let mut account = Account::default();
                     let connection = Connection::open(address).unwrap();
-                    let kinds = if has_pops(round) { 0..10 } else { 0..7 };
+                    let kinds = 0..if has_pops(round) { KINDS } else { POPS_FROM };
                     let random = StdRng::seed_from_u64(seed ^ (round << 32) ^ (client << 16));
                     // Ends with the server.
                     let name = format!("{round}-{client}");
@@ -162,10 +166,10 @@ fn load(
     }
 }
 
-/// Kinds from 7 on are pops.
 fn request(random: &mut StdRng, name: &str, kind: u32, payloads: &mut u64) -> (Request, Words) {
     let list = LISTS[random.random_range(0..LISTS.len())];
     let set = SETS[random.random_range(0..SETS.len())];
+    let queue = QUEUES[random.random_range(0..QUEUES.len())];
     let count = random.random_range(1..4_usize);
     let new_payloads: Vec<Vec<u8>> = (0..count)
         .map(|_| {
@@ -200,21 +204,41 @@ fn request(random: &mut StdRng, name: &str, kind: u32, payloads: &mut u64) -> (R
             ];
             (Request::Move, words)
         }
-        5 | 6 => {
-            let mut words: Vec<Vec<u8>> = vec!["ZADD".into(), set.into()];
+        5..9 => {
+            // Priorities that values share.
+            let (verb, key, spread) = match kind {
+                5 | 6 => ("ZADD", set, 50),
+                _ => ("PQ.PUSH", queue, 3),
+            };
+            let mut words: Vec<Vec<u8>> = vec![verb.into(), key.into()];
             for payload in &new_payloads {
-                words.push(random.random_range(-50..50).to_string().into());
+                words.push(random.random_range(-spread..spread).to_string().into());
                 words.push(payload.clone());
             }
             (Request::Push(new_payloads), words)
         }
-        7 | 8 => {
+        9 => {
+            let end = if random.random() { "MIN" } else { "MAX" };
+            let other = QUEUES[random.random_range(0..QUEUES.len())];
+            let words = ["PQ.MOVE", queue, other, end];
+            (Request::Move, words.map(Into::into).into())
+        }
+        10 | 11 => {
             let end = if random.random() { "LPOP" } else { "RPOP" };
             let words = vec![end.into(), list.into(), count.to_string().into()];
             (Request::Pop(count), words)
         }
-        _ => {
+        12 => {
             let words = vec!["ZPOPMIN".into(), set.into(), count.to_string().into()];
+            (Request::Pop(count), words)
+        }
+        _ => {
+            let end = if random.random() {
+                "PQ.POPMIN"
+            } else {
+                "PQ.POPMAX"
+            };
+            let words = vec![end.into(), queue.into(), count.to_string().into()];
             (Request::Pop(count), words)
         }
     };
@@ -246,7 +270,7 @@ impl Account {
             Request::Pop(count) => {
                 self.pops_in_flight -= count;
                 let items = reply.items().unwrap_or_default().iter();
-                // Scores come between the members of a sorted set.
+                // Scores come between the members of a sorted set, and priorities likewise.
                 let payloads = items
                     .filter_map(Value::bytes)
                     .filter(|item| item.contains(&b'-'));
@@ -262,11 +286,16 @@ impl Account {
 fn contents(server: &Server) -> BTreeSet<Vec<u8>> {
     let mut connection = Connection::open(server.address()).unwrap();
     let mut there = BTreeSet::new();
-    for (keys, length, read) in [(LISTS, "LLEN", "LRANGE"), (SETS, "ZCARD", "ZRANGE")] {
+    for (keys, length, read, parts) in [
+        (LISTS, "LLEN", "LRANGE", 1),
+        (SETS, "ZCARD", "ZRANGE", 1),
+        // With priorities.
+        (QUEUES, "PQ.LEN", "PQ.RANGE", 2),
+    ] {
         for key in keys {
             let length = connection.command(&[length, key]).unwrap();
             let reply = connection.command(&[read, key, "0", "-1"]).unwrap();
-            let items = reply.items().unwrap();
+            let items: Vec<&Value> = reply.items().unwrap().iter().step_by(parts).collect();
             assert_eq!(
                 length.integer(),
                 i64::try_from(items.len()).ok(),

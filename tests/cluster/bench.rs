@@ -8,7 +8,8 @@ use quoin::clock::{Clock, SystemClock};
 use quoin::commands;
 use quoin::executor::watchers::Touched;
 use quoin::executor::{
-    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, WatchedKey, Work, startup,
+    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter,
+    WatchedKey, Work, startup,
 };
 use quoin::layout::Layout;
 use quoin::random::{Random, SystemRandom};
@@ -77,6 +78,12 @@ impl Bench {
     /// Runs a command on one of the servers, in database 0.
     pub fn run(&self, server: usize, line: &str) -> Reply {
         self.block_on(self.servers[server].run(line))
+    }
+
+    /// Starts the background work of one of the servers, which ends with the handle.
+    pub fn reap(&self, server: usize) -> ReaperHandle {
+        let _runtime = self.runtime.enter();
+        Reaper::spawn(Arc::clone(&self.servers[server].0))
     }
 
     /// Begins to wait on one of the servers; there must be nothing yet.

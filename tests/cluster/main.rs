@@ -20,6 +20,7 @@ mod recovery;
 #[path = "../support/server.rs"]
 mod server;
 mod stores;
+mod task_queues;
 mod transactions;
 mod waking;
 mod watches;
@@ -60,6 +61,16 @@ macro_rules! every_case {
                 pushes_of_two_servers_do_not_conflict
                 values_of_a_client_stay_in_their_order_within_a_priority
                 each_value_is_popped_once_at_either_end
+            }
+            task_queues {
+                each_task_is_taken_once_by_consumers_of_two_servers
+                no_task_is_on_two_live_leases_of_two_servers
+                a_take_of_the_other_server_wakes_for_what_fits_and_for_nothing_else
+                whatever_makes_a_task_ready_wakes_the_other_server
+                ends_of_leases_and_delays_wake_the_other_server
+                lapse_retry_death_and_revival_are_seen_by_the_other_server
+                additions_of_two_servers_do_not_conflict
+                takes_of_different_tasks_do_not_conflict
             }
             waking {
                 every_command_of_the_other_server_that_fills_a_list_wakes

@@ -103,3 +103,36 @@ fn a_change_through_one_server_spoils_a_transaction_of_the_other() {
         assert_eq!(watching.run("EXEC"), reply, "{change}");
     }
 }
+
+#[test]
+fn leases_and_delays_go_on_when_their_server_is_killed() {
+    let Some([mut first, second]) = servers() else {
+        return;
+    };
+    let mut going = first.connect();
+    going.run("TASK.ADD q 1 work ID leased NEEDS gb 1 MAXTRIES 2");
+    going.run("TASK.ADD q 1 work ID spent NEEDS gb 1 MAXTRIES 1");
+    going.run("TASK.ADD q 1 work ID kept NEEDS gb 1");
+    going.run("TASK.ADD q 2 work ID delayed NEEDS gb 2 DELAY 1500");
+    for line in ["COUNT 2 LEASE 300", "LEASE 600000"] {
+        let taken = going.run(&format!("TASK.TAKE q HAVING gb 1 {line}"));
+        assert!(taken.contains("work"), "{taken}");
+    }
+    let mut staying = second.connect();
+    let mut waiting = second.connect();
+    waiting.send("TASK.TAKE q HAVING gb 2 BLOCK 0\r\n");
+    wait_for_blocked(&mut staying, 1);
+    first.signal("KILL");
+    first.wait();
+    let lapsed = waiting.reply();
+    assert!(lapsed.contains("\r\nleased\r\n"), "{lapsed}");
+    assert!(lapsed.contains("\r\n:2\r\n"), "its second try: {lapsed}");
+    waiting.send("TASK.TAKE q HAVING gb 2 BLOCK 0\r\n");
+    let delayed = waiting.reply();
+    assert!(delayed.contains("\r\ndelayed\r\n"), "{delayed}");
+    let dead = staying.run("TASK.DEAD q");
+    assert!(dead.contains("\r\nspent\r\n"), "{dead}");
+    assert_eq!(staying.run("TASK.LEN q LEASED"), ":1\r\n");
+    assert_eq!(staying.run("TASK.ACK q kept"), "*1\r\n:1\r\n");
+    assert_eq!(staying.run("TASK.LEN q"), ":1\r\n");
+}

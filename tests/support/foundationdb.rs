@@ -65,8 +65,14 @@ pub struct OwnCluster {
 }
 
 impl OwnCluster {
-    /// Starts a cluster with an empty database. The error says why there is none.
+    /// Starts a cluster with an empty database in memory. The error says why there is none.
     pub fn start() -> Result<Self, String> {
+        Self::start_on("memory")
+    }
+
+    /// Starts a cluster with an empty database on a storage engine, of which `memory` holds at
+    /// most 1 GiB.
+    pub fn start_on(engine: &str) -> Result<Self, String> {
         for tool in ["fdbserver", "fdbcli"] {
             let found = Command::new(tool)
                 .arg("--version")
@@ -77,10 +83,10 @@ impl OwnCluster {
                 return Err(format!("{tool} is not installed"));
             }
         }
-        Self::try_start().map_err(|error| format!("fdbserver does not start: {error}"))
+        Self::try_start(engine).map_err(|error| format!("fdbserver does not start: {error}"))
     }
 
-    fn try_start() -> io::Result<Self> {
+    fn try_start(engine: &str) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("quoin-fdb-")
             .tempdir()?
@@ -94,7 +100,7 @@ impl OwnCluster {
             folder,
             port,
         };
-        configure(&file)?;
+        configure(&file, engine)?;
         Ok(cluster)
     }
 
@@ -143,13 +149,14 @@ fn spawn(folder: &Path, port: u16) -> io::Result<Child> {
 }
 
 /// Makes the database, which exists only once this is done.
-fn configure(file: &Path) -> io::Result<()> {
+fn configure(file: &Path, engine: &str) -> io::Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
+    let command = format!("configure new single {engine}");
     loop {
         let output = Command::new("fdbcli")
             .arg("-C")
             .arg(file)
-            .args(["--exec", "configure new single memory", "--timeout", "10"])
+            .args(["--exec", &command, "--timeout", "10"])
             .stdin(Stdio::null())
             .output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

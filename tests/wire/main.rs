@@ -25,6 +25,7 @@ mod limits;
 mod metrics;
 mod priority_queues;
 mod pubsub;
+mod queues_as_keys;
 mod requests;
 mod stopping;
 mod task_queues;

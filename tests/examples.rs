@@ -1,0 +1,191 @@
+//! The worked examples of the documents are run as they stand: what `redis-cli` is shown to
+//! answer in docs/task-queues.md and README.md, and the programs in `examples/`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub
+)]
+
+#[path = "../examples/gpu_jobs.rs"]
+mod gpu_jobs;
+#[path = "support/resp.rs"]
+mod resp;
+#[path = "support/server.rs"]
+mod server;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use resp::{Connection, Value, Words};
+use server::Server;
+
+const GUIDE: &str = include_str!("../docs/task-queues.md");
+const README: &str = include_str!("../README.md");
+
+/// The blocks of a document in a language.
+fn blocks(document: &'static str, language: &str) -> Vec<&'static str> {
+    let fence = format!("```{language}\n");
+    let behind_each = document.split(fence.as_str()).skip(1);
+    behind_each
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect()
+}
+
+/// A reply as redis-cli shows it on a terminal.
+fn shown(value: &Value) -> String {
+    fn lines(value: &Value) -> Vec<String> {
+        match value {
+            Value::Line(b':', number) => {
+                vec![format!("(integer) {}", String::from_utf8_lossy(number))]
+            }
+            Value::Line(_, text) => vec![String::from_utf8_lossy(text).into_owned()],
+            Value::Blob(_, Some(bytes)) => {
+                let text = String::from_utf8_lossy(bytes);
+                vec![format!("\"{}\"", text.replace('"', "\\\""))]
+            }
+            Value::Blob(_, None) | Value::Aggregate(_, None) => vec!["(nil)".to_owned()],
+            Value::Aggregate(_, Some(items)) => {
+                let numbered = items.iter().enumerate().flat_map(|(number, item)| {
+                    let mark = format!("{}) ", number + 1);
+                    let indent = " ".repeat(mark.len());
+                    let item_lines = lines(item).into_iter().enumerate();
+                    item_lines
+                        .map(|(at, line)| {
+                            let front = if at == 0 { &mark } else { &indent };
+                            format!("{front}{line}")
+                        })
+                        .collect::<Vec<_>>()
+                });
+                numbered.collect()
+            }
+        }
+    }
+    lines(value).join("\n")
+}
+
+/// The words of a line of a shell, of which single quotes keep words together.
+fn words(line: &str) -> Words {
+    let mut words = Words::new();
+    for (number, part) in line.split('\'').enumerate() {
+        if number % 2 == 1 {
+            words.push(part.as_bytes().to_vec());
+        } else {
+            words.extend(part.split_whitespace().map(|word| word.as_bytes().to_vec()));
+        }
+    }
+    words
+}
+
+/// The tokens of leases in a text.
+fn tokens(text: &str) -> Vec<&str> {
+    let is_token =
+        |word: &&str| word.len() == 16 && word.chars().all(|one| one.is_ascii_hexdigit());
+    text.split(|one: char| !one.is_ascii_alphanumeric())
+        .filter(is_token)
+        .collect()
+}
+
+/// Says the lines of a console to a server, and compares its answers; tokens of leases differ.
+fn play(console: &str, connection: &mut Connection) -> usize {
+    let mut renamed: Vec<(String, String)> = Vec::new();
+    let steps = console.split("$ redis-cli ").skip(1);
+    let mut count = 0;
+    for step in steps {
+        let (line, expected) = step.split_once('\n').unwrap();
+        let line = renamed
+            .iter()
+            .fold(line.to_owned(), |line, (from, to)| line.replace(from, to));
+        let reply = shown(&connection.command(&words(&line)).unwrap());
+        for (from, to) in tokens(expected).into_iter().zip(tokens(&reply)) {
+            renamed.push((from.to_owned(), to.to_owned()));
+        }
+        let expected = renamed
+            .iter()
+            .fold(expected.trim().to_owned(), |text, (from, to)| {
+                text.replace(from, to)
+            });
+        assert_eq!(reply, expected, "redis-cli {line}");
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn what_redis_cli_is_shown_to_answer_is_what_it_answers() {
+    for (document, least) in [(GUIDE, 6), (README, 6)] {
+        let server = Server::start();
+        let mut connection = Connection::open(server.address()).unwrap();
+        let played: usize = blocks(document, "console")
+            .iter()
+            .map(|console| play(console, &mut connection))
+            .sum();
+        assert!(played >= least, "only {played} commands were found");
+    }
+}
+
+#[test]
+fn code_in_the_guide_is_that_of_the_examples() {
+    for (language, file) in [
+        ("python", include_str!("../examples/gpu_jobs.py")),
+        ("rust", include_str!("../examples/gpu_jobs.rs")),
+    ] {
+        let blocks = blocks(GUIDE, language);
+        assert!(!blocks.is_empty(), "{language}");
+        for block in blocks {
+            assert!(
+                file.contains(block.trim()),
+                "differs from the example:\n{block}"
+            );
+        }
+    }
+}
+
+const DONE: [&str; 3] = ["render-c.json", "render-b.json", "train-a.json"];
+
+#[test]
+fn the_example_in_rust_does_its_jobs() {
+    for protocol in [2, 3] {
+        let server = Server::start();
+        let mut connection = server.redis(protocol);
+        assert_eq!(gpu_jobs::jobs(&mut connection).unwrap(), DONE);
+        assert_eq!(server.connect().run("EXISTS gpu"), ":0\r\n");
+    }
+}
+
+#[test]
+fn the_example_in_python_does_its_jobs() {
+    let python = std::env::var("QUOIN_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_client = Command::new(&python)
+        .args(["-c", "import redis"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !has_client {
+        // Written past the capture of a passing test's output.
+        let _ = writeln!(
+            std::io::stderr(),
+            "examples/gpu_jobs.py is not run: {python} with redis-py is not installed \
+             (QUOIN_TEST_PYTHON names another)"
+        );
+        return;
+    }
+    let server = Server::start();
+    let output = Command::new(&python)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/gpu_jobs.py"))
+        .arg(server.address().port().to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let expected = format!(
+        "a small machine\ndone: {}\ndone: {}\na large machine\ndone: {}\nleft: 0\n",
+        DONE[0], DONE[1], DONE[2]
+    );
+    assert_eq!(
+        text,
+        expected,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
