@@ -103,9 +103,14 @@ pub struct Connection {
 impl Connection {
     /// Connects over TCP.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
+        Self::open_with_timeout(address, REPLY_TIMEOUT)
+    }
+
+    /// Connects over TCP; no part of a reply may take longer than the timeout.
+    pub fn open_with_timeout(address: SocketAddr, reply_timeout: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        stream.set_read_timeout(Some(reply_timeout))?;
         Ok(Self::over(Box::new(stream.try_clone()?), Box::new(stream)))
     }
 

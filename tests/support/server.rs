@@ -51,15 +51,39 @@ impl Server {
         Self::try_start(Folder::Given(folder.to_owned()), flags)
     }
 
+    /// A server on the store that `flags` name, with `variables` in its environment, on a folder
+    /// that outlives it. The error is its log.
+    pub fn start_on_store(
+        folder: &Path,
+        flags: &[String],
+        variables: &[(&str, &str)],
+    ) -> Result<Self, String> {
+        Self::launch(Folder::Given(folder.to_owned()), flags, variables)
+    }
+
     fn try_start(folder: Folder, flags: &[&str]) -> Result<Self, String> {
+        let path = match &folder {
+            Folder::Own(own) => own.path(),
+            Folder::Given(given) => given,
+        };
+        let mut all_flags = store_flags(path);
+        all_flags.extend(flags.iter().map(Into::into));
+        Self::launch(folder, &all_flags, &[])
+    }
+
+    fn launch(
+        folder: Folder,
+        flags: &[impl AsRef<std::ffi::OsStr>],
+        variables: &[(&str, &str)],
+    ) -> Result<Self, String> {
         let path = match &folder {
             Folder::Own(own) => own.path(),
             Folder::Given(given) => given,
         };
         let mut child = Command::new(env!("CARGO_BIN_EXE_quoin"))
             .env("NO_COLOR", "1")
+            .envs(variables.iter().copied())
             .args(["--bind", "127.0.0.1", "--port", "0"])
-            .args(store_flags(path))
             .args(flags)
             .current_dir(path)
             .stdin(Stdio::null())
@@ -138,6 +162,11 @@ impl Server {
             .status()
             .unwrap();
         assert!(status.success());
+    }
+
+    /// Whether the process has ended, and how.
+    pub fn ending(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
     }
 
     /// Waits until the process has ended.

@@ -1,0 +1,180 @@
+//! A client that knows of each command whether it was carried out, was not, or may have been.
+
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use crate::fleet::Fleet;
+use crate::history::Moment;
+use crate::resp::{self, Connection, Value, Words};
+use crate::run::Shared;
+
+/// How long most clients wait for a reply, and the longest that a reply may take once nothing is
+/// broken: FoundationDB's own limits of a transaction and what Quoin adds to learn its result.
+pub const HANG: Duration = Duration::from_secs(25);
+
+/// What came of a command.
+pub enum Answer {
+    /// It was carried out.
+    Reply(Value),
+    /// It was not carried out, and will not be.
+    Refused,
+    /// The connection broke before the reply, or the server does not know either.
+    Unknown,
+}
+
+/// A client with one connection at a time, to whichever server it comes to.
+pub struct Client<'run> {
+    fleet: &'run Fleet,
+    shared: &'run Shared,
+    connection: Option<Connection>,
+    pub random: StdRng,
+}
+
+impl<'run> Client<'run> {
+    pub fn new(fleet: &'run Fleet, shared: &'run Shared, random: StdRng) -> Self {
+        Self {
+            fleet,
+            shared,
+            connection: None,
+            random,
+        }
+    }
+
+    pub fn now(&self) -> Moment {
+        self.shared.now()
+    }
+
+    /// Reports what no server may ever do.
+    pub fn report(&self, wrong: String) {
+        self.shared.report(wrong);
+    }
+
+    /// Sends a command and reads its reply.
+    pub fn call(&mut self, words: &[String]) -> Answer {
+        match self.conversation(&[words.to_vec()]) {
+            Answer::Reply(Value::Aggregate(_, Some(mut replies))) => {
+                replies.pop().map_or(Answer::Unknown, Answer::Reply)
+            }
+            other => other,
+        }
+    }
+
+    /// Sends MULTI, the commands and EXEC at once. The reply is that of EXEC.
+    pub fn transaction(&mut self, commands: &[Vec<String>]) -> Answer {
+        let mut all = vec![vec!["MULTI".to_owned()]];
+        all.extend(commands.iter().cloned());
+        all.push(vec!["EXEC".to_owned()]);
+        match self.conversation(&all) {
+            Answer::Reply(Value::Aggregate(_, Some(mut replies))) => {
+                let reply = replies.pop();
+                let errors = reply.as_ref().and_then(Value::items).unwrap_or_default();
+                if let Some(error) = errors.iter().find(|reply| reply.error().is_some()) {
+                    self.report(format!("within EXEC of {commands:?}: {error:?}"));
+                }
+                reply.map_or(Answer::Unknown, Answer::Reply)
+            }
+            other => other,
+        }
+    }
+
+    /// Sends commands at once and reads all replies. The last one decides what came of it.
+    fn conversation(&mut self, commands: &[Vec<String>]) -> Answer {
+        // Mostly it stays where it is.
+        if self.connection.is_some() && self.random.random_range(0..200) == 0 {
+            self.connection = None;
+        }
+        if self.connection.is_none() {
+            self.connect();
+        }
+        let Some(connection) = &mut self.connection else {
+            // Long enough not to keep the processor busy while a server is away.
+            std::thread::sleep(Duration::from_millis(20));
+            return Answer::Refused;
+        };
+        let invoked = self.shared.now();
+        let commands: Vec<Words> = commands
+            .iter()
+            .map(|words| words.iter().map(|word| word.clone().into_bytes()).collect())
+            .collect();
+        let replies = match connection.pipeline(&commands) {
+            Ok(replies) => replies,
+            Err(error) => {
+                self.connection = None;
+                let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+                if timed_out.contains(&error.kind()) {
+                    self.check_for_hang(invoked, &commands);
+                } else if error.kind() == ErrorKind::InvalidData {
+                    self.report(format!("not a reply to {commands:?}: {error}"));
+                }
+                self.shared
+                    .statistics
+                    .unknown
+                    .fetch_add(1, Ordering::Relaxed);
+                return Answer::Unknown;
+            }
+        };
+        self.judge(replies, &commands)
+    }
+
+    fn judge(&mut self, replies: Vec<Value>, commands: &[Words]) -> Answer {
+        let statistics = &self.shared.statistics;
+        let Some(error) = replies.last().and_then(Value::error) else {
+            statistics.answered.fetch_add(1, Ordering::Relaxed);
+            return Answer::Reply(Value::Aggregate(b'*', Some(replies)));
+        };
+        let line = String::from_utf8_lossy(error).into_owned();
+        self.shared.count_error(&line);
+        match line.split(' ').next() {
+            Some("UNKNOWN") => {
+                statistics.unknown.fetch_add(1, Ordering::Relaxed);
+                Answer::Unknown
+            }
+            Some("TRYAGAIN" | "MISCONF") => {
+                statistics.refused.fetch_add(1, Ordering::Relaxed);
+                // Clients with a library back off too.
+                std::thread::sleep(Duration::from_millis(20));
+                Answer::Refused
+            }
+            _ => {
+                self.report(format!("{commands:?} was answered {line:?}"));
+                Answer::Unknown
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        // Some clients lose patience while a server is paused.
+        let patience = match self.random.random_range(0..6) {
+            0 => Duration::from_millis(self.random.random_range(300..3_000)),
+            _ => HANG,
+        };
+        let door = self.fleet.a_door(&mut self.random);
+        // The proxy accepts connections to servers that are away too.
+        let greeted = Connection::open_with_timeout(door, patience).and_then(|mut connection| {
+            connection.command(&["PING"])?;
+            Ok(connection)
+        });
+        self.connection = greeted.ok();
+    }
+
+    fn check_for_hang(&self, invoked: Moment, commands: &[Words]) {
+        let Some(healed) = self.shared.healed() else {
+            return;
+        };
+        let waited = self.shared.now().saturating_sub(invoked.max(healed));
+        if u128::from(waited) + 1_000_000 >= HANG.as_nanos() {
+            let words: Vec<String> = commands
+                .iter()
+                .flatten()
+                .map(|w| resp::show_bytes(w))
+                .collect();
+            self.report(format!(
+                "no reply within {HANG:?} once all was well: {words:?}"
+            ));
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The Quoin servers of a run, each behind a proxy, to be killed, paused and started anew.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+#[cfg(feature = "fdb")]
+use crate::cluster::Cluster;
+use crate::proxy::Proxy;
+use crate::resp::Connection;
+use crate::server::Server;
+
+/// How many wrongs are told.
+const WRONGS_MAX: usize = 3;
+
+/// How long all servers together may take to start once nothing is broken.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many servers share a cluster.
+#[cfg(feature = "fdb")]
+const SERVERS: usize = 3;
+
+/// The FoundationDB client's own faults: conflicts, transactions that are too old, and results
+/// that are unknown, whether the commit was applied or not.
+const CLIENT_FAULTS: [(&str, &str); 3] = [
+    ("FDB_NETWORK_OPTION_CLIENT_BUGGIFY_ENABLE", ""),
+    (
+        "FDB_NETWORK_OPTION_CLIENT_BUGGIFY_SECTION_ACTIVATED_PROBABILITY",
+        "100",
+    ),
+    (
+        "FDB_NETWORK_OPTION_CLIENT_BUGGIFY_SECTION_FIRED_PROBABILITY",
+        "5",
+    ),
+];
+
+/// Several servers on one store (or one on an embedded store).
+pub struct Fleet {
+    slots: Vec<Slot>,
+    /// Those that name the store.
+    flags: Vec<String>,
+    /// Servers may be started with faults in their FoundationDB client.
+    has_client_faults: bool,
+    /// What servers did that they never may, such as to end by themselves.
+    wrongs: Mutex<Vec<String>>,
+    folder: tempfile::TempDir,
+    #[cfg(feature = "fdb")]
+    cluster: Option<Cluster>,
+}
+
+struct Slot {
+    proxy: Proxy,
+    server: Mutex<Option<Running>>,
+}
+
+struct Running {
+    server: Server,
+    has_client_faults: bool,
+}
+
+impl Fleet {
+    /// One server on an embedded store.
+    pub fn embedded() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data").to_str().unwrap().to_owned();
+        let fleet = Self::new(folder, 1, vec!["--data-dir".to_owned(), data], false);
+        fleet.heal();
+        fleet
+    }
+
+    /// Several servers on a cluster.
+    #[cfg(feature = "fdb")]
+    pub fn on(cluster: Cluster) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = cluster.file().to_str().unwrap().to_owned();
+        let flags = ["--store", "fdb", "--cluster-file", &file];
+        let flags = flags.map(str::to_owned).to_vec();
+        let mut fleet = Self::new(folder, SERVERS, flags, true);
+        fleet.cluster = Some(cluster);
+        fleet.heal();
+        fleet
+    }
+
+    fn new(
+        folder: tempfile::TempDir,
+        count: usize,
+        flags: Vec<String>,
+        has_client_faults: bool,
+    ) -> Self {
+        let slots = (0..count).map(|_| Slot {
+            proxy: Proxy::start(),
+            server: Mutex::new(None),
+        });
+        Self {
+            slots: slots.collect(),
+            flags,
+            has_client_faults,
+            wrongs: Mutex::default(),
+            folder,
+            #[cfg(feature = "fdb")]
+            cluster: None,
+        }
+    }
+
+    /// The cluster that they share, if they do.
+    #[cfg(feature = "fdb")]
+    pub fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
+    /// How many servers there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Where a client that takes any server connects.
+    pub fn a_door(&self, random: &mut StdRng) -> SocketAddr {
+        self.slots[random.random_range(0..self.slots.len())]
+            .proxy
+            .address()
+    }
+
+    /// A connection to each server, past the proxies. Only where all are well.
+    pub fn connections(&self) -> Vec<Connection> {
+        let addresses = self.slots.iter().map(|slot| {
+            let server = slot.server.lock().unwrap();
+            server.as_ref().unwrap().server.address()
+        });
+        addresses
+            .map(|address| Connection::open(address).unwrap())
+            .collect()
+    }
+
+    /// What servers did that they never may.
+    pub fn wrongs(&self) -> Vec<String> {
+        std::mem::take(&mut self.wrongs.lock().unwrap())
+    }
+
+    /// Cuts about one in `one_in` connections of a server.
+    pub fn cut(&self, number: usize, one_in: u32, random: &mut StdRng) -> u64 {
+        self.slots[number].proxy.cut(one_in, random)
+    }
+
+    /// Kills a server, if it runs.
+    pub fn kill(&self, number: usize) {
+        let slot = &self.slots[number];
+        let Some(mut running) = slot.server.lock().unwrap().take() else {
+            return;
+        };
+        slot.proxy.lead_to(None);
+        self.look_for_wrongs(number, &mut running.server);
+        running.server.signal("KILL");
+        running.server.wait();
+    }
+
+    /// Stops a server's processor time for a while, if it runs.
+    pub fn pause(&self, number: usize, duration: Duration) {
+        let slot = self.slots[number].server.lock().unwrap();
+        if let Some(running) = slot.as_ref() {
+            running.server.signal("STOP");
+            thread::sleep(duration);
+            running.server.signal("CONT");
+        }
+    }
+
+    /// Starts a server that does not run, with faults in its FoundationDB client or without. Says
+    /// whether it runs: while a cluster is away none starts.
+    pub fn try_start(&self, number: usize, has_client_faults: bool) -> bool {
+        let slot = &self.slots[number];
+        let mut server = slot.server.lock().unwrap();
+        if server.is_some() {
+            return true;
+        }
+        let has_client_faults = has_client_faults && self.has_client_faults;
+        let faults: &[(&str, &str)] = if has_client_faults {
+            &CLIENT_FAULTS
+        } else {
+            &[]
+        };
+        let folder = self.server_folder(number);
+        match Server::start_on_store(&folder, &self.flags, faults) {
+            Ok(started) => {
+                slot.proxy.lead_to(Some(started.address()));
+                *server = Some(Running {
+                    server: started,
+                    has_client_faults,
+                });
+                true
+            }
+            Err(log) => {
+                self.report_panic(number, &log);
+                // The embedded store has no excuse.
+                if !self.has_client_faults {
+                    self.report(format!("server {number} does not start: {log}"));
+                }
+                false
+            }
+        }
+    }
+
+    /// Sees to it that all servers run, without faults in their clients.
+    pub fn heal(&self) {
+        #[cfg(feature = "fdb")]
+        if let Some(cluster) = &self.cluster {
+            cluster.heal();
+        }
+        let started = Instant::now();
+        for number in 0..self.slots.len() {
+            let is_faulty =
+                |running: &Option<Running>| running.as_ref().is_some_and(|r| r.has_client_faults);
+            if is_faulty(&self.lock(number)) {
+                self.kill(number);
+            }
+            while !self.try_start(number, false) {
+                assert!(
+                    started.elapsed() < START_TIMEOUT,
+                    "server {number} does not start: {:?}",
+                    self.wrongs.lock().unwrap()
+                );
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+
+    /// Looks whether all servers are as they should be.
+    pub fn examine(&self) {
+        for number in 0..self.slots.len() {
+            if let Some(running) = self.lock(number).as_mut() {
+                self.look_for_wrongs(number, &mut running.server);
+            }
+        }
+    }
+
+    /// The last lines of each server's log.
+    pub fn logs(&self) -> String {
+        let logs = (0..self.slots.len()).map(|number| {
+            let log = self
+                .lock(number)
+                .as_ref()
+                .map(|running| running.server.log())
+                .unwrap_or_default();
+            let lines: Vec<&str> = log.lines().rev().take(30).collect();
+            let lines: Vec<&str> = lines.into_iter().rev().collect();
+            format!("--- server {number}\n{}\n", lines.join("\n"))
+        });
+        logs.collect()
+    }
+
+    fn lock(&self, number: usize) -> MutexGuard<'_, Option<Running>> {
+        self.slots[number].server.lock().unwrap()
+    }
+
+    fn server_folder(&self, number: usize) -> PathBuf {
+        let folder = self.folder.path().join(format!("server{number}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn look_for_wrongs(&self, number: usize, server: &mut Server) {
+        let log = server.log();
+        self.report_panic(number, &log);
+        if let Some(status) = server.ending() {
+            self.report(format!("server {number} ended by itself, {status}: {log}"));
+        }
+    }
+
+    fn report_panic(&self, number: usize, log: &str) {
+        if let Some(line) = log.lines().find(|line| line.contains("panicked")) {
+            self.report(format!("server {number}: {line}"));
+        }
+    }
+
+    fn report(&self, wrong: String) {
+        let mut wrongs = self.wrongs.lock().unwrap();
+        // The first ones tell enough.
+        if wrongs.len() < WRONGS_MAX {
+            wrongs.push(wrong);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What clients asked and were answered: the material of every check.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Nanoseconds since the run began.
+pub type Moment = u64;
+
+/// An element that is pushed once in the whole run.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Payload {
+    /// The client that pushes it.
+    pub client: u32,
+    /// Counts that client's payloads.
+    pub number: u32,
+}
+
+impl fmt::Display for Payload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "p{}-{}", self.client, self.number)
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl FromStr for Payload {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (client, number) = text
+            .strip_prefix('p')
+            .and_then(|text| text.split_once('-'))
+            .ok_or(())?;
+        Ok(Self {
+            client: client.parse().map_err(drop)?,
+            number: number.parse().map_err(drop)?,
+        })
+    }
+}
+
+/// What is done with queues, which decides what can be demanded of their history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// Lists that are pushed at the right and popped at the left: first in, first out.
+    Fifo,
+    /// Lists with pushes, pops and moves at both ends.
+    Mixed,
+    /// Lists between which elements move, and from which nothing is ever popped.
+    Moved,
+    /// Sorted sets.
+    Sorted,
+    /// Priority queues.
+    Priority,
+    /// Priority queues between which values move, and from which nothing is ever popped.
+    PriorityMoved,
+}
+
+/// All of them.
+pub const FAMILIES: [Family; 6] = [
+    Family::Fifo,
+    Family::Mixed,
+    Family::Moved,
+    Family::Sorted,
+    Family::Priority,
+    Family::PriorityMoved,
+];
+
+/// How many queues each family has.
+pub const QUEUES: u8 = 2;
+
+/// A key of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Queue {
+    /// What it is used for.
+    pub family: Family,
+    /// Below [`QUEUES`].
+    pub number: u8,
+}
+
+impl Queue {
+    /// All queues of a family.
+    pub fn all_of(family: Family) -> impl Iterator<Item = Self> {
+        (0..QUEUES).map(move |number| Self { family, number })
+    }
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.family {
+            Family::Fifo => "fifo",
+            Family::Mixed => "mixed",
+            Family::Moved => "moved",
+            Family::Sorted => "sorted",
+            Family::Priority => "priority",
+            Family::PriorityMoved => "prioritymoved",
+        };
+        write!(out, "{name}:{}", self.number)
+    }
+}
+
+impl FromStr for Queue {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        FAMILIES
+            .into_iter()
+            .flat_map(Self::all_of)
+            .find(|queue| queue.to_string() == text)
+            .ok_or(())
+    }
+}
+
+/// An element and its score or priority (0 in lists).
+pub type Element = (Payload, i64);
+
+/// The end at which something is popped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The left one, or the lowest score.
+    First,
+    /// The right one, or the highest score.
+    Last,
+}
+
+/// What a client asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// The elements stand in the queue in this order, next to each other.
+    Push {
+        queue: Queue,
+        elements: Vec<Element>,
+    },
+    /// Takes up to `asked` elements of the first of `queues` that has any.
+    Pop {
+        queues: Vec<Queue>,
+        end: End,
+        asked: usize,
+        /// The queue that the reply names, or the only one.
+        from: Option<Queue>,
+        /// What the reply held; nothing where there was none.
+        took: Vec<Element>,
+    },
+    /// Moves one element within a family.
+    Move { from: Queue, took: Option<Payload> },
+}
+
+/// A command and what came of it. Those that were refused, with nothing changed, are left out.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Before it was sent.
+    pub invoked: Moment,
+    /// When it was answered. `None`: it was not, so it may have taken effect or not, and may yet.
+    pub ended: Option<Moment>,
+    pub action: Action,
+}
+
+/// What the queues hold when all is over, first to last.
+pub type Contents = std::collections::BTreeMap<Queue, Vec<Element>>;

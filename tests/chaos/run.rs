@@ -1,0 +1,219 @@
+//! One run: load and faults for a while, then peace, then the checks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::client::{Client, HANG};
+use crate::fleet::Fleet;
+use crate::history::{Call, Moment};
+use crate::transfers::Ledger;
+use crate::{conservation, contents, nemesis, order, transfers, workers};
+
+const PRODUCERS: u32 = 5;
+const CONSUMERS: u32 = 7;
+const TRANSFERRERS: u32 = 3;
+const WORKERS: u32 = PRODUCERS + CONSUMERS + TRANSFERRERS;
+
+/// How long the load goes on once nothing is broken any more.
+const PEACE: Duration = Duration::from_millis(1_500);
+
+/// What is counted, for people.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    pub answered: AtomicU64,
+    pub refused: AtomicU64,
+    pub unknown: AtomicU64,
+    pub server_kills: AtomicU64,
+    pub server_pauses: AtomicU64,
+    pub cuts: AtomicU64,
+    pub process_kills: AtomicU64,
+    pub process_pauses: AtomicU64,
+}
+
+/// What the threads of a run share.
+pub struct Shared {
+    started: Instant,
+    pub has_faults: AtomicBool,
+    goes_on: AtomicBool,
+    /// When all was well again; 0 before.
+    healed: AtomicU64,
+    /// When each worker last had an answer.
+    progress: Vec<AtomicU64>,
+    pub statistics: Statistics,
+    errors: Mutex<BTreeMap<String, u64>>,
+    wrongs: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            has_faults: AtomicBool::new(true),
+            goes_on: AtomicBool::new(true),
+            healed: AtomicU64::new(0),
+            progress: (0..WORKERS).map(|_| AtomicU64::new(0)).collect(),
+            statistics: Statistics::default(),
+            errors: Mutex::default(),
+            wrongs: Mutex::default(),
+        }
+    }
+
+    pub fn now(&self) -> Moment {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap()
+    }
+
+    /// When all was well again, if it is.
+    pub fn healed(&self) -> Option<Moment> {
+        Some(self.healed.load(Ordering::Relaxed)).filter(|healed| *healed > 0)
+    }
+
+    /// Notes what no server may ever do.
+    pub fn report(&self, wrong: String) {
+        self.wrongs.lock().unwrap().push(wrong);
+    }
+
+    /// Counts an error that a client was answered.
+    pub fn count_error(&self, line: &str) {
+        *self
+            .errors
+            .lock()
+            .unwrap()
+            .entry(line.to_owned())
+            .or_default() += 1;
+    }
+
+    /// Notes that a worker has come so far, and says whether it goes on.
+    fn goes_on(&self, worker: u32) -> bool {
+        self.progress[worker as usize].store(self.now(), Ordering::Relaxed);
+        self.goes_on.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let statistics = &self.statistics;
+        write!(
+            out,
+            "{} answered, {} refused, {} of unknown result; servers killed {}, paused {}; \
+             connections cut {}; fdbserver processes killed {}, paused {}; errors {:?}",
+            count(&statistics.answered),
+            count(&statistics.refused),
+            count(&statistics.unknown),
+            count(&statistics.server_kills),
+            count(&statistics.server_pauses),
+            count(&statistics.cuts),
+            count(&statistics.process_kills),
+            count(&statistics.process_pauses),
+            self.errors.lock().unwrap(),
+        )
+    }
+}
+
+/// Load, faults, peace and checks, on queues that are empty. Answers what is to be told of it.
+///
+/// # Errors
+/// All that was wrong.
+pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, String> {
+    let shared = Shared::new();
+    let (calls, ledgers) = load(fleet, &shared, seed, faults_for);
+    let mut wrongs = std::mem::take(&mut *shared.wrongs.lock().unwrap());
+    fleet.examine();
+    wrongs.extend(fleet.wrongs());
+    let mut connections = fleet.connections();
+    match contents::read_and_drain(&mut connections) {
+        Ok(contents) => {
+            wrongs.extend(conservation::check(&calls, &contents).err());
+            wrongs.extend(order::check(&calls, &contents).err());
+        }
+        Err(wrong) => wrongs.push(wrong),
+    }
+    let transferred = transfers::read_state(&mut connections[0])
+        .and_then(|state| transfers::check(&ledgers, &state));
+    wrongs.extend(transferred.err());
+    connections[0].command(&["FLUSHALL"]).unwrap();
+    if wrongs.is_empty() {
+        Ok(shared.to_string())
+    } else {
+        wrongs.truncate(20);
+        Err(format!("{}\n{shared}\n{}", wrongs.join("\n"), fleet.logs()))
+    }
+}
+
+fn load(
+    fleet: &Fleet,
+    shared: &Shared,
+    seed: u64,
+    faults_for: Duration,
+) -> (Vec<Call>, Vec<Ledger>) {
+    // Payloads are unique beyond this run, so that one of an earlier run would be known as such.
+    let first_number = u32::try_from(seed % 10_000_000).unwrap() * 100;
+    let random = |number: u64| StdRng::seed_from_u64(seed.wrapping_mul(1_000).wrapping_add(number));
+    thread::scope(|scope| {
+        let mut calling = Vec::new();
+        let mut transferring = Vec::new();
+        for number in 0..WORKERS {
+            let mut client = Client::new(fleet, shared, random(u64::from(number)));
+            let goes_on = move || shared.goes_on(number);
+            if number < PRODUCERS {
+                let work = move || workers::produce(&mut client, first_number + number, goes_on);
+                calling.push(scope.spawn(work));
+            } else if number < PRODUCERS + CONSUMERS {
+                calling.push(scope.spawn(move || workers::consume(&mut client, goes_on)));
+            } else {
+                let work = move || transfers::transfer(&mut client, first_number + number, goes_on);
+                transferring.push(scope.spawn(work));
+            }
+        }
+        let troubles = [
+            scope.spawn(|| nemesis::trouble_servers(fleet, shared, random(901))),
+            scope.spawn(|| nemesis::trouble_connections(fleet, shared, random(902))),
+            #[cfg(feature = "fdb")]
+            scope.spawn(|| {
+                if let Some(cluster) = fleet.cluster() {
+                    nemesis::trouble_cluster(cluster, shared, random(903));
+                }
+            }),
+        ];
+        thread::sleep(faults_for);
+        shared.has_faults.store(false, Ordering::Relaxed);
+        for trouble in troubles {
+            trouble.join().unwrap();
+        }
+        fleet.heal();
+        shared.healed.store(shared.now(), Ordering::Relaxed);
+        thread::sleep(PEACE);
+        wait_for_everyone(shared);
+        shared.goes_on.store(false, Ordering::Relaxed);
+        let calls = calling
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap());
+        let calls = calls.collect();
+        let ledgers = transferring
+            .into_iter()
+            .map(|worker| worker.join().unwrap());
+        (calls, ledgers.collect())
+    })
+}
+
+/// Every client has been served since all was well.
+fn wait_for_everyone(shared: &Shared) {
+    let healed = shared.healed().unwrap_or_default();
+    let started = Instant::now();
+    for (worker, progress) in shared.progress.iter().enumerate() {
+        while progress.load(Ordering::Relaxed) <= healed {
+            if started.elapsed() > 2 * HANG {
+                shared.report(format!("client {worker} is not served though all is well"));
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
