@@ -53,6 +53,13 @@ impl<'run> Client<'run> {
         self.shared.report(wrong);
     }
 
+    /// Now and then goes to another server. Not amid commands that belong to one connection.
+    pub fn wander(&mut self) {
+        if self.random.random_range(0..200) == 0 {
+            self.connection = None;
+        }
+    }
+
     /// Sends a command and reads its reply.
     pub fn call(&mut self, words: &[String]) -> Answer {
         match self.conversation(&[words.to_vec()]) {
@@ -83,10 +90,6 @@ impl<'run> Client<'run> {
 
     /// Sends commands at once and reads all replies. The last one decides what came of it.
     fn conversation(&mut self, commands: &[Vec<String>]) -> Answer {
-        // Mostly it stays where it is.
-        if self.connection.is_some() && self.random.random_range(0..200) == 0 {
-            self.connection = None;
-        }
         if self.connection.is_none() {
             self.connect();
         }

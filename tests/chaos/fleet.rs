@@ -118,6 +118,11 @@ impl Fleet {
         self.slots.len()
     }
 
+    /// Whether servers share a cluster, where some replies are not exact.
+    pub fn is_cluster(&self) -> bool {
+        self.has_client_faults
+    }
+
     /// Where a client that takes any server connects.
     pub fn a_door(&self, random: &mut StdRng) -> SocketAddr {
         self.slots[random.random_range(0..self.slots.len())]

@@ -14,7 +14,8 @@ use crate::run::Shared;
 
 /// Kills and pauses Quoin servers.
 pub fn trouble_servers(fleet: &Fleet, shared: &Shared, mut random: StdRng) {
-    while rest(shared, random.random_range(50..900)) {
+    let calm = random.random_range(1..=4);
+    while rest(shared, calm * random.random_range(50..500)) {
         let number = random.random_range(0..fleet.len());
         let statistics = &shared.statistics;
         if random.random_range(0..3) > 0 {
@@ -49,7 +50,9 @@ pub fn trouble_connections(fleet: &Fleet, shared: &Shared, mut random: StdRng) {
 /// it recovers because all that they have acknowledged is on their disks.
 #[cfg(feature = "fdb")]
 pub fn trouble_cluster(cluster: &Cluster, shared: &Shared, mut random: StdRng) {
-    while rest(shared, random.random_range(500..4_000)) {
+    // Some runs are calmer than others: while a cluster recovers, little happens.
+    let calm = random.random_range(1..=4);
+    while rest(shared, calm * random.random_range(500..3_000)) {
         let statistics = &shared.statistics;
         let count = match random.random_range(0..10) {
             0 => cluster.len(),

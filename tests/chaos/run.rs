@@ -14,12 +14,12 @@ use crate::client::{Client, HANG};
 use crate::fleet::Fleet;
 use crate::history::{Call, Moment};
 use crate::transfers::Ledger;
-use crate::{conservation, contents, nemesis, order, transfers, workers};
+use crate::{conservation, contents, linear, nemesis, order, transfers, workers};
 
 const PRODUCERS: u32 = 5;
 const CONSUMERS: u32 = 7;
 const TRANSFERRERS: u32 = 3;
-const WORKERS: u32 = PRODUCERS + CONSUMERS + TRANSFERRERS;
+const WORKERS: u32 = PRODUCERS + CONSUMERS + TRANSFERRERS + linear::CLIENTS as u32;
 
 /// How long the load goes on once nothing is broken any more.
 const PEACE: Duration = Duration::from_millis(1_500);
@@ -123,7 +123,8 @@ impl fmt::Display for Shared {
 /// All that was wrong.
 pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, String> {
     let shared = Shared::new();
-    let (calls, ledgers) = load(fleet, &shared, seed, faults_for);
+    let rounds = linear::Rounds::default();
+    let (calls, ledgers) = load(fleet, &shared, &rounds, seed, faults_for);
     let mut wrongs = std::mem::take(&mut *shared.wrongs.lock().unwrap());
     fleet.examine();
     wrongs.extend(fleet.wrongs());
@@ -139,8 +140,13 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
         .and_then(|state| transfers::check(&ledgers, &state));
     wrongs.extend(transferred.err());
     connections[0].command(&["FLUSHALL"]).unwrap();
+    let histories = linear::check(rounds, !fleet.is_cluster());
+    let histories = histories.unwrap_or_else(|wrong| {
+        wrongs.push(wrong);
+        String::new()
+    });
     if wrongs.is_empty() {
-        Ok(shared.to_string())
+        Ok(format!("{shared}; {histories}"))
     } else {
         wrongs.truncate(20);
         Err(format!("{}\n{shared}\n{}", wrongs.join("\n"), fleet.logs()))
@@ -150,6 +156,7 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
 fn load(
     fleet: &Fleet,
     shared: &Shared,
+    rounds: &linear::Rounds,
     seed: u64,
     faults_for: Duration,
 ) -> (Vec<Call>, Vec<Ledger>) {
@@ -167,6 +174,8 @@ fn load(
                 calling.push(scope.spawn(work));
             } else if number < PRODUCERS + CONSUMERS {
                 calling.push(scope.spawn(move || workers::consume(&mut client, goes_on)));
+            } else if let Some(place) = number.checked_sub(WORKERS - linear::CLIENTS as u32) {
+                scope.spawn(move || rounds.take_part(&mut client, place as usize, goes_on));
             } else {
                 let work = move || transfers::transfer(&mut client, first_number + number, goes_on);
                 transferring.push(scope.spawn(work));

@@ -60,6 +60,7 @@ pub fn transfer(client: &mut Client<'_>, number: u32, mut goes_on: impl FnMut() 
     let mut ledger = Ledger::default();
     let mut payloads = 0;
     while goes_on() {
+        client.wander();
         payloads += 1;
         let payload = Payload {
             client: number,

@@ -21,6 +21,7 @@ pub fn produce(
     let mut calls = Vec::new();
     let mut payloads = 0;
     while goes_on() {
+        client.wander();
         let (words, action) = a_push(&mut client.random, number, &mut payloads);
         calls.extend(carry_out(client, &words, action));
         pause(&mut client.random, 12);
@@ -32,6 +33,7 @@ pub fn produce(
 pub fn consume(client: &mut Client<'_>, mut goes_on: impl FnMut() -> bool) -> Vec<Call> {
     let mut calls = Vec::new();
     while goes_on() {
+        client.wander();
         let (words, action) = a_pop(&mut client.random);
         calls.extend(carry_out(client, &words, action));
         pause(&mut client.random, 4);

@@ -1,0 +1,114 @@
+//! A search for a linearization, after Wing and Gong, with Lowe's memory of what was tried.
+//!
+//! J. M. Wing, C. Gong: Testing and Verifying Concurrent Objects (1993). G. Lowe: Testing for
+//! Linearizability (2017). Crates that do this want every operation to end and one outcome of
+//! each; here results may be unknown, and some operations may go several ways.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use crate::history::Moment;
+
+/// Operations of one history; they are counted by the bits of a set.
+pub const OPERATIONS_MAX: usize = 128;
+
+/// An operation on an object in a state.
+pub trait Operation {
+    type State: Clone + Eq + Hash;
+
+    /// Before it was asked for.
+    fn invoked(&self) -> Moment;
+
+    /// When its result was known; `None`: it may take effect at any later moment, or never.
+    fn ended(&self) -> Option<Moment>;
+
+    /// The operation of the same history that takes effect earlier.
+    fn behind(&self) -> Option<usize>;
+
+    /// The states that the operation can lead to with the result that it had. None: it could not
+    /// have had that result.
+    fn successors(&self, state: &Self::State) -> Vec<Self::State>;
+}
+
+/// What a search has found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// There is an order that explains all results.
+    Linearizable,
+    /// There is none. The operations of the longest attempt, in its order.
+    NotLinearizable(Vec<usize>),
+    /// Neither was found within the bound.
+    Undecided,
+}
+
+/// Searches an order of the operations, trying at most so many configurations.
+pub fn check<O: Operation>(operations: &[O], initial: O::State, tries_max: usize) -> Verdict {
+    assert!(operations.len() <= OPERATIONS_MAX);
+    let mut search = Search {
+        operations,
+        seen: HashSet::new(),
+        order: Vec::new(),
+        longest: Vec::new(),
+        tries_left: tries_max,
+    };
+    match search.go_on(0, &initial) {
+        Some(true) => Verdict::Linearizable,
+        Some(false) => Verdict::NotLinearizable(search.longest),
+        None => Verdict::Undecided,
+    }
+}
+
+struct Search<'h, O: Operation> {
+    operations: &'h [O],
+    /// Sets of operations that have taken effect, with the state that this led to, from which no
+    /// linearization was found.
+    seen: HashSet<(u128, O::State)>,
+    order: Vec<usize>,
+    longest: Vec<usize>,
+    tries_left: usize,
+}
+
+impl<O: Operation> Search<'_, O> {
+    /// Whether the operations that are not in the set can be put in an order; `None` where that
+    /// took too long.
+    fn go_on(&mut self, done: u128, state: &O::State) -> Option<bool> {
+        let operations = self.operations;
+        let is_done = |index: usize| done & (1 << index) != 0;
+        let waiting = || (0..operations.len()).filter(|index| !is_done(*index));
+        // Whatever was asked for later than this cannot be next.
+        let Some(first_end) = waiting()
+            .filter_map(|index| operations[index].ended())
+            .min()
+        else {
+            return Some(true);
+        };
+        self.tries_left = self.tries_left.checked_sub(1)?;
+        for index in waiting() {
+            let operation = &operations[index];
+            let is_next =
+                operation.invoked() <= first_end && operation.behind().is_none_or(is_done);
+            if !is_next {
+                continue;
+            }
+            for successor in operation.successors(state) {
+                // One without a result that changes nothing may as well be left out.
+                if operation.ended().is_none() && successor == *state {
+                    continue;
+                }
+                let done = done | (1 << index);
+                if !self.seen.insert((done, successor.clone())) {
+                    continue;
+                }
+                self.order.push(index);
+                if self.order.len() > self.longest.len() {
+                    self.longest.clone_from(&self.order);
+                }
+                if self.go_on(done, &successor)? {
+                    return Some(true);
+                }
+                self.order.pop();
+            }
+        }
+        Some(false)
+    }
+}

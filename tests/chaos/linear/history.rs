@@ -1,0 +1,127 @@
+//! A history of a few clients, and whether it can be put in an order.
+
+use std::fmt;
+
+use super::checker::{self, Operation, Verdict};
+use super::model::{Ask, Exactness, Reply, State, is_reply, outcomes};
+use crate::history::Moment;
+
+/// Configurations that are tried before a search is given up.
+const TRIES_MAX: usize = 2_000_000;
+
+/// A command and what came of it. Those that were refused are left out.
+#[derive(Clone)]
+pub struct Record {
+    pub client: usize,
+    pub invoked: Moment,
+    pub ended: Option<Moment>,
+    pub ask: Ask,
+    pub reply: Option<Reply>,
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |moment: Moment| moment as f64 / 1e6;
+        write!(out, "client {} {:.3}", self.client, ms(self.invoked))?;
+        match (self.ended, &self.reply) {
+            (Some(ended), Some(reply)) => {
+                write!(out, "..{:.3} {:?} -> {reply:?}", ms(ended), self.ask)
+            }
+            _ => write!(out, ".. {:?} -> unknown", self.ask),
+        }
+    }
+}
+
+/// A record, or a part of it.
+struct Step {
+    record: Record,
+    behind: Option<usize>,
+    exactness: Exactness,
+}
+
+impl Operation for Step {
+    type State = State;
+
+    fn invoked(&self) -> Moment {
+        self.record.invoked
+    }
+
+    fn ended(&self) -> Option<Moment> {
+        self.record.ended
+    }
+
+    fn behind(&self) -> Option<usize> {
+        self.behind
+    }
+
+    fn successors(&self, state: &State) -> Vec<State> {
+        let Record { ask, reply, .. } = &self.record;
+        let had = |possible: &Reply| {
+            reply
+                .as_ref()
+                .is_none_or(|had| is_reply(ask, possible, had, self.exactness))
+        };
+        outcomes(ask, state, self.exactness)
+            .into_iter()
+            .filter(|(_, possible)| had(possible))
+            .map(|(next, _)| next)
+            .collect()
+    }
+}
+
+/// Whether there is an order of the commands, on keys that were empty, that explains all replies.
+pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
+    let mut steps = Vec::new();
+    for record in records {
+        if exactness.is_exact {
+            steps.push(Step {
+                record: record.clone(),
+                behind: None,
+                exactness,
+            });
+        } else {
+            split(record, exactness, &mut steps);
+        }
+    }
+    checker::check(&steps, State::default(), TRIES_MAX)
+}
+
+/// A pop that found fewer than it asked for, or passed over an empty key, has seen that earlier
+/// than it took what it took; what was put there in between it did not see (docs/durability.md).
+fn split(record: &Record, exactness: Exactness, steps: &mut Vec<Step>) {
+    let mut step = |ask: Option<Ask>, behind| {
+        let mut record = record.clone();
+        if let Some(ask) = ask {
+            record.ask = ask;
+            record.reply = Some(Reply::All(Vec::new()));
+        }
+        steps.push(Step {
+            record,
+            behind,
+            exactness,
+        });
+        steps.len() - 1
+    };
+    let (Ask::Pop(keys, side, count), Some(Reply::Popped(Some(from), items))) =
+        (&record.ask, &record.reply)
+    else {
+        step(None, None);
+        return;
+    };
+    let mut behind = None;
+    for key in keys.iter().take_while(|key| *key != from) {
+        behind = Some(step(Some(Ask::Saw(*key, *side, Vec::new())), behind));
+    }
+    if items.len() < *count {
+        behind = Some(step(Some(Ask::Saw(*from, *side, items.clone())), behind));
+    }
+    step(Some(Ask::Take(*from, *side, items.clone())), behind);
+}
+
+/// A history for people to read.
+pub fn show(records: &[Record]) -> String {
+    let mut records = records.to_vec();
+    records.sort_by_key(|record| record.invoked);
+    let lines: Vec<String> = records.iter().map(|record| format!("{record:?}")).collect();
+    lines.join("\n")
+}

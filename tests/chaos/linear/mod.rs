@@ -1,0 +1,13 @@
+//! Short histories of mixed commands on a few keys are linearizable: each command takes effect at
+//! one moment between its request and its reply, and one without a reply at some moment behind its
+//! request, or never.
+
+mod checker;
+#[cfg(test)]
+mod checker_tests;
+mod commands;
+mod history;
+mod model;
+mod rounds;
+
+pub use self::rounds::{CLIENTS, Rounds, check};
