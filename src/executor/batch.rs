@@ -345,6 +345,8 @@ impl<'s> Batch<'s> {
         let mut claims = Vec::new();
         let uses_claims = self.environment.capabilities.parallel_batches > 1;
         self.statistics.batches.add(1);
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        self.statistics.batches_duration_us.add(duration_us);
         let mut replies_of_each = self.replies.into_iter();
         for (number, mut submission) in self.submissions.into_iter().enumerate() {
             if uses_claims {

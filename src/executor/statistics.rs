@@ -30,6 +30,9 @@ impl Counter {
 pub struct ExecutorStatistics {
     /// Write batches that were finished.
     pub batches: Counter,
+    /// Time that those batches took, from their forming to their last commit, in microseconds.
+    /// Over a span of time it says how many were under way at once.
+    pub batches_duration_us: Counter,
     /// Commands in those batches.
     pub batched_commands: Counter,
     /// Transactions that were committed with writes in them.
@@ -70,6 +73,7 @@ impl ExecutorStatistics {
     pub fn reset(&self) {
         for counter in [
             &self.batches,
+            &self.batches_duration_us,
             &self.batched_commands,
             &self.commits,
             &self.conflicts,

@@ -248,6 +248,11 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     ] {
         writer.counter(name, help, counter.get())?;
     }
+    writer.counter(
+        "batch_seconds",
+        "Time that write batches took, all together",
+        executor.batches_duration_us.get() as f64 / 1e6,
+    )?;
     writer.gauge(
         "open_watches",
         "Rows of the store that are watched for clients that wait",

@@ -84,6 +84,7 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
         "root_prefix": settings.root_prefix,
         "store_disk_bytes": state.store.disk_bytes().unwrap_or(0),
         "batches": batches,
+        "batches_usec": executor.batches_duration_us.get(),
         "batched_commands": commands,
         "commands_per_batch": format!("{per_batch:.2}"),
         "commits": executor.commits.get(),
