@@ -138,6 +138,11 @@ fn store_error_text(error: &StoreError) -> String {
         StoreError::Busy(reason) => {
             format!("TRYAGAIN Store is busy: {reason}; nothing was changed")
         }
+        // A code that client libraries know: what it is about was not carried out, and may be
+        // sent again.
+        StoreError::Unreachable(reason) => {
+            format!("CLUSTERDOWN Store cannot be reached: {reason}; nothing was changed")
+        }
         StoreError::Unavailable(reason) => format!("MISCONF Store is not available: {reason}"),
         StoreError::Fatal(reason) => format!("MISCONF Store failed: {reason}"),
         StoreError::Corrupt(reason) => format!("ERR Store holds what Quoin cannot read: {reason}"),

@@ -172,9 +172,12 @@ pub const FDB_PARALLEL_BATCHES: usize = 8;
 pub const FDB_TRANSACTION_TIMEOUT_MS: i32 = 10_000;
 /// Time in which a FoundationDB cluster must answer when the store is opened.
 pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
+/// Time that one may take while the cluster is away: where the last one got no answer in its
+/// time.
+pub const FDB_AWAY_TIMEOUT_MS: i32 = 2_000;
 /// Attempts at making sure that a commit which timed out is not still under way.
 pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
-/// Time that one such attempt may take; after it the commit is too old to be applied.
+/// Time that one such attempt may take, where the cluster is not away.
 pub const FDB_FENCE_TIMEOUT_MS: i32 = 10_000;
 /// Watches that may be open at once on FoundationDB (its own default is 10,000).
 pub const FDB_WATCHES_MAX: i32 = 1_000_000;

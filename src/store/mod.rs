@@ -41,7 +41,11 @@ pub enum StoreError {
     /// The store has too much to do and asks to be tried again. Nothing was applied.
     #[error("store is busy: {0}")]
     Busy(Arc<dyn std::error::Error + Send + Sync>),
-    /// The store cannot be reached or has no room at present. Nothing was applied.
+    /// The cluster does not answer at present. Nothing was applied.
+    #[error("store cannot be reached: {0}")]
+    Unreachable(Arc<dyn std::error::Error + Send + Sync>),
+    /// The store has no room at present, or cannot do this for another reason. Nothing was
+    /// applied.
     #[error("store is not available: {0}")]
     Unavailable(Arc<dyn std::error::Error + Send + Sync>),
     /// The store is broken until the server is started anew.
@@ -244,17 +248,22 @@ pub trait Store: Send + Sync + 'static {
     /// Opens a snapshot for reading.
     ///
     /// # Errors
-    /// `Unavailable` or `Fatal`.
+    /// `Unreachable`, `Unavailable` or `Fatal`.
     fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError>;
 
     /// Opens a transaction for reading and writing.
     ///
     /// # Errors
-    /// `Unavailable` or `Fatal`.
+    /// `Unreachable`, `Unavailable` or `Fatal`.
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError>;
 
     /// Reads a key and watches it.
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched>;
+
+    /// Whether it answered when it was asked last.
+    fn is_reachable(&self) -> bool {
+        true
+    }
 
     /// Bytes that the store takes on disk, where it knows.
     fn disk_bytes(&self) -> Option<u64> {

@@ -136,7 +136,7 @@ impl<'run> Client<'run> {
                 statistics.unknown.fetch_add(1, Ordering::Relaxed);
                 Answer::Unknown
             }
-            Some("TRYAGAIN" | "MISCONF") => {
+            Some("TRYAGAIN" | "CLUSTERDOWN" | "MISCONF") => {
                 statistics.refused.fetch_add(1, Ordering::Relaxed);
                 // Clients with a library back off too.
                 std::thread::sleep(Duration::from_millis(20));

@@ -8,6 +8,8 @@
     unreachable_pub
 )]
 
+#[cfg(feature = "fdb")]
+mod away;
 mod bench;
 mod contention;
 mod handing_over;
@@ -19,6 +21,8 @@ mod recovery;
 #[cfg(feature = "fdb")]
 #[path = "../support/server.rs"]
 mod server;
+#[cfg(feature = "fdb")]
+mod starting;
 mod stores;
 mod task_queues;
 mod transactions;

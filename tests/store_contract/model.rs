@@ -166,7 +166,12 @@ fn transact(subject: &Subject, number: u64, steps: &[Step], map: &Map) -> Map {
                     return after;
                 }
             }
-            Err(StoreError::Conflict | StoreError::TooOld | StoreError::Unavailable(_)) => {}
+            Err(
+                StoreError::Conflict
+                | StoreError::TooOld
+                | StoreError::Unreachable(_)
+                | StoreError::Unavailable(_),
+            ) => {}
             Err(error) => panic!("{error}"),
         }
     }

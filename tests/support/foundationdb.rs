@@ -73,6 +73,14 @@ impl OwnCluster {
     /// Starts a cluster with an empty database on a storage engine, of which `memory` holds at
     /// most 1 GiB.
     pub fn start_on(engine: &str) -> Result<Self, String> {
+        let cluster = Self::start_without_database()?;
+        configure(&cluster.file(), engine)
+            .map_err(|error| format!("fdbserver does not start: {error}"))?;
+        Ok(cluster)
+    }
+
+    /// Starts a cluster in which no database has been created.
+    pub fn start_without_database() -> Result<Self, String> {
         for tool in ["fdbserver", "fdbcli"] {
             let found = Command::new(tool)
                 .arg("--version")
@@ -83,10 +91,10 @@ impl OwnCluster {
                 return Err(format!("{tool} is not installed"));
             }
         }
-        Self::try_start(engine).map_err(|error| format!("fdbserver does not start: {error}"))
+        Self::try_start().map_err(|error| format!("fdbserver does not start: {error}"))
     }
 
-    fn try_start(engine: &str) -> io::Result<Self> {
+    fn try_start() -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("quoin-fdb-")
             .tempdir()?
@@ -95,13 +103,11 @@ impl OwnCluster {
         let file = folder.join("fdb.cluster");
         fs::write(&file, format!("test:test@127.0.0.1:{port}\n"))?;
         let server = spawn(&folder, port)?;
-        let cluster = Self {
+        Ok(Self {
             server,
             folder,
             port,
-        };
-        configure(&file, engine)?;
-        Ok(cluster)
+        })
     }
 
     /// The cluster file.
@@ -114,6 +120,27 @@ impl OwnCluster {
     pub fn kill(&mut self) {
         self.server.kill().unwrap();
         self.server.wait().unwrap();
+    }
+
+    /// Stops the process where it is (SIGSTOP); its connections stay open.
+    #[allow(dead_code)] // not every crate needs it
+    pub fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets a paused process go on.
+    #[allow(dead_code)] // not every crate needs it
+    pub fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill")
+            .arg(format!("-{name}"))
+            .arg(self.server.id().to_string())
+            .status()
+            .unwrap();
+        assert!(status.success());
     }
 
     /// Starts the process again.

@@ -254,6 +254,11 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         executor.batches_duration_us.get() as f64 / 1e6,
     )?;
     writer.gauge(
+        "store_reachable",
+        "Whether the store answered when it was asked last",
+        f64::from(u8::from(state.store.is_reachable())),
+    )?;
+    writer.gauge(
         "open_watches",
         "Rows of the store that are watched for clients that wait",
         state.executor.open_watches() as f64,

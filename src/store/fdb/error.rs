@@ -90,9 +90,10 @@ pub(super) fn read_error(error: FdbError) -> StoreError {
         TRANSACTION_TOO_OLD | FUTURE_VERSION | PROCESS_BEHIND => StoreError::TooOld,
         TRANSACTION_TOO_LARGE | KEY_TOO_LARGE | VALUE_TOO_LARGE => StoreError::TooLarge,
         NOT_COMMITTED => StoreError::Conflict,
-        TRANSACTION_TIMED_OUT | TOO_MANY_WATCHES | CLUSTER_VERSION_CHANGED => unavailable(error),
+        TRANSACTION_TIMED_OUT | CLUSTER_VERSION_CHANGED => unreachable(error),
+        TOO_MANY_WATCHES => StoreError::Unavailable(Arc::new(error)),
         _ if error.is_retryable_not_committed() => StoreError::Busy(Arc::new(error)),
-        _ if error.is_retryable() => unavailable(error),
+        _ if error.is_retryable() => unreachable(error),
         _ => StoreError::Fatal(Arc::new(error)),
     }
 }
@@ -128,8 +129,8 @@ pub(super) fn is_timeout(error: FdbError) -> bool {
     error.code() == TRANSACTION_TIMED_OUT
 }
 
-fn unavailable(error: FdbError) -> StoreError {
-    StoreError::Unavailable(Arc::new(error))
+fn unreachable(error: FdbError) -> StoreError {
+    StoreError::Unreachable(Arc::new(error))
 }
 
 #[cfg(test)]
@@ -165,9 +166,10 @@ mod tests {
         for late in [1007, 1009, 1037] {
             assert!(matches!(read(late), StoreError::TooOld));
         }
-        for lost in [1031, 1032, 1039] {
-            assert!(matches!(read(lost), StoreError::Unavailable(_)));
+        for lost in [1031, 1039] {
+            assert!(matches!(read(lost), StoreError::Unreachable(_)));
         }
+        assert!(matches!(read(1032), StoreError::Unavailable(_)));
     }
 
     #[test]

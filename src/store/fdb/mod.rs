@@ -5,6 +5,7 @@
 
 mod error;
 mod network;
+mod reachability;
 mod transaction;
 
 use std::future::Future;
@@ -19,6 +20,7 @@ use foundationdb::options::{DatabaseOption, TransactionOption};
 use foundationdb::{Database, FdbError};
 
 use self::error::read_error;
+use self::reachability::Reachability;
 use self::transaction::{FdbSnapshot, FdbTransaction};
 use super::read_cache::ReadCache;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
@@ -56,6 +58,8 @@ impl Default for FdbOptions {
 pub struct FdbStore {
     database: Database,
     cluster_file: PathBuf,
+    transaction_timeout_ms: i32,
+    reachability: Reachability,
     random: Arc<dyn Random>,
 }
 
@@ -83,6 +87,8 @@ impl FdbStore {
         Ok(Self {
             database,
             cluster_file: file,
+            transaction_timeout_ms: options.transaction_timeout_ms,
+            reachability: Reachability::default(),
             random: Arc::new(SystemRandom),
         })
     }
@@ -93,7 +99,14 @@ impl FdbStore {
     }
 
     fn begin(&self) -> Result<foundationdb::Transaction, StoreError> {
-        self.database.create_trx().map_err(read_error)
+        let transaction = self.database.create_trx().map_err(read_error)?;
+        if self.reachability.is_away() {
+            let timeout_ms = self.reachability.timeout_ms(self.transaction_timeout_ms);
+            transaction
+                .set_option(TransactionOption::Timeout(timeout_ms))
+                .map_err(read_error)?;
+        }
+        Ok(transaction)
     }
 }
 
@@ -168,12 +181,16 @@ impl Store for FdbStore {
     }
 
     fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
-        Ok(Box::new(FdbSnapshot::new(self.begin()?)))
+        Ok(Box::new(FdbSnapshot::new(self, self.begin()?)))
     }
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
         let transaction = FdbTransaction::new(self, self.begin()?);
         Ok(Box::new(ReadCache::new(Box::new(transaction))))
+    }
+
+    fn is_reachable(&self) -> bool {
+        !self.reachability.is_away()
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
@@ -185,7 +202,7 @@ impl Store for FdbStore {
         let value = transaction.get(key, false);
         let changed = transaction.watch(key);
         StoreFuture::Pending(Box::pin(async move {
-            let value = value.await.map_err(read_error)?;
+            let value = self.reachability.note(value.await).map_err(read_error)?;
             // Without the commit the watch would end with its transaction.
             transaction
                 .commit()

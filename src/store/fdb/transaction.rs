@@ -22,19 +22,21 @@ const FENCE_PREFIX: &[u8] = b"quoin fence/";
 /// What FoundationDB counts for a mutation or a conflict range besides its keys and value.
 const OVERHEAD_BYTES: usize = 32;
 
-fn get(
+fn get<'t>(
+    store: &'t FdbStore,
     transaction: &RawTransaction,
     key: &[u8],
     isolation: Isolation,
-) -> StoreFuture<'static, Option<Bytes>> {
+) -> StoreFuture<'t, Option<Bytes>> {
     let answer = transaction.get(key, isolation == Isolation::Snapshot);
     StoreFuture::Pending(Box::pin(async move {
-        let value = answer.await.map_err(read_error)?;
+        let value = store.reachability.note(answer.await).map_err(read_error)?;
         Ok(value.as_deref().map(Bytes::copy_from_slice))
     }))
 }
 
 fn get_range<'t>(
+    store: &'t FdbStore,
     transaction: &'t RawTransaction,
     query: RangeQuery<'_>,
 ) -> StoreFuture<'t, Vec<KeyValue>> {
@@ -57,9 +59,8 @@ fn get_range<'t>(
     // Sent at once, so that several reads are under way together.
     let first = transaction.get_range(&range, 1, is_snapshot);
     StoreFuture::Pending(Box::pin(async move {
-        let pages = pages(transaction, range, first, is_snapshot)
-            .await
-            .map_err(read_error)?;
+        let pages = pages(transaction, range, first, is_snapshot).await;
+        let pages = store.reachability.note(pages).map_err(read_error)?;
         let rows: Vec<Row> = pages
             .iter()
             .flat_map(|page| page.iter())
@@ -91,20 +92,21 @@ async fn pages(
 }
 
 /// A snapshot of the cluster, taken at the first read.
-pub(super) struct FdbSnapshot {
+pub(super) struct FdbSnapshot<'s> {
+    store: &'s FdbStore,
     transaction: RawTransaction,
 }
 
-impl FdbSnapshot {
-    pub(super) fn new(transaction: RawTransaction) -> Self {
-        Self { transaction }
+impl<'s> FdbSnapshot<'s> {
+    pub(super) fn new(store: &'s FdbStore, transaction: RawTransaction) -> Self {
+        Self { store, transaction }
     }
 }
 
-impl ReadTransaction for FdbSnapshot {
+impl ReadTransaction for FdbSnapshot<'_> {
     fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
         // It never commits: nothing to conflict with.
-        get(&self.transaction, key, Isolation::Snapshot)
+        get(self.store, &self.transaction, key, Isolation::Snapshot)
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
@@ -112,7 +114,7 @@ impl ReadTransaction for FdbSnapshot {
             isolation: Isolation::Snapshot,
             ..query
         };
-        get_range(&self.transaction, query)
+        get_range(self.store, &self.transaction, query)
     }
 }
 
@@ -157,12 +159,18 @@ impl<'s> FdbTransaction<'s> {
         if self.size_bytes.get() > limits::FDB_TRANSACTION_BYTES_MAX {
             return Err(StoreError::TooLarge);
         }
+        if self.store.reachability.is_away() {
+            // A transaction that has not read yet would ask for its read version while it
+            // commits, and could not tell that nothing has been sent.
+            let version = self.transaction.get_read_version().await;
+            self.store.reachability.note(version).map_err(read_error)?;
+        }
         let fence = Fence::new(self.store);
         fence.add_to(&self.transaction, true).map_err(read_error)?;
-        match self.transaction.commit().await {
+        let committed = self.transaction.commit().await.map_err(FdbError::from);
+        match self.store.reachability.note(committed) {
             Ok(_) => Ok(()),
             Err(error) => {
-                let error = FdbError::from(error);
                 if may_be_in_flight(error) {
                     fence.close(self.store).await;
                 }
@@ -201,14 +209,13 @@ impl Fence {
         add(ConflictRangeType::Write)
     }
 
-    /// Returns when the transaction that carries the fence is no longer under way, or after
-    /// so long without an answer that it is too old to be committed.
+    /// Returns when the transaction that carries the fence is no longer under way, or after a
+    /// time without an answer: a cluster that was held up may then still apply it, unless it has
+    /// become too old.
     async fn close(&self, store: &FdbStore) {
         for _ in 0..limits::FDB_FENCE_ATTEMPTS_MAX {
             match self.try_close(store).await {
                 Ok(()) => return,
-                // The read version of the one in question is older than this attempt was long:
-                // resolvers refuse it by now.
                 Err(error) if is_timeout(error) => break,
                 Err(error) => tracing::debug!(code = error.code(), "fence is not closed"),
             }
@@ -218,10 +225,11 @@ impl Fence {
 
     async fn try_close(&self, store: &FdbStore) -> Result<(), FdbError> {
         let transaction = store.database.create_trx()?;
-        transaction.set_option(TransactionOption::Timeout(limits::FDB_FENCE_TIMEOUT_MS))?;
+        let timeout_ms = store.reachability.timeout_ms(limits::FDB_FENCE_TIMEOUT_MS);
+        transaction.set_option(TransactionOption::Timeout(timeout_ms))?;
         self.add_to(&transaction, false)?;
-        transaction.commit().await?;
-        Ok(())
+        let committed = transaction.commit().await.map_err(FdbError::from);
+        store.reachability.note(committed).map(drop)
     }
 }
 
@@ -230,14 +238,14 @@ impl ReadTransaction for FdbTransaction<'_> {
         if isolation == Isolation::Serializable {
             self.count_bytes(2 * key.len());
         }
-        get(&self.transaction, key, isolation)
+        get(self.store, &self.transaction, key, isolation)
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         if query.isolation == Isolation::Serializable {
             self.count_bytes(query.begin.len() + query.end.len());
         }
-        get_range(&self.transaction, query)
+        get_range(self.store, &self.transaction, query)
     }
 }
 

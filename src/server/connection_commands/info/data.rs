@@ -14,12 +14,12 @@ use crate::types::ReadContext;
 /// Keys of each database that has any. They are counted, all of them, which takes its time where
 /// there are many; so that asking often does not keep the store busy, a count is shown again for
 /// as long as [`COUNT_REST_FACTOR`] times what it took. Where the store cannot count at present,
-/// what was counted last is shown.
+/// or has not answered lately, what was counted last is shown.
 pub(super) async fn keyspace(state: &ServerState, text: &mut String) {
     text.push_str("# Keyspace\r\n");
     // Others that ask at the same time wait for the same count.
     let mut counted = state.keyspace.lock().await;
-    if counted.is_due() {
+    if counted.is_due() && state.store.is_reachable() {
         let started = Instant::now();
         match count_databases(state).await {
             Ok(lines) => counted.lines = lines,
@@ -79,6 +79,7 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
     lines! { text;
         "quoin_version": env!("CARGO_PKG_VERSION"),
         "store": state.store.capabilities().name,
+        "store_reachable": u8::from(state.store.is_reachable()),
         "fsync": settings.fsync.name(),
         "layout_version": LAYOUT_VERSION,
         "root_prefix": settings.root_prefix,
