@@ -197,6 +197,9 @@ impl WriteContext<'_> {
             })
             .await?;
         let index = match outermost.first() {
+            // Not the same for both ends: where two servers push to an empty list at the same
+            // moment, what goes to the head stands in front of what goes to the tail.
+            None if end == End::Left => -1,
             None => 0,
             Some(row) => {
                 let outermost = self

@@ -140,7 +140,7 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
         .and_then(|state| transfers::check(&ledgers, &state));
     wrongs.extend(transferred.err());
     connections[0].command(&["FLUSHALL"]).unwrap();
-    let histories = linear::check(rounds, !fleet.is_cluster());
+    let histories = linear::check(rounds, fleet.is_cluster());
     let histories = histories.unwrap_or_else(|wrong| {
         wrongs.push(wrong);
         String::new()

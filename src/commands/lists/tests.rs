@@ -192,3 +192,14 @@ fn the_index_of_an_element_is_looked_at_only_where_there_is_a_list() {
         );
     });
 }
+
+#[test]
+fn what_is_pushed_to_the_head_stands_in_front_of_what_is_pushed_to_the_tail_meanwhile() {
+    for [line, meanwhile] in [["LPUSH l a", "RPUSH l z"], ["RPUSH l z", "LPUSH l a"]] {
+        let bench = Bench::cluster_like();
+        bench.run("RPUSH l x");
+        bench.run("LPOP l");
+        assert!(!bench.race(line, meanwhile, false));
+        assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["a", "z"]));
+    }
+}

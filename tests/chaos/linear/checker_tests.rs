@@ -9,8 +9,8 @@ use super::history::{Record, check};
 use super::model::{Ask, Exactness, Reply, SET, Side, State, outcomes};
 use crate::history::Moment;
 
-const EXACT: Exactness = Exactness { is_exact: true };
-const CLUSTER: Exactness = Exactness { is_exact: false };
+const EXACT: Exactness = Exactness::ALL;
+const CLUSTER: Exactness = Exactness::CLUSTER;
 
 fn record(invoked: Moment, ended: Moment, ask: Ask, reply: Reply) -> Record {
     Record {
@@ -175,6 +175,34 @@ fn on_a_cluster_a_pop_may_have_seen_earlier_that_there_are_no_more() {
         pop_of(4, 9, 2, &[7]),
         read(10, 11, &[8]),
     ]);
+}
+
+#[test]
+fn on_a_cluster_pushes_at_the_same_time_may_have_found_the_same_place() {
+    let seen_between = |push_ended| {
+        [
+            push(0, push_ended, 7, 1),
+            push(1, 2, 8, 1),
+            read(3, 4, &[8]),
+            read(20, 21, &[7, 8]),
+        ]
+    };
+    assert_eq!(check(&seen_between(9), CLUSTER), Verdict::Linearizable);
+    let verdict = check(&seen_between(9), EXACT);
+    assert!(matches!(verdict, Verdict::NotLinearizable(_)));
+    // A push that begins when another has ended finds the place behind it.
+    assert_not(&[push(0, 1, 8, 1), push(2, 3, 7, 2), read(4, 5, &[7, 8])]);
+    // One at the head stands in front of one at the tail.
+    let to_head = Ask::Push(0, Side::Front, vec![9]);
+    let to_head = record(0, 9, to_head, Reply::Integer(1));
+    assert_not(&[to_head, push(0, 9, 7, 2), read(10, 11, &[7, 9])]);
+}
+
+#[test]
+fn pushes_of_one_transaction_stay_together() {
+    let both = Ask::Push(0, Side::Back, vec![1, 2]);
+    let both = record(0, 9, both, Reply::Integer(2));
+    assert_not(&[both, push(0, 9, 7, 3), read(10, 11, &[1, 7, 2])]);
 }
 
 #[test]

@@ -218,7 +218,7 @@ pub fn read_reply(keys: &Keys, ask: &Ask, value: &Value) -> Option<Reply> {
                     .collect::<Option<_>>()?,
             )
         }
-        Ask::Saw(..) | Ask::Take(..) => return None,
+        Ask::Saw(..) | Ask::Take(..) | Ask::Find(..) | Ask::Rest(..) => return None,
     };
     Some(reply)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::checker::{self, Operation, Verdict};
-use super::model::{Ask, Exactness, Reply, State, is_reply, outcomes};
+use super::model::{Ask, Exactness, Item, Reply, Side, State, is_reply, outcomes};
 use crate::history::Moment;
 
 /// Configurations that are tried before a search is given up.
@@ -73,49 +73,70 @@ impl Operation for Step {
 pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
     let mut steps = Vec::new();
     for record in records {
-        if exactness.is_exact {
+        let mut behind = None;
+        for (ask, is_part) in parts(record, exactness, steps.len()) {
+            let mut record = record.clone();
+            record.ask = ask;
+            if is_part && record.ended.is_some() {
+                record.reply = Some(Reply::All(Vec::new()));
+            }
             steps.push(Step {
-                record: record.clone(),
-                behind: None,
+                record,
+                behind,
                 exactness,
             });
-        } else {
-            split(record, exactness, &mut steps);
+            behind = Some(steps.len() - 1);
         }
     }
     checker::check(&steps, State::default(), TRIES_MAX)
 }
 
+/// A command's parts, which take effect one after the other, and whether the reply says nothing
+/// more of that part.
+fn parts(record: &Record, exactness: Exactness, number: usize) -> Vec<(Ask, bool)> {
+    match (&record.ask, &record.reply) {
+        (Ask::Pop(keys, side, count), Some(Reply::Popped(Some(from), items)))
+            if !exactness.pops_are_exact =>
+        {
+            parts_of_pop(keys, *side, *count, *from, items)
+        }
+        (ask, _) if !exactness.places_are_exact && pushes(ask) => {
+            // Others may push between the finding of the place and the push (docs/durability.md).
+            vec![
+                (Ask::Find(number, Box::new(ask.clone())), true),
+                (Ask::Rest(number, Box::new(ask.clone())), false),
+            ]
+        }
+        (ask, _) => vec![(ask.clone(), false)],
+    }
+}
+
+fn pushes(ask: &Ask) -> bool {
+    match ask {
+        Ask::Push(..) | Ask::PushIfThere(..) | Ask::Move(..) => true,
+        Ask::Transaction(asks) => asks.iter().any(pushes),
+        _ => false,
+    }
+}
+
 /// A pop that found fewer than it asked for, or passed over an empty key, has seen that earlier
 /// than it took what it took; what was put there in between it did not see (docs/durability.md).
-fn split(record: &Record, exactness: Exactness, steps: &mut Vec<Step>) {
-    let mut step = |ask: Option<Ask>, behind| {
-        let mut record = record.clone();
-        if let Some(ask) = ask {
-            record.ask = ask;
-            record.reply = Some(Reply::All(Vec::new()));
-        }
-        steps.push(Step {
-            record,
-            behind,
-            exactness,
-        });
-        steps.len() - 1
-    };
-    let (Ask::Pop(keys, side, count), Some(Reply::Popped(Some(from), items))) =
-        (&record.ask, &record.reply)
-    else {
-        step(None, None);
-        return;
-    };
-    let mut behind = None;
-    for key in keys.iter().take_while(|key| *key != from) {
-        behind = Some(step(Some(Ask::Saw(*key, *side, Vec::new())), behind));
+fn parts_of_pop(
+    keys: &[usize],
+    side: Side,
+    count: usize,
+    from: usize,
+    items: &[Item],
+) -> Vec<(Ask, bool)> {
+    let passed = keys.iter().take_while(|key| **key != from);
+    let mut parts: Vec<(Ask, bool)> = passed
+        .map(|key| (Ask::Saw(*key, side, Vec::new()), true))
+        .collect();
+    if items.len() < count {
+        parts.push((Ask::Saw(from, side, items.to_vec()), true));
     }
-    if items.len() < *count {
-        behind = Some(step(Some(Ask::Saw(*from, *side, items.clone())), behind));
-    }
-    step(Some(Ask::Take(*from, *side, items.clone())), behind);
+    parts.push((Ask::Take(from, side, items.to_vec()), true));
+    parts
 }
 
 /// A history for people to read.

@@ -1,5 +1,7 @@
 //! What the commands of the histories do, one after the other.
 
+use std::collections::BTreeMap;
+
 /// An element of a list (with score 0), or a member of the sorted set.
 pub type Item = (u32, i64);
 
@@ -19,8 +21,28 @@ pub const LISTS: usize = 2;
 /// The sorted set.
 pub const SET: usize = 2;
 
-/// The keys' contents, from front to back.
-pub type State = [Vec<Item>; KEYS];
+/// An element of a list and the place that its push found for it.
+///
+/// Elements stand in the order of their places. On a cluster the place is found in the snapshot of
+/// the push's transaction, so that two pushes may find the same one; then chance decides which
+/// stands first, and elements of one push stay together (docs/layout.md).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Placed {
+    value: u32,
+    index: i64,
+    /// Tells pushes apart.
+    push: usize,
+}
+
+/// What there is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct State {
+    lists: [Vec<Placed>; LISTS],
+    /// By score.
+    set: Vec<Item>,
+    /// The places that commands have found which have not yet taken effect, by their number.
+    found: BTreeMap<usize, Vec<i64>>,
+}
 
 /// A command, without the syntax that it has for lists and for sorted sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +69,10 @@ pub enum Ask {
     Saw(usize, Side, Vec<Item>),
     /// Part of a command: these come first from that side, and are taken away.
     Take(usize, Side, Vec<Item>),
+    /// Part of the command of that number: it finds the places of what it pushes.
+    Find(usize, Box<Ask>),
+    /// The rest of that command.
+    Rest(usize, Box<Ask>),
 }
 
 /// A reply, without its syntax.
@@ -60,101 +86,288 @@ pub enum Reply {
     All(Vec<Reply>),
 }
 
-/// What is known to be exact on this store (docs/durability.md, "Order").
+/// What is known to be exact on a store (docs/durability.md, "Order").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exactness {
-    /// A push answers the length at its moment, and a pop of several takes as many as there are
-    /// at its moment.
-    pub is_exact: bool,
+    /// A push answers the length at its moment.
+    pub lengths_are_exact: bool,
+    /// A pop takes as many as there are at its moment.
+    pub pops_are_exact: bool,
+    /// A push finds its place at its moment.
+    pub places_are_exact: bool,
+}
+
+impl Exactness {
+    /// Of a store with a single writer.
+    pub const ALL: Self = Self {
+        lengths_are_exact: true,
+        pops_are_exact: true,
+        places_are_exact: true,
+    };
+
+    /// Of several servers on a cluster.
+    pub const CLUSTER: Self = Self {
+        lengths_are_exact: false,
+        pops_are_exact: false,
+        places_are_exact: false,
+    };
 }
 
 /// What a command can come to: states with the reply that goes with each. None: it cannot have
 /// happened here.
 pub fn outcomes(ask: &Ask, state: &State, exactness: Exactness) -> Vec<(State, Reply)> {
-    let mut next = state.clone();
-    let reply = match ask {
-        Ask::Push(key, side, values) => {
-            for value in values {
-                put(&mut next[*key], *side, (*value, 0));
-            }
-            length(&next[*key])
+    let ways = match ask {
+        Ask::Find(number, ask) => {
+            // The command as it would go here; of that only the places remain.
+            let ways = Way::new(state, exactness).go(ask);
+            let found = ways.first().map(|(way, _)| way.places.clone());
+            let mut next = state.clone();
+            next.found.insert(*number, found.unwrap_or_default());
+            return vec![(next, Reply::All(Vec::new()))];
         }
-        Ask::PushIfThere(key, side, value) => {
-            if next[*key].is_empty() {
-                Reply::Integer(0)
-            } else {
-                put(&mut next[*key], *side, (*value, 0));
-                length(&next[*key])
-            }
+        Ask::Rest(number, ask) => {
+            let mut way = Way::new(state, exactness);
+            way.number = *number;
+            way.found = way.state.found.remove(number);
+            let ways = way.go(ask).into_iter();
+            ways.filter(|(way, _)| way.has_used_its_places()).collect()
         }
-        Ask::Pop(keys, side, count) => return pops(keys, *side, *count, state, exactness),
-        Ask::Move((from, from_side), (to, to_side)) => {
-            let moved = take(&mut next[*from], *from_side, 1);
-            for item in &moved {
-                put(&mut next[*to], *to_side, *item);
-            }
-            Reply::Items(moved)
-        }
-        Ask::Read(key) => Reply::Items(next[*key].clone()),
-        Ask::Length(key) => length(&next[*key]),
-        Ask::Delete(key) => {
-            let there = !next[*key].is_empty();
-            next[*key].clear();
-            Reply::Integer(there.into())
-        }
-        Ask::Add(member, score) => {
-            let before = set_score(&mut next[SET], *member, Some(*score));
-            Reply::Integer(before.is_none().into())
-        }
-        Ask::Increment(member, by) => {
-            let score = score(&next[SET], *member).unwrap_or(0) + by;
-            set_score(&mut next[SET], *member, Some(score));
-            Reply::Score(Some(score))
-        }
-        Ask::Remove(member) => {
-            let before = set_score(&mut next[SET], *member, None);
-            Reply::Integer(before.is_some().into())
-        }
-        Ask::Score(member) => Reply::Score(score(&next[SET], *member)),
-        Ask::Transaction(asks) => {
-            let mut replies = Vec::new();
-            for ask in asks {
-                // In EXEC everything is exact.
-                let exactness = Exactness { is_exact: true };
-                let Some((after, reply)) = outcomes(ask, &next, exactness).pop() else {
-                    return Vec::new();
-                };
-                next = after;
-                replies.push(reply);
-            }
-            Reply::All(replies)
-        }
-        Ask::Saw(key, side, items) => {
-            let there = take(&mut next[*key].clone(), *side, usize::MAX);
-            if there != *items {
-                return Vec::new();
-            }
-            Reply::All(Vec::new())
-        }
-        Ask::Take(key, side, items) => {
-            if take(&mut next[*key], *side, items.len()) != *items {
-                return Vec::new();
-            }
-            Reply::All(Vec::new())
-        }
+        ask => Way::new(state, exactness).go(ask),
     };
-    vec![(next, reply)]
+    ways.into_iter()
+        .map(|(way, reply)| (way.state, reply))
+        .collect()
+}
+
+/// One way that a command can go.
+#[derive(Clone)]
+struct Way {
+    state: State,
+    exactness: Exactness,
+    number: usize,
+    /// The places to push to, in order, where they were found earlier.
+    found: Option<Vec<i64>>,
+    /// The places that were pushed to.
+    places: Vec<i64>,
+}
+
+impl Way {
+    fn new(state: &State, exactness: Exactness) -> Self {
+        Self {
+            state: state.clone(),
+            exactness,
+            number: 0,
+            found: None,
+            places: Vec::new(),
+        }
+    }
+
+    fn has_used_its_places(&self) -> bool {
+        self.found
+            .as_ref()
+            .is_none_or(|found| *found == self.places)
+    }
+
+    fn go(mut self, ask: &Ask) -> Vec<(Self, Reply)> {
+        let reply = match ask {
+            Ask::Push(key, side, values) => {
+                let ways = self.push(*key, *side, values).into_iter();
+                let replied = ways.map(|way| {
+                    let reply = Reply::Integer(way.length(*key));
+                    (way, reply)
+                });
+                return replied.collect();
+            }
+            Ask::PushIfThere(key, side, value) => {
+                if self.length(*key) > 0 {
+                    return self.go(&Ask::Push(*key, *side, vec![*value]));
+                }
+                Reply::Integer(0)
+            }
+            Ask::Pop(keys, side, count) => return self.pop(keys, *side, *count),
+            Ask::Move((from, from_side), (to, to_side)) => {
+                let moved = self.take(*from, *from_side, 1);
+                let Some((value, _)) = moved.first() else {
+                    return vec![(self, Reply::Items(moved))];
+                };
+                let ways = self.push(*to, *to_side, &[*value]).into_iter();
+                return ways.map(|way| (way, Reply::Items(moved.clone()))).collect();
+            }
+            Ask::Read(key) => Reply::Items(self.items(*key)),
+            Ask::Length(key) => Reply::Integer(self.length(*key)),
+            Ask::Delete(key) => {
+                let taken = self.take(*key, Side::Front, usize::MAX);
+                Reply::Integer((!taken.is_empty()).into())
+            }
+            Ask::Add(member, score) => {
+                let before = set_score(&mut self.state.set, *member, Some(*score));
+                Reply::Integer(before.is_none().into())
+            }
+            Ask::Increment(member, by) => {
+                let score = score(&self.state.set, *member).unwrap_or(0) + by;
+                set_score(&mut self.state.set, *member, Some(score));
+                Reply::Score(Some(score))
+            }
+            Ask::Remove(member) => {
+                let before = set_score(&mut self.state.set, *member, None);
+                Reply::Integer(before.is_some().into())
+            }
+            Ask::Score(member) => Reply::Score(score(&self.state.set, *member)),
+            Ask::Transaction(asks) => return self.transaction(asks),
+            Ask::Saw(key, side, items) => {
+                if self.clone().take(*key, *side, usize::MAX) != *items {
+                    return Vec::new();
+                }
+                Reply::All(Vec::new())
+            }
+            Ask::Take(key, side, items) => {
+                if self.take(*key, *side, items.len()) != *items {
+                    return Vec::new();
+                }
+                Reply::All(Vec::new())
+            }
+            // Parts of commands have no parts.
+            Ask::Find(..) | Ask::Rest(..) => return Vec::new(),
+        };
+        vec![(self, reply)]
+    }
+
+    /// Where everything that is read is as it is when the transaction takes effect.
+    fn transaction(self, asks: &[Ask]) -> Vec<(Self, Reply)> {
+        let exactness = self.exactness;
+        let mut ways = vec![(self, Vec::new())];
+        for ask in asks {
+            let mut longer = Vec::new();
+            for (mut way, replies) in ways {
+                way.exactness.pops_are_exact = true;
+                for (way, reply) in way.go(ask) {
+                    let mut replies: Vec<Reply> = replies.clone();
+                    replies.push(reply);
+                    longer.push((way, replies));
+                }
+            }
+            ways = longer;
+        }
+        let ways = ways.into_iter().map(|(mut way, replies)| {
+            way.exactness = exactness;
+            (way, Reply::All(replies))
+        });
+        ways.collect()
+    }
+
+    fn pop(self, keys: &[usize], side: Side, count: usize) -> Vec<(Self, Reply)> {
+        let is_exact = self.exactness.pops_are_exact;
+        let mut ways = Vec::new();
+        for key in keys.iter().filter(|key| self.length(**key) > 0) {
+            let most = count.min(self.items(*key).len());
+            // As many as it saw earlier, where that is allowed.
+            let fewest = if is_exact { most } else { 1 };
+            for count in fewest..=most {
+                let mut way = self.clone();
+                let items = way.take(*key, side, count);
+                ways.push((way, Reply::Popped(Some(*key), items)));
+            }
+            if is_exact {
+                break;
+            }
+        }
+        if ways.is_empty() {
+            ways.push((self, Reply::Popped(None, Vec::new())));
+        }
+        ways
+    }
+
+    fn items(&self, key: usize) -> Vec<Item> {
+        match self.state.lists.get(key) {
+            Some(list) => list.iter().map(|placed| (placed.value, 0)).collect(),
+            None => self.state.set.clone(),
+        }
+    }
+
+    fn length(&self, key: usize) -> i64 {
+        self.items(key).len() as i64
+    }
+
+    fn take(&mut self, key: usize, side: Side, count: usize) -> Vec<Item> {
+        let mut items = self.items(key);
+        let count = count.min(items.len());
+        let range = match side {
+            Side::Front => 0..count,
+            Side::Back => items.len() - count..items.len(),
+        };
+        match self.state.lists.get_mut(key) {
+            Some(list) => drop(list.drain(range.clone())),
+            None => drop(self.state.set.drain(range.clone())),
+        }
+        let mut taken: Vec<Item> = items.drain(range).collect();
+        if side == Side::Back {
+            taken.reverse();
+        }
+        taken
+    }
+
+    fn push(self, key: usize, side: Side, values: &[u32]) -> Vec<Self> {
+        let list = &self.state.lists[key];
+        let found = self
+            .found
+            .as_ref()
+            .map(|found| found.get(self.places.len()));
+        let index = match (found, side) {
+            (Some(Some(index)), _) => *index,
+            // It would go another way than the one for which it has found its places.
+            (Some(None), _) => return Vec::new(),
+            (None, Side::Front) => list.first().map_or(0, |first| first.index) - 1,
+            (None, Side::Back) => list.last().map_or(-1, |last| last.index) + 1,
+        };
+        let push = self.number * 8 + self.places.len() + 1;
+        let mut placed: Vec<Placed> = values
+            .iter()
+            .map(|value| Placed {
+                value: *value,
+                index,
+                push,
+            })
+            .collect();
+        if side == Side::Front {
+            placed.reverse();
+        }
+        let first = list.partition_point(|placed| placed.index < index);
+        let last = list.partition_point(|placed| placed.index <= index);
+        let is_between_pushes =
+            |at: &usize| *at == first || *at == last || list[*at - 1].push != list[*at].push;
+        (first..=last)
+            .filter(is_between_pushes)
+            .map(|at| {
+                let mut way = self.clone();
+                way.places.push(index);
+                way.state.lists[key].splice(at..at, placed.iter().cloned());
+                if way.exactness.places_are_exact {
+                    way.forget_places(key);
+                }
+                way
+            })
+            .collect()
+    }
+
+    /// Where nobody finds a place that another finds too, only the order counts.
+    fn forget_places(&mut self, key: usize) {
+        for (index, placed) in self.state.lists[key].iter_mut().enumerate() {
+            placed.index = index as i64;
+            placed.push = 0;
+        }
+    }
 }
 
 /// Whether the command can have had this reply.
 pub fn is_reply(ask: &Ask, possible: &Reply, had: &Reply, exactness: Exactness) -> bool {
     match (ask, possible, had) {
-        (Ask::Push(..), _, Reply::Integer(_)) if !exactness.is_exact => true,
+        (Ask::Push(..), _, Reply::Integer(_)) if !exactness.lengths_are_exact => true,
         (Ask::PushIfThere(..), Reply::Integer(possible), Reply::Integer(had))
-            if !exactness.is_exact =>
+            if !exactness.lengths_are_exact =>
         {
             (*possible == 0) == (*had == 0)
         }
+        (Ask::Rest(_, ask), possible, had) => is_reply(ask, possible, had, exactness),
         (Ask::Transaction(asks), Reply::All(possible), Reply::All(had)) => {
             possible.len() == had.len()
                 && asks
@@ -164,52 +377,6 @@ pub fn is_reply(ask: &Ask, possible: &Reply, had: &Reply, exactness: Exactness) 
         }
         _ => possible == had,
     }
-}
-
-fn pops(
-    keys: &[usize],
-    side: Side,
-    count: usize,
-    state: &State,
-    exactness: Exactness,
-) -> Vec<(State, Reply)> {
-    let mut outcomes = Vec::new();
-    for key in keys.iter().filter(|key| !state[**key].is_empty()) {
-        let most = count.min(state[*key].len());
-        // As many as it saw earlier, where that is allowed.
-        let fewest = if exactness.is_exact { most } else { 1 };
-        for count in fewest..=most {
-            let mut next = state.clone();
-            let items = take(&mut next[*key], side, count);
-            outcomes.push((next, Reply::Popped(Some(*key), items)));
-        }
-        if exactness.is_exact {
-            break;
-        }
-    }
-    if outcomes.is_empty() {
-        outcomes.push((state.clone(), Reply::Popped(None, Vec::new())));
-    }
-    outcomes
-}
-
-fn put(items: &mut Vec<Item>, side: Side, item: Item) {
-    match side {
-        Side::Front => items.insert(0, item),
-        Side::Back => items.push(item),
-    }
-}
-
-fn take(items: &mut Vec<Item>, side: Side, count: usize) -> Vec<Item> {
-    let count = count.min(items.len());
-    match side {
-        Side::Front => items.drain(..count).collect(),
-        Side::Back => items.drain(items.len() - count..).rev().collect(),
-    }
-}
-
-fn length(items: &[Item]) -> Reply {
-    Reply::Integer(items.len() as i64)
 }
 
 fn score(set: &[Item], member: u32) -> Option<i64> {

@@ -127,12 +127,17 @@ impl Rounds {
 }
 
 /// Checks histories, and tells how many there were.
-pub fn check(rounds: Rounds, is_exact: bool) -> Result<String, String> {
+pub fn check(rounds: Rounds, is_cluster: bool) -> Result<String, String> {
+    let exactness = if is_cluster {
+        Exactness::CLUSTER
+    } else {
+        Exactness::ALL
+    };
     let histories = rounds.histories();
     let (mut undecided, mut troubled) = (0, 0);
     for records in &histories {
         troubled += usize::from(records.iter().any(|record| record.ended.is_none()));
-        match history::check(records, Exactness { is_exact }) {
+        match history::check(records, exactness) {
             Verdict::Linearizable => {}
             Verdict::Undecided => undecided += 1,
             Verdict::NotLinearizable(longest) => {
