@@ -16,6 +16,9 @@ use crate::run::Shared;
 /// broken: FoundationDB's own limits of a transaction and what Quoin adds to learn its result.
 pub const HANG: Duration = Duration::from_secs(25);
 
+/// An error that says something of the data.
+pub const NO_SUCH_KEY: &[u8] = b"ERR no such key";
+
 /// What came of a command.
 pub enum Answer {
     /// It was carried out.
@@ -79,7 +82,9 @@ impl<'run> Client<'run> {
             Answer::Reply(Value::Aggregate(_, Some(mut replies))) => {
                 let reply = replies.pop();
                 let errors = reply.as_ref().and_then(Value::items).unwrap_or_default();
-                if let Some(error) = errors.iter().find(|reply| reply.error().is_some()) {
+                let is_wrong =
+                    |reply: &&Value| reply.error().is_some_and(|line| line != NO_SUCH_KEY);
+                if let Some(error) = errors.iter().find(is_wrong) {
                     self.report(format!("within EXEC of {commands:?}: {error:?}"));
                 }
                 reply.map_or(Answer::Unknown, Answer::Reply)
@@ -125,7 +130,8 @@ impl<'run> Client<'run> {
 
     fn judge(&mut self, replies: Vec<Value>, commands: &[Words]) -> Answer {
         let statistics = &self.shared.statistics;
-        let Some(error) = replies.last().and_then(Value::error) else {
+        let error = replies.last().and_then(Value::error);
+        let Some(error) = error.filter(|line| *line != NO_SUCH_KEY) else {
             statistics.answered.fetch_add(1, Ordering::Relaxed);
             return Answer::Reply(Value::Aggregate(b'*', Some(replies)));
         };

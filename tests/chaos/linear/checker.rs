@@ -5,7 +5,7 @@
 //! each; here results may be unknown, and some operations may go several ways.
 
 use std::collections::HashSet;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash, RandomState};
 
 use crate::history::Moment;
 
@@ -24,6 +24,9 @@ pub trait Operation {
 
     /// The operation of the same history that takes effect earlier.
     fn behind(&self) -> Option<usize>;
+
+    /// Notes what the operation can see of a state in which it is under way.
+    fn observe(&self, state: &mut Self::State);
 
     /// The states that the operation can lead to with the result that it had. None: it could not
     /// have had that result.
@@ -47,6 +50,7 @@ pub fn check<O: Operation>(operations: &[O], initial: O::State, tries_max: usize
     let mut search = Search {
         operations,
         seen: HashSet::new(),
+        hasher: RandomState::new(),
         order: Vec::new(),
         longest: Vec::new(),
         tries_left: tries_max,
@@ -60,9 +64,10 @@ pub fn check<O: Operation>(operations: &[O], initial: O::State, tries_max: usize
 
 struct Search<'h, O: Operation> {
     operations: &'h [O],
-    /// Sets of operations that have taken effect, with the state that this led to, from which no
-    /// linearization was found.
-    seen: HashSet<(u128, O::State)>,
+    /// Sets of operations that have taken effect, with the state that this led to (a hash of it, to
+    /// save memory), from which no linearization was found.
+    seen: HashSet<(u128, u64)>,
+    hasher: RandomState,
     order: Vec<usize>,
     longest: Vec<usize>,
     tries_left: usize,
@@ -82,28 +87,33 @@ impl<O: Operation> Search<'_, O> {
         else {
             return Some(true);
         };
+        let is_under_way = |index: &usize| {
+            let operation = &operations[*index];
+            operation.invoked() <= first_end && operation.behind().is_none_or(is_done)
+        };
+        // Those that end first are the likeliest to be next.
+        let mut next: Vec<usize> = waiting().filter(is_under_way).collect();
+        next.sort_by_key(|index| operations[*index].ended().unwrap_or(Moment::MAX));
+        let mut state = state.clone();
+        for index in &next {
+            operations[*index].observe(&mut state);
+        }
+        if !self.seen.insert((done, self.hasher.hash_one(&state))) {
+            return Some(false);
+        }
         self.tries_left = self.tries_left.checked_sub(1)?;
-        for index in waiting() {
+        for index in next {
             let operation = &operations[index];
-            let is_next =
-                operation.invoked() <= first_end && operation.behind().is_none_or(is_done);
-            if !is_next {
-                continue;
-            }
-            for successor in operation.successors(state) {
+            for successor in operation.successors(&state) {
                 // One without a result that changes nothing may as well be left out.
-                if operation.ended().is_none() && successor == *state {
-                    continue;
-                }
-                let done = done | (1 << index);
-                if !self.seen.insert((done, successor.clone())) {
+                if operation.ended().is_none() && successor == state {
                     continue;
                 }
                 self.order.push(index);
                 if self.order.len() > self.longest.len() {
                     self.longest.clone_from(&self.order);
                 }
-                if self.go_on(done, &successor)? {
+                if self.go_on(done | (1 << index), &successor)? {
                     return Some(true);
                 }
                 self.order.pop();

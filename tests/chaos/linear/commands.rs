@@ -4,6 +4,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::model::{Ask, Item, LISTS, Reply, SET, Side};
+use crate::client::NO_SUCH_KEY;
 use crate::resp::Value;
 use crate::workers::texts;
 
@@ -81,7 +82,7 @@ fn draw_one(random: &mut StdRng, keys: &mut Keys, may_wait: bool) -> (Ask, Strin
     let name = keys.name(key);
     let side = side(random);
     let letter = if side == Side::Front { 'L' } else { 'R' };
-    match random.random_range(0..21) {
+    match random.random_range(0..23) {
         0..=3 => {
             let values: Vec<u32> = (0..random.random_range(1..=2))
                 .map(|_| keys.value())
@@ -117,7 +118,33 @@ fn draw_one(random: &mut StdRng, keys: &mut Keys, may_wait: bool) -> (Ask, Strin
             let key = random.random_range(0..=SET);
             (Ask::Delete(key), format!("DEL {}", keys.name(key)))
         }
+        15 | 16 => draw_change_of_list(random, keys, key, side),
         _ => draw_on_set(random, keys, side, may_wait),
+    }
+}
+
+fn draw_change_of_list(
+    random: &mut StdRng,
+    keys: &mut Keys,
+    key: usize,
+    side: Side,
+) -> (Ask, String) {
+    let name = keys.name(key);
+    let (index, rest) = match side {
+        Side::Front => ("0", "1 -1"),
+        Side::Back => ("-1", "0 -2"),
+    };
+    let both = keys.names(&[key, 1 - key]);
+    match random.random_range(0..5) {
+        0 => (Ask::Peek(key, side), format!("LINDEX {name} {index}")),
+        1 => {
+            let value = keys.value();
+            let line = format!("LSET {name} {index} {value}");
+            (Ask::Set(key, side, value), line)
+        }
+        2 => (Ask::Trim(key, side), format!("LTRIM {name} {rest}")),
+        3 => (Ask::Rename(key, 1 - key), format!("RENAME {both}")),
+        _ => (Ask::Copy(key, 1 - key), format!("COPY {both} REPLACE")),
     }
 }
 
@@ -187,6 +214,10 @@ fn draw_on_set(random: &mut StdRng, keys: &Keys, side: Side, may_wait: bool) -> 
 pub fn read_reply(keys: &Keys, ask: &Ask, value: &Value) -> Option<Reply> {
     let mut texts = texts(value);
     let reply = match ask {
+        Ask::Set(..) | Ask::Rename(..) if value.error() == Some(NO_SUCH_KEY) => Reply::NoSuchKey,
+        Ask::Set(..) | Ask::Rename(..) | Ask::Trim(..) => Reply::Done,
+        Ask::Copy(..) => Reply::Integer(value.integer()?),
+        Ask::Peek(..) => Reply::Items(items(&texts, false)?),
         Ask::Push(..) | Ask::PushIfThere(..) | Ask::Length(_) | Ask::Delete(_) => {
             Reply::Integer(value.integer()?)
         }
@@ -218,7 +249,7 @@ pub fn read_reply(keys: &Keys, ask: &Ask, value: &Value) -> Option<Reply> {
                     .collect::<Option<_>>()?,
             )
         }
-        Ask::Saw(..) | Ask::Take(..) | Ask::Find(..) | Ask::Rest(..) => return None,
+        Ask::Saw(..) | Ask::Take(..) | Ask::Placed(..) => return None,
     };
     Some(reply)
 }

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::checker::{self, Operation, Verdict};
-use super::model::{Ask, Exactness, Item, Reply, Side, State, is_reply, outcomes};
+use super::model::{Ask, Exactness, Item, Reply, Side, State, find_places, is_reply, outcomes};
 use crate::history::Moment;
 
 /// Configurations that are tried before a search is given up.
-const TRIES_MAX: usize = 2_000_000;
+const TRIES_MAX: usize = 100_000;
 
 /// A command and what came of it. Those that were refused are left out.
 #[derive(Clone)]
@@ -52,6 +52,10 @@ impl Operation for Step {
 
     fn behind(&self) -> Option<usize> {
         self.behind
+    }
+
+    fn observe(&self, state: &mut State) {
+        find_places(&self.record.ask, state, self.exactness);
     }
 
     fn successors(&self, state: &State) -> Vec<State> {
@@ -100,12 +104,9 @@ fn parts(record: &Record, exactness: Exactness, number: usize) -> Vec<(Ask, bool
         {
             parts_of_pop(keys, *side, *count, *from, items)
         }
+        // Others may push between the finding of the place and the push (docs/durability.md).
         (ask, _) if !exactness.places_are_exact && pushes(ask) => {
-            // Others may push between the finding of the place and the push (docs/durability.md).
-            vec![
-                (Ask::Find(number, Box::new(ask.clone())), true),
-                (Ask::Rest(number, Box::new(ask.clone())), false),
-            ]
+            vec![(Ask::Placed(number, Box::new(ask.clone())), false)]
         }
         (ask, _) => vec![(ask.clone(), false)],
     }

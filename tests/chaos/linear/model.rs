@@ -1,6 +1,6 @@
 //! What the commands of the histories do, one after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An element of a list (with score 0), or a member of the sorted set.
 pub type Item = (u32, i64);
@@ -40,8 +40,8 @@ pub struct State {
     lists: [Vec<Placed>; LISTS],
     /// By score.
     set: Vec<Item>,
-    /// The places that commands have found which have not yet taken effect, by their number.
-    found: BTreeMap<usize, Vec<i64>>,
+    /// The places that commands which are under way may have found, by their number.
+    found: BTreeMap<usize, BTreeSet<Vec<i64>>>,
 }
 
 /// A command, without the syntax that it has for lists and for sorted sets.
@@ -58,7 +58,17 @@ pub enum Ask {
     /// All that there is.
     Read(usize),
     Length(usize),
+    /// The outermost element.
+    Peek(usize, Side),
+    /// Another value for the outermost element.
+    Set(usize, Side, u32),
+    /// Takes the outermost element away, and does not tell which.
+    Trim(usize, Side),
     Delete(usize),
+    /// One list becomes the other.
+    Rename(usize, usize),
+    /// One list's elements replace the other's.
+    Copy(usize, usize),
     /// Adds a member, or gives it another score.
     Add(u32, i64),
     Increment(u32, i64),
@@ -69,10 +79,8 @@ pub enum Ask {
     Saw(usize, Side, Vec<Item>),
     /// Part of a command: these come first from that side, and are taken away.
     Take(usize, Side, Vec<Item>),
-    /// Part of the command of that number: it finds the places of what it pushes.
-    Find(usize, Box<Ask>),
-    /// The rest of that command.
-    Rest(usize, Box<Ask>),
+    /// The command of that number, which has found the places of what it pushes earlier.
+    Placed(usize, Box<Ask>),
 }
 
 /// A reply, without its syntax.
@@ -83,6 +91,8 @@ pub enum Reply {
     /// From which key, if from any.
     Popped(Option<usize>, Vec<Item>),
     Score(Option<i64>),
+    Done,
+    NoSuchKey,
     All(Vec<Reply>),
 }
 
@@ -116,27 +126,34 @@ impl Exactness {
 /// What a command can come to: states with the reply that goes with each. None: it cannot have
 /// happened here.
 pub fn outcomes(ask: &Ask, state: &State, exactness: Exactness) -> Vec<(State, Reply)> {
-    let ways = match ask {
-        Ask::Find(number, ask) => {
-            // The command as it would go here; of that only the places remain.
-            let ways = Way::new(state, exactness).go(ask);
-            let found = ways.first().map(|(way, _)| way.places.clone());
-            let mut next = state.clone();
-            next.found.insert(*number, found.unwrap_or_default());
-            return vec![(next, Reply::All(Vec::new()))];
-        }
-        Ask::Rest(number, ask) => {
-            let mut way = Way::new(state, exactness);
-            way.number = *number;
-            way.found = way.state.found.remove(number);
-            let ways = way.go(ask).into_iter();
-            ways.filter(|(way, _)| way.has_used_its_places()).collect()
-        }
-        ask => Way::new(state, exactness).go(ask),
+    let Ask::Placed(number, ask) = ask else {
+        let ways = Way::new(state, exactness).go(ask);
+        return ways
+            .into_iter()
+            .map(|(way, reply)| (way.state, reply))
+            .collect();
     };
-    ways.into_iter()
+    let mut state = state.clone();
+    let found = state.found.remove(number).unwrap_or_default().into_iter();
+    let ways = found.flat_map(|places| {
+        let mut way = Way::new(&state, exactness);
+        way.number = *number;
+        way.found = Some(places);
+        way.go(ask)
+    });
+    ways.filter(|(way, _)| way.has_used_its_places())
         .map(|(way, reply)| (way.state, reply))
         .collect()
+}
+
+/// A command that is under way may find the places of what it will push.
+pub fn find_places(ask: &Ask, state: &mut State, exactness: Exactness) {
+    if let Ask::Placed(number, ask) = ask
+        && let Some((way, _)) = Way::new(state, exactness).go(ask).first()
+    {
+        let places = way.places.clone();
+        state.found.entry(*number).or_default().insert(places);
+    }
 }
 
 /// One way that a command can go.
@@ -195,6 +212,35 @@ impl Way {
             }
             Ask::Read(key) => Reply::Items(self.items(*key)),
             Ask::Length(key) => Reply::Integer(self.length(*key)),
+            Ask::Peek(key, side) => Reply::Items(self.clone().take(*key, *side, 1)),
+            Ask::Set(key, side, value) => {
+                let list = &mut self.state.lists[*key];
+                let outermost = match side {
+                    Side::Front => list.first_mut(),
+                    Side::Back => list.last_mut(),
+                };
+                match outermost {
+                    Some(placed) => {
+                        placed.value = *value;
+                        Reply::Done
+                    }
+                    None => Reply::NoSuchKey,
+                }
+            }
+            Ask::Trim(key, side) => {
+                self.take(*key, *side, 1);
+                Reply::Done
+            }
+            Ask::Rename(from, _) if self.length(*from) == 0 => Reply::NoSuchKey,
+            Ask::Rename(from, to) => {
+                self.state.lists[*to] = std::mem::take(&mut self.state.lists[*from]);
+                Reply::Done
+            }
+            Ask::Copy(from, _) if self.length(*from) == 0 => Reply::Integer(0),
+            Ask::Copy(from, to) => {
+                self.state.lists[*to] = self.state.lists[*from].clone();
+                Reply::Integer(1)
+            }
             Ask::Delete(key) => {
                 let taken = self.take(*key, Side::Front, usize::MAX);
                 Reply::Integer((!taken.is_empty()).into())
@@ -226,8 +272,7 @@ impl Way {
                 }
                 Reply::All(Vec::new())
             }
-            // Parts of commands have no parts.
-            Ask::Find(..) | Ask::Rest(..) => return Vec::new(),
+            Ask::Placed(_, ask) => return self.go(ask),
         };
         vec![(self, reply)]
     }
@@ -367,7 +412,7 @@ pub fn is_reply(ask: &Ask, possible: &Reply, had: &Reply, exactness: Exactness) 
         {
             (*possible == 0) == (*had == 0)
         }
-        (Ask::Rest(_, ask), possible, had) => is_reply(ask, possible, had, exactness),
+        (Ask::Placed(_, ask), possible, had) => is_reply(ask, possible, had, exactness),
         (Ask::Transaction(asks), Reply::All(possible), Reply::All(had)) => {
             possible.len() == had.len()
                 && asks
