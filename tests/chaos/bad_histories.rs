@@ -22,6 +22,7 @@ fn call(at: Moment, action: Action) -> Call {
     Call {
         invoked: 2 * at,
         ended: Some(2 * at + 1),
+        pipeline: at,
         action,
     }
 }
@@ -194,6 +195,15 @@ fn a_reordered_push_is_found() {
         "stands before",
     );
     assert_wrong(&[one_push], &[(FIFO, &[b, a])], "behind");
+}
+
+#[test]
+fn a_reordered_pipeline_is_found() {
+    let (a, b) = (element(1, 0), element(2, 0));
+    let (first, mut second) = (push(1, FIFO, &[a]), push(1, FIFO, &[b]));
+    second.invoked = first.invoked;
+    let calls = [first, second, pop(2, FIFO, &[b])];
+    assert_wrong(&calls, &[(FIFO, &[a])], "stands before");
 }
 
 #[test]

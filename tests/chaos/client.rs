@@ -73,6 +73,51 @@ impl<'run> Client<'run> {
         }
     }
 
+    /// A number for the next pipeline.
+    pub fn next_pipeline(&self) -> u64 {
+        self.shared.pipelines.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends commands at once and hands over what comes of each as soon as it is known.
+    pub fn pipeline(&mut self, commands: &[Vec<String>], mut on_answer: impl FnMut(&Self, Answer)) {
+        let invoked = self.shared.now();
+        let bytes: Vec<u8> = commands
+            .iter()
+            .flat_map(|words| resp::encode(words))
+            .collect();
+        if !self.is_connected() {
+            commands
+                .iter()
+                .for_each(|_| on_answer(self, Answer::Refused));
+            return;
+        }
+        let mut is_well = match &mut self.connection {
+            Some(connection) => connection.send_raw(&bytes).is_ok(),
+            None => false,
+        };
+        for words in commands {
+            let reply = match &mut self.connection {
+                Some(connection) if is_well => connection.read(),
+                _ => Err(ErrorKind::BrokenPipe.into()),
+            };
+            let words: Words = words.iter().map(|word| word.clone().into_bytes()).collect();
+            let answer = match reply {
+                Ok(reply) => self.judge(vec![reply], &[words]),
+                Err(error) => {
+                    is_well = false;
+                    self.fail(&error, invoked, &[words])
+                }
+            };
+            let answer = match answer {
+                Answer::Reply(Value::Aggregate(_, Some(mut replies))) => {
+                    replies.pop().map_or(Answer::Unknown, Answer::Reply)
+                }
+                other => other,
+            };
+            on_answer(self, answer);
+        }
+    }
+
     /// Sends MULTI, the commands and EXEC at once. The reply is that of EXEC.
     pub fn transaction(&mut self, commands: &[Vec<String>]) -> Answer {
         let mut all = vec![vec!["MULTI".to_owned()]];
@@ -95,12 +140,10 @@ impl<'run> Client<'run> {
 
     /// Sends commands at once and reads all replies. The last one decides what came of it.
     fn conversation(&mut self, commands: &[Vec<String>]) -> Answer {
-        if self.connection.is_none() {
-            self.connect();
+        if !self.is_connected() {
+            return Answer::Refused;
         }
         let Some(connection) = &mut self.connection else {
-            // Long enough not to keep the processor busy while a server is away.
-            std::thread::sleep(Duration::from_millis(20));
             return Answer::Refused;
         };
         let invoked = self.shared.now();
@@ -110,22 +153,33 @@ impl<'run> Client<'run> {
             .collect();
         let replies = match connection.pipeline(&commands) {
             Ok(replies) => replies,
-            Err(error) => {
-                self.connection = None;
-                let timed_out = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
-                if timed_out.contains(&error.kind()) {
-                    self.check_for_hang(invoked, &commands);
-                } else if error.kind() == ErrorKind::InvalidData {
-                    self.report(format!("not a reply to {commands:?}: {error}"));
-                }
-                self.shared
-                    .statistics
-                    .unknown
-                    .fetch_add(1, Ordering::Relaxed);
-                return Answer::Unknown;
-            }
+            Err(error) => return self.fail(&error, invoked, &commands),
         };
         self.judge(replies, &commands)
+    }
+
+    /// Connects where there is no connection.
+    fn is_connected(&mut self) -> bool {
+        if self.connection.is_none() {
+            self.connect();
+        }
+        if self.connection.is_none() {
+            // Long enough not to keep the processor busy while a server is away.
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.connection.is_some()
+    }
+
+    fn fail(&mut self, error: &std::io::Error, invoked: Moment, commands: &[Words]) -> Answer {
+        self.connection = None;
+        if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind()) {
+            self.check_for_hang(invoked, commands);
+        } else if error.kind() == ErrorKind::InvalidData {
+            self.report(format!("not a reply to {commands:?}: {error}"));
+        }
+        let statistics = &self.shared.statistics;
+        statistics.unknown.fetch_add(1, Ordering::Relaxed);
+        Answer::Unknown
     }
 
     fn judge(&mut self, replies: Vec<Value>, commands: &[Words]) -> Answer {

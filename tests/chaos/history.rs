@@ -155,6 +155,8 @@ pub struct Call {
     pub invoked: Moment,
     /// When it was answered. `None`: it was not, so it may have taken effect or not, and may yet.
     pub ended: Option<Moment>,
+    /// Commands of one pipeline have the same number; they take effect in their order.
+    pub pipeline: u64,
     pub action: Action,
 }
 

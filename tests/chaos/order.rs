@@ -22,10 +22,10 @@ struct Life {
     push_invoked: Moment,
     /// `NEVER` where the push was not answered.
     push_ended: Moment,
-    /// Place within its push.
+    /// Place within the pushes of its pipeline.
     index: usize,
-    /// The push it belongs to.
-    call: usize,
+    /// The pipeline that it was pushed in.
+    pipeline: u64,
     /// `NEVER` where it remains.
     pop_invoked: Moment,
     pop_ended: Moment,
@@ -34,18 +34,18 @@ struct Life {
 }
 
 impl Life {
-    /// Whether its push was over before the other's began, or it stands before it in the same one.
+    /// Whether its push was over before the other's began, or it stands before it in one pipeline.
     fn is_before(&self, other: &Self) -> bool {
         self.push_ended < other.push_invoked
-            || (self.call == other.call && self.index < other.index)
+            || (self.pipeline == other.pipeline && self.index < other.index)
     }
 }
 
 /// Checks the families in which elements stay in their queue.
 pub fn check(calls: &[Call], contents: &Contents) -> Result<(), String> {
     let lives = lives(calls, contents);
-    for (call, lives) in by_push(&lives) {
-        check_one_push(call, &lives)?;
+    for lives in by_pipeline(&lives).values() {
+        check_one_pipeline(lives)?;
     }
     let mut queues: BTreeMap<Queue, Vec<(Payload, Life)>> = BTreeMap::new();
     for (payload, life) in &lives {
@@ -87,21 +87,24 @@ fn is_checked(family: Family) -> bool {
 
 fn lives(calls: &[Call], contents: &Contents) -> BTreeMap<Payload, Life> {
     let mut lives = BTreeMap::new();
-    for (number, call) in calls.iter().enumerate() {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    for call in calls {
         let Action::Push { queue, elements } = &call.action else {
             continue;
         };
         if !is_checked(queue.family) {
             continue;
         }
-        for (index, (payload, priority)) in elements.iter().enumerate() {
+        for (payload, priority) in elements {
+            let count = counts.entry(call.pipeline).or_default();
+            *count += 1;
             let life = Life {
                 queue: *queue,
                 priority: *priority,
                 push_invoked: call.invoked,
                 push_ended: call.ended.unwrap_or(NEVER),
-                index,
-                call: number,
+                index: *count,
+                pipeline: call.pipeline,
                 pop_invoked: NEVER,
                 pop_ended: NEVER,
                 is_accounted: false,
@@ -129,23 +132,24 @@ fn lives(calls: &[Call], contents: &Contents) -> BTreeMap<Payload, Life> {
     lives
 }
 
-fn by_push(lives: &BTreeMap<Payload, Life>) -> BTreeMap<usize, Vec<(Payload, Life)>> {
-    let mut pushes: BTreeMap<usize, Vec<(Payload, Life)>> = BTreeMap::new();
+fn by_pipeline(lives: &BTreeMap<Payload, Life>) -> BTreeMap<(Queue, u64), Vec<(Payload, Life)>> {
+    let mut pushes: BTreeMap<(Queue, u64), Vec<(Payload, Life)>> = BTreeMap::new();
     for (payload, life) in lives {
         if life.queue.family != Family::Sorted {
-            pushes.entry(life.call).or_default().push((*payload, *life));
+            let key = (life.queue, life.pipeline);
+            pushes.entry(key).or_default().push((*payload, *life));
         }
     }
     pushes
 }
 
-fn check_one_push(call: usize, members: &[(Payload, Life)]) -> Result<(), String> {
+fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), String> {
     for (first, one) in members {
         for (second, other) in members {
             let is_order = one.index < other.index && one.priority == other.priority;
             if is_order && one.is_accounted && one.pop_invoked > other.pop_ended {
                 return Err(format!(
-                    "push {call}: {second} was popped before {first}, which stands before it"
+                    "{second} was popped before {first}, which stands before it in one pipeline"
                 ));
             }
         }
@@ -273,16 +277,16 @@ fn check_sequence(
         return Ok(());
     }
     // Per priority: none may be before any that came earlier. By the pushes' beginnings it is
-    // enough to look at the latest so far, and within a push at the last of it.
+    // enough to look at the latest so far, and within a pipeline at the last of it.
     let mut latest: HashMap<i64, Life> = HashMap::new();
-    let mut last_of_push: HashMap<(usize, i64), Life> = HashMap::new();
+    let mut last_of_pipeline: HashMap<(u64, i64), Life> = HashMap::new();
     for (payload, priority) in elements {
         let Some(life) = lives.get(payload) else {
             continue;
         };
         let overtaken = [
             latest.get(priority),
-            last_of_push.get(&(life.call, *priority)),
+            last_of_pipeline.get(&(life.pipeline, *priority)),
         ];
         if overtaken
             .into_iter()
@@ -293,7 +297,7 @@ fn check_sequence(
                 "{queue}: {payload} comes behind what was pushed after it"
             ));
         }
-        last_of_push.insert((life.call, *priority), *life);
+        last_of_pipeline.insert((life.pipeline, *priority), *life);
         let entry = latest.entry(*priority).or_insert(*life);
         if life.push_invoked > entry.push_invoked {
             *entry = *life;

@@ -47,6 +47,8 @@ pub struct Shared {
     /// When each worker last had an answer.
     progress: Vec<AtomicU64>,
     pub statistics: Statistics,
+    /// Counts pipelines.
+    pub pipelines: AtomicU64,
     errors: Mutex<BTreeMap<String, u64>>,
     wrongs: Mutex<Vec<String>>,
 }
@@ -60,6 +62,7 @@ impl Shared {
             healed: AtomicU64::new(0),
             progress: (0..WORKERS).map(|_| AtomicU64::new(0)).collect(),
             statistics: Statistics::default(),
+            pipelines: AtomicU64::new(0),
             errors: Mutex::default(),
             wrongs: Mutex::default(),
         }

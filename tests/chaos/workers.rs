@@ -11,6 +11,7 @@ use crate::resp::Value;
 const PRIORITIES: i64 = 4;
 const PUSHED_MAX: u32 = 4;
 const POPPED_MAX: usize = 4;
+const PIPELINED_MAX: usize = 6;
 
 /// Pushes until it is told to stop.
 pub fn produce(
@@ -22,8 +23,10 @@ pub fn produce(
     let mut payloads = 0;
     while goes_on() {
         client.wander();
-        let (words, action) = a_push(&mut client.random, number, &mut payloads);
-        calls.extend(carry_out(client, &words, action));
+        let commands = (0..pipelined(&mut client.random))
+            .map(|_| a_push(&mut client.random, number, &mut payloads))
+            .collect();
+        calls.extend(carry_out(client, commands));
         pause(&mut client.random, 12);
     }
     calls
@@ -34,8 +37,10 @@ pub fn consume(client: &mut Client<'_>, mut goes_on: impl FnMut() -> bool) -> Ve
     let mut calls = Vec::new();
     while goes_on() {
         client.wander();
-        let (words, action) = a_pop(&mut client.random);
-        calls.extend(carry_out(client, &words, action));
+        let commands = (0..pipelined(&mut client.random))
+            .map(|_| a_pop(&mut client.random))
+            .collect();
+        calls.extend(carry_out(client, commands));
         pause(&mut client.random, 4);
     }
     calls
@@ -50,23 +55,42 @@ fn pause(random: &mut StdRng, up_to_ms: u64) {
     }
 }
 
-fn carry_out(client: &mut Client<'_>, words: &[String], mut action: Action) -> Option<Call> {
+/// How many commands are sent at once: mostly one.
+fn pipelined(random: &mut StdRng) -> usize {
+    match random.random_range(0..5) {
+        0 => random.random_range(2..=PIPELINED_MAX),
+        _ => 1,
+    }
+}
+
+fn carry_out(client: &mut Client<'_>, commands: Vec<(Vec<String>, Action)>) -> Vec<Call> {
+    let (words, actions): (Vec<_>, Vec<_>) = commands.into_iter().unzip();
+    let pipeline = client.next_pipeline();
     let invoked = client.now();
-    let ended = match client.call(words) {
-        Answer::Refused => return None,
-        Answer::Unknown => None,
-        Answer::Reply(reply) => {
-            if let Err(wrong) = read_reply(&reply, &mut action) {
-                client.report(format!("{words:?} was answered {reply:?}: {wrong}"));
+    let mut asked = words.iter().zip(actions);
+    let mut calls = Vec::new();
+    client.pipeline(&words, |client, answer| {
+        let Some((words, mut action)) = asked.next() else {
+            return;
+        };
+        let ended = match answer {
+            Answer::Refused => return,
+            Answer::Unknown => None,
+            Answer::Reply(reply) => {
+                if let Err(wrong) = read_reply(&reply, &mut action) {
+                    client.report(format!("{words:?} was answered {reply:?}: {wrong}"));
+                }
+                Some(client.now())
             }
-            Some(client.now())
-        }
-    };
-    Some(Call {
-        invoked,
-        ended,
-        action,
-    })
+        };
+        calls.push(Call {
+            invoked,
+            ended,
+            pipeline,
+            action,
+        });
+    });
+    calls
 }
 
 fn pick<T: Copy>(random: &mut StdRng, choices: &[T]) -> T {
