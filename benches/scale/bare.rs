@@ -56,6 +56,7 @@ pub struct BareCase<'a> {
     pub fill: usize,
     /// Whether it is over when a pop finds nothing.
     pub ends_when_empty: bool,
+    pub settle: Duration,
     pub warm_up: Duration,
     pub duration: Duration,
 }
@@ -317,6 +318,9 @@ pub async fn run(case: &BareCase<'_>) -> FdbResult<BareMeasured> {
                 .map(|writer| fill(writer, case.mix, of_each)),
         )
         .await?;
+    }
+    if case.ends_when_empty {
+        tokio::time::sleep(case.settle).await;
     }
     let start = Instant::now();
     let measure_from = start + case.warm_up;

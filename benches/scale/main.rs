@@ -139,16 +139,29 @@ impl Bench {
                 rows.push(self.case(load, queues, *count).await);
             }
         }
-        let queues = match queues {
+        let title = match queues {
             1 => "one queue".to_owned(),
             many => format!("{many} queues"),
         };
-        report::print_header(&format!("{}, {queues}:", load.name()));
+        report::print_header(&format!(
+            "{}, {title} (target of bare: ≥ 0.70):",
+            load.name()
+        ));
         let rows: Vec<Row> = rows.into_iter().filter_map(report::median_row).collect();
         let alone = rows.iter().find(|row| row.servers == 1);
         let alone = alone.map(|row| row.per_s);
         for row in &rows {
             report::print_row(row, alone);
+        }
+        let Some((last, alone)) = rows.last().zip(alone) else {
+            return;
+        };
+        if load == Load::Pop && queues == 1 && last.servers > 1 {
+            let ratio = last.per_s / alone;
+            println!(
+                "{} servers do {ratio:.2} of one; target ≥ 0.90",
+                last.servers
+            );
         }
     }
 
@@ -168,7 +181,7 @@ impl Bench {
         });
         drop(servers);
         self.judge(load, queues, count, &measured);
-        let mut row = row(&measured, count);
+        let mut row = row(&measured, load, count);
         if self.settings.has_bare && row.commits_per_s > 0.0 {
             self.beside(load, queues, &measured, &mut row).await;
         }
@@ -195,8 +208,8 @@ impl Bench {
 
     /// The bare client with the same transactions.
     async fn beside(&self, load: Load, queues: usize, measured: &Measured, row: &mut Row) {
-        let commits = measured.counters.commits.max(1) as f64;
-        let work = measured.work;
+        let commits = measured.reading.counters.commits.max(1) as f64;
+        let work = measured.reading.work;
         let each = |count: u64| count as f64 / commits;
         let mix = Mix {
             list_pushes: each(work.list_pushes),
@@ -221,6 +234,7 @@ impl Bench {
             mix,
             fill,
             ends_when_empty: load.is_filled(),
+            settle: self.settings.settle,
             warm_up: self.settings.warm_up,
             duration: self.settings.duration,
         };
@@ -231,23 +245,25 @@ impl Bench {
     }
 }
 
-fn row(measured: &Measured, servers: usize) -> Row {
-    let wall_s = measured.wall.as_secs_f64();
-    let counters = measured.counters;
+fn row(measured: &Measured, load: Load, servers: usize) -> Row {
+    let reading = &measured.reading;
+    let elapsed_s = reading.elapsed.as_secs_f64();
+    let counters = reading.counters;
     let commits = counters.commits.max(1) as f64;
+    let operations = workload::operations(load, &reading.work) as f64;
     let mut row = Row {
         servers,
         per_s: measured.operations as f64 / measured.window.as_secs_f64(),
-        commits_per_s: counters.commits as f64 / wall_s,
-        per_commit: measured.operations_of_work as f64 / commits,
-        at_once: counters.batches_us as f64 / 1e6 / wall_s,
+        commits_per_s: counters.commits as f64 / elapsed_s,
+        per_commit: operations / commits,
+        at_once: counters.batches_us as f64 / 1e6 / elapsed_s,
         conflicts: counters.conflicts as f64 / commits,
         retries: counters.retries as f64 / commits,
         unknown_results: counters.unknown_results as f64 / commits,
-        empty: measured.nils as f64 / measured.operations_of_work.max(1) as f64,
+        empty: reading.nils as f64 / operations.max(1.0),
         ..Row::default()
     };
     row.set_latencies(&mut measured.latencies_us.clone());
-    row.set_cpu(measured.cpu, wall_s);
+    row.set_cpu(reading.cpu, elapsed_s);
     row
 }

@@ -185,20 +185,23 @@ async fn count(client: &mut Client, keys: &[(&[u8], bool)]) -> io::Result<u64> {
 async fn empty(client: &mut Client, keys: &[(&[u8], bool)], shared: &Shared) -> io::Result<()> {
     let mut keys = keys.to_vec();
     while !keys.is_empty() {
+        // A few queues are asked several times at once.
+        let rounds = DRAIN_QUEUES / keys.len();
         let mut requests = Vec::new();
-        for (key, is_set) in &keys {
-            let command: &[u8] = if *is_set { b"ZPOPMIN" } else { b"LPOP" };
+        for (key, is_set) in keys.repeat(rounds) {
+            let command: &[u8] = if is_set { b"ZPOPMIN" } else { b"LPOP" };
             write_command(&mut requests, &[command, key, DRAIN_ELEMENTS]);
         }
         let mut is_empty = vec![false; keys.len()];
         client
-            .exchange(&requests, keys.len(), |number, reply| {
+            .exchange(&requests, keys.len() * rounds, |number, reply| {
+                let is_empty = &mut is_empty[number % keys.len()];
                 walk(reply, 0, &mut |piece| match piece {
                     Piece::Bulk(payload) => drop(shared.ledger.borrow_mut().popped(payload)),
-                    Piece::Nil => is_empty[number] = true,
+                    Piece::Nil => *is_empty = true,
                     Piece::Error(line) => {
                         shared.note_error(line);
-                        is_empty[number] = true;
+                        *is_empty = true;
                     }
                     Piece::Integer(_) | Piece::Other => {}
                 });

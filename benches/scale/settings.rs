@@ -81,6 +81,8 @@ pub struct Settings {
     pub payload_bytes: usize,
     pub duration: Duration,
     pub warm_up: Duration,
+    /// Time between filling queues and popping: the cluster works off what was written.
+    pub settle: Duration,
     pub rounds: usize,
     /// Elements that are in the queues before pops are measured.
     pub fill: usize,
@@ -106,6 +108,7 @@ impl Settings {
             payload_bytes: one(&matches, "payload-bytes").max(TICKET_BYTES),
             duration: Duration::from_secs_f64(seconds),
             warm_up: Duration::from_secs_f64(if is_quick { 0.3 } else { 1.0 }),
+            settle: Duration::from_secs_f64(if is_quick { 0.5 } else { 3.0 }),
             rounds: one(&matches, "rounds").max(1),
             fill: fill.unwrap_or((seconds * 30_000.0) as usize),
             idle_turns: idle_turns.unwrap_or(if is_quick { 200 } else { 1000 }),

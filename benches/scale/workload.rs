@@ -61,7 +61,7 @@ pub struct Samples {
     pub latencies_us: Vec<u32>,
 }
 
-/// Elements and transactions of a whole case, fill and rest left out.
+/// Elements and transactions that clients were answered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Work {
     pub list_pushes: u64,
@@ -76,15 +76,57 @@ pub struct Measured {
     pub operations: u64,
     pub window: Duration,
     pub latencies_us: Vec<u32>,
-    pub work: Work,
-    /// Operations, counted as in `operations`, that belong to `work`.
-    pub operations_of_work: u64,
-    pub counters: Counters,
-    pub cpu: Cpu,
-    pub wall: Duration,
-    pub nils: u64,
+    /// Of the time that was measured.
+    pub reading: Reading,
     pub verdict: Verdict,
     pub errors: Vec<String>,
+}
+
+/// What was counted up to a moment.
+pub struct Reading {
+    pub at: Instant,
+    pub work: Work,
+    pub counters: Counters,
+    pub cpu: Cpu,
+    pub nils: u64,
+    pub elapsed: Duration,
+}
+
+impl Reading {
+    async fn take(case: &Case<'_>, shared: &Shared) -> io::Result<Self> {
+        Ok(Self {
+            counters: Counters::read(&case.addresses).await?,
+            at: Instant::now(),
+            work: shared.work.get(),
+            cpu: Cpu::now(&case.processes),
+            nils: shared.nils.get(),
+            elapsed: Duration::ZERO,
+        })
+    }
+
+    fn since(self, before: &Self) -> Self {
+        let Work {
+            list_pushes,
+            list_pops,
+            set_pushes,
+            set_pops,
+            transactions,
+        } = before.work;
+        Self {
+            at: self.at,
+            work: Work {
+                list_pushes: self.work.list_pushes - list_pushes,
+                list_pops: self.work.list_pops - list_pops,
+                set_pushes: self.work.set_pushes - set_pushes,
+                set_pops: self.work.set_pops - set_pops,
+                transactions: self.work.transactions - transactions,
+            },
+            counters: self.counters.since(&before.counters),
+            cpu: self.cpu.since(&before.cpu),
+            nils: self.nils - before.nils,
+            elapsed: self.at - before.at,
+        }
+    }
 }
 
 impl Shared {
@@ -109,7 +151,7 @@ impl Shared {
         samples.latencies_us.push(latency.as_micros() as u32);
     }
 
-    /// A pop found nothing; a load that only pops ends with that.
+    /// A pop found nothing; a load that only pops ends when some have.
     pub fn note_nil(&self) {
         self.nils.set(self.nils.get() + 1);
         self.available.set(self.available.get() + 1);
@@ -189,8 +231,9 @@ pub async fn run(case: &Case<'_>) -> io::Result<Measured> {
     };
     let filler = clients as u32;
     fill(&case.addresses, &names, backlog, &mut ledger, filler).await?;
-    let before = Counters::read(&case.addresses).await?;
-    let cpu_before = Cpu::now(&case.processes);
+    if load.is_filled() {
+        tokio::time::sleep(settings.settle).await;
+    }
     let start = Instant::now();
     let measure_from = start + settings.warm_up;
     let outstanding_max = match load {
@@ -226,34 +269,31 @@ pub async fn run(case: &Case<'_>) -> io::Result<Measured> {
         let worker = Worker::new(Rc::clone(&shared), client, role, number, clients);
         tasks.push(tokio::task::spawn_local(worker.run()));
     }
+    tokio::time::sleep_until(measure_from.into()).await;
+    let before = Reading::take(case, &shared).await?;
+    while !shared.is_over() {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    let reading = Reading::take(case, &shared).await?.since(&before);
     for task in tasks {
         task.await??;
     }
-    let wall = start.elapsed();
-    let cpu = Cpu::now(&case.processes).since(&cpu_before);
-    let counters = Counters::read(&case.addresses).await?.since(&before);
     let left = drain(&case.addresses, &shared).await?;
     let window = shared.until.get().saturating_duration_since(measure_from);
-    let work = shared.work.get();
     let samples = shared.samples.take();
     let verdict = shared.ledger.borrow().verdict(left);
     Ok(Measured {
         operations: samples.operations,
         window,
         latencies_us: samples.latencies_us,
-        operations_of_work: operations(*load, &work),
-        work,
-        counters,
-        cpu,
-        wall,
-        nils: shared.nils.get(),
+        reading,
         verdict,
         errors: shared.errors.take(),
     })
 }
 
 /// What counts as an operation of a load: an element that went through, or a transaction.
-fn operations(load: Load, work: &Work) -> u64 {
+pub fn operations(load: Load, work: &Work) -> u64 {
     match load {
         Load::Push | Load::Zadd => work.list_pushes + work.set_pushes,
         Load::Multi => work.transactions,
