@@ -56,6 +56,19 @@ pub enum OpenError {
         /// What FoundationDB said.
         source: FdbError,
     },
+    /// The cluster's processes are of a version that the client library does not speak with.
+    #[error(
+        "the FoundationDB cluster at {} is of another version than the client library (7.3): its \
+         process at {process} speaks another protocol; use the client library of the cluster's \
+         version",
+        file.display()
+    )]
+    Incompatible {
+        /// The cluster file.
+        file: PathBuf,
+        /// The address of one of them.
+        process: String,
+    },
     /// The cluster does not answer.
     #[error(
         "no reachable FoundationDB cluster at {} within {} ms: {source}; check that fdbserver \

@@ -5,6 +5,7 @@
 
 mod error;
 mod network;
+mod probe;
 mod reachability;
 mod transaction;
 
@@ -28,12 +29,7 @@ use crate::limits;
 use crate::random::{Random, SystemRandom};
 
 pub use self::error::OpenError;
-
-/// The environment variable that names the cluster file, as for FoundationDB's own tools.
-const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
-
-/// The cluster file in the working folder, which comes before the system's.
-const CLUSTER_FILE_HERE: &str = "fdb.cluster";
+pub use self::probe::{ClientLibrary, ClusterFileOrigin, client_library, find_cluster_file};
 
 /// How to open a FoundationDB cluster.
 #[derive(Debug, Clone)]
@@ -70,7 +66,7 @@ impl FdbStore {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(options: &FdbOptions) -> Result<Self, OpenError> {
-        let file = cluster_file(options);
+        let (file, _) = find_cluster_file(options);
         if !file.is_file() {
             return Err(OpenError::NoClusterFile { file });
         }
@@ -82,7 +78,12 @@ impl FdbStore {
         let answer = wait(answers(&database));
         network::stop_before_exit();
         if let Err(source) = answer {
-            return Err(OpenError::no_answer(file, source));
+            let other_version = wait(probe::incompatible_process(&database));
+            network::stop_before_exit();
+            return Err(match other_version {
+                Some(process) => OpenError::Incompatible { file, process },
+                None => OpenError::no_answer(file, source),
+            });
         }
         Ok(Self {
             database,
@@ -114,21 +115,6 @@ impl Drop for FdbStore {
     fn drop(&mut self) {
         network::stop_before_exit();
     }
-}
-
-/// Looks where FoundationDB's own tools look.
-fn cluster_file(options: &FdbOptions) -> PathBuf {
-    if let Some(file) = &options.cluster_file {
-        return file.clone();
-    }
-    if let Some(file) = std::env::var_os(CLUSTER_FILE_VARIABLE) {
-        return file.into();
-    }
-    let here = PathBuf::from(CLUSTER_FILE_HERE);
-    if here.is_file() {
-        return here;
-    }
-    PathBuf::from(foundationdb::default_config_path())
 }
 
 fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
