@@ -16,7 +16,7 @@ mod parameters;
 mod rewrite;
 mod special;
 
-pub use cli::{Invocation, parse};
+pub use cli::{DoctorOptions, Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
 pub use runtime::RuntimeConfig;
