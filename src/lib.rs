@@ -3,7 +3,7 @@
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
 //! `error`, `limits`, `clock` and `random` are leaves that everyone may use; `import` is a client
-//! that uses nothing but leaves.
+//! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`.
 #![cfg_attr(
     test,
     allow(
@@ -17,6 +17,7 @@
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod doctor;
 pub mod dump;
 pub mod error;
 pub mod events;

@@ -175,10 +175,6 @@ pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
 /// Time that one may take while the cluster is away: where the last one got no answer in its
 /// time.
 pub const FDB_AWAY_TIMEOUT_MS: i32 = 2_000;
-/// Time for which a trial of the files for TLS asks a cluster that is not there.
-pub const FDB_TLS_TRIAL_TIMEOUT_MS: i32 = 100;
-/// Time after which such a trial is ended.
-pub const FDB_TLS_TRIAL_MAX_S: u32 = 5;
 /// Attempts at making sure that a commit which timed out is not still under way.
 pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
 /// Time that one such attempt may take, where the cluster is not away.
@@ -364,3 +360,34 @@ pub const TASK_TENDED_PER_PASS: usize = 16;
 pub const TASK_ALARMS_PER_PASS: usize = 16;
 /// Background work looks at task queues at multiples of this.
 pub const TASK_ALARM_STEP_MS: i64 = 100;
+
+/// Rows that `quoin doctor` reads at a time where they are small.
+pub const DOCTOR_PAGE_ROWS: usize = 512;
+/// Rows of data that it reads at a time; each may hold a chunk of a split value.
+pub const DOCTOR_DATA_PAGE_ROWS: usize = 128;
+/// Reads that it has under way at once.
+pub const DOCTOR_READS_AT_ONCE: usize = 64;
+/// Keys whose elements it counts at once.
+pub const DOCTOR_KEYS_AT_ONCE: usize = 16;
+/// Data ids that it keeps in memory at a time; for each so many it walks all keys once.
+pub const DOCTOR_IDS_AT_ONCE: usize = 1_000_000;
+/// Data ids without a key that it looks at more closely; of more it says that there are more.
+pub const DOCTOR_SUSPECTS_MAX: usize = 10_000;
+/// Things that are wrong which it names; the others are only counted.
+pub const DOCTOR_EXAMPLES_MAX: usize = 3;
+/// Bytes of a name that it shows.
+pub const DOCTOR_NAME_BYTES_MAX: usize = 60;
+/// Attempts at one read or repair.
+pub const DOCTOR_ATTEMPTS_MAX: u32 = 10;
+/// Pause between two of them.
+pub const DOCTOR_RETRY_PAUSE_MS: u64 = 50;
+/// Rows up to which it counts a key anew to repair its counters while servers may run.
+pub const DOCTOR_RECOUNT_ROWS_MAX: u64 = 100_000;
+/// How often it tries what it measures.
+pub const DOCTOR_LATENCY_TRIES: usize = 40;
+/// Time after which what falls due should have been looked after by some server.
+pub const DOCTOR_OVERDUE_MS: i64 = 60_000;
+/// Keys without elements, on a cluster, up to which it finds nothing odd in them.
+pub const DOCTOR_GHOSTS_MAX: u64 = 10_000;
+/// Time for which messages to other servers lie in the store at the most, while servers run.
+pub const DOCTOR_MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);

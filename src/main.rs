@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use quoin::config::{self, Invocation, LogLevel, RuntimeConfig};
+use quoin::config::{self, DoctorOptions, Invocation, LoadedSettings, LogLevel, RuntimeConfig};
+use quoin::doctor;
 use quoin::import;
 use quoin::random::SystemRandom;
 use quoin::server;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
             }
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
+        Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
@@ -49,6 +51,20 @@ fn import(options: &import::Options) -> ExitCode {
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs `quoin doctor`; what it finds goes to the standard output, a line when it is known.
+fn doctor(loaded: &LoadedSettings, options: DoctorOptions) -> ExitCode {
+    let looked = doctor::run(loaded, options, &mut |line| {
+        print(&format!("{line}\n"));
+    });
+    match looked {
+        Ok(worst) => ExitCode::from(worst.exit_code()),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "quoin: {error}");
+            ExitCode::from(doctor::Level::Fail.exit_code())
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::error::{ConfigError, suggest};
 use super::load::{FILE_VARIABLE, LoadedSettings, load};
@@ -13,6 +13,10 @@ use crate::import;
 
 const CHECK_CONFIG: &str = "check-config";
 const IMPORT: &str = "import";
+const DOCTOR: &str = "doctor";
+const REPAIR_FLAG: &str = "repair";
+const DEEP_FLAG: &str = "deep";
+const OFFLINE_FLAG: &str = "offline";
 const FILE_FLAG: &str = "config";
 
 /// What the program is asked to do.
@@ -22,10 +26,23 @@ pub enum Invocation {
     Run(LoadedSettings),
     /// Show the settings in effect and where each came from.
     CheckConfig(LoadedSettings),
+    /// Look whether the store is as it should be.
+    Doctor(LoadedSettings, DoctorOptions),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
     Print(String),
+}
+
+/// What `quoin doctor` may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DoctorOptions {
+    /// Repair what is wrong.
+    pub repairs: bool,
+    /// Compare counters and indexes with all elements.
+    pub is_deep: bool,
+    /// Somebody vouches that no server uses the store.
+    pub is_offline: bool,
 }
 
 /// The version, and which stores this build has.
@@ -66,8 +83,56 @@ pub fn parse(
     let loaded = load(file, variables, flags(&matches))?;
     Ok(match matches.subcommand_name() {
         Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
+        Some(DOCTOR) => Invocation::Doctor(loaded, doctor_options(&matches)),
         _ => Invocation::Run(loaded),
     })
+}
+
+fn doctor_options(matches: &ArgMatches) -> DoctorOptions {
+    let is_set = |name: &str| {
+        let doctor = matches.subcommand_matches(DOCTOR);
+        doctor.is_some_and(|doctor| doctor.get_flag(name))
+    };
+    DoctorOptions {
+        repairs: is_set(REPAIR_FLAG),
+        is_deep: is_set(DEEP_FLAG),
+        is_offline: is_set(OFFLINE_FLAG),
+    }
+}
+
+fn doctor_command() -> Command {
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .action(ArgAction::SetTrue)
+            .help(help)
+    };
+    Command::new(DOCTOR)
+        .about(
+            "Look whether the store is as it should be, and repair what can be (see doctor --help)",
+        )
+        .after_help(
+            "Takes the settings that the server takes (--store, --data-dir, --cluster-file, \
+             --root-prefix …),\nand looks at that store: can it be reached, how fast is it, does \
+             this version understand it, is\nthere anything left over, do counters agree. Says \
+             one line for each check: ok, warn or fail, what\nit found, and what to do. On a \
+             cluster servers may run meanwhile; an embedded store's server must\nbe stopped. \
+             Without --repair nothing that belongs to keys is changed.\n\n\
+             Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
+             where\nsomething is wrong or the store cannot be used. docs/operations.md tells more.",
+        )
+        .arg(switch(
+            REPAIR_FLAG,
+            "Repair what is wrong, as far as that is safe while servers run",
+        ))
+        .arg(switch(
+            DEEP_FLAG,
+            "Compare counters and indexes with every element: reads all data",
+        ))
+        .arg(switch(
+            OFFLINE_FLAG,
+            "No server uses the store: then --repair also removes what a running one might need",
+        ))
 }
 
 /// Help and version come as errors too.
@@ -114,6 +179,7 @@ fn command() -> Command {
             Command::new(CHECK_CONFIG)
                 .about("Show the settings in effect and where each came from, or what is wrong"),
         )
+        .subcommand(doctor_command())
         .subcommand(
             Command::new(IMPORT)
                 .about("Copy the lists and sorted sets of a running Redis (see import --help)"),

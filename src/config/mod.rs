@@ -12,14 +12,12 @@ pub mod settings;
 pub mod table;
 pub mod value;
 
-#[cfg(feature = "fdb")]
-mod fdb;
 mod parameters;
 mod rewrite;
 mod special;
 
-pub use cli::{Invocation, parse};
+pub use cli::{DoctorOptions, Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
 pub use runtime::RuntimeConfig;
-pub use settings::{FdbTls, Fsync, LogLevel, OutputLimit, OutputLimits, Settings, StoreKind};
+pub use settings::{Fsync, LogLevel, OutputLimit, OutputLimits, Settings, StoreKind};

@@ -22,7 +22,7 @@ pub enum StartError {
         found: i64,
     },
     /// The store failed.
-    #[error("the store cannot be opened: {0}")]
+    #[error("the store cannot be opened")]
     Store(#[from] StoreError),
 }
 

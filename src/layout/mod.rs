@@ -14,6 +14,7 @@ pub mod meta;
 pub mod name;
 pub mod position;
 pub mod priority;
+pub mod survey;
 pub mod task;
 pub mod value;
 
@@ -59,6 +60,8 @@ pub enum Space {
     Messages = 8,
     /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
     Alarms = 9,
+    /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
+    Scratch = 63,
 }
 
 /// The part of a data id's keys that a row belongs to.

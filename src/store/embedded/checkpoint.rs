@@ -16,10 +16,11 @@ use heed::{Env, RoTxn, WithoutTls};
 use sha2::{Digest, Sha256};
 
 use super::error::is_out_of_room;
+use super::inspect::CheckpointState;
 
 const CHECKPOINT_FILE: &str = "CHECKPOINT";
 const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
-const DATA_FILE: &str = "data.mdb";
+pub(super) const DATA_FILE: &str = "data.mdb";
 const MAGIC: &[u8; 16] = b"quoin-checkpoint";
 const DIGEST_BYTES: usize = 32;
 /// Changes whenever the operating system starts.
@@ -71,6 +72,23 @@ impl Checkpoints {
     /// Whether the system tells what checkpoints need.
     pub(super) fn are_possible(&self) -> bool {
         self.boot_id.is_some()
+    }
+
+    /// What [`Self::restore`] would find.
+    pub(super) fn inspect(&self) -> io::Result<CheckpointState> {
+        let file = match std::fs::read(self.folder.join(CHECKPOINT_FILE)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(CheckpointState::Absent);
+            }
+            Err(error) => return Err(error),
+        };
+        let own = self.boot_id.as_ref().map(<[u8; BOOT_ID_BYTES]>::as_slice);
+        Ok(match decode(&file) {
+            None => CheckpointState::Damaged,
+            Some((boot_id, _)) if Some(boot_id) == own => CheckpointState::Current,
+            Some(_) => CheckpointState::Earlier,
+        })
     }
 
     /// Puts the data file back to the checkpoint where the machine was started anew since. To be

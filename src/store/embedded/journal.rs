@@ -34,6 +34,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip::SipHasher13;
 
+use super::inspect::JournalFile;
 use crate::limits;
 
 /// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
@@ -173,6 +174,27 @@ pub(super) fn read_all(
         }
     }
     Ok(())
+}
+
+/// Counts the whole records of each file.
+pub(super) fn inspect(folder: &Path) -> io::Result<Vec<JournalFile>> {
+    let mut files = Vec::new();
+    for path in paths(folder) {
+        let Some((epoch, mut file)) = open_file(&path)? else {
+            continue;
+        };
+        let mut found = JournalFile {
+            bytes: file.get_ref().metadata()?.len(),
+            records: 0,
+            last: None,
+        };
+        while let Some((sequence, _)) = read_record(&mut file, epoch)? {
+            found.records += 1;
+            found.last = Some(sequence);
+        }
+        files.push(found);
+    }
+    Ok(files)
 }
 
 fn paths(folder: &Path) -> [PathBuf; 2] {

@@ -10,6 +10,7 @@
 mod checkpoint;
 mod drain;
 mod error;
+mod inspect;
 mod journal;
 mod layer;
 mod merge;
@@ -45,6 +46,7 @@ use crate::limits;
 use crate::random::{Random, SystemRandom};
 
 pub use self::error::OpenError;
+pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
 
 /// The file in the data folder that a running server holds locked.
 const LOCK_FILE: &str = "LOCK";

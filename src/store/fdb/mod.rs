@@ -1,13 +1,12 @@
 //! The FoundationDB store: a cluster that many servers share.
 //!
-//! The client's trace files and other options are set by FoundationDB's own environment variables
-//! (`FDB_NETWORK_OPTION_*`).
+//! TLS and the client's trace files are set by FoundationDB's own environment variables
+//! (`FDB_TLS_*`, `FDB_NETWORK_OPTION_*`).
 
 mod error;
 mod network;
+mod probe;
 mod reachability;
-mod tls;
-mod tls_trial;
 mod transaction;
 
 use std::future::Future;
@@ -30,16 +29,7 @@ use crate::limits;
 use crate::random::{Random, SystemRandom};
 
 pub use self::error::OpenError;
-pub use self::tls::TlsOptions;
-
-/// The environment variable that names the cluster file, as for FoundationDB's own tools.
-const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
-
-/// The cluster file in the working folder, which comes before the system's.
-const CLUSTER_FILE_HERE: &str = "fdb.cluster";
-
-/// A key that need not exist.
-const KEY_TO_TRY: &[u8] = b"quoin";
+pub use self::probe::{ClientLibrary, ClusterFileOrigin, client_library, find_cluster_file};
 
 /// How to open a FoundationDB cluster.
 #[derive(Debug, Clone)]
@@ -47,8 +37,6 @@ pub struct FdbOptions {
     /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else `fdb.cluster` in
     /// the working folder, else the system's.
     pub cluster_file: Option<PathBuf>,
-    /// TLS; holds for the whole process, from its first store on.
-    pub tls: TlsOptions,
     /// Time that a transaction may take altogether, its commit included.
     pub transaction_timeout_ms: i32,
 }
@@ -57,7 +45,6 @@ impl Default for FdbOptions {
     fn default() -> Self {
         Self {
             cluster_file: None,
-            tls: TlsOptions::default(),
             transaction_timeout_ms: limits::FDB_TRANSACTION_TIMEOUT_MS,
         }
     }
@@ -79,13 +66,11 @@ impl FdbStore {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(options: &FdbOptions) -> Result<Self, OpenError> {
-        let file = cluster_file(options);
+        let (file, _) = find_cluster_file(options);
         if !file.is_file() {
             return Err(OpenError::NoClusterFile { file });
         }
-        options.tls.check(&file)?;
-        network::start(options.tls.network_options())
-            .map_err(|source| OpenError::Library { source })?;
+        network::start().map_err(|source| OpenError::Library { source })?;
         let database = connect(&file, options).map_err(|source| OpenError::ClusterFile {
             file: file.clone(),
             source,
@@ -93,7 +78,12 @@ impl FdbStore {
         let answer = wait(answers(&database));
         network::stop_before_exit();
         if let Err(source) = answer {
-            return Err(OpenError::no_answer(file, source));
+            let other_version = wait(probe::incompatible_process(&database));
+            network::stop_before_exit();
+            return Err(match other_version {
+                Some(process) => OpenError::Incompatible { file, process },
+                None => OpenError::no_answer(file, source),
+            });
         }
         Ok(Self {
             database,
@@ -127,21 +117,6 @@ impl Drop for FdbStore {
     }
 }
 
-/// Looks where FoundationDB's own tools look.
-fn cluster_file(options: &FdbOptions) -> PathBuf {
-    if let Some(file) = &options.cluster_file {
-        return file.clone();
-    }
-    if let Some(file) = std::env::var_os(CLUSTER_FILE_VARIABLE) {
-        return file.into();
-    }
-    let here = PathBuf::from(CLUSTER_FILE_HERE);
-    if here.is_file() {
-        return here;
-    }
-    PathBuf::from(foundationdb::default_config_path())
-}
-
 fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
     let database = Database::new(file.to_str())?;
     database.set_option(DatabaseOption::TransactionTimeout(
@@ -151,12 +126,11 @@ fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
     Ok(database)
 }
 
-/// Asks for a read version, which only a cluster with a database gives, and reads, which only a
-/// client may that the cluster trusts.
+/// Asks for a read version, which only a cluster with a database gives.
 async fn answers(database: &Database) -> Result<(), FdbError> {
     let transaction = database.create_trx()?;
     transaction.set_option(TransactionOption::Timeout(limits::FDB_CONNECT_TIMEOUT_MS))?;
-    transaction.get(KEY_TO_TRY, true).await.map(drop)
+    transaction.get_read_version().await.map(drop)
 }
 
 /// Waits on this thread; for the opening, which comes before any runtime.

@@ -5,13 +5,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use foundationdb::FdbError;
-use foundationdb::api::{FdbApiBuilder, NetworkAutoStop};
-use foundationdb::options::NetworkOption;
+use foundationdb::api::{FdbApiBuilder, NetworkAutoStop, NetworkBuilder};
 
 /// The client library starts once in a process and cannot start again after it was stopped, so
 /// it runs on when the last store is dropped.
 static STARTED: OnceLock<Result<(), FdbError>> = OnceLock::new();
 static KEEPER: Mutex<Option<Keeper>> = Mutex::new(None);
+/// The API version is selected once in a process too; what comes of it waits here for the start.
+static SELECTED: OnceLock<Result<(), FdbError>> = OnceLock::new();
+static BUILDER: Mutex<Option<NetworkBuilder>> = Mutex::new(None);
 
 /// The thread that holds the network's guard. The thread that exits must not drop it: its
 /// thread-local variables, the library's among them, are gone when exit handlers run.
@@ -20,13 +22,27 @@ struct Keeper {
     thread: JoinHandle<()>,
 }
 
-/// Starts the network thread where it does not run yet; only then the options count.
-pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
+/// Selects the API version, without which the library answers nothing at all.
+pub(super) fn select_version() -> Result<(), FdbError> {
+    *SELECTED.get_or_init(|| {
+        let builder = FdbApiBuilder::default().build()?;
+        *BUILDER.lock().unwrap_or_else(PoisonError::into_inner) = Some(builder);
+        Ok(())
+    })
+}
+
+/// Starts the network thread where it does not run yet.
+pub(super) fn start() -> Result<(), FdbError> {
     *STARTED.get_or_init(|| {
-        let mut network = FdbApiBuilder::default().build()?;
-        for option in options {
-            network = network.set_option(option)?;
-        }
+        select_version()?;
+        let builder = BUILDER
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(network) = builder else {
+            // Taken here only, and once.
+            return Ok(());
+        };
         // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` sees
         // to it on every orderly exit; a process that aborts need not.
         #[allow(unsafe_code)]
@@ -68,11 +84,6 @@ fn keep(network: NetworkAutoStop) {
 }
 
 extern "C" fn stop_at_exit() {
-    stop();
-}
-
-/// Stops the network for good.
-pub(super) fn stop() {
     let keeper = KEEPER.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Keeper { stop, thread }) = keeper {
         drop(stop);

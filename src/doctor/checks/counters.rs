@@ -1,0 +1,168 @@
+//! Counters of keys against what the keys have: every row is looked at.
+
+use futures_util::future::try_join_all;
+
+use super::super::walk::{FoundKey, KeyPage};
+use super::KeyCheck;
+use super::tally::{self, Wrong};
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::subject::{Answer, Subject};
+use crate::limits::DOCTOR_KEYS_AT_ONCE;
+use crate::store::{Isolation, ReadTransaction, StoreError};
+
+#[derive(Default)]
+pub(super) struct Counters {
+    rows: u64,
+    /// Too large to be counted at one moment.
+    uncounted: u64,
+    lengths: Finding,
+    task_counters: Finding,
+    indexes: Finding,
+    chunks: Finding,
+    foreign_rows: Finding,
+    unreadable: Finding,
+}
+
+impl KeyCheck for Counters {
+    fn name(&self) -> &'static str {
+        "counters"
+    }
+
+    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            for some in page.keys.chunks(DOCTOR_KEYS_AT_ONCE) {
+                let counts = some.iter().map(|key| count(subject, key));
+                for (key, counted) in some.iter().zip(try_join_all(counts).await?) {
+                    match counted {
+                        Counted::Done(wrong, rows) => {
+                            self.rows += rows;
+                            self.judge(subject, key, wrong).await?;
+                        }
+                        Counted::Gone => {}
+                        Counted::TooLarge => self.uncounted += 1,
+                    }
+                }
+                subject.progress.show("rows counted", self.rows);
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut outcome = Outcome::new(format!("{} rows counted", self.rows));
+        if self.uncounted > 0 {
+            outcome.note(
+                Level::Ok,
+                format!(
+                    "{} keys are too large to be counted at one moment, and were not",
+                    self.uncounted
+                ),
+            );
+        }
+        let recount = "--deep --repair counts them anew";
+        outcome
+            .finding(
+                Level::Fail,
+                &self.lengths,
+                "keys whose length is not the number of their elements",
+                recount,
+            )
+            .finding(
+                Level::Fail,
+                &self.task_counters,
+                "task queues that count their leased, delayed or dead tasks wrong",
+                recount,
+            )
+            .finding(
+                Level::Fail,
+                &self.indexes,
+                "sorted sets or task queues with entries that one index has and another has not",
+                "see the line of indexes",
+            )
+            .finding(
+                Level::Fail,
+                &self.chunks,
+                "keys with parts of long values that belong to no value, or are missing",
+                "reading a value whose parts are missing answers an error; tell the authors of \
+                 Quoin",
+            )
+            .finding(
+                Level::Warn,
+                &self.foreign_rows,
+                "keys with rows that their type does not have",
+                "they take room and nothing else: DEL of the key removes them too",
+            )
+            .finding(
+                Level::Fail,
+                &self.unreadable,
+                "keys with rows that cannot be read",
+                "commands that meet them answer an error; tell the authors of Quoin",
+            )
+            .line(self.name())
+    }
+}
+
+enum Counted {
+    Done(Wrong, u64),
+    Gone,
+    TooLarge,
+}
+
+/// Counts, at one moment.
+async fn count(subject: &Subject<'_>, key: &FoundKey) -> Result<Counted, StoreError> {
+    let counted = subject
+        .read_much(async |transaction: &dyn ReadTransaction| {
+            tally::count(subject, transaction, key, Isolation::Snapshot, u64::MAX).await
+        })
+        .await;
+    match counted {
+        Ok(Some(Some(tally))) => Ok(Counted::Done(tally.wrong(), tally.row_count())),
+        Ok(Some(None)) => Ok(Counted::Gone),
+        Ok(None) => Ok(Counted::TooLarge),
+        Err(StoreError::Corrupt(_)) => {
+            let wrong = Wrong {
+                unreadable: true,
+                ..Wrong::default()
+            };
+            Ok(Counted::Done(wrong, 0))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Counters {
+    async fn judge(
+        &mut self,
+        subject: &Subject<'_>,
+        key: &FoundKey,
+        wrong: Wrong,
+    ) -> Result<(), StoreError> {
+        if wrong == Wrong::default() {
+            return Ok(());
+        }
+        let is_mended = (wrong.length || wrong.task_counters) && tally::mend(subject, key).await?;
+        let name = || subject.name(&key.name, Some(&key.meta));
+        for (is_wrong, finding) in [
+            (wrong.length, &mut self.lengths),
+            (wrong.task_counters, &mut self.task_counters),
+        ] {
+            if is_wrong {
+                finding.add(name);
+                if is_mended {
+                    finding.count_repaired();
+                }
+            }
+        }
+        for (is_wrong, finding) in [
+            (wrong.indexes, &mut self.indexes),
+            (wrong.chunks, &mut self.chunks),
+            (wrong.foreign_rows, &mut self.foreign_rows),
+            (wrong.unreadable, &mut self.unreadable),
+        ] {
+            if is_wrong {
+                finding.add(name);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! Data that no key leads to.
+//!
+//! Ids of data and keys are in different orders, and neither need fit into memory: ids are taken
+//! a million at a time, and for each million all keys are walked once.
+//!
+//! A key may be renamed while it is walked, and be missed so. What seems to belong to no key is
+//! therefore looked for once more, among all keys at one moment. That decides: an id that no key
+//! names at one moment is never named again, for a transaction that gives a key an id either
+//! makes the id, or has read (and conflicts on) another key that names it.
+
+use std::collections::BTreeSet;
+
+use futures_util::future::try_join_all;
+
+use super::super::walk;
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::subject::{Subject, rows};
+use crate::layout::{Id, KeyRange, Space, TrashKind, successor};
+use crate::limits::{
+    DOCTOR_DATA_PAGE_ROWS, DOCTOR_IDS_AT_ONCE, DOCTOR_READS_AT_ONCE, DOCTOR_SUSPECTS_MAX,
+};
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+const ADVICE: &str = "they take room and nothing else; --repair removes them";
+
+pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+    let mut begin = Some(subject.layout.rows_of(Space::Data).begin);
+    let mut count = 0_u64;
+    let mut unreadable = 0_u64;
+    let mut suspects = BTreeSet::new();
+    while let Some(from) = begin.take() {
+        let page = ids(subject, from, DOCTOR_IDS_AT_ONCE).await?;
+        count += page.ids.len() as u64;
+        unreadable += page.unreadable;
+        begin = page.next;
+        for id in unnamed(subject, page.ids).await? {
+            if suspects.len() <= DOCTOR_SUSPECTS_MAX {
+                suspects.insert(id);
+            }
+        }
+    }
+    let there_are_more = suspects.len() > DOCTOR_SUSPECTS_MAX;
+    let mut outcome = Outcome::new(format!("{count} values"));
+    let confirmed = subject
+        .read_much(async |transaction: &dyn ReadTransaction| {
+            confirm(subject, transaction, suspects.clone()).await
+        })
+        .await?;
+    let lost = match confirmed {
+        Some(lost) => lost,
+        None if subject.is_offline => suspects,
+        None => {
+            outcome.note(
+                Level::Warn,
+                format!(
+                    "{} values seem to belong to no key, but there are too many keys to look at \
+                     all of them at one moment - with all servers stopped, --offline tells, and \
+                     --repair --offline removes them",
+                    suspects.len()
+                ),
+            );
+            BTreeSet::new()
+        }
+    };
+    let mut finding = Finding::default();
+    for id in lost {
+        finding.add(|| format!("{} {}", id.instance, id.sequence));
+        let range = KeyRange::children(&subject.layout.data_prefix(id));
+        let is_repaired = subject
+            .repair(async |transaction: &dyn Transaction| {
+                let isolation = Isolation::Serializable;
+                let first = rows(transaction, &range.begin, &range.end, 1, isolation).await?;
+                if !first.is_empty() {
+                    subject.discard_data(transaction, id);
+                }
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            finding.count_repaired();
+        }
+    }
+    outcome.finding(Level::Warn, &finding, "that belong to no key", ADVICE);
+    if there_are_more {
+        outcome.note(Level::Warn, "and more: run it again");
+    }
+    if unreadable > 0 {
+        outcome.note(
+            Level::Warn,
+            format!("{unreadable} rows that cannot be read: something else wrote them"),
+        );
+    }
+    Ok(outcome.line(name))
+}
+
+#[derive(Default)]
+struct IdPage {
+    /// In their order.
+    ids: Vec<Id>,
+    unreadable: u64,
+    next: Option<Vec<u8>>,
+}
+
+/// Ids that have data, from `begin` on. Of each only its first rows are read.
+async fn ids(subject: &Subject<'_>, begin: Vec<u8>, limit: usize) -> Result<IdPage, StoreError> {
+    let layout = &subject.layout;
+    let end = layout.rows_of(Space::Data).end;
+    let mut page = IdPage::default();
+    let mut begin = begin;
+    while page.ids.len() < limit {
+        let rows = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                let limit = DOCTOR_DATA_PAGE_ROWS;
+                rows(transaction, &begin, &end, limit, Isolation::Snapshot).await
+            })
+            .await?;
+        let Some(last) = rows.last() else {
+            return Ok(page);
+        };
+        begin = successor(&last.key);
+        for row in &rows {
+            match layout.read_data_key(&row.key) {
+                Ok((id, _)) => {
+                    if page.ids.last() != Some(&id) {
+                        page.ids.push(id);
+                    }
+                    // Behind all that the last one has.
+                    begin = KeyRange::children(&layout.data_prefix(id)).end;
+                }
+                Err(_) => page.unreadable += 1,
+            }
+        }
+        begin = begin.max(successor(&last.key));
+        subject
+            .progress
+            .show("values looked at", page.ids.len() as u64);
+    }
+    page.next = Some(begin);
+    Ok(page)
+}
+
+/// Those of the ids that no key names while all are walked.
+async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Vec<Id>, StoreError> {
+    if ids.is_empty() {
+        return Ok(ids);
+    }
+    let mut is_named = vec![false; ids.len()];
+    let mut begin = Some(walk::first(&subject.layout));
+    let mut count = 0;
+    while let Some(from) = begin {
+        let (page, next) = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                walk::page(transaction, &subject.layout, &from).await
+            })
+            .await?;
+        for key in &page.keys {
+            if let Ok(at) = ids.binary_search(&key.meta.data)
+                && let Some(is_named) = is_named.get_mut(at)
+            {
+                *is_named = true;
+            }
+        }
+        count += page.keys.len() as u64;
+        subject.progress.show("keys compared with values", count);
+        begin = next;
+    }
+    let unnamed = ids.into_iter().zip(is_named).filter(|(_, named)| !named);
+    Ok(unnamed.map(|(id, _)| id).collect())
+}
+
+/// Those of the ids that have data, are not in the trash, and that no key names at one moment.
+async fn confirm(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    suspects: BTreeSet<Id>,
+) -> Result<BTreeSet<Id>, StoreError> {
+    if suspects.is_empty() {
+        return Ok(suspects);
+    }
+    let mut lost = BTreeSet::new();
+    let all: Vec<Id> = suspects.into_iter().collect();
+    for some in all.chunks(DOCTOR_READS_AT_ONCE) {
+        let looks = some.iter().map(|id| is_there(subject, transaction, *id));
+        let found = try_join_all(looks).await?;
+        let there = some.iter().zip(found).filter(|(_, is_there)| *is_there);
+        lost.extend(there.map(|(id, _)| *id));
+    }
+    let mut begin = Some(walk::first(&subject.layout));
+    while let Some(from) = begin
+        && !lost.is_empty()
+    {
+        let (page, next) = walk::page(transaction, &subject.layout, &from).await?;
+        for key in &page.keys {
+            lost.remove(&key.meta.data);
+        }
+        begin = next;
+    }
+    Ok(lost)
+}
+
+async fn is_there(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    id: Id,
+) -> Result<bool, StoreError> {
+    let trash_key = subject.layout.trash_key(TrashKind::Data, id);
+    if transaction
+        .get(&trash_key, Isolation::Snapshot)
+        .await?
+        .is_some()
+    {
+        return Ok(false);
+    }
+    let range = KeyRange::children(&subject.layout.data_prefix(id));
+    let first = rows(
+        transaction,
+        &range.begin,
+        &range.end,
+        1,
+        Isolation::Snapshot,
+    )
+    .await?;
+    Ok(!first.is_empty())
+}

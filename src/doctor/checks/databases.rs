@@ -1,0 +1,116 @@
+//! Which namespaces databases show, and namespaces that none shows.
+
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::subject::{Subject, rows};
+use crate::layout::{Id, Space, TrashKind};
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+    let layout = &subject.layout;
+    let (shown, used) = subject
+        .read(async |transaction: &dyn ReadTransaction| {
+            let shown = subject
+                .shown_namespaces(transaction, Isolation::Snapshot)
+                .await?;
+            Ok((shown, used_namespaces(subject, transaction).await?))
+        })
+        .await?;
+    let mut twice = Finding::default();
+    for (number, (namespace, database)) in shown.iter().enumerate() {
+        for (other, other_database) in shown.iter().take(number) {
+            if other == namespace {
+                twice.add(|| format!("{other_database} and {database}"));
+            }
+        }
+    }
+    let mut lost = Finding::default();
+    let mut in_use = 0;
+    for namespace in used {
+        if shown.iter().any(|(known, _)| *known == namespace) {
+            in_use += 1;
+            continue;
+        }
+        let trash_key = layout.trash_key(TrashKind::Namespace, namespace);
+        let is_trash = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                let row = transaction.get(&trash_key, Isolation::Snapshot).await?;
+                // It may have been cleared meanwhile.
+                Ok(row.is_some() || !has_keys(subject, transaction, namespace).await?)
+            })
+            .await?;
+        if is_trash {
+            continue;
+        }
+        lost.add(|| format!("{} {}", namespace.instance, namespace.sequence));
+        // A namespace that no database shows will never be shown again: FLUSHDB makes new ones,
+        // SWAPDB exchanges those that are shown. The trash is cleared by the next server.
+        let is_repaired = subject
+            .repair(async |transaction: &dyn Transaction| {
+                let shown = subject
+                    .shown_namespaces(transaction, Isolation::Serializable)
+                    .await?;
+                let is_lost = shown.iter().all(|(known, _)| *known != namespace);
+                if is_lost {
+                    transaction.set(&trash_key, b"");
+                }
+                Ok(is_lost)
+            })
+            .await?;
+        if is_repaired {
+            lost.count_repaired();
+        }
+    }
+    let mut outcome = Outcome::new(format!("{in_use} of {} have keys", shown.len()));
+    outcome.finding(
+        Level::Fail,
+        &twice,
+        "show the same keys as another",
+        "empty one by FLUSHDB, after copying what is needed: the other loses its keys too",
+    );
+    outcome.finding(
+        Level::Warn,
+        &lost,
+        "namespaces with keys that no database shows",
+        "--repair puts them into the trash",
+    );
+    Ok(outcome.line(name))
+}
+
+/// The namespaces that have keys.
+async fn used_namespaces(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+) -> Result<Vec<Id>, StoreError> {
+    let range = subject.layout.rows_of(Space::Keys);
+    let mut begin = range.begin;
+    let mut used = Vec::new();
+    loop {
+        let first = rows(transaction, &begin, &range.end, 1, Isolation::Snapshot).await?;
+        let Some(row) = first.first() else {
+            return Ok(used);
+        };
+        // What cannot be read is found by the walk over keys.
+        let Ok((namespace, _)) = subject.layout.read_namespaced_key(&row.key) else {
+            return Ok(used);
+        };
+        begin = subject.layout.behind_namespace(namespace);
+        used.push(namespace);
+    }
+}
+
+async fn has_keys(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    namespace: Id,
+) -> Result<bool, StoreError> {
+    let range = subject.layout.keys_from(namespace, 0);
+    let first = rows(
+        transaction,
+        &range.begin,
+        &range.end,
+        1,
+        Isolation::Snapshot,
+    )
+    .await?;
+    Ok(!first.is_empty())
+}

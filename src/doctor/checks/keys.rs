@@ -1,0 +1,256 @@
+//! Metadata and length of keys, and the index of those that expire.
+
+use futures_util::future::try_join_all;
+
+use super::super::walk::{FoundKey, KeyPage};
+use super::KeyCheck;
+use super::tally;
+use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
+use crate::doctor::subject::{Answer, Subject};
+use crate::layout::{KeyName, KeysRow, Meta, decode_length};
+use crate::limits::{DOCTOR_GHOSTS_MAX, DOCTOR_READS_AT_ONCE};
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+#[derive(Default)]
+pub(super) struct Keys {
+    count: u64,
+    ghosts: u64,
+    swept: u64,
+    unreadable: Finding,
+    misnamed: Finding,
+    stray_lengths: Finding,
+    empty: Finding,
+    not_indexed: Finding,
+}
+
+impl KeyCheck for Keys {
+    fn name(&self) -> &'static str {
+        "keys"
+    }
+
+    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            for row in &page.unreadable {
+                self.unreadable.add(|| shown(row));
+            }
+            for row in &page.stray_lengths {
+                self.stray_length(subject, row).await?;
+            }
+            for key in &page.keys {
+                self.count += 1;
+                self.look_at(subject, key).await?;
+            }
+            for some in page.keys.chunks(DOCTOR_READS_AT_ONCE) {
+                self.look_at_expiry(subject, some).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut summary = format!("{} keys", self.count - self.ghosts);
+        if self.ghosts > 0 {
+            let ghosts = self.ghosts;
+            summary.push_str(&format!(" and {ghosts} that are empty and wait for a push"));
+        }
+        let mut outcome = Outcome::new(summary);
+        if self.swept > 0 {
+            outcome.note(Level::Ok, format!("{} of the empty removed", self.swept));
+        } else if self.ghosts > DOCTOR_GHOSTS_MAX && self.ghosts > self.count - self.ghosts {
+            outcome.note(
+                Level::Warn,
+                "most are empty: no server has swept them for long - run one, or --repair",
+            );
+        }
+        outcome.finding(
+            Level::Fail,
+            &self.unreadable,
+            "rows that cannot be read",
+            "commands on these keys answer an error; tell the authors of Quoin, with these rows",
+        );
+        outcome.finding(
+            Level::Fail,
+            &self.misnamed,
+            "keys that are not found by their names",
+            "tell the authors of Quoin",
+        );
+        outcome.finding(
+            Level::Warn,
+            &self.stray_lengths,
+            "lengths of keys that are not there",
+            "harmless; --repair removes them",
+        );
+        outcome.finding(
+            Level::Fail,
+            &self.empty,
+            "keys that exist but count no elements",
+            "--repair counts their elements, and removes them where there are none",
+        );
+        outcome.finding(
+            Level::Fail,
+            &self.not_indexed,
+            "keys that no server would remove when they expire",
+            "--repair puts them into the index of expiries",
+        );
+        outcome.line(self.name())
+    }
+}
+
+impl Keys {
+    async fn stray_length(
+        &mut self,
+        subject: &Subject<'_>,
+        length_key: &[u8],
+    ) -> Result<(), StoreError> {
+        let layout = &subject.layout;
+        let Ok((namespace, KeysRow::Length(name))) = layout.read_namespaced_key(length_key) else {
+            return Ok(());
+        };
+        self.stray_lengths.add(|| subject.name(&name, None));
+        let meta_key = layout.meta_key(namespace, &name);
+        let is_repaired = subject
+            .repair(async |transaction: &dyn Transaction| {
+                let isolation = Isolation::Serializable;
+                if transaction.get(&meta_key, isolation).await?.is_none() {
+                    transaction.clear(length_key);
+                }
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            self.stray_lengths.count_repaired();
+        }
+        Ok(())
+    }
+
+    async fn look_at(&mut self, subject: &Subject<'_>, key: &FoundKey) -> Result<(), StoreError> {
+        let is_named = key
+            .meta
+            .full_name(&key.name)
+            .is_ok_and(|full| KeyName::new(full) == key.name);
+        if !is_named {
+            self.misnamed.add(|| shown(&key.meta_key));
+        }
+        match key.length {
+            None => self
+                .unreadable
+                .add(|| subject.name(&key.name, Some(&key.meta))),
+            Some(0) => self.look_at_empty(subject, key).await?,
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn look_at_empty(
+        &mut self,
+        subject: &Subject<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
+        let is_ghost =
+            !subject.store.capabilities().single_writer && key.meta.expire_at_ms.is_none();
+        if is_ghost {
+            self.ghosts += 1;
+            if subject
+                .repair(async |transaction: &dyn Transaction| {
+                    sweep(subject, transaction, key).await
+                })
+                .await?
+            {
+                self.swept += 1;
+            }
+            return Ok(());
+        }
+        self.empty.add(|| subject.name(&key.name, Some(&key.meta)));
+        if tally::mend(subject, key).await? {
+            self.empty.count_repaired();
+        }
+        Ok(())
+    }
+
+    /// Looks whether the index has the keys that expire: both at one moment.
+    async fn look_at_expiry(
+        &mut self,
+        subject: &Subject<'_>,
+        keys: &[FoundKey],
+    ) -> Result<(), StoreError> {
+        let expiring: Vec<&FoundKey> = keys
+            .iter()
+            .filter(|key| key.meta.expire_at_ms.is_some())
+            .collect();
+        if expiring.is_empty() {
+            return Ok(());
+        }
+        let missing = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                let reads = expiring
+                    .iter()
+                    .map(|key| missing_expiry(subject, transaction, key, Isolation::Snapshot));
+                try_join_all(reads).await
+            })
+            .await?;
+        for (key, missing) in expiring.iter().zip(missing) {
+            if missing.is_none() {
+                continue;
+            }
+            self.not_indexed
+                .add(|| subject.name(&key.name, Some(&key.meta)));
+            let is_repaired = subject
+                .repair(async |transaction: &dyn Transaction| {
+                    let isolation = Isolation::Serializable;
+                    let missing = missing_expiry(subject, transaction, key, isolation).await?;
+                    if let Some(expiry_key) = missing {
+                        transaction.set(&expiry_key, b"");
+                    }
+                    Ok(true)
+                })
+                .await?;
+            if is_repaired {
+                self.not_indexed.count_repaired();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row that the index of expiries lacks for a key.
+async fn missing_expiry(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    isolation: Isolation,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(value) = transaction.get(&key.meta_key, isolation).await? else {
+        return Ok(None);
+    };
+    let Some(at_ms) = Meta::decode(&value)?.expire_at_ms else {
+        return Ok(None);
+    };
+    let expiry_key = subject.layout.expiry_key(at_ms, key.namespace, &key.name);
+    let row = transaction.get(&expiry_key, isolation).await?;
+    Ok(row.is_none().then_some(expiry_key))
+}
+
+/// Removes a key that is empty and has no expiry, as the background work of servers does
+/// (`WriteContext::ghost_pass`): whoever pushes meanwhile conflicts with this, or this with them.
+async fn sweep(
+    subject: &Subject<'_>,
+    transaction: &dyn Transaction,
+    key: &FoundKey,
+) -> Result<bool, StoreError> {
+    let isolation = Isolation::Serializable;
+    let length_key = subject.layout.length_key(&key.meta_key);
+    let Some(value) = transaction.get(&key.meta_key, isolation).await? else {
+        return Ok(false);
+    };
+    let meta = Meta::decode(&value)?;
+    let length = transaction.get(&length_key, isolation).await?;
+    if meta.expire_at_ms.is_some() || decode_length(length.as_ref())? != 0 {
+        return Ok(false);
+    }
+    transaction.clear(&key.meta_key);
+    transaction.clear(&length_key);
+    if meta.value_type.keeps_more_than_elements() {
+        subject.discard_data(transaction, meta.data);
+    }
+    Ok(true)
+}

@@ -1,0 +1,74 @@
+//! How long the store takes for small things.
+
+use std::time::{Duration, Instant};
+
+use crate::doctor::report::Line;
+use crate::doctor::subject::Subject;
+use crate::limits::DOCTOR_LATENCY_TRIES;
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+    // Of its own, so that several may measure at once.
+    let key = subject.layout.scratch_key(subject.random.next_u64());
+    let measured = measure(subject, &key).await;
+    // Also where measuring it failed.
+    let cleared = subject
+        .write(async |transaction: &dyn Transaction| {
+            transaction.clear(&key);
+            Ok(())
+        })
+        .await;
+    let text = measured?;
+    cleared?;
+    Ok(Line::ok(name, text))
+}
+
+async fn measure(subject: &Subject<'_>, key: &[u8]) -> Result<String, StoreError> {
+    let mut reads = Vec::with_capacity(DOCTOR_LATENCY_TRIES);
+    let mut commits = Vec::with_capacity(DOCTOR_LATENCY_TRIES);
+    for number in 0..DOCTOR_LATENCY_TRIES as u64 {
+        let begun = Instant::now();
+        subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                transaction.get(key, Isolation::Snapshot).await.map(drop)
+            })
+            .await?;
+        reads.push(begun.elapsed());
+        let begun = Instant::now();
+        subject
+            .write(async |transaction: &dyn Transaction| {
+                transaction.set(key, &number.to_be_bytes());
+                Ok(())
+            })
+            .await?;
+        commits.push(begun.elapsed());
+    }
+    Ok(format!(
+        "snapshot and read of a row {}, commit of a row {} (median, 99th percentile of {})",
+        percentiles(reads),
+        percentiles(commits),
+        DOCTOR_LATENCY_TRIES
+    ))
+}
+
+/// Median and 99th percentile, for people.
+pub(in crate::doctor) fn percentiles(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |part: usize| {
+        let index = (times.len() * part / 100).min(times.len().saturating_sub(1));
+        times.get(index).copied().unwrap_or_default().as_secs_f64() * 1e3
+    };
+    format!("{:.2}, {:.2} ms", at(50), at(99))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_sorted_times() {
+        let times = (1..=100).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentiles(times), "51.00, 100.00 ms");
+        assert_eq!(percentiles(Vec::new()), "0.00, 0.00 ms");
+    }
+}

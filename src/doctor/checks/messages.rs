@@ -1,0 +1,84 @@
+//! Published messages that were on their way to other servers, and that nobody has cleared.
+
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::subject::{Subject, rows};
+use crate::layout::successor;
+use crate::limits::DOCTOR_PAGE_ROWS;
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+/// A server that publishes or listens clears what has been there for some seconds. One that is
+/// killed does not, and the messages stay until another publishes or listens.
+pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+    let (count, last) = count(subject).await?;
+    let Some(last) = last else {
+        return Ok(Line::ok(name, "none is on its way to other servers"));
+    };
+    tokio::time::sleep(subject.message_grace).await;
+    let range = subject.layout.messages();
+    let is_there = subject
+        .read(async |transaction: &dyn ReadTransaction| {
+            let end = successor(&last);
+            let rows = rows(transaction, &range.begin, &end, 1, Isolation::Snapshot).await?;
+            Ok(!rows.is_empty())
+        })
+        .await?;
+    let mut left = Finding::default();
+    if is_there {
+        for _ in 0..count {
+            left.add(|| "old".to_owned());
+        }
+        // As a server would: who listens has read them long since.
+        let is_repaired = subject
+            .repair(async |transaction: &dyn Transaction| {
+                transaction.clear_range(&range.begin, &successor(&last));
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            for _ in 0..count {
+                left.count_repaired();
+            }
+        }
+    }
+    let mut outcome = Outcome::new(format!("{count} rows on their way to other servers"));
+    outcome.finding(
+        Level::Warn,
+        &left,
+        "rows of messages that no server has cleared in time",
+        "left by a server that was killed: the next that publishes clears them, or --repair does",
+    );
+    Ok(outcome.line(name))
+}
+
+async fn count(subject: &Subject<'_>) -> Result<(u64, Option<bytes::Bytes>), StoreError> {
+    let mut range = subject.layout.messages();
+    let mut count = 0;
+    let mut last = None;
+    loop {
+        let page = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                let limit = DOCTOR_PAGE_ROWS;
+                rows(
+                    transaction,
+                    &range.begin,
+                    &range.end,
+                    limit,
+                    Isolation::Snapshot,
+                )
+                .await
+            })
+            .await?;
+        count += page.len() as u64;
+        let is_full = page.len() >= DOCTOR_PAGE_ROWS;
+        match page.into_iter().next_back() {
+            Some(row) => {
+                range.begin = successor(&row.key);
+                last = Some(row.key);
+            }
+            None => return Ok((count, last)),
+        }
+        if !is_full {
+            return Ok((count, last));
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The checks of what lies in a store, a file each.
+//!
+//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one walk over all keys. A
+//! new check is a file here and a row in one of the two; that of the staging area of hot queues
+//! (claims that have lapsed) belongs into `STORE_CHECKS`.
+//!
+//! Whatever is judged together is read at one moment (in one transaction), so that servers that
+//! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
+//! that it conflicts with whoever changes what it decides by.
+
+use super::report::Line;
+use super::subject::{Answer, Subject};
+use super::walk::{self, KeyPage};
+use crate::store::{ReadTransaction, StoreError};
+
+mod counters;
+mod data;
+mod databases;
+mod expiry;
+mod indexes;
+mod keys;
+mod latency;
+mod messages;
+mod operations;
+mod spaces;
+mod tally;
+mod tasks;
+mod trash;
+pub(super) mod version;
+
+#[cfg(feature = "fdb")]
+pub(super) use latency::percentiles;
+
+/// A check that looks by itself.
+pub(super) struct StoreCheck {
+    pub(super) name: &'static str,
+    pub(super) run: for<'c> fn(&'c Subject<'c>, &'static str) -> Answer<'c, Line>,
+}
+
+/// The checks of spaces of the layout, in the order in which they are told of.
+pub(super) const STORE_CHECKS: &[StoreCheck] = &[
+    StoreCheck {
+        name: "latency",
+        run: |subject, name| Box::pin(latency::check(subject, name)),
+    },
+    StoreCheck {
+        name: "rows",
+        run: |subject, name| Box::pin(spaces::check(subject, name)),
+    },
+    StoreCheck {
+        name: "databases",
+        run: |subject, name| Box::pin(databases::check(subject, name)),
+    },
+    StoreCheck {
+        name: "trash",
+        run: |subject, name| Box::pin(trash::check(subject, name)),
+    },
+    StoreCheck {
+        name: "operations",
+        run: |subject, name| Box::pin(operations::check(subject, name)),
+    },
+    StoreCheck {
+        name: "messages",
+        run: |subject, name| Box::pin(messages::check(subject, name)),
+    },
+    StoreCheck {
+        name: "expiry",
+        run: |subject, name| Box::pin(expiry::check(subject, name)),
+    },
+    StoreCheck {
+        name: "data",
+        run: |subject, name| Box::pin(data::check(subject, name)),
+    },
+];
+
+/// A check that is shown all keys, page by page.
+pub(super) trait KeyCheck {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Looks at some keys. What it is shown was so a moment ago.
+    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
+
+    /// What it has found.
+    fn line(&self) -> Line;
+}
+
+/// The checks that look at keys, in the order in which they are told of.
+pub(super) fn key_checks(subject: &Subject<'_>) -> Vec<Box<dyn KeyCheck>> {
+    let mut checks: Vec<Box<dyn KeyCheck>> =
+        vec![Box::<keys::Keys>::default(), Box::<tasks::Tasks>::default()];
+    if subject.is_deep {
+        checks.push(Box::<counters::Counters>::default());
+        checks.push(Box::<indexes::Indexes>::default());
+    }
+    checks
+}
+
+/// Shows all keys to the checks.
+pub(super) async fn walk_keys(
+    subject: &Subject<'_>,
+    checks: &mut [Box<dyn KeyCheck>],
+) -> Result<(), StoreError> {
+    let mut begin = walk::first(&subject.layout);
+    let mut count = 0;
+    loop {
+        let (page, next) = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                walk::page(transaction, &subject.layout, &begin).await
+            })
+            .await?;
+        for check in &mut *checks {
+            check.look(subject, &page).await?;
+        }
+        count += page.keys.len() as u64;
+        subject.progress.show("keys looked at", count);
+        match next {
+            Some(next) => begin = next,
+            None => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Task queues whose leases or delays have ended without anybody having been told to look.
+
+use super::super::walk::{FoundKey, KeyPage};
+use super::KeyCheck;
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::subject::{Answer, Subject, rows};
+use crate::layout::{ValueType, successor};
+use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_PAGE_ROWS, TASK_ALARM_STEP_MS};
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+#[derive(Default)]
+pub(super) struct Tasks {
+    queues: u64,
+    overdue: u64,
+    is_offline: bool,
+    without_alarm: Finding,
+}
+
+impl KeyCheck for Tasks {
+    fn name(&self) -> &'static str {
+        "task queues"
+    }
+
+    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            self.is_offline = subject.is_offline;
+            for key in &page.keys {
+                if key.meta.value_type == ValueType::TaskQueue {
+                    self.queues += 1;
+                    self.look_at(subject, key).await?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut outcome = Outcome::new(format!("{} task queues", self.queues));
+        if self.overdue > 0 {
+            let level = if self.is_offline {
+                Level::Ok
+            } else {
+                Level::Warn
+            };
+            outcome.note(
+                level,
+                format!(
+                    "{} with leases or delays that ended more than a minute ago: a running server \
+                     puts these tasks back",
+                    self.overdue
+                ),
+            );
+        }
+        outcome
+            .finding(
+                Level::Fail,
+                &self.without_alarm,
+                "of them without an alarm, so that only a TASK.TAKE puts their tasks back",
+                "--repair sets the alarms",
+            )
+            .line(self.name())
+    }
+}
+
+impl Tasks {
+    async fn look_at(&mut self, subject: &Subject<'_>, key: &FoundKey) -> Result<(), StoreError> {
+        let now_ms = subject.clock.now_ms();
+        let overdue = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                if !is_overdue(subject, transaction, key, now_ms).await? {
+                    return Ok(None);
+                }
+                has_alarm(subject, transaction, key, now_ms).await.map(Some)
+            })
+            .await?;
+        let Some(has_alarm) = overdue else {
+            return Ok(());
+        };
+        self.overdue += 1;
+        if has_alarm {
+            return Ok(());
+        }
+        self.without_alarm
+            .add(|| subject.name(&key.name, Some(&key.meta)));
+        // One alarm too many does no harm, so nothing needs to be read again.
+        let step = TASK_ALARM_STEP_MS;
+        let at_ms = now_ms.saturating_add(step - 1) / step * step;
+        let alarm = subject.layout.alarm_key(at_ms, key.namespace, &key.name);
+        let is_repaired = subject
+            .repair(async |transaction: &dyn Transaction| {
+                transaction.set(&alarm, b"");
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            self.without_alarm.count_repaired();
+        }
+        Ok(())
+    }
+}
+
+async fn is_overdue(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let range = subject
+        .layout
+        .task_due_by(key.meta.data, now_ms.saturating_sub(DOCTOR_OVERDUE_MS));
+    let first = rows(
+        transaction,
+        &range.begin,
+        &range.end,
+        1,
+        Isolation::Snapshot,
+    )
+    .await?;
+    Ok(!first.is_empty())
+}
+
+/// Whether one of the alarms that have gone off, or are about to, is the queue's.
+async fn has_alarm(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let layout = &subject.layout;
+    let mut range = layout.alarms_by(now_ms.saturating_add(TASK_ALARM_STEP_MS));
+    loop {
+        let limit = DOCTOR_PAGE_ROWS;
+        let page = rows(
+            transaction,
+            &range.begin,
+            &range.end,
+            limit,
+            Isolation::Snapshot,
+        )
+        .await?;
+        let is_there = page.iter().any(|row| {
+            layout
+                .read_alarm_key(&row.key)
+                .is_ok_and(|(namespace, name)| namespace == key.namespace && name == key.name)
+        });
+        if is_there {
+            return Ok(true);
+        }
+        match page.last() {
+            Some(last) if page.len() >= limit => range.begin = successor(&last.key),
+            _ => return Ok(false),
+        }
+    }
+}

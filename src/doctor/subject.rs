@@ -1,0 +1,182 @@
+//! The store that is looked at, and how it is read and changed.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind};
+use crate::limits::{DATABASES, DOCTOR_ATTEMPTS_MAX, DOCTOR_RETRY_PAUSE_MS};
+use crate::random::Random;
+use crate::store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
+};
+use crate::types::context::shown_namespace;
+
+use super::progress::Progress;
+use super::report::shown;
+
+/// What a check answers, in time.
+pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
+
+/// A store, and what may be done to it.
+pub(super) struct Subject<'s> {
+    pub(super) store: &'s dyn Store,
+    pub(super) layout: Layout,
+    pub(super) clock: &'s dyn Clock,
+    pub(super) random: &'s dyn Random,
+    /// Whether what is wrong is to be repaired.
+    pub(super) repairs: bool,
+    /// Whether elements are counted.
+    pub(super) is_deep: bool,
+    /// Whether no server uses the store.
+    pub(super) is_offline: bool,
+    /// How long messages may lie in the store.
+    pub(super) message_grace: Duration,
+    pub(super) progress: Progress,
+}
+
+impl Subject<'_> {
+    /// Reads at one moment; again where the store asks for it.
+    pub(super) async fn read<T>(
+        &self,
+        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.read_in(DOCTOR_ATTEMPTS_MAX, look).await
+    }
+
+    /// Reads at one moment what may take too long for one; answers `None` then.
+    pub(super) async fn read_much<T>(
+        &self,
+        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        match self.read_in(2, look).await {
+            Ok(found) => Ok(Some(found)),
+            Err(StoreError::TooOld) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_in<T>(
+        &self,
+        attempts_max: u32,
+        look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let result = {
+                let transaction = self.store.begin_read()?;
+                look(&*transaction).await
+            };
+            match result {
+                Err(error) if error.is_retryable() && attempts < attempts_max => pause().await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Changes something in one transaction; again where it conflicts, or where it is not known
+    /// whether it was applied: `change` decides anew by what it reads.
+    pub(super) async fn write<T>(
+        &self,
+        change: impl AsyncFn(&dyn Transaction) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let transaction = self.store.begin_write()?;
+            let result = match change(&*transaction).await {
+                Ok(changed) => transaction.commit().await.map(|()| changed),
+                Err(error) => {
+                    drop(transaction);
+                    Err(error)
+                }
+            };
+            match result {
+                Err(error)
+                    if attempts < DOCTOR_ATTEMPTS_MAX
+                        && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) =>
+                {
+                    pause().await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// [`Self::write`], where it is asked to repair; answers whether it was repaired. One that
+    /// conflicts again and again is not, and may be another time.
+    pub(super) async fn repair(
+        &self,
+        change: impl AsyncFn(&dyn Transaction) -> Result<bool, StoreError>,
+    ) -> Result<bool, StoreError> {
+        if !self.repairs {
+            return Ok(false);
+        }
+        match self.write(change).await {
+            Ok(is_repaired) => Ok(is_repaired),
+            Err(error) if error.is_retryable() => Ok(false),
+            Err(StoreError::TooLarge) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The namespaces that databases show.
+    pub(super) async fn shown_namespaces(
+        &self,
+        transaction: &dyn ReadTransaction,
+        isolation: Isolation,
+    ) -> Result<Vec<(Id, u32)>, StoreError> {
+        let mut shown = Vec::new();
+        for database in 0..DATABASES {
+            let key = self.layout.database_key(database);
+            let row = transaction.get(&key, isolation).await?;
+            shown.push((shown_namespace(database, row.as_ref())?, database));
+        }
+        Ok(shown)
+    }
+
+    /// A key for people. (Which database shows it they find out by its name.)
+    pub(super) fn name(&self, name: &KeyName, meta: Option<&Meta>) -> String {
+        let full = match meta {
+            Some(meta) => meta.full_name(name).ok(),
+            None => name.inline(),
+        };
+        full.map_or_else(|| "a long name".to_owned(), |full| shown(full))
+    }
+
+    /// Clears data that no key names, as the server does when a key is removed.
+    pub(super) fn discard_data(&self, transaction: &dyn Transaction, data: Id) {
+        if self.store.capabilities().clears_ranges_at_once {
+            let range = KeyRange::children(&self.layout.data_prefix(data));
+            transaction.clear_range(&range.begin, &range.end);
+        } else {
+            let trash_key = self.layout.trash_key(TrashKind::Data, data);
+            transaction.set(&trash_key, b"");
+        }
+    }
+}
+
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(DOCTOR_RETRY_PAUSE_MS)).await;
+}
+
+/// The first rows of a range.
+pub(super) async fn rows(
+    transaction: &dyn ReadTransaction,
+    begin: &[u8],
+    end: &[u8],
+    limit: usize,
+    isolation: Isolation,
+) -> Result<Vec<KeyValue>, StoreError> {
+    transaction
+        .get_range(RangeQuery {
+            begin,
+            end,
+            limit,
+            reverse: false,
+            isolation,
+        })
+        .await
+}

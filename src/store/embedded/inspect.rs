@@ -1,0 +1,111 @@
+//! A look at a folder's files without opening the store, for `quoin doctor`. Nothing is changed,
+//! and a running server is not disturbed; what its files say changes while they are read.
+
+use std::io;
+use std::path::Path;
+
+use super::{checkpoint, journal};
+
+/// What lies in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// Length of the data file.
+    pub data_bytes: u64,
+    /// The journal's files.
+    pub journal: Vec<JournalFile>,
+    /// The checkpoint.
+    pub checkpoint: CheckpointState,
+}
+
+/// A file of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalFile {
+    /// Its length.
+    pub bytes: u64,
+    /// Whole records of its present turn.
+    pub records: u64,
+    /// Number of the last of those.
+    pub last: Option<u64>,
+}
+
+/// What opening the store would find of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckpointState {
+    /// There is none.
+    Absent,
+    /// It is of the present start of the operating system; the data file is as it should be.
+    Current,
+    /// It is of an earlier one: the data file will be put back to it.
+    Earlier,
+    /// It cannot be read, and the store will not open.
+    Damaged,
+}
+
+/// Looks at a folder; `None` where there is no store in it.
+///
+/// # Errors
+/// Where the operating system does not let a file be read.
+pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
+    let data_bytes = match std::fs::metadata(folder.join(checkpoint::DATA_FILE)) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(Inspection {
+        data_bytes,
+        journal: journal::inspect(folder)?,
+        checkpoint: checkpoint::Checkpoints::new(folder, checkpoint::boot_id()).inspect()?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    #[test]
+    fn a_folder_without_a_store_is_told_and_not_made() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(inspect(folder.path()).unwrap(), None);
+        let missing = folder.path().join("missing");
+        assert_eq!(inspect(&missing).unwrap(), None);
+        assert!(!missing.exists());
+    }
+
+    #[test]
+    fn the_files_of_an_open_store_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        for number in 0..3_u8 {
+            let transaction = store.begin_write().unwrap();
+            transaction.set(&[number], b"value");
+            let commit = pin!(transaction.commit());
+            assert!(
+                commit
+                    .poll(&mut Context::from_waker(Waker::noop()))
+                    .is_ready()
+            );
+        }
+        let found = inspect(folder.path()).unwrap().unwrap();
+        assert!(found.data_bytes > 0);
+        assert!(!found.journal.is_empty());
+        assert_eq!(
+            found.journal.iter().filter_map(|file| file.last).max(),
+            Some(3)
+        );
+        assert_eq!(found.checkpoint, CheckpointState::Current);
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap());
+        std::fs::write(folder.path().join("CHECKPOINT"), b"damaged").unwrap();
+        let found = inspect(folder.path()).unwrap().unwrap();
+        assert_eq!(found.checkpoint, CheckpointState::Damaged);
+    }
+}

@@ -1,0 +1,270 @@
+//! `quoin doctor` as a program: what it says of stores that servers have used, and its exit code.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "support/server.rs"]
+mod server;
+
+use std::path::Path;
+use std::process::Command;
+
+use server::Server;
+
+/// Exit code, and what it said.
+fn doctor(folder: &Path, flags: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .arg("doctor")
+        .args(flags)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    // How far it is, where that takes long.
+    let is_progress =
+        |line: &str| line.contains(": ") && line.ends_with(|last: char| last.is_ascii_digit());
+    assert!(complaint.lines().all(is_progress), "{complaint}");
+    (output.status.code().unwrap(), said)
+}
+
+fn line<'s>(said: &'s str, check: &str) -> &'s str {
+    said.lines()
+        .find(|line| line.get(6..).is_some_and(|rest| rest.starts_with(check)))
+        .unwrap_or_else(|| panic!("no line of {check}: {said}"))
+}
+
+/// Uses every type, and leaves clients amid what they do.
+fn use_everything(server: &Server, tag: &str) {
+    let mut socket = server.connect();
+    let long = "x".repeat(150_000);
+    let mut waiting = server.connect();
+    waiting.send("BLPOP nothing 0\r\n");
+    for number in 0..60 {
+        for command in [
+            format!("RPUSH {tag}list{} a b {long}", number % 3),
+            format!("LPOP {tag}list{} 2", (number + 1) % 3),
+            format!("ZADD {tag}zset {number} m{} 7 {tag}", number % 9),
+            format!("ZPOPMIN {tag}zset"),
+            format!("PQ.PUSH {tag}pq {} v", number % 4),
+            format!("PQ.POPMIN {tag}pq"),
+            format!(
+                "TASK.ADD {tag}tasks {number} job NEEDS gb {}",
+                number % 4 + 1
+            ),
+            format!("TASK.ADD {tag}tasks {number} job DELAY 60000"),
+            format!("TASK.TAKE {tag}tasks HAVING gb 3 LEASE 60000"),
+            format!("TASK.TAKE {tag}short HAVING gb 3"),
+            format!("TASK.ADD {tag}short 1 job NEEDS gb 1"),
+            format!("RPUSH {tag}e{} a", number % 5),
+            format!("PEXPIRE {tag}e{} {}", number % 5, 1 + number * 3),
+            format!("RENAME {tag}list0 {tag}list1"),
+            format!("COPY {tag}list1 {tag}list2 REPLACE"),
+            format!("PUBLISH channel {number}"),
+            format!("DEL {tag}list2"),
+        ] {
+            let reply = socket.run(&command);
+            let is_fine = !reply.starts_with('-') || reply.contains("no such key");
+            assert!(is_fine, "{command:.60}: {reply}");
+        }
+    }
+    socket.run("SELECT 4");
+    socket.run("RPUSH other a");
+    socket.run("FLUSHDB");
+    socket.run("SWAPDB 4 9");
+}
+
+#[test]
+fn an_embedded_store_that_was_killed_is_healthy() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    for round in 0..2 {
+        let server = Server::start_in(folder.path(), &[]).unwrap();
+        use_everything(&server, &round.to_string());
+        // Killed, amid what it does in the background.
+        drop(server);
+        let (code, said) = doctor(folder.path(), &["--deep", "--data-dir", data]);
+        assert_eq!(code, 0, "{said}");
+        assert!(
+            said.lines().all(|line| line.starts_with("ok    ")),
+            "{said}"
+        );
+        assert!(line(&said, "folder").contains("flag --data-dir"), "{said}");
+        assert!(line(&said, "journal").contains("whole records"), "{said}");
+        assert!(line(&said, "layout").contains("version 1"), "{said}");
+        assert!(line(&said, "latency").contains("commit of a row"), "{said}");
+        assert!(line(&said, "counters").contains("rows counted"), "{said}");
+    }
+    let (code, said) = doctor(folder.path(), &["--deep", "--repair", "--data-dir", data]);
+    assert_eq!(code, 0, "{said}");
+    assert!(!said.contains("repaired"), "{said}");
+}
+
+#[test]
+fn a_store_that_a_server_has_open_is_told() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let server = Server::start();
+    let (code, said) = doctor(server.folder(), &["--data-dir", "data"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(line(&said, "folder").starts_with("ok"), "{said}");
+    assert!(line(&said, "lock").starts_with("warn"), "{said}");
+    assert!(line(&said, "lock").contains("stop it"), "{said}");
+    let mut socket = server.connect();
+    assert_eq!(socket.run("RPUSH list a"), ":1\r\n");
+}
+
+#[test]
+fn a_folder_without_a_store_is_told_and_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = doctor(folder.path(), &["--data-dir", "nothing"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        line(&said, "folder").contains("there is no store"),
+        "{said}"
+    );
+    assert!(!folder.path().join("nothing").exists());
+}
+
+#[test]
+fn a_wrong_command_line_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args(["doctor", "--repare"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args(["doctor", "--help"])
+        .output()
+        .unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    for word in [
+        "--repair",
+        "--deep",
+        "--offline",
+        "--data-dir",
+        "Exits with 0",
+    ] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+}
+
+#[cfg(feature = "fdb")]
+mod on_foundationdb {
+    use super::*;
+    use quoin::layout::{Id, Layout, Position};
+    use quoin::random::{Random, SystemRandom};
+    use quoin::store::Store;
+    use quoin::store::fdb::{FdbOptions, FdbStore};
+
+    #[test]
+    fn a_cluster_whose_servers_were_killed_is_healthy_and_a_damaged_one_is_repaired() {
+        let Some(cluster_file) = server::foundationdb::cluster_file() else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let root_prefix = format!("doctor-{:016x}", SystemRandom.next_u64());
+        let flags = [
+            "--store",
+            "fdb",
+            "--cluster-file",
+            cluster_file.to_str().unwrap(),
+            "--root-prefix",
+            &root_prefix,
+        ];
+        let (code, said) = doctor(folder.path(), &flags);
+        assert_eq!(code, 0, "{said}");
+        assert!(
+            line(&said, "layout").contains("nothing lies under"),
+            "{said}"
+        );
+        let servers = [Server::start_with(&flags), Server::start_with(&flags)];
+        for (number, server) in servers.iter().enumerate() {
+            use_everything(server, &number.to_string());
+        }
+        let deep = [&flags[..], &["--deep"]].concat();
+        // While they run, and when they were killed.
+        let (code, said) = doctor(folder.path(), &deep);
+        assert_eq!(code, 0, "{said}");
+        assert!(line(&said, "library").contains("client 7."), "{said}");
+        assert!(
+            line(&said, "cluster file").contains("flag --cluster-file"),
+            "{said}"
+        );
+        assert!(
+            line(&said, "cluster  ").contains("a read version takes"),
+            "{said}"
+        );
+        drop(servers);
+        let (code, said) = doctor(folder.path(), &deep);
+        assert_eq!(code, 0, "{said}");
+
+        let options = FdbOptions {
+            cluster_file: Some(cluster_file.to_owned()),
+            ..FdbOptions::default()
+        };
+        let store = FdbStore::open(&options).unwrap();
+        let layout = Layout::new(&root_prefix);
+        let lost = Id {
+            instance: 900,
+            sequence: 1,
+        };
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        // What tells a process of another version apart is in the client's status by these names.
+        let mut status = runtime.block_on(store.client_status()).unwrap();
+        status.retain(|char| !char.is_whitespace());
+        let connection = status
+            .split(['{', '}'])
+            .find(|part| part.contains("\"Compatible\":true"));
+        assert!(
+            connection.is_some_and(|part| part.contains("\"Address\":\"")),
+            "{status}"
+        );
+        let transaction = store.begin_write().unwrap();
+        let position = Position::pushed(0, 7, 0);
+        transaction.set(&layout.element_key(lost, &position), b"\0lost");
+        runtime.block_on(transaction.commit()).unwrap();
+        let (code, said) = doctor(folder.path(), &flags);
+        assert_eq!(code, 1, "{said}");
+        assert!(
+            line(&said, "data  ").contains("1 that belong to no key"),
+            "{said}"
+        );
+        let repair = [&deep[..], &["--repair", "--offline"]].concat();
+        let (code, said) = doctor(folder.path(), &repair);
+        assert_eq!(code, 0, "{said}");
+        assert!(line(&said, "data  ").contains("repaired"), "{said}");
+        assert!(line(&said, "operations").contains("removed"), "{said}");
+        let (code, said) = doctor(folder.path(), &deep);
+        assert_eq!(code, 0, "{said}");
+        assert!(line(&said, "operations").contains("none"), "{said}");
+    }
+
+    #[test]
+    fn a_cluster_that_is_not_there_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = ["--store", "fdb", "--cluster-file", "nothing.cluster"];
+        let (code, said) = doctor(folder.path(), &flags);
+        assert_eq!(code, 2, "{said}");
+        assert!(line(&said, "cluster file").starts_with("fail"), "{said}");
+        // Nothing listens on the discard port of the loopback.
+        let file = folder.path().join("fdb.cluster");
+        std::fs::write(&file, "test:test@127.0.0.1:9\n").unwrap();
+        let (code, said) = doctor(
+            folder.path(),
+            &["--store", "fdb", "--cluster-file", "fdb.cluster"],
+        );
+        assert_eq!(code, 2, "{said}");
+        assert!(line(&said, "cluster  ").starts_with("fail"), "{said}");
+    }
+}
