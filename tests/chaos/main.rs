@@ -30,6 +30,7 @@ mod run;
 #[path = "../support/server.rs"]
 mod server;
 mod transfers;
+mod waking;
 mod workers;
 
 use std::io::Write;

@@ -77,7 +77,12 @@ pub fn trouble_cluster(cluster: &Cluster, shared: &Shared, mut random: StdRng) {
             statistics
                 .process_pauses
                 .fetch_add(paused, Ordering::Relaxed);
-            rest(shared, random.random_range(50..4_000));
+            // Some are longer than a transaction lives, and than its result is waited for.
+            let pause_ms = match random.random_range(0..4) {
+                0 => random.random_range(4_000..15_000),
+                _ => random.random_range(50..4_000),
+            };
+            rest(shared, pause_ms);
             victims
                 .iter()
                 .for_each(|number| cluster.signal(*number, "CONT"));

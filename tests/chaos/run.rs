@@ -14,7 +14,7 @@ use crate::client::{Client, HANG};
 use crate::fleet::Fleet;
 use crate::history::{Call, Moment};
 use crate::transfers::Ledger;
-use crate::{conservation, contents, linear, nemesis, order, transfers, workers};
+use crate::{conservation, contents, linear, nemesis, order, transfers, waking, workers};
 
 const PRODUCERS: u32 = 5;
 const CONSUMERS: u32 = 7;
@@ -142,6 +142,7 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     let transferred = transfers::read_state(&mut connections[0])
         .and_then(|state| transfers::check(&ledgers, &state));
     wrongs.extend(transferred.err());
+    wrongs.extend(waking::check(fleet).err());
     connections[0].command(&["FLUSHALL"]).unwrap();
     let histories = linear::check(rounds, fleet.is_cluster());
     let histories = histories.unwrap_or_else(|wrong| {
