@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -238,6 +239,34 @@ impl Fleet {
             if let Some(running) = self.lock(number).as_mut() {
                 self.look_for_wrongs(number, &mut running.server);
             }
+        }
+    }
+
+    /// Has `quoin doctor` compare counters, indexes and elements: whatever was killed, there is
+    /// nothing to repair.
+    pub fn examine_store(&self) -> Result<(), String> {
+        // Nobody but the doctor may have an embedded store open.
+        if !self.is_cluster() {
+            self.kill(0);
+        }
+        let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+            .args(["doctor", "--deep"])
+            .args(&self.flags)
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap();
+        self.heal();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let is_wrong = |line: &&str| {
+            let about_data = ["counters", "indexes", "data ", "keys ", "databases"];
+            let warns = line
+                .strip_prefix("warn  ")
+                .is_some_and(|rest| about_data.iter().any(|check| rest.starts_with(check)));
+            warns || line.starts_with("fail")
+        };
+        match said.lines().find(is_wrong) {
+            None if said.lines().any(|line| line.starts_with("ok    counters")) => Ok(()),
+            wrong => Err(format!("quoin doctor: {}", wrong.unwrap_or(&said))),
         }
     }
 

@@ -143,6 +143,8 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
         .and_then(|state| transfers::check(&ledgers, &state));
     wrongs.extend(transferred.err());
     wrongs.extend(waking::check(fleet).err());
+    wrongs.extend(fleet.examine_store().err());
+    let mut connections = fleet.connections();
     connections[0].command(&["FLUSHALL"]).unwrap();
     let histories = linear::check(rounds, fleet.is_cluster());
     let histories = histories.unwrap_or_else(|wrong| {
