@@ -36,7 +36,8 @@ impl Default for RelayState {
         Self {
             is_listening: watch::Sender::new(false),
             is_wanted: Notify::new(),
-            has_news: AtomicBool::new(false),
+            // A server that was killed may have left some.
+            has_news: AtomicBool::new(true),
         }
     }
 }

@@ -177,6 +177,25 @@ async fn rows(store: &dyn Store) -> usize {
 }
 
 #[test]
+fn a_server_that_starts_clears_what_one_that_was_killed_has_left() {
+    on_a_cluster(|store| async move {
+        let killed = Server::start(&store).await;
+        killed.publish("publish", "a").await;
+        let started = Server::start(&store).await;
+        let mut relay = Relay::new(
+            Arc::clone(&store),
+            Arc::clone(started.executor.environment()),
+            Arc::clone(&started.executor.shared),
+        );
+        for expected in [1, 0] {
+            relay.clearing.next = Instant::now();
+            relay.clear_when_due().await;
+            assert_eq!(rows(&*store).await, expected);
+        }
+    });
+}
+
+#[test]
 fn the_log_is_cleared_up_to_where_it_was_an_interval_ago() {
     on_a_cluster(|store| async move {
         let one = Server::start(&store).await;
