@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::error::is_out_of_room;
 use super::inspect::CheckpointState;
 
-const CHECKPOINT_FILE: &str = "CHECKPOINT";
+pub(super) const CHECKPOINT_FILE: &str = "CHECKPOINT";
 const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
 pub(super) const DATA_FILE: &str = "data.mdb";
 const MAGIC: &[u8; 16] = b"quoin-checkpoint";

@@ -258,6 +258,18 @@ fn read_whole(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     }
 }
 
+/// Puts on the disk what a process that died had appended.
+pub(super) fn sync_files(folder: &Path) -> io::Result<()> {
+    for path in paths(folder) {
+        match File::open(path) {
+            Ok(file) => file.sync_all()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Removes the journal, when everything in it is in the synced data file.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {

@@ -8,6 +8,7 @@
 //! A second write transaction waits for the first: never open two on one thread.
 
 mod checkpoint;
+mod create;
 mod drain;
 mod error;
 mod inspect;
@@ -165,6 +166,8 @@ impl EmbeddedStore {
             folder: folder.to_owned(),
             source: Box::new(error),
         };
+        let map_bytes = options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT;
+        create::create_data_file(folder, map_bytes).map_err(refused)?;
         let checkpoints = Checkpoints::new(folder, checkpoint::boot_id());
         if checkpoints
             .restore()
@@ -176,12 +179,19 @@ impl EmbeddedStore {
             );
         }
         let environment =
-            open_environment(folder, options, checkpoints.are_possible()).map_err(refused)?;
+            open_environment(folder, map_bytes, checkpoints.are_possible()).map_err(refused)?;
         // Readers of a process that was killed would keep their old pages alive for ever.
         environment.clear_stale_readers().map_err(refused)?;
         let rows = open_rows(&environment).map_err(refused)?;
+        // The data file may have parts of records that only the system's memory has.
+        journal::sync_files(folder).map_err(|error| refused(error.into()))?;
         // Replaying writes pages, and no reader guards those of the last checkpoint any more.
         let before = checkpoints.take(&environment).map_err(refused)?;
+        if !checkpoints.are_possible() {
+            // One of a system that told: later starts must not go back to it.
+            let removed = checkpoints.remove();
+            removed.map_err(|error| refused(error.into()))?;
+        }
         let applied = replay::replay(folder, &environment, &rows).map_err(refused)?;
         let first = checkpoints.take(&environment).map_err(refused)?;
         drop(before);
@@ -262,31 +272,12 @@ impl EmbeddedStore {
     }
 }
 
-/// Makes the folder where it is missing, and its name as durable as what will be in it.
-fn create_folder(folder: &Path) -> std::io::Result<()> {
-    let missing = folder.ancestors().take_while(|path| !path.exists()).count();
-    std::fs::create_dir_all(folder)?;
-    for made in folder.ancestors().take(missing.max(1)) {
-        let parent = match made.parent() {
-            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-            Some(parent) => parent,
-            None => break,
-        };
-        match File::open(parent).and_then(|parent| parent.sync_all()) {
-            // Whoever may not look into it did not make the folder in it either.
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
-            synced => synced?,
-        }
-    }
-    Ok(())
-}
-
 fn lock_folder(folder: &Path) -> Result<File, OpenError> {
     let failed = |source| OpenError::Create {
         folder: folder.to_owned(),
         source,
     };
-    create_folder(folder).map_err(failed)?;
+    create::create_folder(folder).map_err(failed)?;
     let lock = File::options()
         .create(true)
         .truncate(false)
@@ -304,12 +295,12 @@ fn lock_folder(folder: &Path) -> Result<File, OpenError> {
 
 fn open_environment(
     folder: &Path,
-    options: EmbeddedOptions,
+    map_bytes: usize,
     syncs_lazily: bool,
 ) -> Result<Env<WithoutTls>, heed::Error> {
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening
-        .map_size(options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT)
+        .map_size(map_bytes)
         .max_readers(limits::EMBEDDED_READERS_MAX + CHECKPOINT_READERS + OWN_READERS);
     if syncs_lazily {
         // SAFETY: NO_SYNC gives up durability only; journal and checkpoints give it back.

@@ -134,6 +134,8 @@ impl Work {
         }
         if let Err(error) = self.drain() {
             if lacks_room(&error) {
+                // The data file may have a part of a layer that was closed since.
+                self.journal.sync()?;
                 // Pages that only the last checkpoint needs are free after this.
                 *last = self.checkpoints.take(&self.environment)?;
             }

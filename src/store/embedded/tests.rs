@@ -93,6 +93,35 @@ fn files_of_something_else_are_refused() {
 }
 
 #[test]
+fn what_a_power_failure_left_of_a_first_start_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("data.mdb", 0), ("data.mdb.new", 5000)] {
+        std::fs::write(folder.path().join(name), vec![0xa5; bytes]).unwrap();
+    }
+    let store = open(&folder);
+    set(&store, b"key", b"value");
+    drop(store);
+    assert!(!folder.path().join("data.mdb.new").exists());
+    assert!(!folder.path().join("data.mdb.new-lock").exists());
+    assert_eq!(
+        get(&open(&folder), b"key").as_deref(),
+        Some(b"value".as_slice())
+    );
+}
+
+#[test]
+fn a_checkpoint_without_its_data_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let checkpoint = std::fs::read(folder.path().join("CHECKPOINT")).unwrap();
+    drop(store);
+    std::fs::remove_file(folder.path().join("data.mdb")).unwrap();
+    std::fs::write(folder.path().join("CHECKPOINT"), checkpoint).unwrap();
+    let opened = EmbeddedStore::open(folder.path(), small(FsyncPolicy::Always));
+    assert!(matches!(opened, Err(OpenError::Engine { .. })));
+}
+
+#[test]
 fn the_folder_can_be_reopened_after_a_drop() {
     let folder = tempfile::tempdir().unwrap();
     for round in 0..3u8 {

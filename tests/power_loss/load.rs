@@ -1,0 +1,228 @@
+//! Clients that keep a server busy until it dies, and one that looks at what it holds.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::history::{Contents, History};
+use super::recorded;
+use super::steps::{Own, Planner, SHARED_LISTS, SHARED_SET, Stamp, Step, own_keys, own_number};
+use crate::resp::{Connection, Value, encode, show_bytes};
+use crate::server::Server;
+
+const PIPELINE_MAX: usize = 8;
+
+/// Payloads in shared keys from which on clients take more than they put there.
+const SHARED_ENOUGH: usize = 300;
+
+/// What clients do.
+pub(crate) struct Load {
+    /// No other load may have the same.
+    pub(crate) seed: u64,
+    pub(crate) time: Duration,
+    /// Whether the server is killed at the end.
+    pub(crate) kills: bool,
+    pub(crate) is_large: bool,
+}
+
+/// Tells when something happens.
+pub(crate) struct Clock {
+    pub(crate) ticks: AtomicU64,
+    pub(crate) log: PathBuf,
+    /// How long the logs before this one were.
+    pub(crate) before: u64,
+}
+
+impl Clock {
+    pub(crate) fn position(&self) -> u64 {
+        self.before + self.log.metadata().map_or(0, |log| log.len())
+    }
+
+    fn now(&self) -> Stamp {
+        // The tick of what is sent after this was received is greater, whoever sends it.
+        Stamp {
+            tick: self.ticks.fetch_add(1, Ordering::SeqCst),
+            position: self.position(),
+        }
+    }
+}
+
+/// Loads the server for a while, then ends it. What the clients did is added to the history.
+pub(crate) fn load_and_end(
+    server: &mut Server,
+    clock: &Clock,
+    history: &mut History,
+    how: &Load,
+) -> Result<(), String> {
+    let address = server.address();
+    std::thread::scope(|scope| {
+        let clients = history.clients.iter_mut().enumerate();
+        let base = &history.base;
+        let threads: Vec<_> = clients
+            .map(|(client, steps)| {
+                let own = steps.last().map_or(&base.own[client], |step| &step.after);
+                let random = StdRng::seed_from_u64(how.seed ^ ((client as u64 + 1) << 40));
+                let planner = Planner {
+                    client,
+                    round: how.seed,
+                    own: own.clone(),
+                    payloads: 0,
+                    is_large: how.is_large,
+                    has_enough: base.shared.len() > SHARED_ENOUGH,
+                    random,
+                };
+                scope.spawn(move || load(address, planner, clock, steps))
+            })
+            .collect();
+        std::thread::sleep(how.time);
+        let ended = recorded::end(server, how.kills);
+        for (client, thread) in threads.into_iter().enumerate() {
+            let wrong = thread.join().unwrap();
+            wrong.map_err(|wrong| format!("client {client}: {wrong}"))?;
+        }
+        ended
+    })
+}
+
+/// Sends pipelines until the connection breaks.
+fn load(
+    address: SocketAddr,
+    mut planner: Planner,
+    clock: &Clock,
+    steps: &mut Vec<Step>,
+) -> Result<(), String> {
+    let Ok(mut connection) = Connection::open(address) else {
+        return Ok(());
+    };
+    loop {
+        let length = match planner.random.random_range(0..3) {
+            0 => planner.random.random_range(2..=PIPELINE_MAX),
+            _ => 1,
+        };
+        let mut plans = Vec::new();
+        let mut bytes = Vec::new();
+        for _ in 0..length {
+            let mut plan = planner.plan();
+            bytes.extend(plan.commands.iter().flat_map(|words| encode(words)));
+            plan.step.sent = clock.now();
+            plans.push(plan);
+        }
+        let first = steps.len();
+        steps.extend(plans.iter().map(|plan| plan.step.clone()));
+        if connection.send_raw(&bytes).is_err() {
+            return Ok(());
+        }
+        for (index, plan) in plans.iter_mut().enumerate() {
+            let replies: io::Result<Vec<Value>> =
+                plan.commands.iter().map(|_| connection.read()).collect();
+            let Ok(replies) = replies else {
+                return Ok(());
+            };
+            plan.answered(replies, clock.now())?;
+            steps[first + index] = plan.step.clone();
+        }
+    }
+}
+
+/// What a server holds. The error says what cannot be right, whatever was done to it.
+pub(crate) fn contents(server: &Server, clients: usize) -> Result<Contents, String> {
+    let connection = Connection::open(server.address());
+    let mut connection = connection.map_err(|error| error.to_string())?;
+    let mut contents = Contents::default();
+    let mut keys = 0;
+    for client in 0..clients {
+        let [list, set] = own_keys(client);
+        let list = read(&mut connection, &list, "LLEN", "LRANGE", &mut keys)?;
+        let set = read(&mut connection, &set, "ZCARD", "ZRANGE", &mut keys)?;
+        let members = set
+            .iter()
+            .map(|member| std::str::from_utf8(member).ok()?.parse().ok());
+        contents.own.push(Own {
+            list: consecutive(list.iter().map(|payload| own_number(payload)))?,
+            set: consecutive(members)?,
+        });
+    }
+    let mut shared = BTreeSet::new();
+    let lists = SHARED_LISTS.map(|list| (list, "LLEN", "LRANGE"));
+    for (key, length, range) in lists.into_iter().chain([(SHARED_SET, "ZCARD", "ZRANGE")]) {
+        for payload in read(&mut connection, key, length, range, &mut keys)? {
+            let text = show_bytes(&payload);
+            if !shared.insert(payload) {
+                return Err(format!("{text} is there twice"));
+            }
+        }
+    }
+    contents.shared = shared;
+    let counted = connection
+        .command(&["DBSIZE"])
+        .map_err(|error| error.to_string())?;
+    if counted.integer() != Some(keys) {
+        return Err(format!(
+            "DBSIZE says {counted:?} where there are {keys} keys"
+        ));
+    }
+    Ok(contents)
+}
+
+fn consecutive(mut numbers: impl Iterator<Item = Option<u64>>) -> Result<Range<u64>, String> {
+    let damaged = || "a payload of a client's own key is damaged".to_owned();
+    let Some(first) = numbers.next() else {
+        return Ok(0..0);
+    };
+    let first = first.ok_or_else(damaged)?;
+    let mut range = first..first + 1;
+    for number in numbers {
+        let number = number.ok_or_else(damaged)?;
+        if number != range.end {
+            return Err(format!("{number} stands behind {}", range.end - 1));
+        }
+        range.end += 1;
+    }
+    Ok(range)
+}
+
+/// What a key holds. `keys` counts those that are there.
+fn read(
+    connection: &mut Connection,
+    key: &str,
+    length: &str,
+    range: &str,
+    keys: &mut i64,
+) -> Result<Vec<Vec<u8>>, String> {
+    let mut command = |words: &[&str]| {
+        let reply = connection
+            .command(words)
+            .map_err(|error| error.to_string())?;
+        match reply.error() {
+            Some(error) => Err(format!("{key}: {}", error.escape_ascii())),
+            None => Ok(reply),
+        }
+    };
+    let told = command(&[length, key])?.integer();
+    let items = command(&[range, key, "0", "-1"])?;
+    let items: Vec<Vec<u8>> = items
+        .items()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|item| item.bytes().map(<[u8]>::to_vec))
+        .collect();
+    if told != i64::try_from(items.len()).ok() {
+        let items = items.len();
+        return Err(format!(
+            "{length} {key} says {told:?} where there are {items}"
+        ));
+    }
+    let is_there = command(&["EXISTS", key])?.integer();
+    if is_there != Some(i64::from(!items.is_empty())) {
+        return Err(format!("EXISTS {key} says {is_there:?}"));
+    }
+    *keys += i64::from(!items.is_empty());
+    Ok(items)
+}
