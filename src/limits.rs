@@ -175,6 +175,10 @@ pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
 /// Time that one may take while the cluster is away: where the last one got no answer in its
 /// time.
 pub const FDB_AWAY_TIMEOUT_MS: i32 = 2_000;
+/// Time for which a trial of the files for TLS asks a cluster that is not there.
+pub const FDB_TLS_TRIAL_TIMEOUT_MS: i32 = 100;
+/// Time after which such a trial is ended.
+pub const FDB_TLS_TRIAL_MAX_S: u32 = 5;
 /// Attempts at making sure that a commit which timed out is not still under way.
 pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
 /// Time that one such attempt may take, where the cluster is not away.

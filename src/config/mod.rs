@@ -12,6 +12,8 @@ pub mod settings;
 pub mod table;
 pub mod value;
 
+#[cfg(feature = "fdb")]
+mod fdb;
 mod parameters;
 mod rewrite;
 mod special;
@@ -20,4 +22,4 @@ pub use cli::{DoctorOptions, Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
 pub use runtime::RuntimeConfig;
-pub use settings::{Fsync, LogLevel, OutputLimit, OutputLimits, Settings, StoreKind};
+pub use settings::{FdbTls, Fsync, LogLevel, OutputLimit, OutputLimits, Settings, StoreKind};

@@ -24,6 +24,8 @@ pub struct Settings {
     pub store: StoreKind,
     /// FoundationDB's cluster file; `None` is FoundationDB's own default.
     pub cluster_file: Option<PathBuf>,
+    /// TLS between this server and a FoundationDB cluster.
+    pub fdb_tls: FdbTls,
     /// Prefix under which the store holds everything of Quoin.
     pub root_prefix: String,
     /// When the embedded store makes writes durable.
@@ -52,6 +54,24 @@ pub struct Settings {
     pub output_limits: OutputLimits,
     /// Changes of keys that are published.
     pub keyspace_events: EventClasses,
+}
+
+/// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
+/// variables (`FDB_TLS_CERTIFICATE_FILE` and so on) or its defaults.
+///
+/// Not `Debug`: it holds a password.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct FdbTls {
+    /// This server's certificate, with its chain.
+    pub certificate_file: Option<PathBuf>,
+    /// The key that belongs to it.
+    pub key_file: Option<PathBuf>,
+    /// Certificates by which the cluster's are judged.
+    pub ca_file: Option<PathBuf>,
+    /// What the cluster's certificates must fulfil.
+    pub verify_peers: Option<String>,
+    /// The password of an encrypted key.
+    pub password: Option<String>,
 }
 
 /// How much may wait to be written to a client. Only the limit of subscribers has an effect:
@@ -106,6 +126,7 @@ impl Default for Settings {
             data_dir: PathBuf::from("./quoin-data"),
             store: StoreKind::Embedded,
             cluster_file: None,
+            fdb_tls: FdbTls::default(),
             root_prefix: "quoin".to_owned(),
             fsync: Fsync::Always,
             requirepass: None,

@@ -64,6 +64,17 @@ fn path_or_none(value: &str) -> Option<PathBuf> {
     (!value.is_empty()).then(|| PathBuf::from(value))
 }
 
+fn render_path(path: &Option<PathBuf>) -> String {
+    match path {
+        Some(path) => path.display().to_string(),
+        None => String::new(),
+    }
+}
+
+fn text_or_none(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
 /// Every setting, in the order of the documents.
 pub static SETTINGS: &[SettingRow] = &[
     SettingRow {
@@ -145,10 +156,67 @@ pub static SETTINGS: &[SettingRow] = &[
             settings.cluster_file = path_or_none(value);
             Some(())
         },
-        render: |settings| match &settings.cluster_file {
-            Some(path) => path.display().to_string(),
-            None => String::new(),
+        render: |settings| render_path(&settings.cluster_file),
+    },
+    SettingRow {
+        name: "fdb-tls-certificate-file",
+        kind: Kind::Path,
+        default: "",
+        help: "Certificate, with its chain, by which this server connects to a FoundationDB cluster whose addresses end with :tls. Without it, FoundationDB's FDB_TLS_CERTIFICATE_FILE holds",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.fdb_tls.certificate_file = path_or_none(value);
+            Some(())
         },
+        render: |settings| render_path(&settings.fdb_tls.certificate_file),
+    },
+    SettingRow {
+        name: "fdb-tls-key-file",
+        kind: Kind::Path,
+        default: "",
+        help: "Key that belongs to it. Without it, FDB_TLS_KEY_FILE holds",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.fdb_tls.key_file = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.fdb_tls.key_file),
+    },
+    SettingRow {
+        name: "fdb-tls-ca-file",
+        kind: Kind::Path,
+        default: "",
+        help: "Certificates by which those of the cluster are judged. Without it, FDB_TLS_CA_FILE holds",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.fdb_tls.ca_file = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.fdb_tls.ca_file),
+    },
+    SettingRow {
+        name: "fdb-tls-verify-peers",
+        kind: Kind::Text,
+        default: "",
+        help: "What the cluster's certificates must fulfil, in FoundationDB's notation, such as Check.Valid=1,S.O=Example. Without it, FDB_TLS_VERIFY_PEERS holds",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.fdb_tls.verify_peers = text_or_none(value);
+            Some(())
+        },
+        render: |settings| settings.fdb_tls.verify_peers.clone().unwrap_or_default(),
+    },
+    SettingRow {
+        name: "fdb-tls-password",
+        kind: Kind::Secret,
+        default: "",
+        help: "Password of the key file where it is encrypted. Other users of the machine can see flags, so prefer the file or the variable. Without it, FDB_TLS_PASSWORD holds",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.fdb_tls.password = text_or_none(value);
+            Some(())
+        },
+        render: |settings| settings.fdb_tls.password.clone().unwrap_or_default(),
     },
     SettingRow {
         name: "root-prefix",
@@ -169,7 +237,7 @@ pub static SETTINGS: &[SettingRow] = &[
         help: "Password that clients must give with AUTH or HELLO. Other users of the machine can see flags, so prefer the file or the variable",
         is_runtime_changeable: true,
         apply: |settings, value| {
-            settings.requirepass = (!value.is_empty()).then(|| value.to_owned());
+            settings.requirepass = text_or_none(value);
             Some(())
         },
         render: |settings| settings.requirepass.clone().unwrap_or_default(),
@@ -335,6 +403,11 @@ mod tests {
             ("data-dir", "/var/lib/quoin"),
             ("fsync", "everysec"),
             ("cluster-file", "/etc/x.cluster"),
+            ("fdb-tls-certificate-file", "/etc/x.pem"),
+            ("fdb-tls-key-file", "/etc/key.pem"),
+            ("fdb-tls-ca-file", "/etc/ca.pem"),
+            ("fdb-tls-verify-peers", "Check.Valid=1"),
+            ("fdb-tls-password", "secret"),
             ("root-prefix", "other"),
             ("requirepass", "secret"),
             ("maxclients", "4294967295"),

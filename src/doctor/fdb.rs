@@ -17,10 +17,7 @@ pub(super) async fn look(
     options: DoctorOptions,
     show: &mut dyn FnMut(&Line),
 ) {
-    let store_options = FdbOptions {
-        cluster_file: loaded.settings.cluster_file.clone(),
-        ..FdbOptions::default()
-    };
+    let store_options = FdbOptions::from(&loaded.settings);
     match client_library() {
         Ok(library) => {
             let text = format!(

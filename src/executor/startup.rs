@@ -22,7 +22,7 @@ pub enum StartError {
         found: i64,
     },
     /// The store failed.
-    #[error("the store cannot be opened")]
+    #[error("the store cannot be opened: {0}")]
     Store(#[from] StoreError),
 }
 

@@ -159,11 +159,7 @@ fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
 #[cfg(feature = "fdb")]
 fn open_fdb(settings: &crate::config::Settings) -> Result<Arc<dyn Store>, ServerError> {
     use crate::store::fdb::{FdbOptions, FdbStore};
-    let options = FdbOptions {
-        cluster_file: settings.cluster_file.clone(),
-        ..FdbOptions::default()
-    };
-    Ok(Arc::new(FdbStore::open(&options)?))
+    Ok(Arc::new(FdbStore::open(&FdbOptions::from(settings))?))
 }
 
 #[cfg(not(feature = "fdb"))]

@@ -25,6 +25,8 @@ mod server;
 mod starting;
 mod stores;
 mod task_queues;
+#[cfg(feature = "fdb")]
+mod tls;
 mod transactions;
 mod waking;
 mod watches;

@@ -105,6 +105,7 @@ pub fn fdb_with_timeout(case: &str, transaction_timeout_ms: i32) -> Option<Subje
     let options = FdbOptions {
         cluster_file: Some(crate::foundationdb::cluster_file()?.to_owned()),
         transaction_timeout_ms,
+        ..FdbOptions::default()
     };
     Some(Subject {
         store: Box::new(FdbStore::open(&options).unwrap()),

@@ -62,6 +62,8 @@ pub struct OwnCluster {
     server: Child,
     folder: PathBuf,
     port: u16,
+    /// How to speak with it, for all programs of FoundationDB; empty without TLS.
+    tls_flags: Vec<String>,
 }
 
 impl OwnCluster {
@@ -73,14 +75,39 @@ impl OwnCluster {
     /// Starts a cluster with an empty database on a storage engine, of which `memory` holds at
     /// most 1 GiB.
     pub fn start_on(engine: &str) -> Result<Self, String> {
-        let cluster = Self::start_without_database()?;
-        configure(&cluster.file(), engine)
-            .map_err(|error| format!("fdbserver does not start: {error}"))?;
+        Self::find_tools()?;
+        let told = |error| format!("fdbserver does not start: {error}");
+        let cluster = Self::try_start(Vec::new()).map_err(told)?;
+        configure(&cluster.file(), engine, &[]).map_err(told)?;
+        Ok(cluster)
+    }
+
+    /// Starts a cluster with an empty database in memory that speaks TLS only.
+    #[allow(dead_code)] // not every crate needs it
+    pub fn start_with_tls(certificate: &Path, key: &Path, ca: &Path) -> Result<Self, String> {
+        Self::find_tools()?;
+        let told = |error| format!("fdbserver does not start: {error}");
+        let flags = [
+            ("--tls-certificate-file", certificate),
+            ("--tls-key-file", key),
+            ("--tls-ca-file", ca),
+        ]
+        .into_iter()
+        .flat_map(|(flag, file)| [flag.to_owned(), file.display().to_string()])
+        .collect();
+        let cluster = Self::try_start(flags).map_err(told)?;
+        configure(&cluster.file(), "memory", &cluster.tls_flags).map_err(told)?;
         Ok(cluster)
     }
 
     /// Starts a cluster in which no database has been created.
+    #[allow(dead_code)] // not every crate needs it
     pub fn start_without_database() -> Result<Self, String> {
+        Self::find_tools()?;
+        Self::try_start(Vec::new()).map_err(|error| format!("fdbserver does not start: {error}"))
+    }
+
+    fn find_tools() -> Result<(), String> {
         for tool in ["fdbserver", "fdbcli"] {
             let found = Command::new(tool)
                 .arg("--version")
@@ -91,22 +118,24 @@ impl OwnCluster {
                 return Err(format!("{tool} is not installed"));
             }
         }
-        Self::try_start().map_err(|error| format!("fdbserver does not start: {error}"))
+        Ok(())
     }
 
-    fn try_start() -> io::Result<Self> {
+    fn try_start(tls_flags: Vec<String>) -> io::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("quoin-fdb-")
             .tempdir()?
             .keep();
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let file = folder.join("fdb.cluster");
-        fs::write(&file, format!("test:test@127.0.0.1:{port}\n"))?;
-        let server = spawn(&folder, port)?;
+        let address = address(port, &tls_flags);
+        fs::write(&file, format!("test:test@{address}\n"))?;
+        let server = spawn(&folder, port, &tls_flags)?;
         Ok(Self {
             server,
             folder,
             port,
+            tls_flags,
         })
     }
 
@@ -146,7 +175,7 @@ impl OwnCluster {
     /// Starts the process again.
     #[allow(dead_code)] // not every crate needs it
     pub fn revive(&mut self) {
-        self.server = spawn(&self.folder, self.port).unwrap();
+        self.server = spawn(&self.folder, self.port, &self.tls_flags).unwrap();
     }
 }
 
@@ -158,11 +187,17 @@ impl Drop for OwnCluster {
     }
 }
 
-fn spawn(folder: &Path, port: u16) -> io::Result<Child> {
+fn address(port: u16, tls_flags: &[String]) -> String {
+    let suffix = if tls_flags.is_empty() { "" } else { ":tls" };
+    format!("127.0.0.1:{port}{suffix}")
+}
+
+fn spawn(folder: &Path, port: u16, tls_flags: &[String]) -> io::Result<Child> {
     let log = fs::File::create(folder.join("fdbserver.out"))?;
     Command::new("fdbserver")
         .arg("-p")
-        .arg(format!("127.0.0.1:{port}"))
+        .arg(address(port, tls_flags))
+        .args(tls_flags)
         .arg("-C")
         .arg(folder.join("fdb.cluster"))
         .arg("-d")
@@ -176,13 +211,14 @@ fn spawn(folder: &Path, port: u16) -> io::Result<Child> {
 }
 
 /// Makes the database, which exists only once this is done.
-fn configure(file: &Path, engine: &str) -> io::Result<()> {
+fn configure(file: &Path, engine: &str, tls_flags: &[String]) -> io::Result<()> {
     let deadline = Instant::now() + START_TIMEOUT;
     let command = format!("configure new single {engine}");
     loop {
         let output = Command::new("fdbcli")
             .arg("-C")
             .arg(file)
+            .args(tls_flags)
             .args(["--exec", &command, "--timeout", "10"])
             .stdin(Stdio::null())
             .output()?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use foundationdb::FdbError;
 
+use super::tls::uses_tls;
 use crate::limits;
 use crate::store::StoreError;
 
@@ -22,6 +23,7 @@ const OPERATION_CANCELLED: i32 = 1101;
 const TRANSACTION_TOO_LARGE: i32 = 2101;
 const KEY_TOO_LARGE: i32 = 2102;
 const VALUE_TOO_LARGE: i32 = 2103;
+const PERMISSION_DENIED: i32 = 6000;
 /// io_error, file_not_found, file_not_readable, no_cluster_file_found, file_too_large,
 /// connection_string_invalid.
 const CLUSTER_FILE_ERRORS: [i32; 6] = [1510, 1511, 1513, 1515, 1516, 2104];
@@ -69,11 +71,45 @@ pub enum OpenError {
         /// The address of one of them.
         process: String,
     },
+    /// A file for TLS cannot be read.
+    #[error("{setting}: the file {} cannot be read: {source}", file.display())]
+    TlsFile {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: Arc<std::io::Error>,
+    },
+    /// The client library cannot use the files for TLS.
+    #[error(
+        "FoundationDB's client library cannot use the files for TLS ({reason}): check that certificate, key \
+         and authorities are PEM files that are whole, and that the password is the key's \
+         (settings fdb-tls-certificate-file, fdb-tls-key-file, fdb-tls-ca-file and \
+         fdb-tls-password, or FoundationDB's variables FDB_TLS_CERTIFICATE_FILE and so on)"
+    )]
+    TlsUnusable {
+        /// Why, in the words of the library.
+        reason: String,
+    },
+    /// The cluster answers, but does not let this process in.
+    #[error(
+        "the FoundationDB cluster at {} does not trust this server: {source}{tls_hint}",
+        file.display()
+    )]
+    NotTrusted {
+        /// The cluster file.
+        file: PathBuf,
+        /// What FoundationDB said.
+        source: FdbError,
+        /// What to check where the file's addresses are reached by TLS, or nothing.
+        tls_hint: &'static str,
+    },
     /// The cluster does not answer.
     #[error(
         "no reachable FoundationDB cluster at {} within {} ms: {source}; check that fdbserver \
          runs at the addresses in that file, that its version is the client's (7.3), and that \
-         the database has been created (fdbcli --exec 'configure new single ssd')",
+         the database has been created (fdbcli --exec 'configure new single ssd'){tls_hint}",
         file.display(),
         limits::FDB_CONNECT_TIMEOUT_MS
     )]
@@ -82,16 +118,32 @@ pub enum OpenError {
         file: PathBuf,
         /// What FoundationDB said.
         source: FdbError,
+        /// What else to check where the file's addresses are reached by TLS, or nothing.
+        tls_hint: &'static str,
     },
 }
+
+/// Behind what there is to check.
+const TLS_HINT: &str = "; its addresses end with :tls, so check too that the certificates fit, and the key its certificate: \
+    the settings fdb-tls-certificate-file, fdb-tls-key-file, fdb-tls-ca-file and \
+    fdb-tls-verify-peers, or FoundationDB's variables FDB_TLS_CERTIFICATE_FILE and so on";
 
 impl OpenError {
     /// Why a cluster does not answer: FoundationDB reads the file at the first use only.
     pub(super) fn no_answer(file: PathBuf, source: FdbError) -> Self {
-        if CLUSTER_FILE_ERRORS.contains(&source.code()) {
-            OpenError::ClusterFile { file, source }
-        } else {
-            OpenError::Unreachable { file, source }
+        let tls_hint = if uses_tls(&file) { TLS_HINT } else { "" };
+        match source.code() {
+            code if CLUSTER_FILE_ERRORS.contains(&code) => OpenError::ClusterFile { file, source },
+            PERMISSION_DENIED => OpenError::NotTrusted {
+                file,
+                source,
+                tls_hint,
+            },
+            _ => OpenError::Unreachable {
+                file,
+                source,
+                tls_hint,
+            },
         }
     }
 }

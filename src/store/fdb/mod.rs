@@ -1,12 +1,14 @@
 //! The FoundationDB store: a cluster that many servers share.
 //!
-//! TLS and the client's trace files are set by FoundationDB's own environment variables
-//! (`FDB_TLS_*`, `FDB_NETWORK_OPTION_*`).
+//! The client's trace files and other options are set by FoundationDB's own environment variables
+//! (`FDB_NETWORK_OPTION_*`).
 
 mod error;
 mod network;
 mod probe;
 mod reachability;
+mod tls;
+mod tls_trial;
 mod transaction;
 
 use std::future::Future;
@@ -30,6 +32,10 @@ use crate::random::{Random, SystemRandom};
 
 pub use self::error::OpenError;
 pub use self::probe::{ClientLibrary, ClusterFileOrigin, client_library, find_cluster_file};
+pub use self::tls::TlsOptions;
+
+/// A key that need not exist.
+const KEY_TO_TRY: &[u8] = b"quoin";
 
 /// How to open a FoundationDB cluster.
 #[derive(Debug, Clone)]
@@ -37,6 +43,8 @@ pub struct FdbOptions {
     /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else `fdb.cluster` in
     /// the working folder, else the system's.
     pub cluster_file: Option<PathBuf>,
+    /// TLS; holds for the whole process, from its first store on.
+    pub tls: TlsOptions,
     /// Time that a transaction may take altogether, its commit included.
     pub transaction_timeout_ms: i32,
 }
@@ -45,6 +53,7 @@ impl Default for FdbOptions {
     fn default() -> Self {
         Self {
             cluster_file: None,
+            tls: TlsOptions::default(),
             transaction_timeout_ms: limits::FDB_TRANSACTION_TIMEOUT_MS,
         }
     }
@@ -70,7 +79,9 @@ impl FdbStore {
         if !file.is_file() {
             return Err(OpenError::NoClusterFile { file });
         }
-        network::start().map_err(|source| OpenError::Library { source })?;
+        options.tls.check(&file)?;
+        network::start(options.tls.network_options())
+            .map_err(|source| OpenError::Library { source })?;
         let database = connect(&file, options).map_err(|source| OpenError::ClusterFile {
             file: file.clone(),
             source,
@@ -126,11 +137,12 @@ fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
     Ok(database)
 }
 
-/// Asks for a read version, which only a cluster with a database gives.
+/// Asks for a read version, which only a cluster with a database gives, and reads, which only a
+/// client may that the cluster trusts.
 async fn answers(database: &Database) -> Result<(), FdbError> {
     let transaction = database.create_trx()?;
     transaction.set_option(TransactionOption::Timeout(limits::FDB_CONNECT_TIMEOUT_MS))?;
-    transaction.get_read_version().await.map(drop)
+    transaction.get(KEY_TO_TRY, true).await.map(drop)
 }
 
 /// Waits on this thread; for the opening, which comes before any runtime.

@@ -6,6 +6,7 @@ use std::thread::{Builder, JoinHandle};
 
 use foundationdb::FdbError;
 use foundationdb::api::{FdbApiBuilder, NetworkAutoStop, NetworkBuilder};
+use foundationdb::options::NetworkOption;
 
 /// The client library starts once in a process and cannot start again after it was stopped, so
 /// it runs on when the last store is dropped.
@@ -31,18 +32,21 @@ pub(super) fn select_version() -> Result<(), FdbError> {
     })
 }
 
-/// Starts the network thread where it does not run yet.
-pub(super) fn start() -> Result<(), FdbError> {
+/// Starts the network thread where it does not run yet; only then the options count.
+pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
     *STARTED.get_or_init(|| {
         select_version()?;
         let builder = BUILDER
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let Some(network) = builder else {
+        let Some(mut network) = builder else {
             // Taken here only, and once.
             return Ok(());
         };
+        for option in options {
+            network = network.set_option(option)?;
+        }
         // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` sees
         // to it on every orderly exit; a process that aborts need not.
         #[allow(unsafe_code)]
@@ -84,6 +88,11 @@ fn keep(network: NetworkAutoStop) {
 }
 
 extern "C" fn stop_at_exit() {
+    stop();
+}
+
+/// Stops the network for good.
+pub(super) fn stop() {
     let keeper = KEEPER.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Keeper { stop, thread }) = keeper {
         drop(stop);

@@ -1,0 +1,169 @@
+//! TLS between this process and a cluster: FoundationDB's own options, passed on.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use foundationdb::options::NetworkOption;
+
+use super::error::OpenError;
+use super::tls_trial;
+
+/// How addresses of a cluster file end that are reached by TLS.
+const TLS_SUFFIX: &str = ":tls";
+
+/// Certificates of this process and what it asks of the cluster's
+/// (<https://apple.github.io/foundationdb/tls.html>). What is not given FoundationDB takes from
+/// its environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or its defaults.
+///
+/// They hold for the whole process, from its first store on.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// This process's certificate, with its chain.
+    pub certificate_file: Option<PathBuf>,
+    /// The key that belongs to it.
+    pub key_file: Option<PathBuf>,
+    /// Certificates by which the cluster's are judged.
+    pub ca_file: Option<PathBuf>,
+    /// What the cluster's certificates must fulfil, in FoundationDB's notation.
+    pub verify_peers: Option<String>,
+    /// The password of an encrypted key.
+    pub password: Option<String>,
+}
+
+impl fmt::Debug for TlsOptions {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsOptions")
+            .field("certificate_file", &self.certificate_file)
+            .field("key_file", &self.key_file)
+            .field("ca_file", &self.ca_file)
+            .field("verify_peers", &self.verify_peers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl TlsOptions {
+    /// Files with the settings that name them.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        [
+            ("fdb-tls-certificate-file", &self.certificate_file),
+            ("fdb-tls-key-file", &self.key_file),
+            ("fdb-tls-ca-file", &self.ca_file),
+        ]
+        .into_iter()
+        .filter_map(|(setting, file)| Some((setting, file.as_deref()?)))
+    }
+
+    /// Says what is wrong with the files, of which FoundationDB itself says nothing.
+    pub(super) fn check(&self, cluster_file: &Path) -> Result<(), OpenError> {
+        self.check_files()?;
+        if uses_tls(cluster_file) {
+            return tls_trial::check(self);
+        }
+        if *self != Self::default() {
+            tracing::warn!(
+                "settings fdb-tls-… have no effect: no address in {} ends with {TLS_SUFFIX}, so \
+                 that connections to the cluster are not encrypted",
+                cluster_file.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn check_files(&self) -> Result<(), OpenError> {
+        for (setting, file) in self.files() {
+            File::open(file).map_err(|source| OpenError::TlsFile {
+                setting,
+                file: file.to_owned(),
+                source: Arc::new(source),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The options, in the order in which FoundationDB wants them: the password before the key.
+    pub(super) fn network_options(&self) -> Vec<NetworkOption> {
+        let text = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let options = [
+            self.password.clone().map(NetworkOption::TLSPassword),
+            self.certificate_file
+                .as_ref()
+                .map(|path| NetworkOption::TLSCertPath(text(path))),
+            self.key_file
+                .as_ref()
+                .map(|path| NetworkOption::TLSKeyPath(text(path))),
+            self.ca_file
+                .as_ref()
+                .map(|path| NetworkOption::TLSCaPath(text(path))),
+            self.verify_peers
+                .as_ref()
+                .map(|pattern| NetworkOption::TLSVerifyPeers(pattern.clone().into_bytes())),
+        ];
+        options.into_iter().flatten().collect()
+    }
+}
+
+/// Whether a cluster file asks for TLS.
+pub(super) fn uses_tls(cluster_file: &Path) -> bool {
+    std::fs::read_to_string(cluster_file).is_ok_and(|text| {
+        text.lines()
+            .filter(|line| !line.trim_start().starts_with('#'))
+            .any(|line| line.contains(TLS_SUFFIX))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_missing_is_named_with_its_setting() {
+        let options = TlsOptions {
+            key_file: Some(PathBuf::from("/nowhere/key.pem")),
+            ..TlsOptions::default()
+        };
+        let error = options.check_files().unwrap_err().to_string();
+        assert!(
+            error.starts_with("fdb-tls-key-file: the file /nowhere/key.pem cannot be read: "),
+            "{error}"
+        );
+        assert!(TlsOptions::default().check_files().is_ok());
+    }
+
+    #[test]
+    fn what_is_not_given_is_left_to_foundationdb() {
+        assert!(TlsOptions::default().network_options().is_empty());
+    }
+
+    #[test]
+    fn the_password_comes_before_the_key_and_is_not_shown() {
+        let options = TlsOptions {
+            key_file: Some(PathBuf::from("key.pem")),
+            password: Some("secret".to_owned()),
+            ..TlsOptions::default()
+        };
+        let passed = options.network_options();
+        assert!(matches!(
+            passed.as_slice(),
+            [NetworkOption::TLSPassword(_), NetworkOption::TLSKeyPath(_)]
+        ));
+        assert!(!format!("{options:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_cluster_file_asks_for_tls_by_its_addresses() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("fdb.cluster");
+        for (text, expected) in [
+            ("a:b@10.0.0.1:4500:tls,10.0.0.2:4500:tls\n", true),
+            ("a:b@10.0.0.1:4500\n", false),
+            ("# a:b@10.0.0.1:4500:tls\na:b@10.0.0.1:4500\n", false),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(uses_tls(&file), expected, "{text}");
+        }
+        assert!(!uses_tls(&folder.path().join("nothing")));
+    }
+}
