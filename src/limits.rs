@@ -121,6 +121,30 @@ pub const SERVED_KEYS_CLAIMED_MAX: usize = 64;
 /// Clients that wait for different things of one key whose commands are run in vain in one go;
 /// the others come in a batch of their own.
 pub const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
+/// Conflicts in a row after which pops from a queue are staged (docs/decisions/012-staging.md).
+pub const STAGE_AFTER_CONFLICTS: u32 = 2;
+/// Queues of one batch that are staged; a batch with more is run again as it is.
+pub const STAGED_KEYS_PER_BATCH_MAX: usize = 16;
+/// How long a queue stays hot: staged at once, or looked at for requests of other servers.
+pub const STAGED_HOT: std::time::Duration = std::time::Duration::from_millis(200);
+/// Queues of which a server remembers whether they are hot.
+pub const STAGED_HOT_KEYS_MAX: usize = 4_096;
+/// Shortest and longest time that a batch waits for its claim before it pops by itself.
+pub const STAGED_WAIT_MIN: std::time::Duration = std::time::Duration::from_millis(20);
+/// See [`STAGED_WAIT_MIN`].
+pub const STAGED_WAIT_MAX: std::time::Duration = std::time::Duration::from_millis(500);
+/// Elements that a command pops at most which is staged.
+pub const STAGED_COUNT_MAX: usize = 1_024;
+/// Requests that one batch fulfils.
+pub const STAGED_REQUESTS_PER_BATCH_MAX: usize = 64;
+/// Requests older than this are not fulfilled: nobody waits for them any more. A multiple of
+/// [`STAGED_WAIT_MAX`] and of what clocks of servers differ.
+pub const STAGED_REQUEST_AGE_MAX_MS: i64 = 5_000;
+/// Time after which elements that were popped for a server go back where it has not fetched them.
+/// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`]).
+pub const STAGED_CLAIM_LAPSE_MS: i64 = 10_000;
+/// Requests and claims that are looked at in one pass of background work.
+pub const STAGED_ROWS_PER_PASS: usize = 1_000;
 /// When keys with clients that wait are looked at again after the store failed.
 pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
 /// Keys that a server watches at once for clients that wait; further keys are polled.

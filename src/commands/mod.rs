@@ -12,6 +12,7 @@ pub mod document;
 pub mod keys;
 pub mod lists;
 mod multi_pop;
+pub mod pops;
 pub mod priority_queues;
 pub mod pubsub;
 pub mod row;

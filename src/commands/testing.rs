@@ -165,6 +165,7 @@ impl Bench {
             keys,
             waits.value_type,
             waits.wants(&call.arguments),
+            super::pops::demand(row, &call.arguments),
         );
         call.waiter = Some(Arc::clone(&waiter));
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
@@ -192,6 +193,7 @@ impl Bench {
             database: 0,
             claims: Claims::Everything,
             waiter: None,
+            pops: None,
         };
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
         finished.replies.into_iter().next().unwrap()
@@ -228,12 +230,14 @@ fn call(database: u32, words: &[&[u8]]) -> Call {
     let row = super::find(&arguments[0]).unwrap();
     assert!(row.accepts(arguments.len()), "arity of {}", row.name);
     let claims = super::table::claims(row, database, &arguments);
+    let pops = super::pops::of(row, &arguments);
     Call {
         work: row.work().unwrap(),
         arguments,
         database,
         claims,
         waiter: None,
+        pops,
     }
 }
 

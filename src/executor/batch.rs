@@ -22,6 +22,7 @@ use super::{Call, Claims, Finished, Shared, Submission};
 mod fence;
 mod running;
 mod serving;
+mod staging;
 
 use running::Pass;
 
@@ -89,6 +90,14 @@ pub(super) struct Batch<'s> {
     last_order: u64,
     /// Why the batch was run again last: what its clients are told when it is given up.
     last_error: Option<StoreError>,
+    /// What can be staged of the batch's pops.
+    pops: Vec<staging::Pops>,
+    /// Requests that were made for them.
+    requests: Vec<staging::Request>,
+    /// Requests of other servers that the latest attempt has fulfilled.
+    fulfilled: u64,
+    /// Whether it looks for any.
+    may_fulfil: bool,
 }
 
 #[cfg(test)]
@@ -154,6 +163,10 @@ impl<'s> Batch<'s> {
             made_ready: Vec::new(),
             last_order: 0,
             last_error: None,
+            pops: Vec::new(),
+            requests: Vec::new(),
+            fulfilled: 0,
+            may_fulfil: true,
             submissions,
         }
     }
@@ -163,6 +176,8 @@ impl<'s> Batch<'s> {
         let started = Instant::now();
         let mut pauses = 0_u32;
         let mut backoff_ms = BACKOFF_FIRST_MS;
+        self.note_pops();
+        self.stage_hot().await;
         let failure = loop {
             match self.attempt().await {
                 Attempt::Committed => break None,
@@ -175,6 +190,10 @@ impl<'s> Batch<'s> {
                         if !self.give_first_up() {
                             break Some(self.last_error.take().unwrap_or(StoreError::Conflict));
                         }
+                        continue;
+                    }
+                    if self.stage_contended().await {
+                        self.statistics.retries.add(1);
                         continue;
                     }
                     // Full jitter, so that servers which met once do not meet again.
@@ -211,7 +230,7 @@ impl<'s> Batch<'s> {
         }
         let own_mutations = transaction.mutation_count();
         let mut pass = Pass::new(&*transaction, self.environment);
-        let ended = self.run_commands(&mut pass).await;
+        let ended = self.run_staged(&mut pass).await;
         self.signals = pass.signals;
         if let Err(ended) = ended {
             return ended;
@@ -232,6 +251,13 @@ impl<'s> Batch<'s> {
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
             Err(error) => self.after_error(error),
         }
+    }
+
+    /// Runs the commands, on what other servers have popped for them where they have.
+    async fn run_staged(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
+        self.fetch_claims(pass).await?;
+        self.run_commands(pass).await?;
+        self.end_staging(pass).await
     }
 
     /// Has the transaction carry what was published to the other servers.
@@ -334,7 +360,10 @@ impl<'s> Batch<'s> {
     fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> Done {
         // Before the replies: a client that has seen its own must find that others can know.
         match &failure {
-            None => self.tell(),
+            None => {
+                self.note_heat();
+                self.tell();
+            }
             Some(error) => {
                 self.statistics.store_errors.add(1);
                 self.tell_failure(error);

@@ -142,6 +142,7 @@ impl WriteLane {
                     arguments: vec![key.key],
                     claims,
                     waiter: None,
+                    pops: None,
                 }],
                 respond: None,
             });

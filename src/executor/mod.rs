@@ -19,11 +19,13 @@ use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::signals::ClientKey;
+use crate::types::staging::Demand;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 mod batch;
 mod bells;
 pub mod claims;
+mod heat;
 mod lane;
 mod read_lane;
 pub mod reaper;
@@ -96,6 +98,8 @@ pub struct Shared {
     pub watchers: Watchers,
     /// Messages from and to other servers.
     pub relay: relay::RelayState,
+    /// Queues that several servers pop from.
+    hot_keys: heat::HotKeys,
     /// Watches that are open in the store.
     open_watches: AtomicUsize,
 }
@@ -113,6 +117,9 @@ pub struct Call {
     /// Where the command blocks and finds nothing, who is to wait. Such a command must be the
     /// last of its submission.
     pub waiter: Option<Arc<Waiter>>,
+    /// The one queue that it pops from and how much, where that is known and the executor asked
+    /// for claims; it writes nothing else to that queue.
+    pub pops: Option<(Bytes, Demand)>,
 }
 
 /// What became of a submission.
@@ -323,6 +330,7 @@ impl Executor {
             database,
             claims: Claims::Nothing,
             waiter: None,
+            pops: None,
         };
         let finished = self.submit(vec![call]).await?;
         finished.replies.into_iter().next().ok_or_else(stopped)

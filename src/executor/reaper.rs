@@ -85,7 +85,8 @@ impl Reaper {
             let mut result = self.pass(&executor).await;
             if result.is_ok() && sweeps_ghosts && Instant::now() >= next_sweep {
                 next_sweep = Instant::now() + sweep_interval;
-                if let Err(error) = self.sweep_ghosts(&executor).await {
+                let swept = self.sweep_ghosts(&executor).await;
+                if let Err(error) = swept.and(self.end_lapsed_claims(&executor).await) {
                     result = Err(error);
                 }
             }
@@ -131,6 +132,16 @@ impl Reaper {
             (alarms_done, _) = run(executor, heed, 0, Vec::new()).await?;
         }
         Ok(expires || trash != 0 || alarms_done != 0)
+    }
+
+    /// One pass over what servers have popped for each other; answers how many claims had lapsed.
+    ///
+    /// # Errors
+    /// Where the executor has stopped, or the pass has failed.
+    pub async fn end_lapsed_claims(&self, executor: &Executor) -> Result<i64, ReaperError> {
+        let pass = Work::Write(|context, _| Box::pin(end_lapsed_claims(context)));
+        let (lapsed, _) = run(executor, pass, 0, Vec::new()).await?;
+        Ok(lapsed)
     }
 
     /// One pass of the sweep for ghosts; answers how many were swept.
@@ -212,6 +223,10 @@ async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
 
 async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
     Ok(pair(context.alarm_pass().await?, 0))
+}
+
+async fn end_lapsed_claims(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
+    Ok(pair(context.staging_pass().await?, 0))
 }
 
 async fn expire(context: &WriteContext<'_>) -> Result<Reply, CommandError> {

@@ -53,6 +53,12 @@ pub struct ExecutorStatistics {
     pub store_errors: Counter,
     /// Batches that were run again, for whatever reason.
     pub retries: Counter,
+    /// Requests that were made of other servers to pop for this one.
+    pub staged_requests: Counter,
+    /// Of these, requests that were fulfilled.
+    pub staged_served: Counter,
+    /// Requests of other servers that this one has fulfilled.
+    pub staged_fulfilled: Counter,
     /// Commands that failed midway and were taken out of their batch.
     pub commands_rolled_back: Counter,
     /// Keys that were removed because their time had come.
@@ -84,6 +90,9 @@ impl ExecutorStatistics {
             &self.too_old,
             &self.store_errors,
             &self.retries,
+            &self.staged_requests,
+            &self.staged_served,
+            &self.staged_fulfilled,
             &self.commands_rolled_back,
             &self.expired_keys,
         ] {

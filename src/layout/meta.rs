@@ -51,7 +51,7 @@ impl ValueType {
         }
     }
 
-    fn from_code(code: u64) -> Option<Self> {
+    pub(super) fn from_code(code: u64) -> Option<Self> {
         match code {
             1 => Some(ValueType::List),
             2 => Some(ValueType::SortedSet),

@@ -14,6 +14,7 @@ pub mod meta;
 pub mod name;
 pub mod position;
 pub mod priority;
+pub mod staging;
 pub mod survey;
 pub mod task;
 pub mod value;
@@ -26,6 +27,9 @@ pub use meta::{Meta, ValueType};
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
+pub use staging::{
+    PopRun, StagedClaim, StagedElement, StagedRequest, decode_elements, encode_elements,
+};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use value::StoredValue;
 
@@ -60,6 +64,8 @@ pub enum Space {
     Messages = 8,
     /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
     Alarms = 9,
+    /// `(10, kind, data id…, …)`: what servers pop for each other.
+    Staging = 10,
     /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
     Scratch = 63,
 }

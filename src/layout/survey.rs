@@ -18,6 +18,7 @@ impl Space {
         Space::Databases,
         Space::Messages,
         Space::Alarms,
+        Space::Staging,
         Space::Scratch,
     ];
 
@@ -42,6 +43,7 @@ impl Space {
             | Space::Databases
             | Space::Messages
             | Space::Alarms
+            | Space::Staging
             | Space::Scratch => true,
         }
     }

@@ -16,6 +16,7 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 
 use super::ids::IdAllocator;
 use super::signals::{ChannelKind, ClientKey, Message, Ready, Signals, Subscribers};
+use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -74,6 +75,8 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
+    /// What was popped for this transaction's commands before.
+    pub staged: Option<&'t Staged>,
     /// Namespaces that were looked up in this transaction.
     namespaces: &'t NamespaceCache,
 }
@@ -114,6 +117,7 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
+            staged: None,
             namespaces,
         }
     }
@@ -122,6 +126,12 @@ impl<'t> ReadContext<'t> {
     pub fn strict(mut self) -> Self {
         self.isolation = Isolation::Serializable;
         self.is_strict = true;
+        self
+    }
+
+    /// The same view with what was popped for the transaction's commands before.
+    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
+        self.staged = Some(staged);
         self
     }
 
@@ -230,6 +240,12 @@ impl<'t> WriteContext<'t> {
     /// The same view with every read serializable: within EXEC.
     pub fn strict(mut self) -> Self {
         self.read = self.read.strict();
+        self
+    }
+
+    /// The same view with what was popped for the transaction's commands before.
+    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
+        self.read = self.read.with_staged(staged);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::error::CommandError;
 use crate::layout::{KeyRange, Meta, corrupt};
 use crate::store::{Isolation, StoreError};
 
@@ -20,7 +21,8 @@ impl WriteContext<'_> {
         source: &OpenKey,
         to: &WriteContext<'_>,
         name: &Bytes,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommandError> {
+        self.recall_claims(source).await?;
         // Serializable: an element that is pushed meanwhile is counted at the old name.
         let length = self.length(source, Isolation::Serializable).await?;
         self.detach(source);

@@ -121,6 +121,9 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        if let Some(has_some) = self.has_staged_elements(key) {
+            return Ok(has_some);
+        }
         Ok(!self.may_be_ghost(&key.meta) || self.length(key, self.isolation).await? != 0)
     }
 
@@ -136,6 +139,9 @@ impl ReadContext<'_> {
     /// When the store fails.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let place = self.place(key).await?;
+        if let Some(staged) = self.find_staged(&place.meta_key) {
+            return Ok(Some(staged));
+        }
         let Some(meta) = self.read_meta(&place).await? else {
             return Ok(None);
         };
@@ -174,6 +180,9 @@ impl ReadContext<'_> {
         value_type: ValueType,
     ) -> Result<Option<OpenKey>, CommandError> {
         let place = self.place(key).await?;
+        if let Some(staged) = self.find_staged(&place.meta_key) {
+            return Ok(Some(staged));
+        }
         let Some(meta) = self.read_meta(&place).await? else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, Position, Section, successor};
+use crate::layout::{Id, KeyRange, Position, Section, StagedElement, successor};
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -238,14 +238,32 @@ impl WriteContext<'_> {
         count: usize,
         end: End,
     ) -> Result<Vec<Bytes>, StoreError> {
-        let (range, _) = elements(self, key.data());
+        let elements = match self.take_staged(key, end == End::Right, count) {
+            Some(staged) => staged,
+            None => self.list_pop_placed(key, count, end).await?,
+        };
+        Ok(elements.into_iter().map(|element| element.value).collect())
+    }
+
+    /// [`WriteContext::list_pop`] that tells the elements' places.
+    pub(super) async fn list_pop_placed(
+        &self,
+        key: &OpenKey,
+        count: usize,
+        end: End,
+    ) -> Result<Vec<StagedElement>, StoreError> {
+        let (range, prefix_length) = elements(self, key.data());
         let rows = self.rows_to_pop(&range, end == End::Right, count).await?;
-        let values = self.load_values(key.data(), &rows).await?;
+        let mut popped = Vec::with_capacity(rows.len());
         for row in &rows {
+            popped.push(StagedElement {
+                name: row.key.slice(prefix_length.min(row.key.len())..),
+                value: self.load_value(key.data(), &row.value).await?,
+            });
             self.list_clear_row(key, row)?;
         }
-        self.add_length(key, -i64::try_from(values.len()).unwrap_or(i64::MAX));
-        Ok(values)
+        self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
+        Ok(popped)
     }
 
     fn list_clear_row(&self, key: &OpenKey, row: &KeyValue) -> Result<(), StoreError> {

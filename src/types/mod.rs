@@ -19,6 +19,7 @@ pub mod sizing;
 pub mod sort;
 pub mod sorted_set;
 pub mod split;
+pub mod staging;
 pub mod sweeping;
 pub mod task_queue;
 

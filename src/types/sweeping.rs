@@ -67,7 +67,7 @@ impl ReadContext<'_> {
 
     /// Snapshot reads throughout: what background work finds is only a hint of where to look,
     /// and should conflict with nobody.
-    async fn first_rows(
+    pub(super) async fn first_rows(
         &self,
         range: &KeyRange,
         limit: usize,
@@ -265,7 +265,9 @@ impl WriteContext<'_> {
                 .transaction
                 .get(&found.key.meta_key, Isolation::Serializable)
                 .await?;
-            if meta.is_some() && self.length(&found.key, Isolation::Serializable).await? == 0 {
+            let is_empty = self.length(&found.key, Isolation::Serializable).await? == 0;
+            // Elements that a dead server has claimed come back to it.
+            if meta.is_some() && is_empty && !self.has_claims(&found.key).await? {
                 self.remove_empty(&found.key);
                 swept += 1;
             }

@@ -135,6 +135,7 @@ impl Server {
             keys,
             waits.value_type,
             waits.wants(&call.arguments),
+            commands::pops::demand(row, &call.arguments),
         );
         call.waiter = Some(Arc::clone(&waiter));
         let mut finished = self.0.submit(vec![call]).await.unwrap();
@@ -190,6 +191,7 @@ impl Server {
             database: 0,
             claims,
             waiter: None,
+            pops: None,
         };
         let mut finished = self.0.submit(vec![call]).await.unwrap();
         finished.replies.remove(0)
@@ -248,12 +250,14 @@ fn call(line: &str) -> Call {
     let row = commands::find(&arguments[0]).unwrap();
     assert!(row.accepts(arguments.len()), "arity of {}", row.name);
     let claims = commands::table::claims(row, database, &arguments);
+    let pops = commands::pops::of(row, &arguments);
     Call {
         work: row.work().unwrap(),
         arguments,
         database,
         claims,
         waiter: None,
+        pops,
     }
 }
 

@@ -123,12 +123,14 @@ pub fn call(words: &[Vec<u8>]) -> Call {
 pub fn call_of(work: Work, arguments: Vec<Bytes>) -> Call {
     let row = commands::find(&arguments[0]).unwrap();
     let claims = commands::table::claims(row, 0, &arguments);
+    let pops = commands::pops::of(row, &arguments);
     Call {
         work,
         arguments,
         database: 0,
         claims,
         waiter: None,
+        pops,
     }
 }
 

@@ -4,7 +4,7 @@ mod add;
 mod algebra;
 mod blocking;
 mod bounds;
-mod pop;
+pub(in crate::commands) mod pop;
 mod random;
 mod range;
 mod rank;

@@ -10,6 +10,7 @@ use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
+use crate::types::staging::Staged;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 /// One attempt at running the batch's commands.
@@ -19,6 +20,8 @@ pub(super) struct Pass<'p> {
     namespaces: NamespaceCache,
     /// What others are to hear of.
     pub(super) signals: Signals,
+    /// What other servers have popped for the batch.
+    pub(super) staged: Staged,
     now_ms: i64,
     started: Instant,
     /// Commands that were begun.
@@ -34,6 +37,7 @@ impl<'p> Pass<'p> {
             environment,
             namespaces: NamespaceCache::default(),
             signals: Signals::default(),
+            staged: Staged::default(),
             now_ms: environment.clock.now_ms(),
             started: Instant::now(),
             commands_run: 0,
@@ -52,7 +56,7 @@ impl<'p> Pass<'p> {
         self.commands_run == 1
     }
 
-    fn is_too_large(&self) -> bool {
+    pub(super) fn is_too_large(&self) -> bool {
         self.size_bytes() > self.environment.capabilities.transaction_bytes_max
     }
 
@@ -74,6 +78,7 @@ impl<'p> Pass<'p> {
             self.now_ms,
             database,
         )
+        .with_staged(&self.staged)
     }
 
     pub(super) fn read_context(&self, database: u32) -> ReadContext<'_> {
@@ -84,6 +89,7 @@ impl<'p> Pass<'p> {
             self.now_ms,
             database,
         )
+        .with_staged(&self.staged)
     }
 
     /// Runs a command's code; `is_strict` within EXEC.
@@ -127,12 +133,19 @@ impl Batch<'_> {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
-                if pass.commands_run >= self.commands_max
-                    || reply_bytes >= SUBMISSION_REPLY_BYTES_MAX
-                {
+                if pass.commands_run >= self.commands_max {
                     break;
                 }
-                if pass.commands_run > 0 && pass.is_full() {
+                // What a claim holds is run whole: what would be left of it others have passed.
+                if pass.staged.is_empty() {
+                    if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
+                        break;
+                    }
+                    if pass.commands_run > 0 && pass.is_full() {
+                        self.commands_max = pass.commands_run;
+                        break;
+                    }
+                } else if self.lacks_elements(call, pass).await {
                     self.commands_max = pass.commands_run;
                     break;
                 }

@@ -11,6 +11,7 @@ use crate::executor::{Call, Waiter};
 use crate::layout::ValueType;
 use crate::limits::WAITERS_TRIED_PER_KEY_MAX;
 use crate::reply::Reply;
+use crate::types::OpenKey;
 use crate::types::signals::{ClientKey, Ready};
 use crate::types::task_queue::Amounts;
 
@@ -89,11 +90,11 @@ impl Batch<'_> {
                 match wanted {
                     None => {
                         let from = self.shared.waiters.take_resumption(key);
-                        self.serve_key(key, value_type, from, pass).await
+                        self.serve_key((key, &found), from, pass).await
                     }
                     Some((wanted, _)) if wanted != value_type => Ok(()),
                     Some((_, Some(needs))) => self.serve_task(key, needs, pass).await,
-                    Some((_, None)) => self.serve_key(key, value_type, 0, pass).await,
+                    Some((_, None)) => self.serve_key((key, &found), 0, pass).await,
                 }
             }
             Ok(None) => Ok(()),
@@ -109,11 +110,11 @@ impl Batch<'_> {
     /// same only once.
     async fn serve_key(
         &mut self,
-        key: &ClientKey,
-        value_type: ValueType,
+        (key, found): (&ClientKey, &OpenKey),
         from: u64,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
+        let value_type = found.meta.value_type;
         let slot = self.slot.number;
         let mut from = from;
         let mut in_vain: Vec<Amounts> = Vec::new();
@@ -130,6 +131,12 @@ impl Batch<'_> {
                 return Ok(());
             };
             from = waiter.order();
+            let context = pass.read_context(key.database);
+            if context.is_staged_short(found, waiter.count()) {
+                self.shared.waiters.release(&waiter);
+                self.unserved.insert(key.clone(), from);
+                return Ok(());
+            }
             if self.serve_one(&waiter, pass).await? {
                 continue;
             }

@@ -22,6 +22,7 @@ fn push(key: &'static str) -> Call {
         database: 0,
         claims: Claims::Nothing,
         waiter: None,
+        pops: None,
     }
 }
 
@@ -38,6 +39,7 @@ fn too_slow() -> Call {
         database: 0,
         claims: Claims::Nothing,
         waiter: None,
+        pops: None,
     }
 }
 
@@ -75,6 +77,7 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
         database: 0,
         claims: Claims::Nothing,
         waiter: None,
+        pops: None,
     };
     let calls = vec![push("before"), refused, push("behind")];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();

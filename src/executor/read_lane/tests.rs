@@ -16,6 +16,7 @@ fn read(work: Work) -> Vec<Call> {
         database: 0,
         claims: Claims::Nothing,
         waiter: None,
+        pops: None,
     }]
 }
 

@@ -310,6 +310,7 @@ fn slow_blpop() -> (Arc<Waiter>, tokio::sync::oneshot::Receiver<Outcome>) {
         keys,
         ValueType::List,
         None,
+        None,
     )
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::blocking::Waiting;
 use super::{Connection, Ended, Queued};
-use crate::commands::{Row, table};
+use crate::commands::{Row, pops, table};
 use crate::error::CommandError;
 use crate::executor::{Call, Claims};
 use crate::reply::Reply;
@@ -20,10 +20,11 @@ impl Connection {
             return;
         };
         let database = self.session.database;
-        let claims = if self.state.executor.needs_claims() {
-            table::claims(row, database, &request.arguments)
+        let (claims, pops) = if self.state.executor.needs_claims() {
+            let claims = table::claims(row, database, &request.arguments);
+            (claims, pops::of(row, &request.arguments))
         } else {
-            Claims::Nothing
+            (Claims::Nothing, None)
         };
         let is_answered = match self.session.reply_mode {
             ReplyMode::On => true,
@@ -37,6 +38,7 @@ impl Connection {
             database,
             claims,
             waiter: None,
+            pops,
         };
         if let Some(waits) = &row.waits {
             let now_ms = self.state.clock.now_ms();

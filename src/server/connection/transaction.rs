@@ -279,6 +279,7 @@ impl Connection {
                         database,
                         claims,
                         waiter: None,
+                        pops: None,
                     });
                 }
             }
@@ -299,6 +300,7 @@ impl Connection {
             database: self.session.database,
             claims,
             waiter: None,
+            pops: None,
         };
         let failed = |error| Reply::Error(CommandError::Store(error).to_line());
         let finished = self

@@ -236,6 +236,21 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
             &executor.store_errors,
         ),
         (
+            "staged_requests",
+            "Requests that were made of other servers to pop for this one",
+            &executor.staged_requests,
+        ),
+        (
+            "staged_served",
+            "Of these, requests that were fulfilled",
+            &executor.staged_served,
+        ),
+        (
+            "staged_fulfilled",
+            "Requests of other servers that this one has fulfilled",
+            &executor.staged_fulfilled,
+        ),
+        (
             "commands_rolled_back",
             "Commands that failed midway and were taken out of their batch",
             &executor.commands_rolled_back,

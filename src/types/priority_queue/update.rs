@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 
-use crate::layout::{Id, KeyRange, QueuePlace, successor};
+use crate::layout::{Id, KeyRange, QueuePlace, StagedElement, successor};
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
@@ -87,18 +87,43 @@ impl WriteContext<'_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<QueuedValue>, StoreError> {
-        let (range, _) = queue_rows(self, key.data());
+        let elements = match self.take_staged(key, end == Extreme::Max, count) {
+            Some(staged) => staged,
+            None => self.queue_pop_placed(key, count, end).await?,
+        };
+        let queued = elements.into_iter().map(|element| {
+            let (place, _) = self.layout().read_queue_key(0, &element.name)?;
+            Ok(QueuedValue {
+                value: element.value,
+                priority: place.priority,
+            })
+        });
+        queued.collect()
+    }
+
+    /// [`WriteContext::queue_pop`] that tells the elements' places.
+    pub(in crate::types) async fn queue_pop_placed(
+        &self,
+        key: &OpenKey,
+        count: usize,
+        end: Extreme,
+    ) -> Result<Vec<StagedElement>, StoreError> {
+        let (range, prefix_length) = queue_rows(self, key.data());
         let rows = match end {
             Extreme::Min => self.rows_to_pop(&range, false, count).await?,
             Extreme::Max => self.highest_to_pop(key.data(), count).await?,
         };
-        let values = self.queued_values(key.data(), &rows).await?;
+        let mut popped = Vec::with_capacity(rows.len());
         for row in &rows {
+            popped.push(StagedElement {
+                name: row.key.slice(prefix_length.min(row.key.len())..),
+                value: self.load_value(key.data(), &row.value).await?,
+            });
             self.discard_value(key.data(), &row.value)?;
             self.transaction.clear(&row.key);
         }
         self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
-        Ok(values)
+        Ok(popped)
     }
 
     /// As [`WriteContext::rows_to_pop`], from the highest priority down: a conflict on the rows of

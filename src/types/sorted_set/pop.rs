@@ -3,6 +3,7 @@
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
+use crate::types::staging::to_member;
 
 use super::{ScoredMember, score_rows};
 
@@ -27,6 +28,9 @@ impl WriteContext<'_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<ScoredMember>, StoreError> {
+        if let Some(staged) = self.take_staged(key, end == Extreme::Max, count) {
+            return staged.into_iter().map(to_member).collect();
+        }
         let (range, prefix_length) = score_rows(self, key.data());
         let rows = self.rows_to_pop(&range, end == Extreme::Max, count).await?;
         let mut members = Vec::with_capacity(rows.len());

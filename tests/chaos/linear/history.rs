@@ -104,7 +104,7 @@ fn parts(record: &Record, exactness: Exactness, number: usize) -> Vec<(Ask, bool
         {
             parts_of_pop(keys, *side, *count, *from, items)
         }
-        // Others may push between the finding of the place and the push (docs/durability.md).
+        // Others may push between the finding of the place and the push (docs/semantics.md).
         (ask, _) if !exactness.places_are_exact && pushes(ask) => {
             vec![(Ask::Placed(number, Box::new(ask.clone())), false)]
         }
@@ -121,7 +121,7 @@ fn pushes(ask: &Ask) -> bool {
 }
 
 /// A pop that found fewer than it asked for, or passed over an empty key, has seen that earlier
-/// than it took what it took; what was put there in between it did not see (docs/durability.md).
+/// than it took what it took; what was put there in between it did not see (docs/semantics.md).
 fn parts_of_pop(
     keys: &[usize],
     side: Side,

@@ -96,7 +96,7 @@ pub enum Reply {
     All(Vec<Reply>),
 }
 
-/// What is known to be exact on a store (docs/durability.md, "Order").
+/// What is known to be exact on a store (docs/semantics.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exactness {
     /// A push answers the length at its moment.

@@ -1,0 +1,355 @@
+//! Pops that other servers do for a batch, and those that it does for them
+//! ([`crate::types::staging`]).
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+
+use super::running::Pass;
+use super::{Attempt, Batch, CallId};
+use crate::executor::claims::Claims;
+use crate::executor::{Call, Work};
+use crate::limits::{STAGED_KEYS_PER_BATCH_MAX, WAITERS_SERVED_PER_BATCH_MAX};
+use crate::store::{StoreError, StoreFuture};
+use crate::types::context::NamespaceCache;
+use crate::types::signals::{ClientKey, Signals};
+use crate::types::staging::{Demands, StagedCall};
+use crate::types::{ReadContext, WriteContext};
+
+/// Pops of a batch from one end of one queue, which does nothing else to that queue.
+#[derive(Debug, Clone)]
+pub(super) struct Pops {
+    pub(super) key: ClientKey,
+    /// What they pop.
+    pub(super) demands: Demands,
+    /// The claim on the queue, as the lane knows it.
+    pub(super) claim: u64,
+    /// This server has popped there a moment ago: others may wait for it.
+    may_have_requests: bool,
+}
+
+/// A request that was made for pops.
+pub(super) struct Request {
+    pops: Pops,
+    call: StagedCall,
+    made: Instant,
+    /// The latest attempt has found the claim.
+    pub(super) is_served: bool,
+}
+
+impl Batch<'_> {
+    /// Notes which of the batch's pops can be staged. To be called once, before the first attempt.
+    pub(super) fn note_pops(&mut self) {
+        if self.environment.capabilities.single_writer {
+            return;
+        }
+        let mut pops: HashMap<u64, Option<Pops>> = HashMap::new();
+        let calls = self.submissions.iter().flat_map(|one| &one.calls);
+        for call in calls {
+            let Claims::Keys(claims) = &call.claims else {
+                if call.claims == Claims::Everything {
+                    return;
+                }
+                continue;
+            };
+            let popped = self.popped_by(call);
+            for claim in claims {
+                let of_call = popped.as_ref().filter(|pops| pops.claim == *claim);
+                let entry = pops.entry(*claim);
+                match (entry, of_call) {
+                    (std::collections::hash_map::Entry::Vacant(entry), of_call) => {
+                        entry.insert(of_call.cloned());
+                    }
+                    (std::collections::hash_map::Entry::Occupied(mut entry), of_call) => {
+                        let joined = join(entry.get().as_ref(), of_call);
+                        entry.insert(joined);
+                    }
+                }
+            }
+        }
+        let now = Instant::now();
+        self.pops = pops.into_values().flatten().collect();
+        for pops in &mut self.pops {
+            pops.may_have_requests = self.shared.hot_keys.is_popped(pops.claim, now);
+        }
+    }
+
+    /// What a command pops, where it does nothing else to that queue.
+    fn popped_by(&self, call: &Call) -> Option<Pops> {
+        let (key, demands) = match &call.work {
+            Work::Write(_) => {
+                let (key, demand) = call.pops.clone()?;
+                (key, Demands::from(demand))
+            }
+            Work::Serve => {
+                let key = call.arguments.first()?.clone();
+                let key = ClientKey {
+                    database: call.database,
+                    key,
+                };
+                let waiters = &self.shared.waiters;
+                let demands = waiters.demands(&key, WAITERS_SERVED_PER_BATCH_MAX)?;
+                (key.key, demands)
+            }
+            Work::Read(_) | Work::Transaction(_) => return None,
+        };
+        let claim = Claims::hash_key(call.database, &key);
+        let is_once = match &call.claims {
+            Claims::Keys(keys) => keys.iter().filter(|other| **other == claim).count() == 1,
+            Claims::Nothing | Claims::Everything => false,
+        };
+        is_once.then(|| Pops {
+            key: ClientKey {
+                database: call.database,
+                key,
+            },
+            demands,
+            claim,
+            may_have_requests: false,
+        })
+    }
+
+    /// Stages pops from queues from which other servers pop for this one anyway.
+    pub(super) async fn stage_hot(&mut self) {
+        let now = Instant::now();
+        let is_served = |pops: &&Pops| self.shared.hot_keys.is_served(pops.claim, now);
+        let hot: Vec<Pops> = self.pops.iter().filter(is_served).cloned().collect();
+        self.stage(hot).await;
+    }
+
+    /// Stages pops that have conflicted too often. Answers whether there were any.
+    pub(super) async fn stage_contended(&mut self) -> bool {
+        if !matches!(self.last_error, Some(StoreError::Conflict))
+            || self.pops.len() > STAGED_KEYS_PER_BATCH_MAX
+            || !self.requests.is_empty()
+        {
+            return false;
+        }
+        let now = Instant::now();
+        let is_hot = |pops: &&Pops| self.shared.hot_keys.note_conflict(pops.claim, now);
+        let hot: Vec<Pops> = self.pops.iter().filter(is_hot).cloned().collect();
+        self.stage(hot).await
+    }
+
+    /// Makes requests, and waits until they are fulfilled or patience ends. Answers whether any
+    /// were made.
+    async fn stage(&mut self, pops: Vec<Pops>) -> bool {
+        if pops.is_empty() || pops.len() > STAGED_KEYS_PER_BATCH_MAX {
+            return false;
+        }
+        match self.make_requests(pops).await {
+            Ok(requests) => self.requests = requests,
+            Err(error) => {
+                tracing::debug!(%error, "pops could not be staged");
+                return false;
+            }
+        }
+        self.statistics
+            .staged_requests
+            .add(self.requests.len() as u64);
+        let waits = self.requests.iter().map(|request| self.wait(request));
+        join_all(waits).await;
+        !self.requests.is_empty()
+    }
+
+    /// One transaction that conflicts with nobody.
+    async fn make_requests(&self, pops: Vec<Pops>) -> Result<Vec<Request>, StoreError> {
+        let transaction = self.store.begin_write()?;
+        let namespaces = NamespaceCache::default();
+        let signals = Signals::default();
+        let now_ms = self.environment.clock.now_ms();
+        let made = Instant::now();
+        let mut requests = Vec::new();
+        for pops in pops {
+            let database = pops.key.database;
+            let read = ReadContext::new(
+                &*transaction,
+                self.environment,
+                &namespaces,
+                now_ms,
+                database,
+            );
+            let Ok(Some(key)) = read.find(&pops.key.key, pops.demands.value_type).await else {
+                // The commands themselves will say what is wrong.
+                continue;
+            };
+            if key.meta.expire_at_ms.is_some() {
+                continue;
+            }
+            let id = self.environment.ids.allocate();
+            let context = WriteContext::new(
+                &*transaction,
+                self.environment,
+                &namespaces,
+                &signals,
+                now_ms,
+                database,
+            );
+            let request_row = context.stage_request(&key, id, &pops.demands);
+            requests.push(Request {
+                pops,
+                call: StagedCall {
+                    database,
+                    key,
+                    id,
+                    request_row,
+                },
+                made,
+                is_served: false,
+            });
+        }
+        if requests.is_empty() {
+            return Ok(requests);
+        }
+        match transaction.commit().await {
+            // The claim will tell.
+            Ok(()) | Err(StoreError::UnknownResult) => Ok(requests),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns when the request is gone, or has waited long enough. Servers that wait for the
+    /// same queue do not lose patience together.
+    async fn wait(&self, request: &Request) {
+        let patience = self.shared.hot_keys.patience(request.pops.claim);
+        let spread_ms = patience.as_millis() as u64 / 2;
+        let longer_ms = self.environment.random.below(spread_ms.max(1));
+        let patience = patience + std::time::Duration::from_millis(longer_ms);
+        let gone = async {
+            loop {
+                let watched: StoreFuture<'_, _> = self.store.watch(&request.call.request_row);
+                match watched.await {
+                    Ok(watched) if watched.value.is_none() => return,
+                    Ok(watched) => {
+                        if watched.changed.await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(_) => return,
+                }
+            }
+        };
+        // Either way the next attempt looks.
+        let _ = tokio::time::timeout(patience, gone).await;
+    }
+
+    /// Fetches the claims of the batch's requests for its commands to pop from.
+    pub(super) async fn fetch_claims(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
+        let mut requests = std::mem::take(&mut self.requests);
+        let mut result = Ok(());
+        for request in &mut requests {
+            let context = pass.write_context(request.call.database);
+            match context.fetch_claim(&request.call, &pass.staged).await {
+                Ok(is_served) => request.is_served = is_served,
+                Err(error) => {
+                    result = Err(self.after_error(error));
+                    break;
+                }
+            }
+        }
+        self.requests = requests;
+        result
+    }
+
+    /// Whether the claim does not have what a command wants, though the queue may: then it must be
+    /// the next batch's.
+    pub(super) async fn lacks_elements(&self, call: &Call, pass: &Pass<'_>) -> bool {
+        let Some((key, demand)) = &call.pops else {
+            return false;
+        };
+        let context = pass.read_context(call.database);
+        match context.find(key, demand.value_type).await {
+            Ok(Some(found)) => context.is_staged_short(&found, demand.count),
+            // What is wrong the command will say.
+            Ok(None) | Err(_) => false,
+        }
+    }
+
+    /// After the batch's own commands: puts back what they have not taken of their claims, and
+    /// pops for other servers.
+    pub(super) async fn end_staging(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
+        let before = (pass.transaction.mutation_count(), Instant::now());
+        if !pass.staged.is_empty() {
+            let context = pass.write_context(0);
+            if let Err(error) = context.give_back_rest(&pass.staged).await {
+                return self
+                    .judge(CallId::FIRST, Err(error), pass, before)
+                    .map(drop);
+            }
+        }
+        self.fulfilled = 0;
+        for pops in self.pops_to_look_at() {
+            let context = pass.write_context(pops.key.database);
+            let fulfilled = async {
+                let value_type = pops.demands.value_type;
+                match context.find(&pops.key.key, value_type).await {
+                    Ok(Some(key)) => {
+                        let has_room = || !pass.is_full();
+                        context
+                            .fulfil_requests(&key, pops.demands.from_end, has_room)
+                            .await
+                    }
+                    _ => Ok(0),
+                }
+            };
+            match fulfilled.await {
+                Ok(count) => self.fulfilled += count,
+                Err(error) => return Err(self.after_error(error)),
+            }
+            if pass.is_too_large() {
+                // Their elements are too large to be popped together: they time out and pop alone.
+                self.may_fulfil = false;
+                return Err(Attempt::Again { after_pause: false });
+            }
+        }
+        Ok(())
+    }
+
+    fn pops_to_look_at(&self) -> Vec<Pops> {
+        if !self.may_fulfil {
+            return Vec::new();
+        }
+        let is_served = |pops: &&Pops| {
+            let mut requests = self.requests.iter();
+            requests.any(|request| request.is_served && request.pops.claim == pops.claim)
+        };
+        self.pops
+            .iter()
+            .filter(|pops| {
+                let has_waited = self.requests.iter().any(|one| one.pops.claim == pops.claim);
+                (pops.may_have_requests || has_waited) && !is_served(pops)
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Learns from how the batch went.
+    pub(super) fn note_heat(&self) {
+        let now = Instant::now();
+        let hot_keys = &self.shared.hot_keys;
+        for pops in &self.pops {
+            let mut requests = self.requests.iter();
+            match requests.find(|one| one.is_served && one.pops.claim == pops.claim) {
+                Some(request) => hot_keys.note_served(pops.claim, now, now - request.made),
+                None => hot_keys.note_popped(pops.claim, now),
+            }
+        }
+        let served = self.requests.iter().filter(|one| one.is_served).count();
+        self.statistics.staged_served.add(served as u64);
+        self.statistics.staged_fulfilled.add(self.fulfilled);
+    }
+}
+
+/// Pops of two commands from one queue: staged together where they are from the same end.
+fn join(first: Option<&Pops>, second: Option<&Pops>) -> Option<Pops> {
+    let (first, second) = (first?, second?);
+    if first.key != second.key {
+        return None;
+    }
+    let demands = first.demands.clone().and_then(&second.demands)?;
+    Some(Pops {
+        demands,
+        ..first.clone()
+    })
+}

@@ -1,0 +1,403 @@
+//! Rows by which servers pop from a hot queue for each other (docs/decisions/012-staging.md).
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use foundationdb_tuple::pack_into;
+
+use super::{Id, KeyName, KeyRange, Layout, Space, ValueType, corrupt, take, take_id};
+use crate::limits::VALUE_CHUNK_BYTES_MAX;
+use crate::store::StoreError;
+
+/// Format byte of requests and claims.
+const FORMAT: u8 = 1;
+
+/// The second tuple element of the space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    /// `(10, 0, data id…, at_ms, id…)`: a server asks for elements.
+    Requests = 0,
+    /// `(10, 1, data id…, id…)`: elements are a server's.
+    Claims = 1,
+    /// `(10, 2, data id…, id…, number)`: those elements.
+    Elements = 2,
+}
+
+/// A server asks the others to pop for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedRequest {
+    /// Names the request; its instance is the server.
+    pub id: Id,
+    /// When it was made, in milliseconds since the Unix epoch by that server's clock.
+    pub at_ms: i64,
+    /// From the end of the queue with the last or highest elements.
+    pub from_end: bool,
+    /// What its commands pop, one behind the other.
+    pub runs: Vec<PopRun>,
+}
+
+/// Commands in a row that pop equally many elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PopRun {
+    /// Elements that each of them pops at most.
+    pub count: usize,
+    /// How many commands.
+    pub commands: usize,
+}
+
+/// Elements that were popped for a server which has not fetched them yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedClaim {
+    /// The queue's namespace.
+    pub namespace: Id,
+    /// The queue's name.
+    pub name: KeyName,
+    /// Its full name, where its keys hold only the digest.
+    pub long_name: Option<Bytes>,
+    /// The queue's type.
+    pub value_type: ValueType,
+    /// From which end they were taken.
+    pub from_end: bool,
+    /// There were no more elements.
+    pub is_exhausted: bool,
+    /// When they go back to where they were, in milliseconds since the Unix epoch.
+    pub lapses_at_ms: i64,
+}
+
+/// One element of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedElement {
+    /// A list's or priority queue's: its place, the part of its key behind the section's prefix.
+    /// A sorted set's: the member.
+    pub name: Bytes,
+    /// The value, or the score (8 bytes, big-endian).
+    pub value: Bytes,
+}
+
+impl StagedRequest {
+    /// The row's value: format byte, then the tuple (from_end, count, commands, …).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = vec![FORMAT];
+        pack_into(&(u64::from(self.from_end),), &mut value);
+        for run in &self.runs {
+            pack_into(&(run.count as u64, run.commands as u64), &mut value);
+        }
+        value
+    }
+}
+
+impl StagedClaim {
+    /// The row's value: format byte, then the tuple (namespace…, hash, name…, type, from_end,
+    /// is_exhausted, lapses_at_ms, full name or nil).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = vec![FORMAT];
+        let Id { instance, sequence } = self.namespace;
+        pack_into(&(instance, sequence, self.name.hash()), &mut value);
+        self.name.pack_into(&mut value);
+        pack_into(
+            &(
+                self.value_type as u64,
+                u64::from(self.from_end),
+                u64::from(self.is_exhausted),
+                self.lapses_at_ms,
+                self.long_name.as_deref(),
+            ),
+            &mut value,
+        );
+        value
+    }
+
+    /// Reads [`StagedClaim::encode`].
+    ///
+    /// # Errors
+    /// `Corrupt` where it is none, or of a newer format.
+    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+        let Some((&FORMAT, mut rest)) = value.split_first() else {
+            return corrupt("format of a claim");
+        };
+        let namespace = take_id(&mut rest, "namespace of a claim")?;
+        let hash = take(&mut rest, "key hash of a claim")?;
+        let name = KeyName::take(hash, &mut rest)?;
+        let code: u64 = take(&mut rest, "type of a claim")?;
+        let Some(value_type) = ValueType::from_code(code) else {
+            return corrupt("type of a claim");
+        };
+        let from_end: u64 = take(&mut rest, "end of a claim")?;
+        let is_exhausted: u64 = take(&mut rest, "claim")?;
+        let lapses_at_ms = take(&mut rest, "time of a claim")?;
+        let long_name: Option<foundationdb_tuple::Bytes<'_>> = take(&mut rest, "name of a claim")?;
+        Ok(Self {
+            namespace,
+            name,
+            long_name: long_name.map(|name| Bytes::from(name.into_owned())),
+            value_type,
+            from_end: from_end != 0,
+            is_exhausted: is_exhausted != 0,
+            lapses_at_ms,
+        })
+    }
+}
+
+/// The elements of a claim as rows hold them: each name and value behind its length (4 bytes,
+/// big-endian), one text cut into pieces.
+pub fn encode_elements(elements: &[StagedElement]) -> Vec<Bytes> {
+    let mut text = BytesMut::new();
+    for part in elements.iter().flat_map(|one| [&one.name, &one.value]) {
+        text.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
+        text.put_slice(part);
+    }
+    let mut text = text.freeze();
+    let mut pieces = Vec::new();
+    while !text.is_empty() {
+        pieces.push(text.split_to(text.len().min(VALUE_CHUNK_BYTES_MAX)));
+    }
+    pieces
+}
+
+/// Reads [`encode_elements`] from the pieces put together again.
+///
+/// # Errors
+/// `Corrupt` where they are something else.
+pub fn decode_elements(mut text: Bytes) -> Result<Vec<StagedElement>, StoreError> {
+    let mut part = || {
+        if text.len() < size_of::<u32>() {
+            return corrupt("elements of a claim");
+        }
+        let length = usize::try_from(text.get_u32()).unwrap_or(usize::MAX);
+        if text.len() < length {
+            return corrupt("elements of a claim");
+        }
+        let part = text.split_to(length);
+        Ok((part, text.is_empty()))
+    };
+    let mut elements = Vec::new();
+    let mut is_done = false;
+    while !is_done {
+        let (name, _) = part()?;
+        let (value, is_last) = part()?;
+        elements.push(StagedElement { name, value });
+        is_done = is_last;
+    }
+    Ok(elements)
+}
+
+impl Layout {
+    fn staging<T: foundationdb_tuple::TuplePack>(&self, kind: Kind, tuple: &T) -> Vec<u8> {
+        let mut key = self.pack(Space::Staging, &(kind as u64,));
+        pack_into(tuple, &mut key);
+        key
+    }
+
+    /// Key of a request to pop from a queue's data.
+    pub fn staged_request_key(&self, data: Id, request: &StagedRequest) -> Vec<u8> {
+        let StagedRequest { id, at_ms, .. } = request;
+        self.staging(
+            Kind::Requests,
+            &(
+                data.instance,
+                data.sequence,
+                *at_ms,
+                id.instance,
+                id.sequence,
+            ),
+        )
+    }
+
+    /// The requests for a queue's data, oldest first.
+    pub fn staged_requests(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.staging(Kind::Requests, &(data.instance, data.sequence)))
+    }
+
+    /// All requests.
+    pub fn all_staged_requests(&self) -> KeyRange {
+        KeyRange::children(&self.staging(Kind::Requests, &()))
+    }
+
+    /// Reads the row of a request, and for which data it is.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is none.
+    pub fn read_staged_request(
+        &self,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(Id, StagedRequest), StoreError> {
+        let mut rest = self.strip_staging(Kind::Requests, key)?;
+        let data = take_id(&mut rest, "data id of a request")?;
+        let at_ms = take(&mut rest, "time of a request")?;
+        let id = take_id(&mut rest, "request")?;
+        let Some((&FORMAT, mut rest)) = value.split_first() else {
+            return corrupt("format of a request");
+        };
+        let from_end: u64 = take(&mut rest, "end of a request")?;
+        let mut runs = Vec::new();
+        while !rest.is_empty() {
+            let [count, commands] = [
+                take::<u64>(&mut rest, "count of a request")?,
+                take(&mut rest, "request")?,
+            ]
+            .map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+            runs.push(PopRun { count, commands });
+        }
+        let request = StagedRequest {
+            id,
+            at_ms,
+            from_end: from_end != 0,
+            runs,
+        };
+        Ok((data, request))
+    }
+
+    /// Key of the claim by which a request was fulfilled.
+    pub fn staged_claim_key(&self, data: Id, id: Id) -> Vec<u8> {
+        let ids = (data.instance, data.sequence, id.instance, id.sequence);
+        self.staging(Kind::Claims, &ids)
+    }
+
+    /// The claims on what was in a queue's data.
+    pub fn staged_claims(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.staging(Kind::Claims, &(data.instance, data.sequence)))
+    }
+
+    /// All claims.
+    pub fn all_staged_claims(&self) -> KeyRange {
+        KeyRange::children(&self.staging(Kind::Claims, &()))
+    }
+
+    /// Reads the key of a claim: on which data, and for which request.
+    ///
+    /// # Errors
+    /// `Corrupt` where it is none.
+    pub fn read_staged_claim_key(&self, key: &[u8]) -> Result<(Id, Id), StoreError> {
+        let mut rest = self.strip_staging(Kind::Claims, key)?;
+        let data = take_id(&mut rest, "data id of a claim")?;
+        Ok((data, take_id(&mut rest, "claim")?))
+    }
+
+    /// Key of a piece of a claim's elements.
+    pub fn staged_elements_key(&self, data: Id, id: Id, number: u64) -> Vec<u8> {
+        let ids = (
+            data.instance,
+            data.sequence,
+            id.instance,
+            id.sequence,
+            number,
+        );
+        self.staging(Kind::Elements, &ids)
+    }
+
+    /// A claim's elements.
+    pub fn staged_elements(&self, data: Id, id: Id) -> KeyRange {
+        let ids = (data.instance, data.sequence, id.instance, id.sequence);
+        KeyRange::children(&self.staging(Kind::Elements, &ids))
+    }
+
+    fn strip_staging<'k>(&self, kind: Kind, key: &'k [u8]) -> Result<&'k [u8], StoreError> {
+        let mut rest = self.strip(Space::Staging, key)?;
+        let found: u64 = take(&mut rest, "kind of a staging row")?;
+        if found == kind as u64 {
+            Ok(rest)
+        } else {
+            corrupt("staging row of another kind")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn claim(name: &'static [u8], is_long: bool) -> StagedClaim {
+        StagedClaim {
+            namespace: Id {
+                instance: 0,
+                sequence: 3,
+            },
+            name: KeyName::new(&Bytes::from_static(name)),
+            long_name: is_long.then(|| Bytes::from_static(name)),
+            value_type: ValueType::SortedSet,
+            from_end: true,
+            is_exhausted: false,
+            lapses_at_ms: 1_700_000_000_000,
+        }
+    }
+
+    #[test]
+    fn claims_come_out_as_they_went_in() {
+        for claim in [claim(b"jobs\0", false), claim(&[7; 2000], true)] {
+            assert_eq!(StagedClaim::decode(&claim.encode()).unwrap(), claim);
+        }
+        assert!(StagedClaim::decode(b"\x02").is_err());
+    }
+
+    #[test]
+    fn requests_of_a_queue_are_in_order_of_time() {
+        let layout = Layout::new("quoin");
+        let data = Id {
+            instance: 1,
+            sequence: 300,
+        };
+        let mut keys = Vec::new();
+        for (at_ms, instance) in [(5, 9), (6, 1), (300, 0)] {
+            let request = StagedRequest {
+                id: Id {
+                    instance,
+                    sequence: 2,
+                },
+                at_ms,
+                from_end: instance == 1,
+                runs: [(1, 4_000), (70_000, 1)]
+                    .map(|(count, commands)| PopRun { count, commands })
+                    .to_vec(),
+            };
+            let key = layout.staged_request_key(data, &request);
+            let range = layout.staged_requests(data);
+            assert!(range.begin < key && key < range.end);
+            let read = layout.read_staged_request(&key, &request.encode()).unwrap();
+            assert_eq!(read, (data, request));
+            keys.push(key);
+        }
+        assert!(keys.is_sorted());
+    }
+
+    #[test]
+    fn a_claim_is_among_those_of_its_data_and_its_elements_are_not() {
+        let layout = Layout::new("quoin");
+        let [data, id] = [(1, 2), (3, 4)].map(|(instance, sequence)| Id { instance, sequence });
+        let key = layout.staged_claim_key(data, id);
+        let range = layout.staged_claims(data);
+        assert!(range.begin < key && key < range.end);
+        assert_eq!(layout.read_staged_claim_key(&key).unwrap(), (data, id));
+        let piece = layout.staged_elements_key(data, id, 0);
+        let all = layout.all_staged_claims();
+        assert!(piece >= all.end);
+        let elements = layout.staged_elements(data, id);
+        assert!(elements.begin < piece && piece < elements.end);
+    }
+
+    proptest! {
+        #[test]
+        fn elements_come_out_as_they_went_in(
+            parts in proptest::collection::vec((any::<Vec<u8>>(), any::<Vec<u8>>()), 1..20),
+            padding in 0_usize..200_000,
+        ) {
+            let mut elements: Vec<StagedElement> = parts
+                .into_iter()
+                .map(|(name, value)| StagedElement { name: name.into(), value: value.into() })
+                .collect();
+            elements.push(StagedElement { name: Bytes::new(), value: vec![1; padding].into() });
+            let pieces = encode_elements(&elements);
+            prop_assert!(pieces.iter().all(|piece| piece.len() <= VALUE_CHUNK_BYTES_MAX));
+            let text: Vec<u8> = pieces.concat();
+            prop_assert_eq!(decode_elements(text.into()).unwrap(), elements);
+        }
+
+        #[test]
+        fn any_bytes_are_elements_or_refused(text in any::<Vec<u8>>()) {
+            if let Ok(elements) = decode_elements(text.clone().into()) {
+                prop_assert_eq!(encode_elements(&elements).concat(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Claims: fetched by the server that asked for the elements.
+
+use bytes::BytesMut;
+
+use super::{Staged, StagedKey};
+use crate::error::CommandError;
+use crate::layout::{Id, KeyRange, Meta, StagedClaim, StagedElement, decode_elements, successor};
+use crate::limits::RANGE_PAGE_ROWS;
+use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::keyspace::OpenKey;
+
+/// A request that a server has made for its clients' commands.
+#[derive(Debug, Clone)]
+pub struct StagedCall {
+    /// The client's database.
+    pub database: u32,
+    /// The queue as it was when the request was made.
+    pub key: OpenKey,
+    /// Names the request, and the claim.
+    pub id: Id,
+    /// Where the request lies.
+    pub request_row: Vec<u8>,
+}
+
+impl WriteContext<'_> {
+    /// Fetches what was popped for a request into `staged`, and answers whether there was a
+    /// claim. Where there is none the request is taken back, so that there will be none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn fetch_claim(
+        &self,
+        call: &StagedCall,
+        staged: &Staged,
+    ) -> Result<bool, StoreError> {
+        let data = call.key.data();
+        let row = self.layout().staged_claim_key(data, call.id);
+        // Whoever fulfils the request at this time writes this row and conflicts, or clears the
+        // request and conflicts.
+        let Some(claim) = self.transaction.get(&row, Isolation::Serializable).await? else {
+            self.transaction.clear(&call.request_row);
+            return Ok(false);
+        };
+        let claim = StagedClaim::decode(&claim)?;
+        let elements = self.take_claim(data, call.id).await?;
+        staged.add(StagedKey {
+            key: call.key.clone(),
+            from_end: claim.from_end,
+            elements: elements.into(),
+            is_exhausted: claim.is_exhausted,
+        });
+        Ok(true)
+    }
+
+    /// Clears a claim that was read serializably, and answers its elements.
+    pub(super) async fn take_claim(
+        &self,
+        data: Id,
+        id: Id,
+    ) -> Result<Vec<StagedElement>, StoreError> {
+        let KeyRange { begin, end } = self.layout().staged_elements(data, id);
+        let mut text = BytesMut::new();
+        let mut from = begin.clone();
+        loop {
+            let rows = self
+                .transaction
+                .get_range(RangeQuery {
+                    begin: &from,
+                    end: &end,
+                    limit: RANGE_PAGE_ROWS,
+                    reverse: false,
+                    // The claim's own row is what conflicts.
+                    isolation: Isolation::Snapshot,
+                })
+                .await?;
+            for row in &rows {
+                text.extend_from_slice(&row.value);
+            }
+            match rows.last() {
+                Some(last) if rows.len() >= RANGE_PAGE_ROWS => from = successor(&last.key),
+                _ => break,
+            }
+        }
+        self.transaction
+            .clear(&self.layout().staged_claim_key(data, id));
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.transaction.clear_range(&begin, &end);
+        decode_elements(text.freeze())
+    }
+
+    /// Puts back what no command has taken: what was popped for a client that has left.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn give_back_rest(&self, staged: &Staged) -> Result<(), CommandError> {
+        let keys = std::mem::take(&mut *staged.keys.borrow_mut());
+        for staged in keys {
+            self.give_back(&staged.key, staged.elements.into()).await?;
+        }
+        Ok(())
+    }
+
+    /// Puts elements of a claim back where they were, if the queue is still there. A queue that
+    /// was deleted since then took them along.
+    pub(super) async fn give_back(
+        &self,
+        key: &OpenKey,
+        elements: Vec<StagedElement>,
+    ) -> Result<(), CommandError> {
+        if elements.is_empty() {
+            return Ok(());
+        }
+        let meta = self
+            .transaction
+            .get(&key.meta_key, Isolation::Serializable)
+            .await?;
+        let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
+        match meta {
+            Some(meta) if meta.data == key.data() && !self.is_expired(&meta) => {
+                let key = OpenKey {
+                    meta,
+                    ..key.clone()
+                };
+                self.put_back(&key, elements).await?;
+            }
+            _ => tracing::debug!("elements of a claim belong to no queue any more"),
+        }
+        Ok(())
+    }
+
+    /// Ends all claims on a queue, whose elements go back: before it gets another name or an
+    /// expiry, after which they would not find it. The servers that asked for them pop anew.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn recall_claims(&self, key: &OpenKey) -> Result<(), CommandError> {
+        if self.environment.capabilities.single_writer {
+            return Ok(());
+        }
+        let claims = self.layout().staged_claims(key.data());
+        let rows = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &claims.begin,
+                end: &claims.end,
+                limit: RANGE_PAGE_ROWS,
+                reverse: false,
+                isolation: Isolation::Serializable,
+            })
+            .await?;
+        for row in rows {
+            let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
+            let elements = self.take_claim(data, id).await?;
+            self.give_back(key, elements).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether elements of a queue are claimed and not fetched. Conflicts with whoever claims
+    /// some.
+    pub(in crate::types) async fn has_claims(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        let claims = self.layout().staged_claims(key.data());
+        let rows = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &claims.begin,
+                end: &claims.end,
+                limit: 1,
+                reverse: false,
+                isolation: Isolation::Serializable,
+            })
+            .await?;
+        Ok(!rows.is_empty())
+    }
+}

@@ -1,0 +1,124 @@
+//! Requests: made by a server whose pops conflict, fulfilled by one whose pops do not.
+
+use bytes::Bytes;
+
+use super::Demands;
+use crate::layout::{Id, StagedClaim, StagedElement, StagedRequest, encode_elements, successor};
+use crate::limits::{
+    STAGED_CLAIM_LAPSE_MS, STAGED_REQUEST_AGE_MAX_MS, STAGED_REQUESTS_PER_BATCH_MAX,
+};
+use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::keyspace::OpenKey;
+
+impl WriteContext<'_> {
+    /// Asks other servers to pop for this one. Conflicts with nobody.
+    pub fn stage_request(&self, key: &OpenKey, id: Id, demands: &Demands) -> Vec<u8> {
+        let request = StagedRequest {
+            id,
+            at_ms: self.now_ms,
+            from_end: demands.from_end,
+            runs: demands.runs.clone(),
+        };
+        let row = self.layout().staged_request_key(key.data(), &request);
+        self.transaction.set(&row, &request.encode());
+        row
+    }
+
+    /// Pops for the servers that have asked for elements of this end of a queue, oldest request
+    /// first, as long as `has_room`. Answers for how many. To be called behind this server's own
+    /// pops from that end.
+    ///
+    /// A request is read in a way that conflicts with others who fulfil it and with its own
+    /// server, should that have taken it back.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn fulfil_requests(
+        &self,
+        key: &OpenKey,
+        from_end: bool,
+        has_room: impl Fn() -> bool,
+    ) -> Result<u64, StoreError> {
+        // An expiring queue goes with its last element, which claims would have to outlive.
+        if !self.may_be_ghost(&key.meta) {
+            return Ok(0);
+        }
+        let requests = self.layout().staged_requests(key.data());
+        let rows = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &requests.begin,
+                end: &requests.end,
+                limit: STAGED_REQUESTS_PER_BATCH_MAX,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            })
+            .await?;
+        let mut fulfilled = 0;
+        for row in rows {
+            let (_, request) = self.layout().read_staged_request(&row.key, &row.value)?;
+            let is_own = request.id.instance == self.environment.ids.instance();
+            let age_ms = self.now_ms.saturating_sub(request.at_ms);
+            if is_own || (request.from_end != from_end && age_ms <= STAGED_REQUEST_AGE_MAX_MS) {
+                continue;
+            }
+            if !has_room() {
+                break;
+            }
+            // Before the row is cleared: a conflict range skips what the transaction has written.
+            self.transaction
+                .add_read_conflict_range(&row.key, &successor(&row.key));
+            self.transaction.clear(&row.key);
+            if age_ms <= STAGED_REQUEST_AGE_MAX_MS {
+                self.fulfil(key, &request, &has_room).await?;
+                fulfilled += 1;
+            }
+        }
+        Ok(fulfilled)
+    }
+
+    /// Pops for the first of a request's commands, as many as there is room for: for each all that
+    /// it wants, since what others pop before the rest would come between.
+    async fn fulfil(
+        &self,
+        key: &OpenKey,
+        request: &StagedRequest,
+        has_room: &impl Fn() -> bool,
+    ) -> Result<(), StoreError> {
+        let mut elements: Vec<StagedElement> = Vec::new();
+        let mut is_exhausted = false;
+        'runs: for run in &request.runs {
+            for _ in 0..run.commands {
+                if !elements.is_empty() && !has_room() {
+                    break 'runs;
+                }
+                let taken = self.take_elements(key, request.from_end, run.count).await?;
+                is_exhausted = taken.len() < run.count;
+                elements.extend(taken);
+                if is_exhausted {
+                    break 'runs;
+                }
+            }
+        }
+        let claim = StagedClaim {
+            namespace: key.namespace,
+            name: key.name.clone(),
+            long_name: key.meta.long_name.clone(),
+            value_type: key.meta.value_type,
+            from_end: request.from_end,
+            is_exhausted,
+            lapses_at_ms: self.now_ms.saturating_add(STAGED_CLAIM_LAPSE_MS),
+        };
+        let row = self.layout().staged_claim_key(key.data(), request.id);
+        self.transaction.set(&row, &claim.encode());
+        let pieces: Vec<Bytes> = encode_elements(&elements);
+        for (number, piece) in (0_u64..).zip(&pieces) {
+            let row = self
+                .layout()
+                .staged_elements_key(key.data(), request.id, number);
+            self.transaction.set(&row, piece);
+        }
+        Ok(())
+    }
+}

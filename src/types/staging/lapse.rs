@@ -1,0 +1,74 @@
+//! Claims that nobody has fetched: of servers that have died.
+
+use crate::error::CommandError;
+use crate::layout::{Id, Meta, StagedClaim, successor};
+use crate::limits::{STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS};
+use crate::store::{Isolation, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::keyspace::OpenKey;
+
+impl WriteContext<'_> {
+    /// Has the elements of claims that have lapsed go back to their queues, and removes requests
+    /// that nobody waits for any more. Answers how many claims those were.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn staging_pass(&self) -> Result<i64, CommandError> {
+        let mut lapsed = 0;
+        let claims = self.layout().all_staged_claims();
+        for row in self.first_rows(&claims, STAGED_ROWS_PER_PASS).await? {
+            let claim = StagedClaim::decode(&row.value)?;
+            // By this server's clock: where it is fast, the one that asked pops anew.
+            if claim.lapses_at_ms > self.now_ms {
+                continue;
+            }
+            let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
+            // Its server may be slow rather than dead: one of the two conflicts.
+            let is_there = self
+                .transaction
+                .get(&row.key, Isolation::Serializable)
+                .await?;
+            if is_there.is_some() {
+                self.lapse(&claim, data, id).await?;
+                lapsed += 1;
+            }
+        }
+        self.remove_old_requests().await?;
+        Ok(lapsed)
+    }
+
+    async fn lapse(&self, claim: &StagedClaim, data: Id, id: Id) -> Result<(), CommandError> {
+        let elements = self.take_claim(data, id).await?;
+        tracing::warn!(
+            elements = elements.len(),
+            "a server has not fetched elements that were popped for it: they go back"
+        );
+        let key = OpenKey {
+            database: None,
+            namespace: claim.namespace,
+            name: claim.name.clone(),
+            meta_key: self.layout().meta_key(claim.namespace, &claim.name),
+            meta: Meta {
+                value_type: claim.value_type,
+                data,
+                expire_at_ms: None,
+                long_name: claim.long_name.clone(),
+            },
+        };
+        self.give_back(&key, elements).await
+    }
+
+    async fn remove_old_requests(&self) -> Result<(), StoreError> {
+        let requests = self.layout().all_staged_requests();
+        for row in self.first_rows(&requests, STAGED_ROWS_PER_PASS).await? {
+            let (_, request) = self.layout().read_staged_request(&row.key, &row.value)?;
+            let age_ms = self.now_ms.saturating_sub(request.at_ms);
+            if age_ms > 2 * STAGED_REQUEST_AGE_MAX_MS {
+                self.transaction
+                    .add_read_conflict_range(&row.key, &successor(&row.key));
+                self.transaction.clear(&row.key);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,499 @@
+//! Requests and claims, by two servers on one store.
+
+use bytes::Bytes;
+
+use super::{Demand, Demands, Staged, StagedCall};
+use crate::clock::Clock;
+use crate::commands::testing::{Bench, bulk, bulks};
+use crate::layout::{Layout, PopRun, ValueType};
+use crate::limits::{STAGED_CLAIM_LAPSE_MS, STAGED_REQUEST_AGE_MAX_MS};
+use crate::reply::Reply;
+use crate::store::{Isolation, RangeQuery, StoreError, Transaction};
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
+use crate::types::{Environment, WriteContext};
+
+/// The server that asks; the bench's own executor is the one that is asked.
+struct Asker<'b> {
+    bench: &'b Bench,
+    environment: Environment,
+}
+
+/// Runs `$body` with a context of `$server` (an environment) and answers what the commit said.
+macro_rules! transact {
+    ($bench:expr, $environment:expr, $context:ident, $body:expr) => {{
+        let transaction = $bench.store.begin_write().unwrap();
+        {
+            let namespaces = NamespaceCache::default();
+            let signals = Signals::default();
+            let $context = WriteContext::new(
+                &*transaction,
+                $environment,
+                &namespaces,
+                &signals,
+                $bench.clock.now_ms(),
+                0,
+            );
+            $bench.block_on(async { $body });
+        }
+        transaction
+    }};
+}
+
+fn commit(bench: &Bench, transaction: Box<dyn Transaction + '_>) -> Result<(), StoreError> {
+    bench.block_on(transaction.commit())
+}
+
+fn demand(value_type: ValueType, from_end: bool, count: usize) -> Demand {
+    Demand {
+        value_type,
+        from_end,
+        count,
+    }
+}
+
+impl<'b> Asker<'b> {
+    fn new(bench: &'b Bench) -> Self {
+        let environment = bench
+            .block_on(crate::executor::startup::prepare(
+                &*bench.store,
+                Layout::new("test"),
+                std::sync::Arc::clone(&bench.clock) as std::sync::Arc<dyn Clock>,
+                std::sync::Arc::new(crate::random::SeededRandom::new(8)),
+            ))
+            .unwrap();
+        Self { bench, environment }
+    }
+
+    /// Makes a request for what is at `q`.
+    fn ask(&self, demand: Demand) -> StagedCall {
+        self.ask_all(&demand.into())
+    }
+
+    fn ask_all(&self, demands: &Demands) -> StagedCall {
+        let mut made = None;
+        let transaction = transact!(self.bench, &self.environment, context, {
+            let name = Bytes::from_static(b"q");
+            let key = context
+                .find(&name, demands.value_type)
+                .await
+                .unwrap()
+                .unwrap();
+            let id = self.environment.ids.allocate();
+            let request_row = context.stage_request(&key, id, demands);
+            made = Some(StagedCall {
+                database: 0,
+                key,
+                id,
+                request_row,
+            });
+        });
+        commit(self.bench, transaction).unwrap();
+        made.unwrap()
+    }
+
+    /// Fetches a claim and pops `count` elements from it, without a commit.
+    fn fetch(
+        &self,
+        call: &StagedCall,
+        demand: Demand,
+        count: usize,
+    ) -> (Vec<String>, Box<dyn Transaction + 'b>) {
+        let mut popped = Vec::new();
+        let transaction = self.bench.store.begin_write().unwrap();
+        {
+            let namespaces = NamespaceCache::default();
+            let signals = Signals::default();
+            let staged = Staged::default();
+            let now_ms = self.bench.clock.now_ms();
+            let context = WriteContext::new(
+                &*transaction,
+                &self.environment,
+                &namespaces,
+                &signals,
+                now_ms,
+                0,
+            )
+            .with_staged(&staged);
+            self.bench.block_on(async {
+                if !context.fetch_claim(call, &staged).await.unwrap() {
+                    return;
+                }
+                let name = Bytes::from_static(b"q");
+                let key = context
+                    .find(&name, demand.value_type)
+                    .await
+                    .unwrap()
+                    .unwrap();
+                let taken = context.take_staged(&key, demand.from_end, count).unwrap();
+                let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+                popped.extend(taken.iter().map(|one| match demand.value_type {
+                    ValueType::SortedSet => text(&one.name),
+                    _ => text(&one.value),
+                }));
+                context.give_back_rest(&staged).await.unwrap();
+            });
+        }
+        (popped, transaction)
+    }
+
+    fn fetched(&self, call: &StagedCall, demand: Demand, count: usize) -> Vec<String> {
+        let (popped, transaction) = self.fetch(call, demand, count);
+        commit(self.bench, transaction).unwrap();
+        popped
+    }
+}
+
+/// Has the bench's server pop for others, without a commit.
+fn fulfil(bench: &Bench, demand: Demand) -> (u64, Box<dyn Transaction + '_>) {
+    let mut count = 0;
+    let environment = bench.executor.environment();
+    let transaction = transact!(bench, environment, context, {
+        let name = Bytes::from_static(b"q");
+        if let Some(key) = context.find(&name, demand.value_type).await.unwrap() {
+            count = context
+                .fulfil_requests(&key, demand.from_end, || true)
+                .await
+                .unwrap();
+        }
+    });
+    (count, transaction)
+}
+
+fn fulfilled(bench: &Bench, demand: Demand) -> u64 {
+    let (count, transaction) = fulfil(bench, demand);
+    commit(bench, transaction).unwrap();
+    count
+}
+
+fn pass(bench: &Bench) -> i64 {
+    let mut lapsed = 0;
+    let environment = bench.executor.environment();
+    let transaction = transact!(bench, environment, context, {
+        lapsed = context.staging_pass().await.unwrap();
+    });
+    commit(bench, transaction).unwrap();
+    lapsed
+}
+
+/// Requests, claims and their elements that are there.
+fn rows_left(bench: &Bench) -> usize {
+    let layout = Layout::new("test");
+    let begin = layout.all_staged_requests().begin;
+    let end = [&layout.all_staged_claims().end[..], &[0xff]].concat();
+    let transaction = bench.store.begin_read().unwrap();
+    let rows = bench.block_on(transaction.get_range(RangeQuery {
+        begin: &begin,
+        end: &end,
+        limit: 1000,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }));
+    rows.unwrap().len()
+}
+
+const LEFT: Demand = Demand {
+    value_type: ValueType::List,
+    from_end: false,
+    count: 2,
+};
+
+#[test]
+fn a_server_gets_what_another_pops_for_it_and_nobody_else_does() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c d");
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    assert_eq!(bench.run("LPOP q"), bulk("a"));
+    assert_eq!(fulfilled(&bench, LEFT), 1);
+    assert_eq!(bench.run("LLEN q"), Reply::Integer(1));
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["d"]));
+    assert_eq!(asker.fetched(&call, LEFT, 2), ["b", "c"]);
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["d"]));
+    assert_eq!(rows_left(&bench), 0);
+}
+
+#[test]
+fn queues_of_every_type_are_popped_from_both_ends() {
+    for (value_type, push) in [
+        (ValueType::List, "RPUSH q a b c"),
+        (ValueType::SortedSet, "ZADD q 1 a 2.5 b 3 c"),
+        (ValueType::PriorityQueue, "PQ.PUSH q 1 a 2.5 b 3 c"),
+    ] {
+        for (from_end, expected) in [(false, ["a", "b"]), (true, ["c", "b"])] {
+            let bench = Bench::cluster_like();
+            bench.run(push);
+            let asker = Asker::new(&bench);
+            let demand = demand(value_type, from_end, 2);
+            let call = asker.ask(demand);
+            assert_eq!(fulfilled(&bench, demand), 1);
+            assert_eq!(asker.fetched(&call, demand, 2), expected, "{push}");
+            assert_eq!(rows_left(&bench), 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_taken_of_a_claim_goes_back_to_where_it_was() {
+    for (value_type, push, all) in [
+        (ValueType::List, "RPUSH q a b c", "LRANGE q 0 -1"),
+        (
+            ValueType::SortedSet,
+            "ZADD q 1 a 2.5 b 3 c",
+            "ZRANGE q 0 -1 WITHSCORES",
+        ),
+        (
+            ValueType::PriorityQueue,
+            "PQ.PUSH q 1 a 2.5 b 3 c",
+            "PQ.RANGE q 0 -1",
+        ),
+    ] {
+        for from_end in [false, true] {
+            let bench = Bench::cluster_like();
+            bench.run(push);
+            let before = bench.run(all);
+            let asker = Asker::new(&bench);
+            let demand = demand(value_type, from_end, 2);
+            let call = asker.ask(demand);
+            fulfilled(&bench, demand);
+            assert!(asker.fetched(&call, demand, 0).is_empty());
+            assert_eq!(bench.run(all), before, "{push}");
+            assert_eq!(rows_left(&bench), 0);
+        }
+    }
+}
+
+#[test]
+fn a_request_that_is_taken_back_is_not_fulfilled() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    assert!(asker.fetched(&call, LEFT, 2).is_empty());
+    assert_eq!(fulfilled(&bench, LEFT), 0);
+    assert_eq!(rows_left(&bench), 0);
+}
+
+#[test]
+fn a_request_is_either_taken_back_or_fulfilled() {
+    for asker_first in [true, false] {
+        let bench = Bench::cluster_like();
+        bench.run("RPUSH q a b c");
+        let asker = Asker::new(&bench);
+        let call = asker.ask(LEFT);
+        let (count, fulfilling) = fulfil(&bench, LEFT);
+        assert_eq!(count, 1);
+        let (popped, taking_back) = asker.fetch(&call, LEFT, 2);
+        assert!(popped.is_empty());
+        let (first, second) = match asker_first {
+            true => (taking_back, fulfilling),
+            false => (fulfilling, taking_back),
+        };
+        commit(&bench, first).unwrap();
+        let conflict = commit(&bench, second);
+        assert!(matches!(conflict, Err(StoreError::Conflict)));
+        if !asker_first {
+            assert_eq!(asker.fetched(&call, LEFT, 2), ["a", "b"]);
+        }
+    }
+}
+
+#[test]
+fn a_request_is_fulfilled_once() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c d e f");
+    let asker = Asker::new(&bench);
+    asker.ask(LEFT);
+    let (_, first) = fulfil(&bench, LEFT);
+    let (_, second) = fulfil(&bench, LEFT);
+    commit(&bench, first).unwrap();
+    let conflict = commit(&bench, second);
+    assert!(matches!(conflict, Err(StoreError::Conflict)));
+    assert_eq!(bench.run("LLEN q"), Reply::Integer(4));
+}
+
+#[test]
+fn requests_conflict_with_nobody() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    let (_, fulfilling) = fulfil(&bench, LEFT);
+    let mutations = fulfilling.mutation_count();
+    asker.ask(LEFT);
+    assert_eq!(mutations, 0);
+    let transaction = transact!(bench, &asker.environment, context, {
+        let name = Bytes::from_static(b"q");
+        let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+        context.stage_request(&key, asker.environment.ids.allocate(), &LEFT.into());
+    });
+    assert_eq!(bench.run("LPOP q"), bulk("a"));
+    assert_eq!(bench.run("RPUSH q d"), Reply::Integer(3));
+    commit(&bench, transaction).unwrap();
+}
+
+#[test]
+fn a_claim_that_nobody_fetches_goes_back_to_the_head_when_it_lapses() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    bench.run("LPUSH q z");
+    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS - 1);
+    assert_eq!(pass(&bench), 0);
+    bench.clock.advance_ms(1);
+    assert_eq!(pass(&bench), 1);
+    // Pushed while they were away, from where they were.
+    assert_eq!(bench.run("LLEN q"), Reply::Integer(4));
+    let Reply::Array(elements) = bench.run("LRANGE q 0 -1") else {
+        panic!("a list");
+    };
+    assert_eq!(elements[2..], [bulk("b"), bulk("c")].map(|one| one)[..]);
+    assert_eq!(rows_left(&bench), 0);
+    assert!(asker.fetched(&call, LEFT, 2).is_empty());
+}
+
+#[test]
+fn a_claim_is_either_fetched_or_lapses() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    let (popped, fetching) = asker.fetch(&call, LEFT, 2);
+    assert_eq!(popped, ["a", "b"]);
+    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+    assert_eq!(pass(&bench), 1);
+    let conflict = commit(&bench, fetching);
+    assert!(matches!(conflict, Err(StoreError::Conflict)));
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["a", "b", "c"]));
+}
+
+#[test]
+fn an_emptied_queue_is_not_swept_while_elements_of_it_are_claimed() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b");
+    let asker = Asker::new(&bench);
+    asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
+    let mut swept = -1;
+    let environment = bench.executor.environment();
+    let sweep = transact!(bench, environment, context, {
+        (_, swept) = context.ghost_pass(0, 100).await.unwrap();
+    });
+    commit(&bench, sweep).unwrap();
+    assert_eq!(swept, 0);
+    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+    assert_eq!(pass(&bench), 1);
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["a", "b"]));
+}
+
+#[test]
+fn a_renamed_queue_takes_along_what_was_claimed_of_it() {
+    for (line, name) in [("RENAME q other", "other"), ("EXPIRE q 1000", "q")] {
+        let bench = Bench::cluster_like();
+        bench.run("RPUSH q a b c");
+        let asker = Asker::new(&bench);
+        let call = asker.ask(LEFT);
+        fulfilled(&bench, LEFT);
+        assert!(!matches!(bench.run(line), Reply::Error(_)));
+        assert_eq!(
+            bench.run(&format!("LRANGE {name} 0 -1")),
+            bulks(&["a", "b", "c"])
+        );
+        assert_eq!(bench.run(&format!("LLEN {name}")), Reply::Integer(3));
+        assert!(asker.fetched(&call, LEFT, 2).is_empty());
+    }
+}
+
+#[test]
+fn a_claim_on_a_deleted_queue_is_fetched_but_does_not_come_back() {
+    for is_fetched in [true, false] {
+        let bench = Bench::cluster_like();
+        bench.run("RPUSH q a b c");
+        let asker = Asker::new(&bench);
+        let call = asker.ask(LEFT);
+        fulfilled(&bench, LEFT);
+        assert_eq!(bench.run("DEL q"), Reply::Integer(1));
+        bench.run("RPUSH q new");
+        if is_fetched {
+            assert_eq!(asker.fetched(&call, LEFT, 2), ["a", "b"]);
+        } else {
+            bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+            assert_eq!(pass(&bench), 1);
+        }
+        assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["new"]));
+        assert_eq!(rows_left(&bench), 0);
+    }
+}
+
+#[test]
+fn an_old_request_is_removed_rather_than_fulfilled() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    asker.ask(LEFT);
+    bench.clock.advance_ms(STAGED_REQUEST_AGE_MAX_MS + 1);
+    assert_eq!(fulfilled(&bench, LEFT), 0);
+    assert_eq!(rows_left(&bench), 0);
+    asker.ask(LEFT);
+    bench.clock.advance_ms(2 * STAGED_REQUEST_AGE_MAX_MS + 1);
+    pass(&bench);
+    assert_eq!(rows_left(&bench), 0);
+    assert_eq!(bench.run("LLEN q"), Reply::Integer(3));
+}
+
+#[test]
+fn an_expiring_queue_is_not_popped_from_for_others() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    asker.ask(LEFT);
+    bench.run("EXPIRE q 1000");
+    assert_eq!(fulfilled(&bench, LEFT), 0);
+    assert_eq!(bench.run("LLEN q"), Reply::Integer(3));
+}
+
+#[test]
+fn large_elements_come_through_and_back() {
+    let bench = Bench::cluster_like();
+    let large = "x".repeat(250_000);
+    bench.run(&format!("RPUSH q {large} b"));
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    assert_eq!(asker.fetched(&call, LEFT, 0), Vec::<String>::new());
+    let again = asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    assert_eq!(asker.fetched(&again, LEFT, 2), [large, "b".to_owned()]);
+}
+
+#[test]
+fn a_claim_holds_whole_commands_of_a_request() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c d e f g");
+    let asker = Asker::new(&bench);
+    let runs = [(1, 2), (3, 5)].map(|(count, commands)| PopRun { count, commands });
+    let demands = Demands {
+        runs: runs.to_vec(),
+        ..LEFT.into()
+    };
+    let call = asker.ask_all(&demands);
+    // Room for two commands behind the first.
+    let room = std::cell::Cell::new(3);
+    let environment = bench.executor.environment();
+    let transaction = transact!(bench, environment, context, {
+        let name = Bytes::from_static(b"q");
+        let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+        let has_room = || {
+            room.set(room.get() - 1);
+            room.get() >= 0
+        };
+        let fulfilled = context.fulfil_requests(&key, false, has_room).await;
+        assert_eq!(fulfilled.unwrap(), 1);
+    });
+    commit(&bench, transaction).unwrap();
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["f", "g"]));
+    assert_eq!(asker.fetched(&call, LEFT, 9), ["a", "b", "c", "d", "e"]);
+}
