@@ -17,6 +17,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use std::cell::OnceCell;
 use std::io;
 
 use crate::clock::SystemClock;
@@ -24,7 +25,7 @@ use crate::config::{DoctorOptions, LoadedSettings, StoreKind};
 use crate::layout::Layout;
 use crate::limits::DOCTOR_MESSAGE_GRACE;
 use crate::random::SystemRandom;
-use crate::store::{Store, StoreError};
+use crate::store::{Isolation, ReadTransaction, Store, StoreError};
 
 use checks::version::{self, Understanding};
 use checks::{STORE_CHECKS, key_checks, walk_keys};
@@ -87,6 +88,7 @@ async fn look_inside(
         is_offline,
         message_grace: DOCTOR_MESSAGE_GRACE,
         progress: Progress::new(),
+        shown: OnceCell::new(),
     };
     examine(&subject, show).await;
 }
@@ -105,6 +107,17 @@ async fn examine(subject: &Subject<'_>, show: &mut dyn FnMut(&Line)) {
             }
         }
         Err(error) => return show(&unfinished("layout", &error)),
+    }
+    let shown = subject
+        .read(async |transaction: &dyn ReadTransaction| {
+            subject
+                .shown_namespaces(transaction, Isolation::Snapshot)
+                .await
+        })
+        .await;
+    // Where it cannot be read the check of databases says so.
+    if let Ok(shown) = shown {
+        let _ = subject.shown.set(shown);
     }
     for check in STORE_CHECKS {
         match (check.run)(subject, check.name).await {

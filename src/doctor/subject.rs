@@ -1,5 +1,6 @@
 //! The store that is looked at, and how it is read and changed.
 
+use std::cell::OnceCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(super) struct Subject<'s> {
     /// How long messages may lie in the store.
     pub(super) message_grace: Duration,
     pub(super) progress: Progress,
+    /// Which databases showed which namespaces in the beginning, for the names of keys.
+    pub(super) shown: OnceCell<Vec<(Id, u32)>>,
 }
 
 impl Subject<'_> {
@@ -137,13 +140,21 @@ impl Subject<'_> {
         Ok(shown)
     }
 
-    /// A key for people. (Which database shows it they find out by its name.)
-    pub(super) fn name(&self, name: &KeyName, meta: Option<&Meta>) -> String {
+    /// A key for people: its name, and its database where that is not the first.
+    pub(super) fn name(&self, namespace: Id, name: &KeyName, meta: Option<&Meta>) -> String {
         let full = match meta {
             Some(meta) => meta.full_name(name).ok(),
             None => name.inline(),
         };
-        full.map_or_else(|| "a long name".to_owned(), |full| shown(full))
+        let name = full.map_or_else(|| "a long name".to_owned(), |full| shown(full));
+        let Some(shown) = self.shown.get() else {
+            return name;
+        };
+        match shown.iter().find(|(known, _)| *known == namespace) {
+            Some((_, 0)) => name,
+            Some((_, database)) => format!("{name} of database {database}"),
+            None => format!("{name} of no database"),
+        }
     }
 
     /// Clears data that no key names, as the server does when a key is removed.

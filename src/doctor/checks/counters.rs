@@ -141,7 +141,7 @@ impl Counters {
             return Ok(());
         }
         let is_mended = (wrong.length || wrong.task_counters) && tally::mend(subject, key).await?;
-        let name = || subject.name(&key.name, Some(&key.meta));
+        let name = || subject.name(key.namespace, &key.name, Some(&key.meta));
         for (is_wrong, finding) in [
             (wrong.length, &mut self.lengths),
             (wrong.task_counters, &mut self.task_counters),

@@ -83,7 +83,7 @@ async fn judge(
     leads_nowhere: bool,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let Ok((at_ms, _, name)) = subject.layout.read_expiry_key(&row.key) else {
+    let Ok((at_ms, namespace, name)) = subject.layout.read_expiry_key(&row.key) else {
         found.unreadable.add(|| shown(&row.key));
         return Ok(());
     };
@@ -94,7 +94,9 @@ async fn judge(
     if !leads_nowhere {
         return Ok(());
     }
-    found.leads_nowhere.add(|| subject.name(&name, None));
+    found
+        .leads_nowhere
+        .add(|| subject.name(namespace, &name, None));
     let is_repaired = subject
         .repair(async |transaction: &dyn Transaction| {
             let isolation = Isolation::Serializable;

@@ -142,7 +142,7 @@ impl Indexes {
             Fault::StrayPlace => &mut self.stray_places,
         };
         finding.add(|| {
-            let name = subject.name(&key.name, Some(&key.meta));
+            let name = subject.name(key.namespace, &key.name, Some(&key.meta));
             match (fault, subject.layout.read_task_key(key.meta.data, &row.key)) {
                 (Fault::LostPlace, Ok(id)) => format!("{} of {name}", shown(&id)),
                 _ => name,

@@ -106,7 +106,8 @@ impl Keys {
         let Ok((namespace, KeysRow::Length(name))) = layout.read_namespaced_key(length_key) else {
             return Ok(());
         };
-        self.stray_lengths.add(|| subject.name(&name, None));
+        self.stray_lengths
+            .add(|| subject.name(namespace, &name, None));
         let meta_key = layout.meta_key(namespace, &name);
         let is_repaired = subject
             .repair(async |transaction: &dyn Transaction| {
@@ -134,7 +135,7 @@ impl Keys {
         match key.length {
             None => self
                 .unreadable
-                .add(|| subject.name(&key.name, Some(&key.meta))),
+                .add(|| subject.name(key.namespace, &key.name, Some(&key.meta))),
             Some(0) => self.look_at_empty(subject, key).await?,
             Some(_) => {}
         }
@@ -160,7 +161,8 @@ impl Keys {
             }
             return Ok(());
         }
-        self.empty.add(|| subject.name(&key.name, Some(&key.meta)));
+        self.empty
+            .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
         if tally::mend(subject, key).await? {
             self.empty.count_repaired();
         }
@@ -193,7 +195,7 @@ impl Keys {
                 continue;
             }
             self.not_indexed
-                .add(|| subject.name(&key.name, Some(&key.meta)));
+                .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
             let is_repaired = subject
                 .repair(async |transaction: &dyn Transaction| {
                     let isolation = Isolation::Serializable;

@@ -81,7 +81,7 @@ impl Tasks {
             return Ok(());
         }
         self.without_alarm
-            .add(|| subject.name(&key.name, Some(&key.meta)));
+            .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
         // One alarm too many does no harm, so nothing needs to be read again.
         let step = TASK_ALARM_STEP_MS;
         let at_ms = now_ms.saturating_add(step - 1) / step * step;

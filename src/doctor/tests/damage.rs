@@ -4,27 +4,26 @@ use bytes::Bytes;
 
 use super::*;
 use crate::layout::{
-    Id, KeyName, Meta, OrderRow, Space, TaskCounter, TaskPlace, TrashKind, ValueType,
-    encode_counter, encode_length,
+    Id, KeyName, Meta, Space, TrashKind, ValueType, encode_counter, encode_length,
 };
 use crate::limits::DATABASES;
 use crate::store::{Isolation, StoreError};
 
-const NAMESPACE: Id = Id {
+pub(super) const NAMESPACE: Id = Id {
     instance: 0,
     sequence: 0,
 };
 /// An id that no server start has made.
-const FOREIGN: Id = Id {
+pub(super) const FOREIGN: Id = Id {
     instance: 900,
     sequence: 1,
 };
 
-fn name(key: &str) -> KeyName {
+pub(super) fn name(key: &str) -> KeyName {
     KeyName::new(&Bytes::copy_from_slice(key.as_bytes()))
 }
 
-fn meta_key(layout: &Layout, key: &str) -> Vec<u8> {
+pub(super) fn meta_key(layout: &Layout, key: &str) -> Vec<u8> {
     layout.meta_key(NAMESPACE, &name(key))
 }
 
@@ -32,14 +31,14 @@ pub(super) fn length_key(_: &Bench, layout: &Layout, key: &str) -> Vec<u8> {
     layout.length_key(&meta_key(layout, key))
 }
 
-fn get(bench: &Bench, key: &[u8]) -> Option<Bytes> {
+pub(super) fn get(bench: &Bench, key: &[u8]) -> Option<Bytes> {
     let transaction = bench.store.begin_read().unwrap();
     bench
         .block_on(transaction.get(key, Isolation::Snapshot))
         .unwrap()
 }
 
-fn meta(bench: &Bench, layout: &Layout, key: &str) -> Meta {
+pub(super) fn meta(bench: &Bench, layout: &Layout, key: &str) -> Meta {
     Meta::decode(&get(bench, &meta_key(layout, key)).unwrap()).unwrap()
 }
 
@@ -58,7 +57,12 @@ pub(super) fn change_until_done(bench: &Bench, change: impl Fn(&dyn Transaction,
 
 /// Damages a store with everything in it, and expects that one check tells of it in these words,
 /// and that a repair puts it right.
-fn assert_repaired(check: &str, level: Level, words: &str, damage: impl Fn(&Bench, &Layout)) {
+pub(super) fn assert_repaired(
+    check: &str,
+    level: Level,
+    words: &str,
+    damage: impl Fn(&Bench, &Layout),
+) {
     on_both(|bench| {
         fill(bench);
         reap(bench);
@@ -78,7 +82,12 @@ fn assert_repaired(check: &str, level: Level, words: &str, damage: impl Fn(&Benc
 }
 
 /// The same where it cannot be put right by itself.
-fn assert_told(check: &str, level: Level, words: &str, damage: impl Fn(&Bench, &Layout)) {
+pub(super) fn assert_told(
+    check: &str,
+    level: Level,
+    words: &str,
+    damage: impl Fn(&Bench, &Layout),
+) {
     on_both(|bench| {
         fill(bench);
         reap(bench);
@@ -139,189 +148,6 @@ fn data_that_is_in_the_trash_is_no_finding() {
     let told = lines(&bench, LOOK);
     assert!(line(&told, "data").text.contains("1 values"), "{told:?}");
     assert!(line(&told, "trash").text.contains("1 removed"), "{told:?}");
-}
-
-#[test]
-fn a_length_that_is_wrong() {
-    assert_repaired(
-        "counters",
-        Level::Fail,
-        "1 keys whose length is not the number of their elements (\"list\")",
-        |bench, layout| {
-            let key = length_key(bench, layout, "list");
-            change(bench, |transaction, _| {
-                transaction.set(&key, &encode_length(7, 3));
-            });
-        },
-    );
-}
-
-#[test]
-fn a_length_of_a_set_or_queue_that_is_wrong() {
-    for name in ["set", "pq", "tasks", "queue"] {
-        assert_repaired("counters", Level::Fail, name, |bench, layout| {
-            let key = length_key(bench, layout, name);
-            change(bench, |transaction, _| transaction.atomic_add(&key, 1));
-        });
-    }
-}
-
-#[test]
-fn a_recount_counts_as_a_change() {
-    on_both(|bench| {
-        fill(bench);
-        let layout = Layout::new("test");
-        let key = length_key(bench, &layout, "list");
-        change(bench, |transaction, _| transaction.atomic_add(&key, 1));
-        let before = get(bench, &key).unwrap();
-        lines(bench, REPAIR);
-        let after = get(bench, &key).unwrap();
-        assert_eq!(bench.run("LLEN list"), Reply::Integer(5));
-        // The upper bits, by which WATCH sees changes.
-        assert_ne!(before[5..], after[5..]);
-    });
-}
-
-#[test]
-fn a_key_that_lost_all_its_elements() {
-    assert_repaired("counters", Level::Fail, "\"list\"", |bench, layout| {
-        let data = meta(bench, layout, "list").data;
-        let range = crate::layout::KeyRange::children(&layout.data_prefix(data));
-        change(bench, |transaction, _| {
-            transaction.clear_range(&range.begin, &range.end);
-        });
-    });
-}
-
-#[test]
-fn a_key_with_expiry_that_counts_no_elements() {
-    assert_repaired(
-        "keys",
-        Level::Fail,
-        "1 keys that exist but count no elements (\"pq\")",
-        |bench, layout| {
-            let key = length_key(bench, layout, "pq");
-            change(bench, |transaction, _| {
-                transaction.set(&key, &encode_length(0, 3));
-            });
-        },
-    );
-}
-
-#[test]
-fn task_counters_that_are_wrong() {
-    for counter in [TaskCounter::Leased, TaskCounter::Delayed, TaskCounter::Dead] {
-        assert_repaired(
-            "counters",
-            Level::Fail,
-            "count their leased, delayed or dead tasks wrong (\"tasks\")",
-            |bench, layout| {
-                let data = meta(bench, layout, "tasks").data;
-                let key = layout.task_counter_key(data, counter);
-                change(bench, |transaction, _| {
-                    transaction.set(&key, &encode_counter(9));
-                });
-            },
-        );
-    }
-}
-
-#[test]
-fn places_without_a_task() {
-    let place = TaskPlace {
-        priority: 9.0,
-        index: 5_000,
-        random: 0,
-    };
-    assert_repaired(
-        "indexes",
-        Level::Fail,
-        "3 places of tasks that are not there (\"tasks\", \"tasks\", \"tasks\")",
-        |bench, layout| {
-            let data = meta(bench, layout, "tasks").data;
-            let mut order = layout.task_order_prefix(data, 0);
-            order.extend_from_slice(&place.encode());
-            change(bench, |transaction, _| {
-                transaction.set(&order, &OrderRow::encode(&[], b"gone"));
-                transaction.set(&layout.task_due_key(data, i64::MAX - 1, &place), b"gone");
-                transaction.set(&layout.task_dead_key(data, 7, &place), b"gone");
-            });
-        },
-    );
-}
-
-#[test]
-fn a_task_that_stands_nowhere() {
-    assert_told(
-        "indexes",
-        Level::Fail,
-        "1 tasks that nobody would get (\"later\" of \"tasks\")",
-        |bench, layout| {
-            let data = meta(bench, layout, "tasks").data;
-            let key = layout.task_key(data, b"later");
-            let row = crate::layout::TaskRow::decode(&get(bench, &key).unwrap()).unwrap();
-            let due = layout.task_due_key(data, row.at_ms, &row.place);
-            change(bench, |transaction, _| transaction.clear(&due));
-        },
-    );
-}
-
-#[test]
-fn a_member_that_the_order_of_scores_lacks() {
-    assert_told(
-        "indexes",
-        Level::Fail,
-        "1 members that the order of scores does not have (\"set\")",
-        |bench, layout| {
-            let data = meta(bench, layout, "set").data;
-            let key = layout.score_key(data, 2.0, b"b", None);
-            change(bench, |transaction, _| transaction.clear(&key));
-        },
-    );
-}
-
-#[test]
-fn a_score_without_its_member() {
-    assert_told(
-        "counters",
-        Level::Fail,
-        "one index has and another has not (\"set\")",
-        |bench, layout| {
-            let data = meta(bench, layout, "set").data;
-            let key = layout.score_key(data, 2.0, b"stray", None);
-            change(bench, |transaction, _| transaction.set(&key, b""));
-        },
-    );
-}
-
-#[test]
-fn parts_of_a_value_that_are_missing() {
-    assert_told(
-        "counters",
-        Level::Fail,
-        "parts of long values",
-        |bench, layout| {
-            let data = meta(bench, layout, "list").data;
-            let chunks = layout.section(data, crate::layout::Section::Chunks);
-            change(bench, |transaction, _| {
-                transaction.clear_range(&chunks.begin, &chunks.end);
-            });
-        },
-    );
-}
-
-#[test]
-fn rows_that_a_type_does_not_have() {
-    assert_told(
-        "counters",
-        Level::Warn,
-        "1 keys with rows that their type does not have (\"list\")",
-        |bench, layout| {
-            let data = meta(bench, layout, "list").data;
-            let key = layout.score_key(data, 2.0, b"stray", None);
-            change(bench, |transaction, _| transaction.set(&key, b""));
-        },
-    );
 }
 
 #[test]
@@ -572,36 +398,6 @@ fn empty_keys_of_a_cluster_are_told_and_swept() {
 }
 
 #[test]
-fn a_lease_that_ended_without_an_alarm() {
-    on_both(|bench| {
-        bench.run("TASK.ADD q 1 job ID a");
-        bench.run("TASK.TAKE q LEASE 1000");
-        bench.clock.advance_ms(100_000);
-        let told = lines(bench, LOOK);
-        assert_eq!(line(&told, "task queues").level, Level::Warn);
-        assert!(
-            line(&told, "task queues")
-                .text
-                .contains("ended more than a minute ago")
-        );
-        change(bench, |transaction, layout| {
-            let alarms = layout.rows_of(Space::Alarms);
-            transaction.clear_range(&alarms.begin, &alarms.end);
-        });
-        reap(bench);
-        let told = lines(bench, LOOK);
-        let found = line(&told, "task queues");
-        assert_eq!(found.level, Level::Fail);
-        assert!(found.text.contains("without an alarm"), "{found}");
-        lines(bench, REPAIR);
-        bench.clock.advance_ms(1_000);
-        reap(bench);
-        assert_healthy(bench);
-        assert!(matches!(bench.run("TASK.TAKE q"), Reply::Array(_)));
-    });
-}
-
-#[test]
 fn a_newer_layout_is_not_touched() {
     on_both(|bench| {
         change(bench, |transaction, layout| {
@@ -653,5 +449,22 @@ fn every_database_is_looked_at() {
         let told = lines(bench, LOOK);
         assert_eq!(line(&told, "databases").text, "16 of 16 have keys");
         assert_eq!(line(&told, "keys").text, "16 keys");
+    });
+}
+
+#[test]
+fn a_key_is_named_with_its_database() {
+    on_both(|bench| {
+        bench.run_in(3, &[b"RPUSH", b"list", b"a"]);
+        let layout = Layout::new("test");
+        let third = Id {
+            instance: 0,
+            sequence: 3,
+        };
+        let key = layout.length_key(&layout.meta_key(third, &name("list")));
+        change(bench, |transaction, _| transaction.atomic_add(&key, 1));
+        let told = lines(bench, LOOK);
+        let text = &line(&told, "counters").text;
+        assert!(text.contains("(\"list\" of database 3)"), "{text}");
     });
 }

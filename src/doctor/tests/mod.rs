@@ -13,6 +13,7 @@ use crate::store::Transaction;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
 mod damage;
+mod elements;
 
 const LOOK: DoctorOptions = DoctorOptions {
     repairs: false,
@@ -46,6 +47,7 @@ fn lines(bench: &Bench, options: DoctorOptions) -> Vec<Line> {
         is_offline: options.is_offline,
         message_grace: Duration::ZERO,
         progress: Progress::new(),
+        shown: OnceCell::new(),
     };
     let mut lines = Vec::new();
     bench.block_on(examine(&subject, &mut |line| lines.push(line.clone())));
@@ -200,6 +202,7 @@ fn a_store_that_servers_use_meanwhile_raises_no_alarm() {
                 is_offline: false,
                 message_grace: Duration::ZERO,
                 progress: Progress::new(),
+                shown: OnceCell::new(),
             };
             runtime.block_on(examine(&subject, &mut |line| told.push(line.clone())));
         }
