@@ -84,3 +84,33 @@ async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartE
     transaction.commit().await?;
     u64::try_from(instance).map_err(|_| StoreError::Corrupt("count of server starts").into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::random::SystemRandom;
+    use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
+
+    async fn start(store: &EmbeddedStore) -> Result<u64, StartError> {
+        let layout = Layout::new("test");
+        let environment =
+            prepare(store, layout, Arc::new(SystemClock), Arc::new(SystemRandom)).await?;
+        Ok(environment.ids.instance())
+    }
+
+    #[tokio::test]
+    async fn a_newer_layout_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        let first = start(&store).await.unwrap();
+        assert!(start(&store).await.unwrap() > first);
+        let transaction = store.begin_write().unwrap();
+        let newer = encode_counter(LAYOUT_VERSION + 1);
+        transaction.set(&Layout::new("test").version_key(), &newer);
+        transaction.commit().await.unwrap();
+        let refused = start(&store).await;
+        let expected = LAYOUT_VERSION + 1;
+        assert!(matches!(refused, Err(StartError::NewerLayout { found }) if found == expected));
+    }
+}

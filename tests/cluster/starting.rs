@@ -4,16 +4,28 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::server::foundationdb::OwnCluster;
+use quoin::layout::{LAYOUT_VERSION, Layout, encode_counter};
+use quoin::random::{Random, SystemRandom};
+use quoin::store::fdb::{FdbOptions, FdbStore};
+use quoin::store::{Isolation, Store};
+
+use crate::server::Server;
+use crate::server::foundationdb::{self, OwnCluster};
 
 /// A start without a cluster ends in this time; waiting for an answer is most of it.
 const BOUND: Duration = Duration::from_secs(15);
 
 /// Starts a server that is to refuse to start; what it writes to its standard error.
 fn refusal(folder: &Path, flags: &[&str]) -> String {
+    refusal_with(folder, flags, &[])
+}
+
+/// The same with environment variables.
+fn refusal_with(folder: &Path, flags: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quoin"));
     command
         .env_remove("FDB_CLUSTER_FILE")
+        .envs(variables.iter().copied())
         .args(["--port", "0", "--store", "fdb"])
         .args(flags)
         .current_dir(folder)
@@ -82,4 +94,123 @@ fn a_cluster_without_a_database_is_named_with_what_makes_one() {
         line.contains("fdbcli --exec 'configure new single ssd'"),
         "{line}"
     );
+}
+
+#[test]
+fn the_cluster_file_is_that_of_the_flag_then_the_variable_then_the_settings_then_foundationdbs() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fdb.cluster"), "nonsense\n").unwrap();
+    std::fs::write(
+        folder.path().join("quoin.toml"),
+        "cluster-file = 'settings'\n",
+    )
+    .unwrap();
+    let flag: &[&str] = &["--cluster-file", "flag"];
+    let settings: &[&str] = &["--config", "quoin.toml"];
+    let ours = ("QUOIN_CLUSTER_FILE", "variable");
+    let theirs = ("FDB_CLUSTER_FILE", "theirs");
+    let absent = |file: &str| format!("quoin: there is no FoundationDB cluster file {file}; ");
+    let here = "quoin: the FoundationDB cluster file fdb.cluster cannot be used: ".to_owned();
+    for (flags, variables, expected) in [
+        (
+            [settings, flag].concat(),
+            vec![ours, theirs],
+            absent("flag"),
+        ),
+        (settings.to_vec(), vec![ours, theirs], absent("variable")),
+        (settings.to_vec(), vec![theirs], absent("settings")),
+        (vec![], vec![theirs], absent("theirs")),
+        (vec![], vec![], here),
+    ] {
+        let line = refusal_with(folder.path(), &flags, &variables);
+        assert!(
+            line.starts_with(&expected),
+            "{flags:?} {variables:?}: {line}"
+        );
+    }
+}
+
+/// Flags for a root prefix of the tests' cluster, or `None` where there is none.
+fn flags_of(root_prefix: &str) -> Option<Vec<&str>> {
+    let file = foundationdb::cluster_file()?.to_str()?;
+    Some(vec![
+        "--store",
+        "fdb",
+        "--cluster-file",
+        file,
+        "--root-prefix",
+        root_prefix,
+    ])
+}
+
+#[test]
+fn servers_of_two_root_prefixes_share_a_cluster_without_seeing_each_other() {
+    // One prefix begins with the other.
+    let first = format!("starting-{:016x}", SystemRandom.next_u64());
+    let second = format!("{first}-more");
+    let (Some(first), Some(second)) = (flags_of(&first), flags_of(&second)) else {
+        return;
+    };
+    let servers = [first, second].map(|flags| Server::start_with(&flags));
+    let mut sockets = servers.each_ref().map(Server::connect);
+    for (number, socket) in sockets.iter_mut().enumerate() {
+        assert_eq!(socket.run(&format!("RPUSH list {number}")), ":1\r\n");
+        assert_eq!(socket.run(&format!("ZADD set{number} 1 a")), ":1\r\n");
+    }
+    let [one, other] = &mut sockets;
+    assert_eq!(one.run("DBSIZE"), ":2\r\n");
+    assert_eq!(one.run("EXISTS set1"), ":0\r\n");
+    // Neither wake-ups nor messages go across.
+    let mut waiting = servers[1].connect();
+    waiting.send("BLPOP jobs 1\r\n");
+    let mut subscribed = servers[1].connect();
+    subscribed.run("SUBSCRIBE channel");
+    assert_eq!(one.run("RPUSH jobs a"), ":1\r\n");
+    assert_eq!(one.run("PUBLISH channel message"), ":0\r\n");
+    assert_eq!(waiting.reply(), "*-1\r\n");
+    assert!(subscribed.is_silent_for(Duration::from_millis(300)));
+    for flush in ["FLUSHALL", "SWAPDB 0 3"] {
+        assert_eq!(one.run(flush), "+OK\r\n");
+        assert_eq!(other.run("LRANGE list 0 -1"), "*1\r\n$1\r\n1\r\n");
+        assert_eq!(other.run("DBSIZE"), ":2\r\n");
+    }
+    assert_eq!(other.run("FLUSHALL"), "+OK\r\n");
+    assert_eq!(other.run("DBSIZE"), ":0\r\n");
+}
+
+#[test]
+fn a_cluster_of_a_newer_layout_is_refused_and_left_as_it_is() {
+    let root_prefix = format!("starting-{:016x}", SystemRandom.next_u64());
+    let Some(flags) = flags_of(&root_prefix) else {
+        return;
+    };
+    let options = FdbOptions {
+        cluster_file: foundationdb::cluster_file().map(Path::to_owned),
+        ..FdbOptions::default()
+    };
+    let store = FdbStore::open(&options).unwrap();
+    let layout = Layout::new(&root_prefix);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let transaction = store.begin_write().unwrap();
+    let newer = encode_counter(LAYOUT_VERSION + 1);
+    transaction.set(&layout.version_key(), &newer);
+    runtime.block_on(transaction.commit()).unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    // The store is named already.
+    let line = refusal(folder.path(), &flags[2..]);
+    let expected = format!(
+        "quoin: the store has layout version {}, and this Quoin knows versions up to \
+         {LAYOUT_VERSION}: use a newer Quoin",
+        LAYOUT_VERSION + 1
+    );
+    assert_eq!(line, expected);
+    let row = |key: Vec<u8>| {
+        runtime.block_on(async {
+            let transaction = store.begin_read().unwrap();
+            transaction.get(&key, Isolation::Snapshot).await.unwrap()
+        })
+    };
+    assert_eq!(row(layout.version_key()).as_deref(), Some(&newer[..]));
+    assert_eq!(row(layout.instances_key()), None);
 }
