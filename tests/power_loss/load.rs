@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -15,7 +15,7 @@ use super::history::{Contents, History};
 use super::recorded;
 use super::steps::{Own, Planner, SHARED_LISTS, SHARED_SET, Stamp, Step, own_keys, own_number};
 use crate::resp::{Connection, Value, encode, show_bytes};
-use crate::server::Server;
+use crate::server::{PATIENCE, Server};
 
 const PIPELINE_MAX: usize = 8;
 
@@ -30,7 +30,18 @@ pub(crate) struct Load {
     /// Whether the server is killed at the end.
     pub(crate) kills: bool,
     pub(crate) is_large: bool,
+    /// The disk is full for a while, while this file is there, with this in it.
+    pub(crate) fills: Option<(PathBuf, &'static str)>,
 }
+
+/// A full disk takes no write at all, where a file has this; else none that makes a file longer.
+pub(crate) const ALL: &str = "all";
+/// What a client is told that cannot be served for want of room.
+const REFUSAL: &[u8] = b"MISCONF Store is not available";
+/// What it is told where it is not known what of a write is in the file, until a restart.
+const FAILURE: &[u8] = b"MISCONF Store failed";
+/// A key of the client that waits for the disk to be full.
+const PROBE: &str = "probe";
 
 /// Tells when something happens.
 pub(crate) struct Clock {
@@ -78,17 +89,72 @@ pub(crate) fn load_and_end(
                     has_enough: base.shared.len() > SHARED_ENOUGH,
                     random,
                 };
-                scope.spawn(move || load(address, planner, clock, steps))
+                let fills = how.fills.as_ref().map(|(_, what)| *what);
+                scope.spawn(move || load(address, planner, clock, steps, fills))
             })
             .collect();
-        std::thread::sleep(how.time);
+        let filled = how.fills.as_ref().map_or(Ok(()), |(file, what)| {
+            std::thread::sleep(how.time / 2);
+            fill(address, file, what)
+        });
+        std::thread::sleep(how.time / if how.fills.is_some() { 2 } else { 1 });
         let ended = recorded::end(server, how.kills);
         for (client, thread) in threads.into_iter().enumerate() {
             let wrong = thread.join().unwrap();
             wrong.map_err(|wrong| format!("client {client}: {wrong}"))?;
         }
-        ended
+        filled.and(ended)
     })
+}
+
+/// Makes the disk full until a write is refused, reads, and makes room until one is not.
+fn fill(address: SocketAddr, file: &Path, what: &str) -> Result<(), String> {
+    let error = |error: io::Error| error.to_string();
+    let mut connection = Connection::open(address).map_err(error)?;
+    let payload = "x".repeat(500_000);
+    // `None` where it will be so until a restart.
+    let mut is_refused = || {
+        let reply = connection
+            .command(&["RPUSH", PROBE, &payload])
+            .map_err(error)?;
+        let read = connection.command(&["LLEN", PROBE]).map_err(error)?;
+        let is = |reply: &Value, begin| reply.error().is_some_and(|text| text.starts_with(begin));
+        match (reply.error(), read.error()) {
+            _ if what == ALL && (is(&reply, FAILURE) || is(&read, FAILURE)) => Ok(None),
+            (_, Some(wrong)) => Err(format!("a read got {}", wrong.escape_ascii())),
+            (None, None) => Ok(Some(false)),
+            (Some(_), None) if is(&reply, REFUSAL) => Ok(Some(true)),
+            (Some(wrong), None) => Err(format!("a write got {}", wrong.escape_ascii())),
+        }
+    };
+    // Whether there is more to wait for.
+    let mut wait_until = |expected: bool| {
+        let begun = Instant::now();
+        loop {
+            match is_refused()? {
+                None => return Ok(false),
+                Some(is) if is == expected => return Ok(true),
+                Some(_) if begun.elapsed() < PATIENCE => {}
+                Some(_) => return Err(format!("writes are never refused: {expected}")),
+            }
+        }
+    };
+    std::fs::write(file, what).map_err(error)?;
+    let mut goes_on = wait_until(true)?;
+    if goes_on {
+        // Long enough for a checkpoint to fail too.
+        std::thread::sleep(Duration::from_millis(1_200));
+        goes_on = wait_until(true)?;
+    }
+    std::fs::remove_file(file).map_err(error)?;
+    if !goes_on || !wait_until(false)? {
+        return Ok(());
+    }
+    let removed = connection.command(&["DEL", PROBE]).map_err(error)?;
+    match removed.integer() {
+        Some(1) => Ok(()),
+        _ => Err(format!("DEL got {removed:?}")),
+    }
 }
 
 /// Sends pipelines until the connection breaks.
@@ -97,15 +163,18 @@ fn load(
     mut planner: Planner,
     clock: &Clock,
     steps: &mut Vec<Step>,
+    fills: Option<&str>,
 ) -> Result<(), String> {
     let Ok(mut connection) = Connection::open(address) else {
         return Ok(());
     };
+    let (may_refuse, may_fail) = (fills.is_some(), fills == Some(ALL));
     loop {
         let length = match planner.random.random_range(0..3) {
-            0 => planner.random.random_range(2..=PIPELINE_MAX),
+            0 if !may_refuse => planner.random.random_range(2..=PIPELINE_MAX),
             _ => 1,
         };
+        let before = planner.own.clone();
         let mut plans = Vec::new();
         let mut bytes = Vec::new();
         for _ in 0..length {
@@ -125,6 +194,24 @@ fn load(
             let Ok(replies) = replies else {
                 return Ok(());
             };
+            let is_refusal = |reply: &Value| {
+                let error = reply.error();
+                error.is_some_and(|error| error.starts_with(REFUSAL))
+            };
+            let is_failure = |reply: &Value| {
+                let error = reply.error();
+                error.is_some_and(|error| error.starts_with(FAILURE))
+            };
+            if may_fail && replies.iter().any(is_failure) {
+                return Ok(());
+            }
+            if may_refuse && replies.iter().any(is_refusal) {
+                // It has not happened, and nobody may ever see anything of it.
+                steps.truncate(first);
+                planner.own = before;
+                std::thread::sleep(Duration::from_millis(5));
+                break;
+            }
             plan.answered(replies, clock.now())?;
             steps[first + index] = plan.step.clone();
         }
@@ -160,6 +247,7 @@ pub(crate) fn contents(server: &Server, clients: usize) -> Result<Contents, Stri
         }
     }
     contents.shared = shared;
+    read(&mut connection, PROBE, "LLEN", "LRANGE", &mut keys)?;
     let counted = connection
         .command(&["DBSIZE"])
         .map_err(|error| error.to_string())?;

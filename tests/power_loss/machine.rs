@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use super::disk::{Disk, Image, write_image};
 use super::entry::{self, Entry};
 use super::history::{Bounds, Contents, History};
-use super::load::{Clock, Load, contents, load_and_end};
+use super::load::{ALL, Clock, Load, contents, load_and_end};
 use super::recorded::{self, Log, Start};
 use super::steps::Own;
 use crate::server::Server;
@@ -40,6 +40,9 @@ pub(crate) struct Plan {
     pub(crate) disk_is_honest: bool,
     /// Whether some payloads are so long that LMDB gets megabytes at a time.
     pub(crate) is_large: bool,
+    /// Whether the disk is full for a while: for all writes ([`ALL`]), or for those that make a
+    /// file longer.
+    pub(crate) fills_disk: Option<&'static str>,
 }
 
 /// What a power loss left, and what must be found there.
@@ -182,7 +185,7 @@ impl Machine {
     fn new_loaded_start(&mut self) -> Start {
         let writes = self.random.random_range(20..400);
         Start {
-            kill_at: self.random.random::<bool>().then_some(writes),
+            kill_at: (self.plan.fills_disk.is_none() && self.random.random()).then_some(writes),
             ..self.new_start()
         }
     }
@@ -212,7 +215,9 @@ impl Machine {
                 before: begin,
             };
             let ready = clock.position();
-            let kills = start.kill_at.is_some() || self.random.random_range(0..4) > 0;
+            let kills = start.kill_at.is_some()
+                || self.plan.fills_disk == Some(ALL)
+                || self.random.random_range(0..4) > 0;
             std::fs::write(recorded::armed_file(&log), b"").unwrap();
             let time = Duration::from_millis(self.random.random_range(self.plan.load_ms.clone()));
             self.loads += 1;
@@ -221,6 +226,10 @@ impl Machine {
                 time,
                 kills,
                 is_large: self.plan.is_large,
+                fills: self
+                    .plan
+                    .fills_disk
+                    .map(|what| (recorded::full_file(&root), what)),
             };
             load_and_end(&mut server, &clock, &mut history, &load)?;
             let run = Run {

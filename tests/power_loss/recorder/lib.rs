@@ -98,7 +98,8 @@ fn recorded(files: &[u64], fd: i32) -> Option<u64> {
 }
 
 fn is_below(path: &[u8]) -> bool {
-    settings().is_some_and(|settings| path.starts_with(&settings.folder))
+    let behind = settings().and_then(|settings| path.strip_prefix(settings.folder.as_slice()));
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(b"/"))
 }
 
 /// The whole path of a name, without links in its folder's path; `None` where it is not below
