@@ -58,7 +58,7 @@ fn check(calls: &[Call], remaining: &[(Queue, &[Element])]) -> Result<(), String
         .map(|(queue, elements)| (*queue, elements.to_vec()))
         .collect();
     conservation::check(calls, &contents)?;
-    order::check(calls, &contents)
+    order::check(calls, &contents, None)
 }
 
 #[track_caller]
@@ -242,4 +242,21 @@ fn an_empty_reply_while_something_was_there_is_found() {
     let b = element(2, 0);
     let calls = [push(1, FIFO, &[a, b]), pop_of(2, FIFO, 2, &[a])];
     assert_wrong(&calls, &[(FIFO, &[b])], "overlooked");
+}
+
+#[test]
+fn elements_that_a_dead_server_may_have_held_are_in_no_order() {
+    let (a, b) = (element(1, 0), element(2, 0));
+    let calls = [
+        push(1, FIFO, &[a]),
+        push(2, FIFO, &[b]),
+        unanswered(pop(3, FIFO, &[])),
+        pop(4, FIFO, &[b]),
+        pop(40, FIFO, &[a]),
+    ];
+    assert_wrong(&calls, &[], "popped before");
+    let contents = Contents::new();
+    assert_eq!(order::check(&calls, &contents, Some(50)), Ok(()));
+    // Too soon to be back.
+    assert!(order::check(&calls, &contents, Some(100)).is_err());
 }

@@ -42,8 +42,19 @@ impl Life {
 }
 
 /// Checks the families in which elements stay in their queue.
-pub fn check(calls: &[Call], contents: &Contents) -> Result<(), String> {
-    let lives = lives(calls, contents);
+///
+/// `returns_after_ns`: what a pop without a reply has taken may be back after that time
+/// (docs/semantics.md, "Returned elements"); where it is given, elements that may have been away
+/// are nobody's witness.
+pub fn check(
+    calls: &[Call],
+    contents: &Contents,
+    returns_after_ns: Option<Moment>,
+) -> Result<(), String> {
+    let mut lives = lives(calls, contents);
+    if let Some(returns_after_ns) = returns_after_ns {
+        doubt_returned(&mut lives, calls, returns_after_ns);
+    }
     for lives in by_pipeline(&lives).values() {
         check_one_pipeline(lives)?;
     }
@@ -130,6 +141,30 @@ fn lives(calls: &[Call], contents: &Contents) -> BTreeMap<Payload, Life> {
         }
     }
     lives
+}
+
+/// Elements that a pop without a reply may have taken, and that were there so long after it that
+/// they may have come back.
+fn doubt_returned(lives: &mut BTreeMap<Payload, Life>, calls: &[Call], returns_after_ns: Moment) {
+    let mut unknown_pops: HashMap<Queue, Vec<Moment>> = HashMap::new();
+    for call in calls {
+        if let (Action::Pop { queues, .. }, None) = (&call.action, call.ended) {
+            for queue in queues {
+                unknown_pops.entry(*queue).or_default().push(call.invoked);
+            }
+        }
+    }
+    for life in lives.values_mut() {
+        let unknown = unknown_pops.get(&life.queue);
+        // It may have been taken up to some seconds after the pop was asked for.
+        let may_have_taken = |at: &Moment| {
+            at.saturating_add(returns_after_ns) >= life.push_invoked
+                && at.saturating_add(returns_after_ns) <= life.pop_ended
+        };
+        if unknown.is_some_and(|moments| moments.iter().any(may_have_taken)) {
+            life.is_accounted = false;
+        }
+    }
 }
 
 fn by_pipeline(lives: &BTreeMap<Payload, Life>) -> BTreeMap<(Queue, u64), Vec<(Payload, Life)>> {
