@@ -157,6 +157,18 @@ impl Subject<'_> {
         }
     }
 
+    /// Whether elements of a queue are claimed and not fetched; conflicts with whoever claims some.
+    pub(super) async fn has_claims(
+        &self,
+        transaction: &dyn Transaction,
+        data: Id,
+    ) -> Result<bool, StoreError> {
+        let claims = self.layout.staged_claims(data);
+        let isolation = Isolation::Serializable;
+        let first = rows(transaction, &claims.begin, &claims.end, 1, isolation).await?;
+        Ok(!first.is_empty())
+    }
+
     /// Clears data that no key names, as the server does when a key is removed.
     pub(super) fn discard_data(&self, transaction: &dyn Transaction, data: Id) {
         if self.store.capabilities().clears_ranges_at_once {

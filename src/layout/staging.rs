@@ -291,6 +291,21 @@ impl Layout {
         KeyRange::children(&self.staging(Kind::Elements, &ids))
     }
 
+    /// All pieces of all claims' elements.
+    pub fn all_staged_pieces(&self) -> KeyRange {
+        KeyRange::children(&self.staging(Kind::Elements, &()))
+    }
+
+    /// The claim that a piece belongs to: on which data, and for which request.
+    ///
+    /// # Errors
+    /// `Corrupt` where the key is none of a piece.
+    pub fn read_staged_piece_key(&self, key: &[u8]) -> Result<(Id, Id), StoreError> {
+        let mut rest = self.strip_staging(Kind::Elements, key)?;
+        let data = take_id(&mut rest, "data id of a claim")?;
+        Ok((data, take_id(&mut rest, "claim")?))
+    }
+
     fn strip_staging<'k>(&self, kind: Kind, key: &'k [u8]) -> Result<&'k [u8], StoreError> {
         let mut rest = self.strip(Space::Staging, key)?;
         let found: u64 = take(&mut rest, "kind of a staging row")?;

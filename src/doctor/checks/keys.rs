@@ -249,6 +249,10 @@ async fn sweep(
     if meta.expire_at_ms.is_some() || decode_length(length.as_ref())? != 0 {
         return Ok(false);
     }
+    // Elements that a dead server has claimed come back to it.
+    if subject.has_claims(transaction, meta.data).await? {
+        return Ok(false);
+    }
     transaction.clear(&key.meta_key);
     transaction.clear(&length_key);
     if meta.value_type.keeps_more_than_elements() {

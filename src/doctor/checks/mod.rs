@@ -1,8 +1,7 @@
 //! The checks of what lies in a store, a file each.
 //!
 //! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one walk over all keys. A
-//! new check is a file here and a row in one of the two; that of the staging area of hot queues
-//! (claims that have lapsed) belongs into `STORE_CHECKS`.
+//! new check is a file here and a row in one of the two.
 //!
 //! Whatever is judged together is read at one moment (in one transaction), so that servers that
 //! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
@@ -23,6 +22,7 @@ mod latency;
 mod messages;
 mod operations;
 mod spaces;
+mod staging;
 mod tally;
 mod tasks;
 mod trash;
@@ -62,6 +62,10 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     StoreCheck {
         name: "messages",
         run: |subject, name| Box::pin(messages::check(subject, name)),
+    },
+    StoreCheck {
+        name: "staging",
+        run: |subject, name| Box::pin(staging::check(subject, name)),
     },
     StoreCheck {
         name: "expiry",

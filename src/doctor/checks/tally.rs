@@ -247,18 +247,27 @@ pub(super) async fn mend(subject: &Subject<'_>, key: &FoundKey) -> Result<bool, 
             if is_doubtful || wrong.unreadable {
                 return Ok(false);
             }
-            correct(subject, transaction, key, &tally);
+            // Elements that a server has claimed may come back to an empty key.
+            let is_removed =
+                tally.elements() == 0 && !subject.has_claims(transaction, tally.meta.data).await?;
+            correct(subject, transaction, key, &tally, is_removed);
             Ok(true)
         })
         .await
 }
 
-fn correct(subject: &Subject<'_>, transaction: &dyn Transaction, key: &FoundKey, tally: &Tally) {
+/// Writes what was counted; a key that `is_removed` has no elements, and ceases to exist.
+fn correct(
+    subject: &Subject<'_>,
+    transaction: &dyn Transaction,
+    key: &FoundKey,
+    tally: &Tally,
+    is_removed: bool,
+) {
     let layout = &subject.layout;
     let length_key = layout.length_key(&key.meta_key);
     let elements = tally.elements();
-    if elements == 0 {
-        // What is empty does not exist.
+    if is_removed {
         transaction.clear(&key.meta_key);
         transaction.clear(&length_key);
         if let Some(at_ms) = tally.meta.expire_at_ms {

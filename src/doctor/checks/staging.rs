@@ -1,0 +1,203 @@
+//! What servers of a cluster pop from hot queues for each other: requests that nobody wants any
+//! more, and elements that were popped for a server which has not fetched them.
+
+use futures_util::future::try_join_all;
+
+use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
+use crate::doctor::subject::{Subject, rows};
+use crate::layout::{Id, KeyRange, StagedClaim, successor};
+use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_READS_AT_ONCE};
+use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+
+#[derive(Default)]
+struct Found {
+    requests: u64,
+    claims: u64,
+    old_requests: Finding,
+    lapsed: Finding,
+    without_elements: Finding,
+    stray_pieces: Finding,
+    unreadable: Finding,
+}
+
+/// Which rows are looked at.
+#[derive(Clone, Copy)]
+enum Rows {
+    Requests,
+    Claims,
+    Pieces,
+}
+
+pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+    let layout = &subject.layout;
+    let mut found = Found::default();
+    for (rows, range) in [
+        (Rows::Requests, layout.all_staged_requests()),
+        (Rows::Claims, layout.all_staged_claims()),
+        (Rows::Pieces, layout.all_staged_pieces()),
+    ] {
+        look_at(subject, rows, range, &mut found).await?;
+    }
+    let mut outcome = Outcome::new(format!(
+        "{} requests of servers to pop for them, {} claims on what was popped",
+        found.requests, found.claims
+    ));
+    outcome
+        .finding(
+            Level::Warn,
+            &found.lapsed,
+            "claims that lapsed more than a minute ago",
+            "no server runs: the next that starts puts their elements back into their queues",
+        )
+        .finding(
+            Level::Warn,
+            &found.old_requests,
+            "requests that nobody wants fulfilled any more",
+            "no server runs: the next that starts removes them, or --repair does",
+        )
+        .finding(
+            Level::Warn,
+            &found.stray_pieces,
+            "elements that belong to no claim",
+            "tell the authors of Quoin",
+        )
+        .finding(
+            Level::Fail,
+            &found.without_elements,
+            "claims whose elements are not there",
+            "tell the authors of Quoin",
+        )
+        .finding(
+            Level::Fail,
+            &found.unreadable,
+            "rows that cannot be read, which keep servers from looking at others",
+            "tell the authors of Quoin, with these rows",
+        );
+    Ok(outcome.line(name))
+}
+
+async fn look_at(
+    subject: &Subject<'_>,
+    kind: Rows,
+    range: KeyRange,
+    found: &mut Found,
+) -> Result<(), StoreError> {
+    let mut begin = range.begin;
+    loop {
+        // Rows, and whether what belongs to them is there, at one moment.
+        let (page, is_whole) = subject
+            .read(async |transaction: &dyn ReadTransaction| {
+                let isolation = Isolation::Snapshot;
+                let limit = DOCTOR_READS_AT_ONCE;
+                let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
+                let looks = page
+                    .iter()
+                    .map(|row| is_whole(subject, transaction, kind, row));
+                let is_whole = try_join_all(looks).await?;
+                Ok((page, is_whole))
+            })
+            .await?;
+        for (row, is_whole) in page.iter().zip(is_whole) {
+            judge(subject, kind, row, is_whole, found).await?;
+        }
+        match page.last() {
+            Some(last) if page.len() >= DOCTOR_READS_AT_ONCE => begin = successor(&last.key),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Whether a claim has elements, and elements a claim. `None` where the row cannot be read.
+async fn is_whole(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    kind: Rows,
+    row: &KeyValue,
+) -> Result<Option<bool>, StoreError> {
+    let layout = &subject.layout;
+    let isolation = Isolation::Snapshot;
+    match kind {
+        Rows::Requests => Ok(layout
+            .read_staged_request(&row.key, &row.value)
+            .ok()
+            .map(|_| true)),
+        Rows::Claims => {
+            let (Ok((data, id)), Ok(claim)) = (
+                layout.read_staged_claim_key(&row.key),
+                StagedClaim::decode(&row.value),
+            ) else {
+                return Ok(None);
+            };
+            let pieces = layout.staged_elements(data, id);
+            let first = rows(transaction, &pieces.begin, &pieces.end, 1, isolation).await?;
+            // Where the queue had nothing left, the claim says so and nothing more.
+            Ok(Some(claim.is_exhausted || !first.is_empty()))
+        }
+        Rows::Pieces => {
+            let Ok((data, id)) = layout.read_staged_piece_key(&row.key) else {
+                return Ok(None);
+            };
+            let claim = layout.staged_claim_key(data, id);
+            Ok(Some(transaction.get(&claim, isolation).await?.is_some()))
+        }
+    }
+}
+
+async fn judge(
+    subject: &Subject<'_>,
+    kind: Rows,
+    row: &KeyValue,
+    is_whole: Option<bool>,
+    found: &mut Found,
+) -> Result<(), StoreError> {
+    let now_ms = subject.clock.now_ms();
+    let is_overdue = |at_ms: i64| at_ms.saturating_add(DOCTOR_OVERDUE_MS) < now_ms;
+    let Some(is_whole) = is_whole else {
+        found.unreadable.add(|| shown(&row.key));
+        return Ok(());
+    };
+    match kind {
+        Rows::Requests => {
+            found.requests += 1;
+            let read = subject.layout.read_staged_request(&row.key, &row.value);
+            if let Ok((_, request)) = read
+                && is_overdue(request.at_ms)
+            {
+                let Id { instance, sequence } = request.id;
+                found.old_requests.add(|| format!("{instance} {sequence}"));
+                // As servers do: who fulfils it meanwhile conflicts, or this does.
+                let is_repaired = subject
+                    .repair(async |transaction: &dyn Transaction| {
+                        transaction.add_read_conflict_range(&row.key, &successor(&row.key));
+                        transaction.clear(&row.key);
+                        Ok(true)
+                    })
+                    .await?;
+                if is_repaired {
+                    found.old_requests.count_repaired();
+                }
+            }
+        }
+        Rows::Claims => {
+            found.claims += 1;
+            let Ok(claim) = StagedClaim::decode(&row.value) else {
+                return Ok(());
+            };
+            let name = || {
+                let full = claim.name.inline().or(claim.long_name.as_ref());
+                full.map_or_else(|| "a long name".to_owned(), |full| shown(full))
+            };
+            if !is_whole {
+                found.without_elements.add(name);
+            } else if is_overdue(claim.lapses_at_ms) {
+                found.lapsed.add(name);
+            }
+        }
+        Rows::Pieces => {
+            if !is_whole {
+                found.stray_pieces.add(|| shown(&row.key));
+            }
+        }
+    }
+    Ok(())
+}
