@@ -382,8 +382,12 @@ pub const TASK_REPAIRS_MAX: usize = 16;
 pub const TASK_DUE_PER_TAKE: usize = 128;
 /// Tasks of a queue that one background pass puts back.
 pub const TASK_DUE_PER_PASS: usize = 500;
-/// Places of a queue's index that one background pass looks after.
-pub const TASK_TENDED_PER_PASS: usize = 16;
+/// Places of a queue's index that one background pass looks after at most, side by side.
+pub const TASK_TENDED_PER_PASS: usize = 64;
+/// Every other time the number is halved at random, down to 1: so many sizes there are.
+pub const TASK_TENDED_SIZES: u64 = 7;
+/// On a store with many writers the index of a queue is looked after at multiples of this.
+pub const TASK_TEND_STEP_MS: i64 = 500;
 /// Task queues that one background pass looks at.
 pub const TASK_ALARMS_PER_PASS: usize = 16;
 /// Background work looks at task queues at multiples of this.

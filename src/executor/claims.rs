@@ -13,6 +13,9 @@ pub enum Claims {
     Nothing,
     /// Hashes of (database, key).
     Keys(Vec<u64>),
+    /// The same, in a batch with nobody else: what reads so much that others should not have to
+    /// be run again with it when it conflicts.
+    Alone(Vec<u64>),
     /// All keys: FLUSHALL, SWAPDB.
     Everything,
 }
@@ -24,7 +27,7 @@ impl Claims {
         for claims in all {
             match claims {
                 Claims::Nothing => {}
-                Claims::Keys(some) => keys.extend(some),
+                Claims::Keys(some) | Claims::Alone(some) => keys.extend(some),
                 Claims::Everything => return Claims::Everything,
             }
         }
@@ -61,7 +64,7 @@ impl ClaimSet {
     pub(crate) fn is_free(&self, claims: &Claims) -> bool {
         match claims {
             Claims::Nothing => true,
-            Claims::Keys(keys) => {
+            Claims::Keys(keys) | Claims::Alone(keys) => {
                 !self.everything && !keys.iter().any(|key| self.keys.contains(key))
             }
             Claims::Everything => self.is_empty(),
@@ -71,7 +74,7 @@ impl ClaimSet {
     pub(crate) fn add(&mut self, claims: &Claims) {
         match claims {
             Claims::Nothing => {}
-            Claims::Keys(keys) => self.keys.extend(keys),
+            Claims::Keys(keys) | Claims::Alone(keys) => self.keys.extend(keys),
             Claims::Everything => self.everything = true,
         }
     }
@@ -79,7 +82,7 @@ impl ClaimSet {
     pub(crate) fn release(&mut self, claims: &Claims) {
         match claims {
             Claims::Nothing => {}
-            Claims::Keys(keys) => {
+            Claims::Keys(keys) | Claims::Alone(keys) => {
                 for key in keys {
                     self.keys.remove(key);
                 }

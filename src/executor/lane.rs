@@ -214,7 +214,8 @@ impl WriteLane {
                     .calls
                     .iter()
                     .any(|call| !self.chosen.is_free(&call.claims));
-                if !is_free || (!joins && keys_chosen >= share) {
+                let has_room = chosen.is_empty() || !is_alone(submission);
+                if !is_free || !has_room || (!joins && keys_chosen >= share) {
                     for call in &submission.calls {
                         self.passed_over.add(&call.claims);
                     }
@@ -226,8 +227,12 @@ impl WriteLane {
                     self.chosen.add(&call.claims);
                 }
             }
+            let is_alone = uses_claims && is_alone(submission);
             commands += length;
             chosen.extend(self.pending.remove(at));
+            if is_alone {
+                break;
+            }
         }
         if uses_claims {
             for call in chosen.iter().flat_map(|submission| &submission.calls) {
@@ -236,4 +241,9 @@ impl WriteLane {
         }
         chosen
     }
+}
+
+fn is_alone(submission: &Submission) -> bool {
+    let mut calls = submission.calls.iter();
+    calls.any(|call| matches!(call.claims, Claims::Alone(_)))
 }

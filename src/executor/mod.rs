@@ -324,11 +324,23 @@ impl Executor {
         database: u32,
         arguments: Vec<Bytes>,
     ) -> Result<Reply, StoreError> {
+        self.run_claiming(work, database, arguments, Claims::Nothing)
+            .await
+    }
+
+    /// [`Self::run`], where it matters what runs beside it.
+    async fn run_claiming(
+        &self,
+        work: Work,
+        database: u32,
+        arguments: Vec<Bytes>,
+        claims: Claims,
+    ) -> Result<Reply, StoreError> {
         let call = Call {
             work,
             arguments,
             database,
-            claims: Claims::Nothing,
+            claims,
             waiter: None,
             pops: None,
         };

@@ -20,7 +20,7 @@ use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::types::{ReadContext, WriteContext};
 
-use super::{Executor, Work};
+use super::{Claims, Executor, Work};
 
 #[cfg(test)]
 mod tests;
@@ -129,7 +129,9 @@ impl Reaper {
         let mut alarms_done = 0;
         if alarms != 0 {
             let heed = Work::Write(|context, _| Box::pin(heed_alarms(context)));
-            (alarms_done, _) = run(executor, heed, 0, Vec::new()).await?;
+            let claims = alarm_claims(executor).await?;
+            let reply = executor.run_claiming(heed, 0, Vec::new(), claims).await?;
+            (alarms_done, _) = integers(&reply)?;
         }
         Ok(expires || trash != 0 || alarms_done != 0)
     }
@@ -199,8 +201,11 @@ async fn run(
     database: u32,
     arguments: Vec<Bytes>,
 ) -> Result<(i64, i64), ReaperError> {
-    let reply = executor.run(work, database, arguments).await?;
-    match &reply {
+    integers(&executor.run(work, database, arguments).await?)
+}
+
+fn integers(reply: &Reply) -> Result<(i64, i64), ReaperError> {
+    match reply {
         Reply::Array(parts) => match parts.as_slice() {
             [Reply::Integer(first), Reply::Integer(second)] => Ok((*first, *second)),
             _ => Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
@@ -219,6 +224,40 @@ async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
     let trash = if due.trash { TRASH } else { 0 };
     let alarms = if due.alarms { ALARMS } else { 0 };
     Ok(pair(i64::from(due.expired), trash | alarms))
+}
+
+/// The queues of alarms that have gone off: what clients of this server do with them waits, and
+/// so does not conflict with it.
+async fn alarm_claims(executor: &Executor) -> Result<Claims, ReaperError> {
+    if !executor.needs_claims() {
+        return Ok(Claims::Nothing);
+    }
+    let look = Work::Read(|context, _| {
+        Box::pin(async {
+            let queues = context.alarmed_queues().await?.into_iter();
+            let parts = queues.map(|(database, name)| {
+                Reply::Array(vec![Reply::Integer(i64::from(database)), Reply::Bulk(name)])
+            });
+            Ok(Reply::Array(parts.collect()))
+        })
+    });
+    let reply = executor.run(look, 0, Vec::new()).await?;
+    let queues = match &reply {
+        Reply::Array(queues) => queues.as_slice(),
+        Reply::Error(line) => return Err(ReaperError::Failed(line.clone())),
+        _ => &[],
+    };
+    let hash = |queue: &Reply| match queue {
+        Reply::Array(parts) => match parts.as_slice() {
+            [Reply::Integer(database), Reply::Bulk(name)] => {
+                let database = u32::try_from(*database).ok()?;
+                Some(Claims::hash_key(database, name))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    Ok(Claims::Alone(queues.iter().filter_map(hash).collect()))
 }
 
 async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> {

@@ -83,8 +83,10 @@ macro_rules! every_case {
                 whatever_makes_a_task_ready_wakes_the_other_server
                 ends_of_leases_and_delays_wake_the_other_server
                 lapse_retry_death_and_revival_are_seen_by_the_other_server
+                upkeep_does_not_conflict_with_the_own_server
                 additions_of_two_servers_do_not_conflict
                 takes_of_different_tasks_do_not_conflict
+                an_index_that_both_servers_look_after_hides_no_task
             }
             waking {
                 every_command_of_the_other_server_that_fills_a_list_wakes

@@ -335,6 +335,16 @@ fn fill(bench: &Bench, count: usize) {
     });
 }
 
+/// Background work looks after the index of a queue that is being filled.
+pub fn upkeep_does_not_conflict_with_the_own_server(bench: &Bench) {
+    fill(bench, 4_000);
+    if !bench.has_faults {
+        assert_eq!(conflicts(bench), 0);
+    }
+    let line = "TASK.PEEK q HAVING gb 1";
+    assert_eq!(ids(&bench.run(1, line)).len(), 1);
+}
+
 pub fn additions_of_two_servers_do_not_conflict(bench: &Bench) {
     fill(bench, 2_000);
     let before = conflicts(bench);
@@ -390,4 +400,63 @@ pub fn takes_of_different_tasks_do_not_conflict(bench: &Bench) {
     if !bench.has_faults {
         assert_eq!(conflicts(bench) - before, 0);
     }
+}
+
+/// Both servers cut stretches of the index and raise minima while both add and take.
+pub fn an_index_that_both_servers_look_after_hides_no_task(bench: &Bench) {
+    const PARTS: usize = 15;
+    const GB_MAX: u64 = 10_000;
+    let reapers = [bench.reap(0), bench.reap(1)];
+    let added = Mutex::new(BTreeMap::new());
+    let added = &added;
+    let taken = bench.block_on(async {
+        let adding = join_all((0..CLIENTS).map(|client| async move {
+            let server = &bench.servers[client % 2];
+            for part in 0..PARTS {
+                join_all((0..50).map(|number| async move {
+                    let id = format!("{client}-{part}-{number}");
+                    let (priority, gb) = (SystemRandom.below(20), 1 + SystemRandom.below(GB_MAX));
+                    let line = format!("TASK.ADD q {priority} p ID {id} NEEDS gb {gb}");
+                    assert_eq!(server.run(&line).await, bulk(&id));
+                    added.lock().unwrap().insert(id, gb);
+                }))
+                .await;
+            }
+        }));
+        let taking = join_all((0..2).map(|server| async move {
+            let mut taken = Vec::new();
+            for number in 0..40 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let line = format!("TASK.TAKE q HAVING gb {}", number * 100);
+                taken.extend(ids(&bench.servers[server].run(&line).await));
+            }
+            taken
+        }));
+        tokio::join!(adding, taking).1
+    });
+    let mut left = std::mem::take(&mut *added.lock().unwrap());
+    for id in taken.concat() {
+        assert!(left.remove(&id).is_some(), "{id} was taken twice");
+    }
+    // Who has little is led by the minima, and past tasks whose minima are wrong.
+    for round in 1..=100 {
+        let gb = round * GB_MAX / 100;
+        loop {
+            let line = format!("TASK.TAKE q COUNT 100 HAVING gb {gb}");
+            let some = ids(&bench.run(round as usize % 2, &line));
+            for id in &some {
+                let needed = left.remove(id);
+                assert!(needed.is_some_and(|needed| needed <= gb), "{id}");
+            }
+            if some.is_empty() {
+                break;
+            }
+        }
+        left.retain(|id, needed| {
+            assert!(*needed > gb, "{id}, which needs {needed}, is not found");
+            true
+        });
+    }
+    assert!(left.is_empty());
+    drop(reapers);
 }

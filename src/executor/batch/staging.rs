@@ -97,7 +97,7 @@ impl Batch<'_> {
         let claim = Claims::hash_key(call.database, &key);
         let is_once = match &call.claims {
             Claims::Keys(keys) => keys.iter().filter(|other| **other == claim).count() == 1,
-            Claims::Nothing | Claims::Everything => false,
+            Claims::Nothing | Claims::Alone(_) | Claims::Everything => false,
         };
         is_once.then(|| Pops {
             key: ClientKey {

@@ -4,17 +4,56 @@
 //! An alarm is a row by time and key. It says only that somebody should look, so there may be too
 //! many of them, and one that is out of date does no harm.
 
+use std::collections::{BTreeSet, HashMap};
+
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::tend::Tending;
-use crate::layout::{Id, Meta, TaskState, ValueType, successor};
+use crate::layout::{Id, KeyName, Meta, TaskState, ValueType, successor};
 use crate::limits::{
     DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARMS_PER_PASS, TASK_DUE_PER_PASS,
-    TASK_TENDED_PER_PASS,
+    TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
 };
 use crate::store::{Isolation, StoreError};
-use crate::types::context::WriteContext;
+use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
+
+impl ReadContext<'_> {
+    /// The queues that [`WriteContext::alarm_pass`] would look at, as far as their names are
+    /// known: their databases and keys.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn alarmed_queues(&self) -> Result<Vec<(u32, Bytes)>, StoreError> {
+        let range = self.layout().alarms_by(self.now_ms);
+        let alarms = self
+            .task_rows(&range, TASK_ALARMS_PER_PASS, Isolation::Snapshot)
+            .await?;
+        let shown = self.all_shown().await?;
+        let mut queues: Vec<(u32, Bytes)> = Vec::new();
+        for alarm in alarms {
+            let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
+            let database = shown.iter().find(|(known, _)| *known == namespace);
+            if let (Some((_, database)), Some(name)) = (database, name.inline())
+                && !queues.contains(&(*database, name.clone()))
+            {
+                queues.push((*database, name.clone()));
+            }
+        }
+        Ok(queues)
+    }
+
+    /// The namespace that each database shows.
+    async fn all_shown(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+        // Side by side, because on a cluster each read is a round trip.
+        let namespaces = (0..DATABASES).map(async |database| {
+            let namespace = self.namespace_of(database).await?;
+            Ok::<_, StoreError>((namespace, database))
+        });
+        try_join_all(namespaces).await
+    }
+}
 
 impl WriteContext<'_> {
     /// Has background work look at a queue at a time, or a moment later.
@@ -62,7 +101,7 @@ impl WriteContext<'_> {
     }
 
     /// Looks at queues whose alarms have gone off: puts back what is due, and tends the index
-    /// where somebody has left a note. Answers how many alarms were done with.
+    /// where somebody has left a note. Answers how many alarms it has looked at.
     ///
     /// # Errors
     /// When the store fails.
@@ -71,73 +110,114 @@ impl WriteContext<'_> {
         let alarms = self
             .task_rows(&range, TASK_ALARMS_PER_PASS, Isolation::Snapshot)
             .await?;
-        let mut shown: Vec<(Id, u32)> = Vec::new();
-        if !alarms.is_empty() {
-            for database in 0..DATABASES {
-                shown.push((self.namespace_of(database).await?, database));
-            }
+        if alarms.is_empty() {
+            return Ok(0);
         }
-        let mut done = 0;
+        let shown = self.all_shown().await?;
+        let count = i64::try_from(alarms.len()).unwrap_or(i64::MAX);
+        // Of each queue whether there is more to do; it has an alarm for many a moment.
+        let mut looked_at: HashMap<Vec<u8>, bool> = HashMap::new();
         for alarm in alarms {
             // An alarm that is set anew meanwhile must stay.
             self.transaction
                 .add_read_conflict_range(&alarm.key, &successor(&alarm.key));
             let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
             let meta_key = self.layout().meta_key(namespace, &name);
-            let meta = self
-                .transaction
-                .get(&meta_key, Isolation::Serializable)
-                .await?;
-            let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
-            let queue = meta
-                .filter(|meta| meta.value_type == ValueType::TaskQueue && !self.is_expired(meta));
-            let database = shown
-                .iter()
-                .find(|(known, _)| *known == namespace)
-                .map(|(_, database)| *database);
-            if let Some(meta) = queue {
-                let key = OpenKey {
-                    database,
-                    namespace,
-                    name,
-                    meta_key,
-                    meta,
-                };
-                if !self.task_upkeep(&key).await? {
-                    continue;
+            let has_more = match looked_at.get(&meta_key) {
+                Some(has_more) => *has_more,
+                None => {
+                    let database = shown
+                        .iter()
+                        .find(|(known, _)| *known == namespace)
+                        .map(|(_, database)| *database);
+                    let queue = (database, namespace, name);
+                    let has_more = !self.alarm_upkeep(queue, &meta_key).await?;
+                    looked_at.insert(meta_key, has_more);
+                    has_more
                 }
+            };
+            if !has_more {
+                self.transaction.clear(&alarm.key);
             }
-            self.transaction.clear(&alarm.key);
-            done += 1;
         }
-        Ok(done)
+        Ok(count)
+    }
+
+    /// Looks after a queue, if there is one; answers whether that was all there is to do now.
+    async fn alarm_upkeep(
+        &self,
+        (database, namespace, name): (Option<u32>, Id, KeyName),
+        meta_key: &[u8],
+    ) -> Result<bool, StoreError> {
+        let meta = self
+            .transaction
+            .get(meta_key, Isolation::Serializable)
+            .await?;
+        let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
+        let queue =
+            meta.filter(|meta| meta.value_type == ValueType::TaskQueue && !self.is_expired(meta));
+        let Some(meta) = queue else {
+            return Ok(true);
+        };
+        let key = OpenKey {
+            database,
+            namespace,
+            name,
+            meta_key: meta_key.to_vec(),
+            meta,
+        };
+        self.task_upkeep(&key).await
     }
 
     /// Answers whether that was all there is to do now; sets the next alarm then.
     async fn task_upkeep(&self, key: &OpenKey) -> Result<bool, StoreError> {
         let put_back = self.task_put_back(key, TASK_DUE_PER_PASS).await?;
         let notes = self.layout().task_untended(key.data());
+        // However much other servers add, sooner or later a pass is small enough to get through.
+        let random = &self.environment.random;
+        let notes_max = match random.below(2) {
+            0 => TASK_TENDED_PER_PASS,
+            _ => TASK_TENDED_PER_PASS >> random.below(TASK_TENDED_SIZES),
+        };
         let notes = self
-            .task_rows(&notes, TASK_TENDED_PER_PASS, Isolation::Snapshot)
+            .task_rows(&notes, notes_max, Isolation::Snapshot)
             .await?;
         let registry = self.task_registry(key, Isolation::Snapshot).await?;
-        for note in &notes {
-            let (class, place) = self.layout().read_task_untended(key.data(), &note.key)?;
-            let known = usize::try_from(class).ok();
-            let mask = known.and_then(|class| registry.classes.get(class));
-            let slots = mask.map_or(0, |class| class.mask.count_ones() as usize);
-            if slots > 0 {
-                let class = self.class_place(key, class, slots);
-                if let Some((first, _)) = self.first_order_rows(&class, 1).await?.first() {
-                    self.drop_head(&class, first).await?;
-                }
-                self.tend(&class, &place, Tending::All).await?;
+        let notes_read = notes
+            .iter()
+            .map(|note| {
+                let (class, place) = self.layout().read_task_untended(key.data(), &note.key)?;
+                Ok((class, place, Tending::from_note(&note.value)))
+            })
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let slots = |class: u32| {
+            let mask = usize::try_from(class).ok();
+            let mask = mask.and_then(|class| registry.classes.get(class));
+            mask.map_or(0, |class| class.mask.count_ones() as usize)
+        };
+        let classes: BTreeSet<u32> = notes_read.iter().map(|(class, ..)| *class).collect();
+        for class in classes {
+            let class = self.class_place(key, class, slots(class));
+            if let Some((first, _)) = self.first_order_rows(&class, 1).await?.first() {
+                self.drop_head(&class, first).await?;
             }
+        }
+        // Side by side: what one of them puts down holds whatever the others do meanwhile, since
+        // all of it is less than the needs of tasks that were read.
+        let tended = notes_read.iter().map(async |(class, place, tending)| {
+            let class = self.class_place(key, *class, slots(*class));
+            match class.slots {
+                0 => Ok(()),
+                _ => self.tend(&class, place, *tending).await,
+            }
+        });
+        try_join_all(tended).await?;
+        for note in &notes {
             self.transaction
                 .add_read_conflict_range(&note.key, &successor(&note.key));
             self.transaction.clear(&note.key);
         }
-        if put_back >= TASK_DUE_PER_PASS || notes.len() >= TASK_TENDED_PER_PASS {
+        if put_back >= TASK_DUE_PER_PASS || notes.len() >= notes_max {
             return Ok(false);
         }
         if let Some(at_ms) = self.task_next_due(key).await? {

@@ -15,10 +15,11 @@
 //!   (super::tend), and nodes that have no tasks any more are taken away.
 
 use bytes::Bytes;
+use futures_util::future::{try_join, try_join_all};
 
 use super::tend::Tending;
 use crate::layout::{TaskRow, successor};
-use crate::limits::{TASK_LEVELS_MAX, TASK_TEND_EVERY};
+use crate::limits::{TASK_LEVELS_MAX, TASK_TEND_EVERY, TASK_TEND_STEP_MS};
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
@@ -206,62 +207,68 @@ impl WriteContext<'_> {
         }
         let class = self.class_place(key, row.class, row.amounts.len());
         let place = row.place.encode();
-        for level in 0..TASK_LEVELS_MAX {
-            if !self
-                .lower_minima(&class, level, &place, &row.amounts)
-                .await?
-            {
-                break;
-            }
-        }
-        if self.environment.capabilities.single_writer {
+        let is_alone = self.environment.capabilities.single_writer;
+        // On the first level that has no nodes others may put some meanwhile.
+        let levels = self.levels(&class).await? + u32::from(!is_alone);
+        let lowered = (0..levels.min(TASK_LEVELS_MAX))
+            .map(|level| self.lower_minima(&class, level, &place, &row.amounts));
+        // Side by side, because on a cluster each read is a round trip.
+        try_join_all(lowered).await?;
+        if is_alone {
             if row.place.index.rem_euclid(TASK_TEND_EVERY) == 0 {
                 self.tend(&class, &place, Tending::Split).await?;
             }
         } else if self.environment.random.below(TASK_TEND_EVERY as u64 * 4) == 0 {
             // By a transaction of its own, which may conflict with others as this one must not.
-            self.leave_untended(key, &class, &place);
+            self.leave_untended(key, &class, &place, Tending::Split);
         }
         Ok(())
     }
 
     /// Asks background work to look at a place of the index.
-    pub(super) fn leave_untended(&self, key: &OpenKey, class: &ClassPlace, place: &[u8]) {
+    pub(super) fn leave_untended(
+        &self,
+        key: &OpenKey,
+        class: &ClassPlace,
+        place: &[u8],
+        tending: Tending,
+    ) {
         let row = self
             .layout()
             .task_untended_key(class.data, class.class, place);
-        self.transaction.set(&row, b"");
-        self.set_alarm(key, self.now_ms);
+        self.transaction.set(&row, tending.note());
+        // Not at once: additions that are under way meet what it does, and are run again.
+        let step_ms = TASK_TEND_STEP_MS;
+        self.set_alarm(
+            key,
+            self.now_ms.saturating_add(step_ms - 1) / step_ms * step_ms,
+        );
     }
 
-    /// Lowers the minima over a place on one level. False where the level has no nodes.
+    /// Lowers the minima over a place on one level.
     async fn lower_minima(
         &self,
         class: &ClassPlace,
         level: u32,
         place: &[u8],
         amounts: &[f64],
-    ) -> Result<bool, StoreError> {
+    ) -> Result<(), StoreError> {
         let prefix = self.level_prefix(class, level);
         let has_conflicts = !self.environment.capabilities.single_writer;
         let behind_place = [prefix.as_slice(), place, &[0xff]].concat();
-        let over = self
-            .node_over(class, level, place, Isolation::Snapshot)
-            .await?;
+        let (over, behind) = try_join(
+            self.node_over(class, level, place, Isolation::Snapshot),
+            self.node_behind(class, level, place, Isolation::Snapshot),
+        )
+        .await?;
         let Some(node) = over else {
             // In front of all nodes, where nothing is covered: unless one is put here meanwhile.
             if has_conflicts {
                 self.transaction
                     .add_read_conflict_range(&begin_key(&prefix, None), &behind_place);
             }
-            let behind = self
-                .node_behind(class, level, place, Isolation::Snapshot)
-                .await?;
-            return Ok(behind.is_some());
+            return Ok(());
         };
-        let behind = self
-            .node_behind(class, level, place, Isolation::Snapshot)
-            .await?;
         let mark = self.layout().task_mark_key(&prefix, &node.place);
         if behind.is_none() {
             if has_conflicts {
@@ -271,7 +278,7 @@ impl WriteContext<'_> {
                 self.transaction
                     .add_read_conflict_range(&behind_place, &end_key(&prefix, None));
             }
-            return Ok(true);
+            return Ok(());
         }
         if has_conflicts {
             self.transaction
@@ -284,7 +291,7 @@ impl WriteContext<'_> {
                 self.transaction.atomic_min(&row, amount.to_bits());
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Puts a node somewhere: whoever adds a task behind it meanwhile conflicts.

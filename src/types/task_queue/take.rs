@@ -1,11 +1,12 @@
 //! Taking tasks, and looking at those that would be taken.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 
 use super::search::Search;
 use super::{Amounts, Task};
 use crate::layout::TaskState;
-use crate::limits::{TASK_DUE_PER_TAKE, TASK_TEND_EVERY};
+use crate::limits::{REAPER_READS_AT_ONCE, TASK_DUE_PER_TAKE, TASK_TEND_EVERY};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
@@ -75,11 +76,16 @@ impl WriteContext<'_> {
         self.repair(key, &stale).await?;
         let mut tasks = Vec::with_capacity(found.len());
         let mut passes_milestone = false;
-        for one in found {
-            let row = self
-                .task_row(key, &one.id, Isolation::Serializable)
-                .await?
-                .ok_or(StoreError::Corrupt("task without a row"))?;
+        let mut rows = Vec::with_capacity(found.len());
+        for some in found.chunks(REAPER_READS_AT_ONCE) {
+            // Side by side, because on a cluster each read is a round trip.
+            let reads = some
+                .iter()
+                .map(|one| self.task_row(key, &one.id, Isolation::Serializable));
+            rows.extend(try_join_all(reads).await?);
+        }
+        for (one, row) in found.into_iter().zip(rows) {
+            let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
             passes_milestone |= row.place.index.rem_euclid(TASK_TEND_EVERY) == 0;
             let task = self
                 .task_hand_out(key, &registry, one.id, row, taking, token)

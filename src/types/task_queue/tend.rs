@@ -6,6 +6,7 @@
 //! background work does it.
 
 use bytes::Bytes;
+use futures_util::future::try_join;
 
 use super::index::{ClassPlace, Node, begin_key, end_key};
 use super::search::Stale;
@@ -26,6 +27,23 @@ pub(super) enum Tending {
     All,
 }
 
+impl Tending {
+    /// How a note to the background work says it.
+    pub(super) fn note(self) -> &'static [u8] {
+        match self {
+            Tending::Split => b"s",
+            Tending::All => b"",
+        }
+    }
+
+    pub(super) fn from_note(note: &[u8]) -> Self {
+        match note {
+            b"s" => Tending::Split,
+            _ => Tending::All,
+        }
+    }
+}
+
 /// The parts that a stretch consists of: tasks, or nodes of the level below.
 struct Part {
     place: Bytes,
@@ -39,6 +57,20 @@ struct Stretch {
     parts: Vec<Part>,
     /// There are more parts than were read.
     is_cut_off: bool,
+}
+
+impl Stretch {
+    /// Minima to which those of its node can be raised; infinite where it has nothing. `None`
+    /// where they are as they should be, or not all was read, and of the last stretch, whose
+    /// minima stay zero.
+    fn raised(&self, class: &ClassPlace) -> Option<Vec<f64>> {
+        let (Some(node), Some(_), false) = (&self.node, &self.end, self.is_cut_off) else {
+            return None;
+        };
+        let minima = minima_of(class.slots, &self.parts);
+        let mut pairs = minima.iter().zip(&node.minima);
+        pairs.any(|(new, old)| new > old).then_some(minima)
+    }
 }
 
 fn minima_of<'p>(slots: usize, parts: impl IntoIterator<Item = &'p Part>) -> Vec<f64> {
@@ -59,17 +91,11 @@ impl WriteContext<'_> {
         place: &[u8],
         tending: Tending,
     ) -> Result<(), StoreError> {
+        let levels = self.levels(class).await?;
         for level in 0..TASK_LEVELS_MAX {
             let was_cut = self.tend_level(class, level, place, tending).await?;
-            if !was_cut && tending == Tending::Split {
-                break;
-            }
-            let is_empty = self
-                .nodes_between(class, level, (None, None), 1, Isolation::Snapshot)
-                .await?
-                .0
-                .is_empty();
-            if is_empty {
+            let is_last = tending == Tending::Split || level >= levels;
+            if !was_cut && is_last {
                 break;
             }
         }
@@ -91,15 +117,32 @@ impl WriteContext<'_> {
         };
         let mut place = Bytes::copy_from_slice(place);
         let mut was_cut = false;
+        // Where there is nothing to do, nothing is to conflict.
+        let first_look = if self.environment.capabilities.single_writer {
+            Isolation::Serializable
+        } else {
+            Isolation::Snapshot
+        };
         for _ in 0..TASK_TEND_CUTS_MAX {
-            let stretch = self.stretch(class, level, &place, parts_max * 2).await?;
+            let mut stretch = self
+                .stretch(class, level, &place, parts_max * 2, first_look)
+                .await?;
+            let has_work = stretch.parts.len() > parts_max
+                || (tending == Tending::All && stretch.raised(class).is_some());
+            if has_work && first_look == Isolation::Snapshot {
+                stretch = self
+                    .stretch(class, level, &place, parts_max * 2, Isolation::Serializable)
+                    .await?;
+            }
             let Some(cut) = stretch
                 .parts
                 .get(cut_at)
                 .filter(|_| stretch.parts.len() > parts_max)
             else {
-                if tending == Tending::All {
-                    self.raise(class, level, &stretch);
+                if tending == Tending::All
+                    && let (Some(minima), Some(node)) = (stretch.raised(class), &stretch.node)
+                {
+                    self.raise_node(class, level, &node.place, &node.minima, &minima);
                 }
                 return Ok(was_cut);
             };
@@ -121,24 +164,28 @@ impl WriteContext<'_> {
         Ok(was_cut)
     }
 
-    /// Reads the stretch that a place lies in, so that this transaction conflicts with whoever
-    /// changes it.
+    /// Reads the stretch that a place lies in: where it is to be changed so that this transaction
+    /// conflicts with whoever else changes it.
     async fn stretch(
         &self,
         class: &ClassPlace,
         level: u32,
         place: &[u8],
         parts_max: usize,
+        isolation: Isolation,
     ) -> Result<Stretch, StoreError> {
-        let isolation = Isolation::Serializable;
-        let node = self.node_over(class, level, place, isolation).await?;
-        let end = self.node_behind(class, level, place, isolation).await?;
+        let (node, end) = try_join(
+            self.node_over(class, level, place, isolation),
+            self.node_behind(class, level, place, isolation),
+        )
+        .await?;
         let from = node.as_ref().map(|node| node.place.as_ref());
         let to = end.as_deref();
         let (parts, is_cut_off) = if level == 0 {
-            self.task_parts(class, from, to, parts_max).await?
+            self.task_parts(class, (from, to), parts_max, isolation)
+                .await?
         } else {
-            self.node_parts(class, level - 1, (from, to), parts_max)
+            self.node_parts(class, level - 1, (from, to), parts_max, isolation)
                 .await?
         };
         Ok(Stretch {
@@ -152,9 +199,9 @@ impl WriteContext<'_> {
     async fn task_parts(
         &self,
         class: &ClassPlace,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
+        (from, to): (Option<&[u8]>, Option<&[u8]>),
         parts_max: usize,
+        isolation: Isolation,
     ) -> Result<(Vec<Part>, bool), StoreError> {
         let prefix = &class.order_prefix;
         let rows = self
@@ -164,7 +211,7 @@ impl WriteContext<'_> {
                 end: &end_key(prefix, to),
                 limit: parts_max,
                 reverse: false,
-                isolation: Isolation::Serializable,
+                isolation,
             })
             .await?;
         let is_cut_off = rows.len() >= parts_max;
@@ -184,8 +231,8 @@ impl WriteContext<'_> {
         level: u32,
         (from, to): (Option<&[u8]>, Option<&[u8]>),
         parts_max: usize,
+        isolation: Isolation,
     ) -> Result<(Vec<Part>, bool), StoreError> {
-        let isolation = Isolation::Serializable;
         let (mut nodes, is_cut_off) = self
             .nodes_between(class, level, (from, to), parts_max, isolation)
             .await?;
@@ -213,16 +260,6 @@ impl WriteContext<'_> {
         Ok((parts, is_cut_off))
     }
 
-    /// Raises the minima of a stretch that was read whole, or takes its node away where it has
-    /// nothing. Not of the last, whose minima stay zero.
-    fn raise(&self, class: &ClassPlace, level: u32, stretch: &Stretch) {
-        let (Some(node), Some(_), false) = (&stretch.node, &stretch.end, stretch.is_cut_off) else {
-            return;
-        };
-        let minima = minima_of(class.slots, &stretch.parts);
-        self.raise_node(class, level, &node.place, &node.minima, &minima);
-    }
-
     fn raise_node(
         &self,
         class: &ClassPlace,
@@ -244,7 +281,7 @@ impl WriteContext<'_> {
         for node in stale {
             let class = self.class_place(key, node.class, node.minima.len());
             if !self.environment.capabilities.single_writer {
-                self.leave_untended(key, &class, &node.place);
+                self.leave_untended(key, &class, &node.place, Tending::All);
                 continue;
             }
             // The search may have been bounded by something other than the next node.
