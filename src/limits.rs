@@ -296,6 +296,8 @@ pub const EMBEDDED_JOURNAL_STEP_BYTES: u64 = 4 * 1024 * 1024;
 pub const EMBEDDED_JOURNAL_RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
 /// Bytes that a transaction remembers of what it has read; beyond, it forgets all and begins anew.
 pub const READ_CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes that a transaction's keys and values share as one allocation.
+pub const WRITE_CHUNK_BYTES: usize = 8 * 1024;
 /// Each range read at the edge of what is known asks for so many times the rows of the last.
 pub const READ_AHEAD_FACTOR: usize = 4;
 /// Rows that are read ahead at most.

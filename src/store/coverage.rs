@@ -1,58 +1,95 @@
-//! Which keys a transaction conflicts on already.
+//! Sets of keys as ranges: what a transaction conflicts on, and what it has cleared.
 //!
 //! A batch that pops one element after the other asks for a conflict from the queue's head to
-//! the element each time. FoundationDB's client goes through all that the transaction has written
-//! in a range whenever a conflict is added to it, so adding the same stretch again and again
-//! takes quadratic time. [`Coverage`] says what of a range is new.
+//! the element each time. Resolvers check each range that a commit carries, so it had better be
+//! one.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// A half-open range of keys.
-type Stretch = (Vec<u8>, Vec<u8>);
+use crate::store::rules::conflict_bytes;
 
 /// Ranges of keys, joined where they touch.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     /// Ends by begins; none touch.
     ranges: BTreeMap<Vec<u8>, Vec<u8>>,
+    bytes: usize,
 }
 
 impl Coverage {
-    /// Adds `begin..end` and answers the parts of it that were not in here yet, in order.
-    pub(super) fn add(&mut self, begin: &[u8], end: &[u8]) -> Vec<Stretch> {
-        if begin >= end {
-            return Vec::new();
+    /// Adds `begin..end`.
+    pub(super) fn add(&mut self, begin: &[u8], end: &[u8]) {
+        if begin >= end || self.end_of(begin).is_some_and(|reached| reached >= end) {
+            return;
         }
-        let up_to_end = (Bound::Unbounded, Bound::Included(end));
-        let touched: Vec<Stretch> = self
-            .ranges
-            .range::<[u8], _>(up_to_end)
-            .rev()
-            .take_while(|(_, other_end)| other_end.as_slice() >= begin)
-            .map(|(begin, end)| (begin.clone(), end.clone()))
-            .collect();
-        let mut fresh = Vec::new();
-        let mut joined: Stretch = (begin.to_vec(), end.to_vec());
-        // What is still to be looked at lies in front of this.
-        let mut open_end = end.to_vec();
-        for (other_begin, other_end) in touched {
-            self.ranges.remove(&other_begin);
-            let gap_begin = other_end.as_slice().max(begin);
-            if gap_begin < open_end.as_slice() {
-                fresh.push((gap_begin.to_vec(), open_end));
+        // From the last on; only that one may reach further.
+        let mut last: Option<(Vec<u8>, Vec<u8>)> = None;
+        while let Some(other) = self.last_begin_in(begin, end) {
+            if let Some(other_end) = self.ranges.remove(&other) {
+                self.bytes -= conflict_bytes(&other, &other_end);
+                last.get_or_insert((other, other_end));
             }
-            joined.0 = joined.0.min(other_begin.clone());
-            joined.1 = joined.1.max(other_end);
-            open_end = other_begin;
         }
-        if begin < open_end.as_slice() {
-            fresh.push((begin.to_vec(), open_end));
+        let (mut joined_begin, mut joined_end) = last.unwrap_or_default();
+        if joined_end.as_slice() < end {
+            end.clone_into(&mut joined_end);
         }
-        fresh.reverse();
-        self.ranges.insert(joined.0, joined.1);
-        fresh
+        let before = self.ranges.range_mut::<[u8], _>(up_to(begin)).next_back();
+        if let Some((_, before_end)) = before.filter(|(_, its_end)| its_end.as_slice() >= begin) {
+            self.bytes = self.bytes - before_end.len() + joined_end.len();
+            *before_end = joined_end;
+            return;
+        }
+        self.bytes += conflict_bytes(begin, &joined_end);
+        begin.clone_into(&mut joined_begin);
+        self.ranges.insert(joined_begin, joined_end);
     }
+
+    fn last_begin_in(&self, begin: &[u8], end: &[u8]) -> Option<Vec<u8>> {
+        let inside = (Bound::Excluded(begin), Bound::Included(end));
+        let last = self.ranges.range::<[u8], _>(inside).next_back();
+        last.map(|(begin, _)| begin.clone())
+    }
+
+    /// The end of the range that `key` is in.
+    pub(super) fn end_of(&self, key: &[u8]) -> Option<&[u8]> {
+        let (_, end) = self.ranges.range::<[u8], _>(up_to(key)).next_back()?;
+        (end.as_slice() > key).then_some(end)
+    }
+
+    /// Whether `key` is in here.
+    pub(super) fn contains(&self, key: &[u8]) -> bool {
+        self.end_of(key).is_some()
+    }
+
+    /// The ranges that reach into `begin..end`, from the last backwards.
+    pub(super) fn overlapping(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+    ) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.ranges
+            .range::<[u8], _>((Bound::Unbounded, Bound::Excluded(end)))
+            .rev()
+            .take_while(move |(_, its_end)| its_end.as_slice() > begin)
+            .map(|(begin, end)| (begin.as_slice(), end.as_slice()))
+    }
+
+    /// The ranges in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let ranges = self.ranges.iter();
+        ranges.map(|(begin, end)| (begin.as_slice(), end.as_slice()))
+    }
+
+    /// What they count for in a commit.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+fn up_to(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Unbounded, Bound::Included(key))
 }
 
 #[cfg(test)]
@@ -63,22 +100,32 @@ mod tests {
     use crate::random::{Random, SeededRandom};
 
     #[test]
-    fn only_what_is_new_is_answered_and_nothing_is_forgotten() {
+    fn it_holds_what_was_added_in_ranges_that_do_not_touch() {
         for seed in 0..200 {
             let random = SeededRandom::new(seed);
             let mut coverage = Coverage::default();
             let mut model = BTreeSet::new();
             for _ in 0..60 {
-                let begin = random.below(40) as u8;
+                let begin = random.below(80) as u8;
                 let end = begin.saturating_add(random.below(12) as u8);
-                let expected: BTreeSet<u8> =
-                    (begin..end).filter(|key| model.insert(*key)).collect();
-                let fresh = coverage.add(&[begin], &[end]);
-                let answered: Vec<u8> = fresh
-                    .iter()
-                    .flat_map(|(begin, end)| begin[0]..end[0])
-                    .collect();
-                assert_eq!(answered, Vec::from_iter(expected), "seed {seed}");
+                model.extend(begin..end);
+                coverage.add(&[begin], &[end]);
+                let keys = coverage.iter().flat_map(|(begin, end)| begin[0]..end[0]);
+                assert!(keys.eq(model.iter().copied()), "seed {seed}");
+                let ranges: Vec<_> = coverage.iter().collect();
+                assert!(ranges.windows(2).all(|two| two[0].1 < two[1].0));
+                let bytes = ranges.iter().map(|(begin, end)| conflict_bytes(begin, end));
+                assert_eq!(coverage.bytes(), bytes.sum());
+                let (from, to) = (random.below(80) as u8, random.below(80) as u8);
+                assert_eq!(coverage.contains(&[from]), model.contains(&from));
+                if from < to {
+                    let (first, last) = ([from], [to]);
+                    let inside: BTreeSet<u8> = coverage
+                        .overlapping(&first, &last)
+                        .flat_map(|(begin, end)| begin[0].max(from)..end[0].min(to))
+                        .collect();
+                    assert!(inside.iter().eq(model.range(from..to)), "seed {seed}");
+                }
             }
         }
     }
@@ -89,6 +136,6 @@ mod tests {
         for key in 0..100_u8 {
             coverage.add(&[key], &[key + 1]);
         }
-        assert_eq!(coverage.ranges.len(), 1);
+        assert_eq!(coverage.iter().count(), 1);
     }
 }

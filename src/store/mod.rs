@@ -17,7 +17,7 @@ pub mod faults;
 #[cfg(feature = "fdb")]
 pub mod fdb;
 mod page;
-mod read_cache;
+mod read_your_writes;
 mod rules;
 
 pub use rules::key_after;
@@ -188,8 +188,7 @@ pub trait Transaction: ReadTransaction {
     fn atomic_min(&self, key: &[u8], value: u64);
 
     /// Makes this transaction conflict with any other that writes in `begin..end`, as if it had
-    /// read the range. (On FoundationDB keys that this transaction has already written are
-    /// skipped: add the conflict before the write.)
+    /// read the range.
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
 
     /// About how many bytes the commit will carry: keys, values and conflict ranges.

@@ -202,7 +202,6 @@ impl WriteContext<'_> {
             return pages.slice(0, count).await;
         }
         let rows = pages.with_snapshot_reads().slice(0, count).await?;
-        // Before the rows are cleared: a conflict range skips what the transaction has written.
         if let Some(last) = rows.last() {
             if from_end {
                 self.transaction

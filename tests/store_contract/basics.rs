@@ -136,8 +136,8 @@ pub fn size_and_count_grow_with_the_writes(subject: &Subject) {
     assert_eq!(writer.inner.mutation_count(), 1);
     let size = writer.inner.size_bytes();
     assert!((5000..6000).contains(&size), "{size}");
-    writer.add("key", 1);
-    writer.clear("key");
+    writer.add("counter", 1);
+    writer.clear("other");
     writer.clear_range("a", "b");
     assert_eq!(writer.inner.mutation_count(), 4);
     assert!(writer.inner.size_bytes() > size);

@@ -216,6 +216,65 @@ pub fn a_read_of_an_own_write_does_not_conflict(subject: &Subject) {
     assert_eq!(subject.get("key").unwrap(), "first");
 }
 
+pub fn a_read_of_an_own_addition_conflicts(subject: &Subject) {
+    needs_many_writers!(subject);
+    let result = interleave(
+        subject,
+        |first| {
+            first.add("counter", 1);
+            assert_eq!(first.number("counter"), Some(1));
+        },
+        |second| second.add("counter", 10),
+        |_| {},
+    );
+    assert!(conflicts(&result), "{result:?}");
+    assert_eq!(subject.number("counter"), Some(10));
+}
+
+/// Clears the rows `b` and `d` one by one, while another transaction puts one between them.
+fn clear_around_a_new_row(subject: &Subject, has_conflict: bool) -> Result<(), StoreError> {
+    subject.commit(|writer| {
+        writer.set("b", "");
+        writer.set("d", "");
+    });
+    interleave(
+        subject,
+        |first| {
+            let (begin, end) = (subject.key("a"), subject.key("z"));
+            let query = RangeQuery {
+                begin: &begin,
+                end: &end,
+                limit: 10,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            };
+            for row in wait(first.inner.get_range(query)).unwrap() {
+                if has_conflict {
+                    let behind = [&row.key[..], &[0]].concat();
+                    first.inner.add_read_conflict_range(&begin, &behind);
+                }
+                first.inner.clear(&row.key);
+            }
+            assert_eq!(first.rows("x", Some("z"), 10, false), "");
+        },
+        |second| second.set("c", "second"),
+        |_| {},
+    )
+}
+
+pub fn a_row_that_comes_between_two_that_are_cleared_stays(subject: &Subject) {
+    needs_many_writers!(subject);
+    clear_around_a_new_row(subject, false).unwrap();
+    assert_eq!(subject.all(), "c=second");
+}
+
+pub fn a_row_that_comes_between_two_that_are_popped_conflicts(subject: &Subject) {
+    needs_many_writers!(subject);
+    let result = clear_around_a_new_row(subject, true);
+    assert!(conflicts(&result), "{result:?}");
+    assert_eq!(subject.all(), "b= c=second d=");
+}
+
 pub fn concurrent_read_modify_writes_lose_nothing(subject: &Subject) {
     const THREADS: i64 = 4;
     const ROUNDS: i64 = 25;

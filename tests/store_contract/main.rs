@@ -118,6 +118,9 @@ macro_rules! every_case {
                 an_explicit_conflict_elsewhere_does_not_conflict
                 a_conflicting_transaction_applies_nothing
                 a_read_of_an_own_write_does_not_conflict
+                a_read_of_an_own_addition_conflicts
+                a_row_that_comes_between_two_that_are_cleared_stays
+                a_row_that_comes_between_two_that_are_popped_conflicts
                 concurrent_read_modify_writes_lose_nothing
             }
             logs {

@@ -11,16 +11,15 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use self::overlay::{Operation, Overlay};
+use self::operation::Operation;
 use crate::limits;
-use crate::store::read_cache::ReadCache;
-use crate::store::rules::key_after;
+use crate::store::read_your_writes::ReadYourWrites;
 use crate::store::{
     Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
     Transaction, Watched,
 };
 
-mod overlay;
+mod operation;
 
 /// Behaves like a FoundationDB cluster on top of a store that answers at once and has one writer
 /// (the embedded one): transactions run beside each other and conflict, every read and commit
@@ -139,6 +138,7 @@ impl ReadTransaction for LateRead<'_> {
     }
 }
 
+/// Reads see the snapshot only and conflict on nothing: [`ReadYourWrites`] does the rest.
 struct OptimisticTransaction<'s, S> {
     store: &'s OptimisticStore<S>,
     snapshot: Box<dyn ReadTransaction + 's>,
@@ -148,94 +148,28 @@ struct OptimisticTransaction<'s, S> {
 
 #[derive(Default)]
 struct State {
-    overlay: Overlay,
+    operations: Vec<Operation>,
     read_conflicts: Vec<KeyRange>,
     size_bytes: usize,
     is_too_large: bool,
 }
 
 impl State {
-    /// As FoundationDB does it, without what the transaction itself has settled by a write.
     fn add_read_conflict(&mut self, begin: &[u8], end: &[u8]) {
-        for range in self.overlay.unsettled(begin, end) {
-            self.size_bytes += range.0.len() + range.1.len();
-            self.read_conflicts.push(range);
+        if begin < end {
+            self.size_bytes += begin.len() + end.len();
+            self.read_conflicts.push((begin.into(), end.into()));
         }
     }
 
     fn write(&mut self, operation: Operation) {
         self.size_bytes += operation.size_bytes();
         self.is_too_large |= operation.value_bytes() > limits::FDB_VALUE_BYTES_MAX;
-        self.overlay.apply(operation);
+        self.operations.push(operation);
     }
 }
 
 impl<S: Store> OptimisticTransaction<'_, S> {
-    fn value(&self, key: &[u8], isolation: Isolation) -> Result<Option<Bytes>, StoreError> {
-        let mut state = self.state.borrow_mut();
-        if isolation == Isolation::Serializable {
-            state.add_read_conflict(key, &key_after(key));
-        }
-        if let Some(settled) = state.overlay.settled(key) {
-            return Ok(settled);
-        }
-        let below = now(self.snapshot.get(key, Isolation::Snapshot))?;
-        Ok(state.overlay.over(key, below))
-    }
-
-    fn rows(&self, query: RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
-        let mut state = self.state.borrow_mut();
-        let rows = self.merged_rows(&state.overlay, query)?;
-        if query.isolation == Isolation::Serializable {
-            let last = rows.last().filter(|_| rows.len() == query.limit);
-            match last {
-                Some(last) if query.reverse => state.add_read_conflict(&last.key, query.end),
-                Some(last) => state.add_read_conflict(query.begin, &key_after(&last.key)),
-                None => state.add_read_conflict(query.begin, query.end),
-            }
-        }
-        Ok(rows)
-    }
-
-    /// Reads the snapshot page by page and lays the transaction's own writes over each.
-    fn merged_rows(
-        &self,
-        overlay: &Overlay,
-        query: RangeQuery<'_>,
-    ) -> Result<Vec<KeyValue>, StoreError> {
-        let mut begin = query.begin.to_vec();
-        let mut end = query.end.to_vec();
-        let mut rows = Vec::new();
-        while rows.len() < query.limit && begin < end {
-            let page = now(self.snapshot.get_range(RangeQuery {
-                begin: &begin,
-                end: &end,
-                ..query
-            }))?;
-            let last = page.last().filter(|_| page.len() == query.limit);
-            // What this page covers, and what is left for the next.
-            let (from, to) = match last.map(|row| row.key.clone()) {
-                Some(last) if query.reverse => {
-                    let to = std::mem::replace(&mut end, last.to_vec());
-                    (last.to_vec(), to)
-                }
-                Some(last) => {
-                    let after = key_after(&last);
-                    (std::mem::replace(&mut begin, after.clone()), after)
-                }
-                None => (std::mem::replace(&mut begin, end.clone()), end.clone()),
-            };
-            let merged = overlay.merge(&from, &to, page);
-            let room = query.limit - rows.len();
-            if query.reverse {
-                rows.extend(merged.into_iter().rev().take(room));
-            } else {
-                rows.extend(merged.into_iter().take(room));
-            }
-        }
-        Ok(rows)
-    }
-
     fn finish(self) -> Result<(), StoreError> {
         let Self {
             store,
@@ -248,7 +182,7 @@ impl<S: Store> OptimisticTransaction<'_, S> {
         if state.is_too_large || state.size_bytes > limits::FDB_TRANSACTION_BYTES_MAX {
             return Err(StoreError::TooLarge);
         }
-        if state.overlay.operations().is_empty() {
+        if state.operations.is_empty() {
             return Ok(());
         }
         // Held over the commit below, which answers at once: checks and commits take turns.
@@ -256,22 +190,23 @@ impl<S: Store> OptimisticTransaction<'_, S> {
         history.check(version, &state.read_conflicts)?;
         let transaction = store.inner.begin_write()?;
         let version = history.version + 1;
-        for operation in state.overlay.operations() {
+        for operation in &state.operations {
             operation.replay(transaction.as_ref(), version);
         }
         now(transaction.commit())?;
-        history.push(state.overlay.written(version));
+        let operations = state.operations.iter();
+        history.push(operations.map(|one| one.written(version)).collect());
         Ok(())
     }
 }
 
 impl<S: Store> ReadTransaction for OptimisticTransaction<'_, S> {
     fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        later(self.value(key, isolation))
+        later(now(self.snapshot.get(key, isolation)))
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        later(self.rows(query))
+        later(now(self.snapshot.get_range(query)))
     }
 }
 
@@ -320,7 +255,7 @@ impl<S: Store> Transaction for OptimisticTransaction<'_, S> {
     }
 
     fn mutation_count(&self) -> u64 {
-        self.state.borrow().overlay.operations().len() as u64
+        self.state.borrow().operations.len() as u64
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
@@ -359,7 +294,7 @@ impl<S: Store> Store for OptimisticStore<S> {
             version: history.version,
             state: RefCell::default(),
         };
-        Ok(Box::new(ReadCache::new(Box::new(transaction))))
+        Ok(Box::new(ReadYourWrites::new(Box::new(transaction))))
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {

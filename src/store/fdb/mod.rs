@@ -25,7 +25,7 @@ use foundationdb::{Database, FdbError};
 use self::error::read_error;
 use self::reachability::Reachability;
 use self::transaction::{FdbSnapshot, FdbTransaction};
-use super::read_cache::ReadCache;
+use super::read_your_writes::ReadYourWrites;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
 use crate::limits;
 use crate::random::{Random, SystemRandom};
@@ -183,8 +183,13 @@ impl Store for FdbStore {
     }
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
-        let transaction = FdbTransaction::new(self, self.begin()?);
-        Ok(Box::new(ReadCache::new(Box::new(transaction))))
+        let transaction = self.begin()?;
+        // `ReadYourWrites` does that, at less than the price of the client's own.
+        transaction
+            .set_option(TransactionOption::ReadYourWritesDisable)
+            .map_err(read_error)?;
+        let transaction = FdbTransaction::new(self, transaction);
+        Ok(Box::new(ReadYourWrites::new(Box::new(transaction))))
     }
 
     fn is_reachable(&self) -> bool {

@@ -12,15 +12,13 @@ use super::FdbStore;
 use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
 use crate::limits;
 use crate::store::page::{self, Row};
-use crate::store::rules::{STAMP_BYTES, stamped_key};
+use crate::store::rules::{STAMP_BYTES, clear_bytes, conflict_bytes, set_bytes, stamped_key};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
 
 /// Before the random part of a fence: a key that is never written, only conflicted on.
 const FENCE_PREFIX: &[u8] = b"quoin fence/";
-/// What FoundationDB counts for a mutation or a conflict range besides its keys and value.
-const OVERHEAD_BYTES: usize = 32;
 
 fn get<'t>(
     store: &'t FdbStore,
@@ -118,7 +116,8 @@ impl ReadTransaction for FdbSnapshot<'_> {
     }
 }
 
-/// A transaction of the cluster; its snapshot is taken at the first read.
+/// A transaction of the cluster; its snapshot is taken at the first read. Reads do not see its own
+/// writes: `ReadYourWrites`, which stands before it, does that.
 pub(super) struct FdbTransaction<'s> {
     store: &'s FdbStore,
     transaction: RawTransaction,
@@ -141,7 +140,7 @@ impl<'s> FdbTransaction<'s> {
 
     fn count_bytes(&self, bytes: usize) {
         let size_bytes = self.size_bytes.get().saturating_add(bytes);
-        self.size_bytes.set(size_bytes + OVERHEAD_BYTES);
+        self.size_bytes.set(size_bytes);
     }
 
     fn count_mutation(&self, bytes: usize) {
@@ -251,18 +250,17 @@ impl ReadTransaction for FdbTransaction<'_> {
 
 impl Transaction for FdbTransaction<'_> {
     fn set(&self, key: &[u8], value: &[u8]) {
-        // The key counts once in the mutation and twice in the write conflict range.
-        self.count_mutation(3 * key.len() + value.len());
+        self.count_mutation(set_bytes(key, value.len()));
         self.transaction.set(key, value);
     }
 
     fn clear(&self, key: &[u8]) {
-        self.count_mutation(4 * key.len());
+        self.count_mutation(clear_bytes(key));
         self.transaction.clear(key);
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
-        self.count_mutation(2 * (begin.len() + end.len()));
+        self.count_mutation(2 * conflict_bytes(begin, end));
         // FoundationDB aborts the process over an inverted range.
         if begin < end {
             self.transaction.clear_range(begin, end);
@@ -270,7 +268,7 @@ impl Transaction for FdbTransaction<'_> {
     }
 
     fn atomic_add(&self, key: &[u8], delta: i64) {
-        self.count_mutation(3 * key.len() + size_of::<i64>());
+        self.count_mutation(set_bytes(key, size_of::<i64>()));
         self.transaction
             .atomic_op(key, &delta.to_le_bytes(), MutationType::Add);
     }
@@ -281,7 +279,7 @@ impl Transaction for FdbTransaction<'_> {
         };
         for (number, value) in (0_u16..).zip(values) {
             let mut key = stamped_key(prefix, &[0; STAMP_BYTES], number);
-            self.count_mutation(3 * key.len() + value.len());
+            self.count_mutation(set_bytes(&key, value.len()));
             // Tells FoundationDB where to put the stamp; not part of the key.
             key.extend_from_slice(&stamp_at.to_le_bytes());
             self.transaction
@@ -290,7 +288,7 @@ impl Transaction for FdbTransaction<'_> {
     }
 
     fn atomic_min(&self, key: &[u8], value: u64) {
-        self.count_mutation(3 * key.len() + size_of::<u64>());
+        self.count_mutation(set_bytes(key, size_of::<u64>()));
         self.transaction
             .atomic_op(key, &value.to_le_bytes(), MutationType::Min);
     }
@@ -299,7 +297,7 @@ impl Transaction for FdbTransaction<'_> {
         if begin >= end {
             return;
         }
-        self.count_bytes(begin.len() + end.len());
+        self.count_bytes(conflict_bytes(begin, end));
         let added = self
             .transaction
             .add_conflict_range(begin, end, ConflictRangeType::Read);

@@ -1,0 +1,212 @@
+//! Keeps a transaction's writes until its commit, and remembers what it has read, for stores
+//! behind a network.
+//!
+//! A batch asks for the same few rows again and again: the metadata and length of a hot queue,
+//! and the row at its end, one further for each pop. FoundationDB's client remembers reads and
+//! lays writes over them too, but each call crosses to its network thread, into a tree that keeps
+//! all its former versions. [`ReadYourWrites`] does that here, and so what is below need not: it
+//! sees reads of its snapshot, and at the commit all conflicts and writes at once, with those to
+//! one key made one.
+
+mod hand_over;
+mod known;
+mod writes;
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+
+use self::known::{Known, KnownKey, Looked, OwnedQuery};
+use self::writes::{Change, Own, Writes};
+use crate::store::coverage::Coverage;
+use crate::store::rules::key_after;
+use crate::store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
+};
+
+/// A write transaction that keeps its writes and remembers its reads.
+pub(super) struct ReadYourWrites<'t> {
+    inner: Box<dyn Transaction + 't>,
+    state: RefCell<State>,
+}
+
+/// What the transaction has done so far.
+#[derive(Default)]
+struct State {
+    known: Known,
+    writes: Writes,
+    /// What it conflicts on.
+    conflicts: Coverage,
+    mutation_count: u64,
+}
+
+impl<'t> ReadYourWrites<'t> {
+    /// A transaction that reads the snapshot of `inner` and commits through it. `inner` is given
+    /// snapshot reads only, and no write before its commit.
+    pub(super) fn new(inner: Box<dyn Transaction + 't>) -> Self {
+        Self {
+            inner,
+            state: RefCell::default(),
+        }
+    }
+
+    async fn read_key(
+        &self,
+        key: Vec<u8>,
+        isolation: Isolation,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let value = self.inner.get(&key, Isolation::Snapshot).await?;
+        let mut state = self.state.borrow_mut();
+        let seen = state.writes.own(&key).over(value.as_ref());
+        let has_conflict = isolation == Isolation::Serializable;
+        if has_conflict {
+            state.conflicts.add(&key, &key_after(&key));
+        }
+        let known = KnownKey {
+            value,
+            has_conflict,
+        };
+        state.known.remember(key, known);
+        Ok(seen)
+    }
+
+    async fn read_range(&self, query: OwnedQuery) -> Result<Vec<KeyValue>, StoreError> {
+        loop {
+            let fetch = match self.state.borrow_mut().rows(&query.query()) {
+                Looked::Found(rows) => return Ok(rows),
+                Looked::Missing(fetch) => fetch,
+            };
+            let rows = self.inner.get_range(fetch.query()).await?;
+            let State { known, writes, .. } = &mut *self.state.borrow_mut();
+            known.learn(&fetch, rows, writes);
+        }
+    }
+}
+
+impl State {
+    /// A key's value, where it is known.
+    fn value(&mut self, key: &[u8], isolation: Isolation) -> Option<Option<Bytes>> {
+        let own = self.writes.own(key);
+        // What the transaction has settled itself is nobody else's business.
+        if let Own::Settled(value) = own {
+            return Some(value);
+        }
+        let known = self.known.key_mut(key)?;
+        if isolation == Isolation::Serializable && !known.has_conflict {
+            known.has_conflict = true;
+            self.conflicts.add(key, &key_after(key));
+        }
+        Some(own.over(known.value.as_ref()))
+    }
+
+    /// A range's rows, where they are known. A serializable read conflicts on all that it covers,
+    /// the transaction's own writes included.
+    fn rows(&mut self, query: &RangeQuery<'_>) -> Looked {
+        let looked = self.known.look(query);
+        if let (Looked::Found(rows), Isolation::Serializable) = (&looked, query.isolation) {
+            match rows.last().filter(|_| rows.len() >= query.limit) {
+                None => self.conflicts.add(query.begin, query.end),
+                Some(last) if query.reverse => self.conflicts.add(&last.key, query.end),
+                Some(last) => self.conflicts.add(query.begin, &key_after(&last.key)),
+            }
+        }
+        looked
+    }
+
+    fn settle(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.mutation_count += 1;
+        let key = self.writes.copy(key);
+        let value = value.map(|value| self.writes.copy(value));
+        self.known.settle(&key, value.as_ref());
+        self.writes.settle(key, value);
+    }
+
+    fn change(&mut self, key: &[u8], change: Change) {
+        self.mutation_count += 1;
+        self.known.change(key, change);
+        self.writes.change(key, change);
+    }
+}
+
+impl ReadTransaction for ReadYourWrites<'_> {
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        let mut state = self.state.borrow_mut();
+        state.known.make_room();
+        match state.value(key, isolation) {
+            Some(value) => StoreFuture::ready(Ok(value)),
+            None => StoreFuture::Pending(Box::pin(self.read_key(key.to_vec(), isolation))),
+        }
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        if query.limit == 0 || query.begin >= query.end {
+            return StoreFuture::ready(Ok(Vec::new()));
+        }
+        let mut state = self.state.borrow_mut();
+        state.known.make_room();
+        match state.rows(&query) {
+            Looked::Found(rows) => StoreFuture::ready(Ok(rows)),
+            Looked::Missing(_) => {
+                StoreFuture::Pending(Box::pin(self.read_range(OwnedQuery::new(&query))))
+            }
+        }
+    }
+}
+
+impl Transaction for ReadYourWrites<'_> {
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.state.borrow_mut().settle(key, Some(value));
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.state.borrow_mut().settle(key, None);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        let mut state = self.state.borrow_mut();
+        state.mutation_count += 1;
+        state.known.clear_range(begin, end);
+        state.writes.clear_range(begin, end);
+    }
+
+    fn atomic_add(&self, key: &[u8], delta: i64) {
+        self.state.borrow_mut().change(key, Change::Add(delta));
+    }
+
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        let mut state = self.state.borrow_mut();
+        state.mutation_count += 1;
+        state.writes.append(prefix, values);
+    }
+
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        self.state.borrow_mut().change(key, Change::Min(value));
+    }
+
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
+        self.state.borrow_mut().conflicts.add(begin, end);
+    }
+
+    fn size_bytes(&self) -> usize {
+        let state = self.state.borrow();
+        state.writes.size_bytes() + state.conflicts.bytes()
+    }
+
+    fn mutation_count(&self) -> u64 {
+        self.state.borrow().mutation_count
+    }
+
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't,
+    {
+        let state = self.state.into_inner();
+        if state.mutation_count > 0 {
+            state.hand_over(self.inner.as_ref());
+        }
+        self.inner.commit()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,484 @@
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+use crate::random::{Random, SeededRandom};
+use crate::store::Store;
+use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
+use crate::store::faults::OptimisticStore;
+use crate::store::rules::{added, lowered};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Waits for an answer that needs nobody else.
+fn now<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    for _ in 0..100 {
+        let polled = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(output) = polled {
+            return output;
+        }
+    }
+    panic!("no answer");
+}
+
+fn random_key(random: &SeededRandom) -> Vec<u8> {
+    // Few keys, some of which are prefixes of others.
+    let mut key = vec![b'a' + random.below(6) as u8];
+    for _ in 0..random.below(3) {
+        key.push(random.below(3) as u8);
+    }
+    key
+}
+
+fn random_value(random: &SeededRandom) -> Vec<u8> {
+    vec![random.next_u64() as u8; random.below(12) as usize]
+}
+
+enum Step {
+    Set(Vec<u8>, Vec<u8>),
+    Clear(Vec<u8>),
+    ClearRange(Vec<u8>, Vec<u8>),
+    Add(Vec<u8>, i64),
+    Min(Vec<u8>, u64),
+    Conflict(Vec<u8>, Vec<u8>),
+    Get(Vec<u8>, Isolation),
+    Range(OwnedQuery),
+    /// Reads and clears rows from one end of a range, as a pop does.
+    Pop(OwnedQuery),
+}
+
+fn random_step(random: &SeededRandom) -> Step {
+    let (key, second) = (random_key(random), random_key(random));
+    let isolation = [Isolation::Snapshot, Isolation::Serializable][random.below(2) as usize];
+    let query = OwnedQuery::new(&RangeQuery {
+        begin: &key,
+        end: &second,
+        limit: 1 + random.below(5) as usize,
+        reverse: random.below(2) == 0,
+        isolation,
+    });
+    match random.below(28) {
+        0..=2 => Step::Set(key, random_value(random)),
+        3..=4 => Step::Clear(key),
+        5 => Step::ClearRange(key, second),
+        6..=8 => Step::Add(key, random.below(9) as i64 - 4),
+        9..=10 => Step::Min(key, random.next_u64()),
+        11 => Step::Conflict(key, second),
+        12..=14 => Step::Get(key, isolation),
+        15..=18 => Step::Pop(query),
+        _ => Step::Range(query),
+    }
+}
+
+fn rows_of(map: &Map, query: &RangeQuery<'_>) -> Rows {
+    let inside = map
+        .iter()
+        .filter(|(key, _)| key.as_slice() >= query.begin && key.as_slice() < query.end)
+        .map(|(key, value)| (key.clone(), value.clone()));
+    if query.reverse {
+        inside.rev().take(query.limit).collect()
+    } else {
+        inside.take(query.limit).collect()
+    }
+}
+
+/// Does a step on a map; answers what it reads.
+fn apply(step: &Step, map: &mut Map) -> Rows {
+    match step {
+        Step::Set(key, value) => drop(map.insert(key.clone(), value.clone())),
+        Step::Clear(key) => drop(map.remove(key)),
+        Step::ClearRange(begin, end) => map.retain(|key, _| key < begin || key >= end),
+        Step::Add(key, delta) => {
+            let sum = added(map.get(key).map(Vec::as_slice), *delta);
+            map.insert(key.clone(), sum.to_vec());
+        }
+        Step::Min(key, operand) => {
+            let least = lowered(map.get(key).map(Vec::as_slice), *operand);
+            map.insert(key.clone(), least.to_vec());
+        }
+        Step::Conflict(..) => {}
+        Step::Get(key, _) => {
+            let value = map.get(key).map(|value| (key.clone(), value.clone()));
+            return value.into_iter().collect();
+        }
+        Step::Range(query) => return rows_of(map, &query.query()),
+        Step::Pop(query) => {
+            let rows = rows_of(map, &query.query());
+            for (key, _) in &rows {
+                map.remove(key);
+            }
+            return rows;
+        }
+    }
+    Rows::new()
+}
+
+/// Does a step in a transaction; answers what it reads.
+fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
+    match step {
+        Step::Set(key, value) => transaction.set(key, value),
+        Step::Clear(key) => transaction.clear(key),
+        Step::ClearRange(begin, end) => transaction.clear_range(begin, end),
+        Step::Add(key, delta) => transaction.atomic_add(key, *delta),
+        Step::Min(key, operand) => transaction.atomic_min(key, *operand),
+        Step::Conflict(begin, end) => transaction.add_read_conflict_range(begin, end),
+        Step::Get(key, isolation) => {
+            let value = now(transaction.get(key, *isolation)).unwrap();
+            let row = value.map(|value| (key.clone(), value.to_vec()));
+            return row.into_iter().collect();
+        }
+        Step::Range(query) | Step::Pop(query) => {
+            let rows = now(transaction.get_range(query.query())).unwrap();
+            let rows = rows
+                .into_iter()
+                .map(|row| (row.key.to_vec(), row.value.to_vec()));
+            let rows: Rows = rows.collect();
+            if matches!(step, Step::Pop(_)) {
+                for (key, _) in &rows {
+                    transaction.clear(key);
+                }
+            }
+            return rows;
+        }
+    }
+    Rows::new()
+}
+
+fn is_write(step: &Step) -> bool {
+    let is_read = matches!(step, Step::Conflict(..) | Step::Get(..) | Step::Range(_));
+    !is_read
+}
+
+fn open(folder: &tempfile::TempDir) -> EmbeddedStore {
+    let options = EmbeddedOptions {
+        fsync: FsyncPolicy::EverySecond,
+        map_bytes: 16 << 20,
+    };
+    EmbeddedStore::open(folder.path(), options).unwrap()
+}
+
+fn fill(store: &dyn Store, random: &SeededRandom) -> Map {
+    let mut map = Map::new();
+    let transaction = store.begin_write().unwrap();
+    for _ in 0..random.below(40) {
+        let (key, value) = (random_key(random), random_value(random));
+        transaction.set(&key, &value);
+        map.insert(key, value);
+    }
+    now(transaction.commit()).unwrap();
+    map
+}
+
+fn all_rows(store: &dyn Store) -> Map {
+    let rows = now(store.begin_read().unwrap().get_range(RangeQuery {
+        begin: b"",
+        end: &[0xff],
+        limit: usize::MAX >> 1,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }));
+    let rows = rows.unwrap().into_iter();
+    rows.map(|row| (row.key.to_vec(), row.value.to_vec()))
+        .collect()
+}
+
+#[test]
+fn reads_and_the_commit_are_those_of_a_map_whatever_was_read_and_written_before() {
+    for seed in 0..300 {
+        let random = SeededRandom::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(&folder);
+        let mut map = fill(&store, &random);
+        let transaction = ReadYourWrites::new(store.begin_write().unwrap());
+        for number in 0..150 {
+            let step = random_step(&random);
+            let before = transaction.mutation_count();
+            let read = run(&step, &transaction);
+            let was_written = transaction.mutation_count() != before;
+            // A pop that finds nothing writes nothing.
+            if !matches!(step, Step::Pop(_)) {
+                assert_eq!(was_written, is_write(&step), "seed {seed} step {number}");
+            }
+            assert_eq!(read, apply(&step, &mut map), "seed {seed} step {number}");
+        }
+        now(Box::new(transaction).commit()).unwrap();
+        assert_eq!(all_rows(&store), map, "seed {seed}");
+    }
+}
+
+/// Whether a step of one transaction must conflict with a write of another to `key`.
+fn names(step: &Step, key: &[u8]) -> bool {
+    matches!(step, Step::Conflict(begin, end) if begin.as_slice() <= key && key < end.as_slice())
+}
+
+fn is_serializable(step: &Step) -> bool {
+    match step {
+        Step::Get(_, isolation) => *isolation == Isolation::Serializable,
+        Step::Range(query) | Step::Pop(query) => query.query().isolation == Isolation::Serializable,
+        _ => false,
+    }
+}
+
+#[test]
+fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
+    let (mut conflicts, mut commits) = (0, 0);
+    for seed in 0..600 {
+        let random = SeededRandom::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let store = OptimisticStore::new(open(&folder));
+        let mut alone = fill(&store, &random);
+        let mut beside = alone.clone();
+        let first = store.begin_write().unwrap();
+        let (set, value) = (random_key(&random), random_value(&random));
+        let second = store.begin_write().unwrap();
+        second.set(&set, &value);
+        now(second.commit()).unwrap();
+        beside.insert(set.clone(), value);
+        let after_second = beside.clone();
+        let mut must_conflict = false;
+        for _ in 0..1 + random.below(12) {
+            let mut step = random_step(&random);
+            let read = run(&step, first.as_ref());
+            assert_eq!(read, apply(&step, &mut alone), "seed {seed}");
+            must_conflict |= names(&step, &set);
+            if is_serializable(&step) {
+                must_conflict |= read != apply(&step, &mut beside);
+            } else if matches!(step, Step::Pop(_)) {
+                // It clears what it has read, whatever has come since.
+                for (key, _) in read {
+                    step = Step::Clear(key);
+                    apply(&step, &mut beside);
+                }
+            } else {
+                apply(&step, &mut beside);
+            }
+        }
+        if first.mutation_count() == 0 {
+            // Without a write there is nothing that could conflict.
+            continue;
+        }
+        match now(first.commit()) {
+            Ok(()) => {
+                commits += 1;
+                assert!(!must_conflict, "seed {seed}");
+                assert_eq!(all_rows(&store), beside, "seed {seed}");
+            }
+            Err(StoreError::Conflict) => {
+                conflicts += 1;
+                assert_eq!(all_rows(&store), after_second, "seed {seed}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(conflicts > 50 && commits > 50, "{conflicts} {commits}");
+}
+
+/// Rows that never change, and notes of what it is given.
+struct Recorder {
+    rows: Vec<KeyValue>,
+    given: Rc<RefCell<Vec<String>>>,
+}
+
+impl Recorder {
+    fn note(&self, what: &str, keys: &[&[u8]]) {
+        let keys: Vec<_> = keys
+            .iter()
+            .map(|key| String::from_utf8_lossy(key))
+            .collect();
+        let line = format!("{what} {}", keys.join(" "));
+        self.given.borrow_mut().push(line);
+    }
+}
+
+impl ReadTransaction for Recorder {
+    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        let row = self.rows.iter().find(|row| row.key == key);
+        StoreFuture::ready(Ok(row.map(|row| row.value.clone())))
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        assert!(!query.reverse);
+        let rows = self.rows.iter();
+        let inside = rows.filter(|row| *row.key >= *query.begin && *row.key < *query.end);
+        StoreFuture::ready(Ok(inside.take(query.limit).cloned().collect()))
+    }
+}
+
+impl Transaction for Recorder {
+    fn set(&self, key: &[u8], value: &[u8]) {
+        self.note("set", &[key, value]);
+    }
+
+    fn clear(&self, key: &[u8]) {
+        self.note("clear", &[key]);
+    }
+
+    fn clear_range(&self, begin: &[u8], end: &[u8]) {
+        self.note("clear", &[begin, end]);
+    }
+
+    fn atomic_add(&self, key: &[u8], delta: i64) {
+        self.note("add", &[key, delta.to_string().as_bytes()]);
+    }
+
+    fn atomic_min(&self, key: &[u8], value: u64) {
+        self.note("min", &[key, value.to_string().as_bytes()]);
+    }
+
+    fn append(&self, prefix: &[u8], _values: &[Bytes]) {
+        self.note("append", &[prefix]);
+    }
+
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
+        self.note("conflict", &[begin, end]);
+    }
+
+    fn size_bytes(&self) -> usize {
+        0
+    }
+
+    fn mutation_count(&self) -> u64 {
+        0
+    }
+
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't,
+    {
+        StoreFuture::ready(Ok(()))
+    }
+}
+
+/// What a transaction below, in which `keys` have rows, is given for what `work` does.
+fn handed_over(keys: &[&'static str], work: impl Fn(&dyn Transaction)) -> Vec<String> {
+    let given = Rc::default();
+    let rows = keys.iter().map(|key| KeyValue {
+        key: Bytes::from(*key),
+        value: Bytes::new(),
+    });
+    let transaction = ReadYourWrites::new(Box::new(Recorder {
+        rows: rows.collect(),
+        given: Rc::clone(&given),
+    }));
+    work(&transaction);
+    assert_eq!(given.borrow().len(), 0, "nothing before the commit");
+    now(Box::new(transaction).commit()).unwrap();
+    given.take()
+}
+
+fn pop(transaction: &dyn Transaction, has_conflict: bool) {
+    let rows = now(transaction.get_range(RangeQuery {
+        begin: b"a",
+        end: b"z",
+        limit: 1,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }));
+    let key = rows.unwrap().remove(0).key;
+    if has_conflict {
+        transaction.add_read_conflict_range(b"a", &key_after(&key));
+    }
+    transaction.clear(&key);
+    transaction.atomic_add(b"length", -1);
+}
+
+#[test]
+fn pops_of_a_batch_are_one_conflict_one_clear_and_one_addition() {
+    let given = handed_over(&["b", "c", "d", "e"], |transaction| {
+        for _ in 0..3 {
+            pop(transaction, true);
+        }
+    });
+    assert_eq!(given, ["conflict a d\0", "clear b d\0", "add length -3"]);
+}
+
+#[test]
+fn clears_without_a_conflict_between_them_stay_apart() {
+    let given = handed_over(&["b", "c"], |transaction| {
+        pop(transaction, false);
+        pop(transaction, false);
+    });
+    assert_eq!(given, ["clear b", "clear c", "add length -2"]);
+}
+
+#[test]
+fn clears_do_not_take_a_row_between_them_with_them() {
+    let given = handed_over(&["b", "c", "d"], |transaction| {
+        pop(transaction, true);
+        transaction.add_read_conflict_range(b"a", b"z");
+        transaction.clear(b"d");
+    });
+    assert_eq!(
+        given,
+        ["conflict a z", "clear b", "clear d", "add length -1"]
+    );
+}
+
+#[test]
+fn clears_do_not_take_what_was_not_read_between_them_with_them() {
+    let given = handed_over(&["b"], |transaction| {
+        transaction.add_read_conflict_range(b"a", b"z");
+        transaction.clear(b"b");
+        transaction.clear(b"d");
+    });
+    assert_eq!(given, ["conflict a z", "clear b", "clear d"]);
+}
+
+#[test]
+fn writes_to_one_key_are_one() {
+    let given = handed_over(&[], |transaction| {
+        for number in 0..4 {
+            transaction.set(b"set", number.to_string().as_bytes());
+            transaction.atomic_add(b"sum", number);
+            transaction.atomic_min(b"least", 7 - number as u64);
+        }
+        transaction.set(b"gone", b"");
+        transaction.clear(b"gone");
+    });
+    assert_eq!(
+        given,
+        ["clear gone", "min least 4", "set set 3", "add sum 6"]
+    );
+}
+
+#[test]
+fn operations_of_two_kinds_on_one_key_keep_their_order() {
+    let given = handed_over(&[], |transaction| {
+        transaction.atomic_add(b"key", 1);
+        transaction.atomic_min(b"key", 5);
+        transaction.atomic_add(b"key", 2);
+        transaction.atomic_add(b"key", 3);
+    });
+    assert_eq!(given, ["add key 1", "min key 5", "add key 5"]);
+}
+
+#[test]
+fn what_was_only_read_hands_nothing_over() {
+    let given = handed_over(&["b"], |transaction| {
+        now(transaction.get(b"b", Isolation::Serializable)).unwrap();
+    });
+    assert!(given.is_empty(), "{given:?}");
+}
+
+#[test]
+fn the_size_is_that_of_what_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let transaction = ReadYourWrites::new(store.begin_write().unwrap());
+    for _ in 0..100 {
+        transaction.atomic_add(b"counter", 1);
+        transaction.set(b"key", &[0; 1000]);
+        transaction.add_read_conflict_range(b"a", b"b");
+    }
+    let once = transaction.size_bytes();
+    assert!((1000..1300).contains(&once), "{once}");
+    transaction.clear_range(b"a", b"z");
+    assert!(transaction.size_bytes() < 200);
+}
