@@ -152,6 +152,10 @@ impl Work {
         while let Some(until) = last
             && let Some(closed) = self.shared.overlay.oldest_closed()
         {
+            if !self.checkpoints.are_possible() {
+                // The data file keeps what it gets, also a part of the layer.
+                self.journal.sync()?;
+            }
             drain::write_layer(&self.environment, &self.rows, &closed).map_err(no_room)?;
             self.shared.overlay.remove(&closed);
             self.look_for_room()?;
