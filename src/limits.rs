@@ -121,6 +121,16 @@ pub const SERVED_KEYS_CLAIMED_MAX: usize = 64;
 /// Clients that wait for different things of one key whose commands are run in vain in one go;
 /// the others come in a batch of their own.
 pub const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
+/// Keys of a batch that are read ahead side by side.
+pub const AHEAD_READS_AT_ONCE: usize = 512;
+/// Rows of one queue that are read ahead at most, and as long as nothing is known of their size.
+pub const AHEAD_ROWS_MAX: usize = 1_024;
+/// See [`AHEAD_ROWS_MAX`].
+pub const AHEAD_ROWS_UNKNOWN_MAX: usize = 16;
+/// Members of one command that are read ahead.
+pub const AHEAD_MEMBERS_MAX: usize = 64;
+/// Keys of which a server remembers where their data lies, to read it ahead.
+pub const AHEAD_HINTS_MAX: usize = 65_536;
 /// Conflicts in a row after which pops from a queue are staged (docs/decisions/012-staging.md).
 pub const STAGE_AFTER_CONFLICTS: u32 = 2;
 /// Queues of one batch that are staged; a batch with more is run again as it is.

@@ -5,6 +5,7 @@
 //! there. Commands that concern the connection or the server rather than data are named by
 //! [`row::ConnectionCommand`] and carried out by the server.
 
+pub mod ahead;
 pub mod arguments;
 pub mod connection;
 pub mod details;

@@ -194,6 +194,7 @@ impl Bench {
             claims: Claims::Everything,
             waiter: None,
             pops: None,
+            ahead: Vec::new(),
         };
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
         finished.replies.into_iter().next().unwrap()
@@ -231,6 +232,7 @@ fn call(database: u32, words: &[&[u8]]) -> Call {
     assert!(row.accepts(arguments.len()), "arity of {}", row.name);
     let claims = super::table::claims(row, database, &arguments);
     let pops = super::pops::of(row, &arguments);
+    let ahead = super::ahead::of(row, &arguments);
     Call {
         work: row.work().unwrap(),
         arguments,
@@ -238,6 +240,7 @@ fn call(database: u32, words: &[&[u8]]) -> Call {
         claims,
         waiter: None,
         pops,
+        ahead,
     }
 }
 

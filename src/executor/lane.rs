@@ -143,6 +143,7 @@ impl WriteLane {
                     claims,
                     waiter: None,
                     pops: None,
+                    ahead: Vec::new(),
                 }],
                 respond: None,
             });

@@ -18,6 +18,7 @@ use crate::error::CommandError;
 use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
+use crate::types::ahead::{Glance, Hints};
 use crate::types::signals::ClientKey;
 use crate::types::staging::Demand;
 use crate::types::{Environment, ReadContext, WriteContext};
@@ -100,6 +101,8 @@ pub struct Shared {
     pub relay: relay::RelayState,
     /// Queues that several servers pop from.
     hot_keys: heat::HotKeys,
+    /// Where the data of keys lies.
+    hints: Hints,
     /// Watches that are open in the store.
     open_watches: AtomicUsize,
 }
@@ -120,6 +123,8 @@ pub struct Call {
     /// The one queue that it pops from and how much, where that is known and the executor asked
     /// for claims; it writes nothing else to that queue.
     pub pops: Option<(Bytes, Demand)>,
+    /// What it will look at, where that is known and the executor asked for claims.
+    pub ahead: Vec<(Bytes, Glance)>,
 }
 
 /// What became of a submission.
@@ -343,6 +348,7 @@ impl Executor {
             claims,
             waiter: None,
             pops: None,
+            ahead: Vec::new(),
         };
         let finished = self.submit(vec![call]).await?;
         finished.replies.into_iter().next().ok_or_else(stopped)

@@ -1,6 +1,7 @@
 //! What Redis's types mean, over the transaction trait: lists, sorted sets, and the keyspace
 //! that holds them. Knows the layout and nothing of connections or replies.
 
+pub mod ahead;
 pub mod context;
 pub mod copying;
 pub mod dumping;

@@ -192,6 +192,7 @@ impl Server {
             claims,
             waiter: None,
             pops: None,
+            ahead: Vec::new(),
         };
         let mut finished = self.0.submit(vec![call]).await.unwrap();
         finished.replies.remove(0)
@@ -251,6 +252,7 @@ fn call(line: &str) -> Call {
     assert!(row.accepts(arguments.len()), "arity of {}", row.name);
     let claims = commands::table::claims(row, database, &arguments);
     let pops = commands::pops::of(row, &arguments);
+    let ahead = commands::ahead::of(row, &arguments);
     Call {
         work: row.work().unwrap(),
         arguments,
@@ -258,6 +260,7 @@ fn call(line: &str) -> Call {
         claims,
         waiter: None,
         pops,
+        ahead,
     }
 }
 

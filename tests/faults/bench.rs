@@ -124,6 +124,7 @@ pub fn call_of(work: Work, arguments: Vec<Bytes>) -> Call {
     let row = commands::find(&arguments[0]).unwrap();
     let claims = commands::table::claims(row, 0, &arguments);
     let pops = commands::pops::of(row, &arguments);
+    let ahead = commands::ahead::of(row, &arguments);
     Call {
         work,
         arguments,
@@ -131,6 +132,7 @@ pub fn call_of(work: Work, arguments: Vec<Bytes>) -> Call {
         claims,
         waiter: None,
         pops,
+        ahead,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::executor::{Bundle, Call, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
+use crate::types::ahead::Glances;
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
 use crate::types::staging::Staged;
@@ -116,6 +117,30 @@ impl<'p> Pass<'p> {
 }
 
 impl Batch<'_> {
+    /// On a store whose reads are round trips, has what the commands will look at read at once.
+    pub(super) async fn read_ahead(&self, pass: &Pass<'_>) {
+        if self.environment.capabilities.single_writer {
+            return;
+        }
+        let mut glances = Glances::default();
+        let calls = self.submissions.iter().flat_map(|one| &one.calls);
+        for call in calls.take(self.commands_max) {
+            let parts = match &call.work {
+                Work::Transaction(bundle) => bundle.calls.as_slice(),
+                Work::Read(_) | Work::Write(_) | Work::Serve => std::slice::from_ref(call),
+            };
+            for part in parts {
+                for (key, glance) in &part.ahead {
+                    glances.add(part.database, key, glance);
+                }
+            }
+        }
+        self.spare_staged(&mut glances);
+        pass.read_context(0)
+            .read_ahead(&glances, &self.shared.hints)
+            .await;
+    }
+
     /// Runs the batch's commands in order. Fails where the attempt is over.
     pub(super) async fn run_commands(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
         let submissions = std::mem::take(&mut self.submissions);

@@ -12,6 +12,7 @@ use crate::executor::claims::Claims;
 use crate::executor::{Call, Work};
 use crate::limits::{STAGED_KEYS_PER_BATCH_MAX, WAITERS_SERVED_PER_BATCH_MAX};
 use crate::store::{StoreError, StoreFuture};
+use crate::types::ahead::Glances;
 use crate::types::context::NamespaceCache;
 use crate::types::signals::{ClientKey, Signals};
 use crate::types::staging::{Demands, StagedCall};
@@ -250,6 +251,13 @@ impl Batch<'_> {
         }
         self.requests = requests;
         result
+    }
+
+    /// What comes from claims is not read from queues.
+    pub(super) fn spare_staged(&self, glances: &mut Glances) {
+        for request in self.requests.iter().filter(|request| request.is_served) {
+            glances.remove(&request.pops.key);
+        }
     }
 
     /// Whether the claim does not have what a command wants, though the queue may: then it must be

@@ -23,6 +23,7 @@ fn push(key: &'static str) -> Call {
         claims: Claims::Nothing,
         waiter: None,
         pops: None,
+        ahead: Vec::new(),
     }
 }
 
@@ -40,6 +41,7 @@ fn too_slow() -> Call {
         claims: Claims::Nothing,
         waiter: None,
         pops: None,
+        ahead: Vec::new(),
     }
 }
 
@@ -78,6 +80,7 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
         claims: Claims::Nothing,
         waiter: None,
         pops: None,
+        ahead: Vec::new(),
     };
     let calls = vec![push("before"), refused, push("behind")];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();

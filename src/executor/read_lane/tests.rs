@@ -17,6 +17,7 @@ fn read(work: Work) -> Vec<Call> {
         claims: Claims::Nothing,
         waiter: None,
         pops: None,
+        ahead: Vec::new(),
     }]
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::blocking::Waiting;
 use super::{Connection, Ended, Queued};
-use crate::commands::{Row, pops, table};
+use crate::commands::{Row, ahead, pops, table};
 use crate::error::CommandError;
 use crate::executor::{Call, Claims};
 use crate::reply::Reply;
@@ -20,11 +20,12 @@ impl Connection {
             return;
         };
         let database = self.session.database;
-        let (claims, pops) = if self.state.executor.needs_claims() {
-            let claims = table::claims(row, database, &request.arguments);
-            (claims, pops::of(row, &request.arguments))
+        let (claims, pops, ahead) = if self.state.executor.needs_claims() {
+            let arguments = &request.arguments;
+            let claims = table::claims(row, database, arguments);
+            (claims, pops::of(row, arguments), ahead::of(row, arguments))
         } else {
-            (Claims::Nothing, None)
+            (Claims::Nothing, None, Vec::new())
         };
         let is_answered = match self.session.reply_mode {
             ReplyMode::On => true,
@@ -39,6 +40,7 @@ impl Connection {
             claims,
             waiter: None,
             pops,
+            ahead,
         };
         if let Some(waits) = &row.waits {
             let now_ms = self.state.clock.now_ms();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Connection, Ended};
 use crate::commands::row::{ConnectionCommand, Flags, Handler};
-use crate::commands::{Row, table};
+use crate::commands::{Row, ahead, table};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
 use crate::limits::WATCHED_KEYS_MAX;
@@ -268,10 +268,11 @@ impl Connection {
                         continue;
                     };
                     let arguments = std::mem::take(&mut command.arguments);
-                    let claims = if needs_claims {
-                        table::claims(command.row, database, &arguments)
+                    let (claims, ahead) = if needs_claims {
+                        let claims = table::claims(command.row, database, &arguments);
+                        (claims, ahead::of(command.row, &arguments))
                     } else {
-                        Claims::Nothing
+                        (Claims::Nothing, Vec::new())
                     };
                     calls.push(Call {
                         work,
@@ -280,6 +281,7 @@ impl Connection {
                         claims,
                         waiter: None,
                         pops: None,
+                        ahead,
                     });
                 }
             }
@@ -301,6 +303,7 @@ impl Connection {
             claims,
             waiter: None,
             pops: None,
+            ahead: Vec::new(),
         };
         let failed = |error| Reply::Error(CommandError::Store(error).to_line());
         let finished = self

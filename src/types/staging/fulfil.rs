@@ -66,7 +66,6 @@ impl WriteContext<'_> {
             if !has_room() {
                 break;
             }
-            // Before the row is cleared: a conflict range skips what the transaction has written.
             self.transaction
                 .add_read_conflict_range(&row.key, &successor(&row.key));
             self.transaction.clear(&row.key);

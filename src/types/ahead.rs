@@ -1,0 +1,292 @@
+//! Reading ahead what a batch's commands will look at, all at once.
+//!
+//! On a cluster each read is a round trip, and commands read one row after the other: the
+//! database's namespace, the key's metadata, then its data. A batch knows its commands before it
+//! runs them, so it has all of those rows read side by side; commands then find them in the
+//! transaction's cache. Where the data lies is remembered from the last time ([`Hints`]), so that
+//! even the data is read together with the metadata. A hint that is wrong costs a read in vain and
+//! nothing else: what counts is the metadata, which the command reads as ever.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+
+use super::context::ReadContext;
+use super::signals::ClientKey;
+use crate::layout::{Id, KeyName, KeyRange, Member, Meta, Section, ValueType};
+use crate::limits::{
+    AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,
+    READ_AHEAD_BYTES_MAX,
+};
+use crate::store::{Isolation, RangeQuery, StoreError};
+
+/// What a command will look at in one of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Glance {
+    /// The key's metadata only.
+    Meta,
+    /// Elements at one end.
+    End {
+        /// The type that the command expects.
+        value_type: ValueType,
+        /// The end with the last or highest elements.
+        from_end: bool,
+        /// How many.
+        count: usize,
+    },
+    /// Members of a sorted set by name.
+    Members(Vec<Bytes>),
+}
+
+/// All that the commands of a batch will look at, each once.
+#[derive(Debug, Default)]
+pub struct Glances {
+    keys: BTreeMap<ClientKey, KeyGlances>,
+}
+
+#[derive(Debug, Default)]
+struct KeyGlances {
+    /// Elements wanted by type and end.
+    ends: Vec<(ValueType, bool, usize)>,
+    members: Vec<Bytes>,
+}
+
+impl Glances {
+    /// Adds what a command will look at.
+    pub fn add(&mut self, database: u32, key: &Bytes, glance: &Glance) {
+        let key = ClientKey {
+            database,
+            key: key.clone(),
+        };
+        let glances = self.keys.entry(key).or_default();
+        match glance {
+            Glance::Meta => {}
+            Glance::End {
+                value_type,
+                from_end,
+                count,
+            } => {
+                let mut ends = glances.ends.iter_mut();
+                match ends.find(|end| (end.0, end.1) == (*value_type, *from_end)) {
+                    Some(end) => end.2 = end.2.saturating_add(*count),
+                    None => glances.ends.push((*value_type, *from_end, *count)),
+                }
+            }
+            Glance::Members(members) => glances.members.extend(members.iter().cloned()),
+        }
+    }
+
+    /// Spares a key, whose rows will not be looked at after all.
+    pub fn remove(&mut self, key: &ClientKey) {
+        self.keys.remove(key);
+    }
+}
+
+/// Where a key's data was the last time.
+#[derive(Debug, Clone, Copy)]
+struct Hint {
+    namespace: Id,
+    data: Id,
+    value_type: ValueType,
+    /// About how large its rows are; 0 is not known.
+    row_bytes: usize,
+}
+
+/// What is remembered of keys between batches. Never trusted.
+#[derive(Debug, Default)]
+pub struct Hints {
+    known: Mutex<HashMap<ClientKey, Hint>>,
+}
+
+impl Hints {
+    fn known(&self) -> MutexGuard<'_, HashMap<ClientKey, Hint>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: &ClientKey) -> Option<Hint> {
+        self.known().get(key).copied()
+    }
+
+    fn set(&self, key: &ClientKey, hint: Option<Hint>) {
+        let mut known = self.known();
+        match hint {
+            None => drop(known.remove(key)),
+            Some(hint) => {
+                // Forgetting all now and then is cheap: each key is learned with its next batch.
+                if known.len() >= AHEAD_HINTS_MAX && !known.contains_key(key) {
+                    known.clear();
+                }
+                known.insert(key.clone(), hint);
+            }
+        }
+    }
+}
+
+impl ReadContext<'_> {
+    /// Has rows read, side by side, that commands will look at. What fails here will fail where
+    /// it is needed.
+    pub async fn read_ahead(&self, glances: &Glances, hints: &Hints) {
+        let databases: BTreeSet<u32> = glances.keys.keys().map(|key| key.database).collect();
+        let namespaces = databases
+            .into_iter()
+            .map(|database| self.namespace_of(database));
+        let hinted = glances
+            .keys
+            .iter()
+            .filter_map(|(key, of_key)| Some((key, of_key, hints.get(key)?)))
+            .map(async |(key, of_key, hint)| {
+                Some((key, self.follow_hint(key, of_key, hint).await?))
+            });
+        let (_, followed) = futures_util::join!(join_all(namespaces), side_by_side(hinted));
+        let mut found: HashMap<&ClientKey, Hint> = HashMap::new();
+        for (key, hint) in followed.into_iter().flatten() {
+            if self.namespace_of(key.database).await.ok() == Some(hint.namespace) {
+                found.insert(key, hint);
+            }
+        }
+        let others = glances
+            .keys
+            .iter()
+            .filter(|(key, _)| !found.contains_key(key));
+        let others = others.map(
+            async |(key, of_key)| match self.find_out(key, of_key).await {
+                Ok(learned) => hints.set(key, learned),
+                Err(error) => tracing::trace!(%error, "nothing was read ahead"),
+            },
+        );
+        side_by_side(others).await;
+        for (key, hint) in found {
+            hints.set(key, Some(hint));
+        }
+    }
+
+    /// Reads everything at once, where it was the last time. `None` where the data is elsewhere by
+    /// now.
+    async fn follow_hint(&self, key: &ClientKey, glances: &KeyGlances, hint: Hint) -> Option<Hint> {
+        let name = KeyName::new(&key.key);
+        let meta = self.read_meta_ahead(hint.namespace, &name, glances);
+        let data = self.read_data_ahead(glances, hint);
+        let (meta, row_bytes) = futures_util::try_join!(meta, data).ok()?;
+        (meta?.data == hint.data).then(|| Hint {
+            row_bytes: row_bytes.unwrap_or(hint.row_bytes),
+            ..hint
+        })
+    }
+
+    /// Reads the metadata, and then what it tells of.
+    async fn find_out(
+        &self,
+        key: &ClientKey,
+        glances: &KeyGlances,
+    ) -> Result<Option<Hint>, StoreError> {
+        let namespace = self.namespace_of(key.database).await?;
+        let name = KeyName::new(&key.key);
+        let Some(meta) = self.read_meta_ahead(namespace, &name, glances).await? else {
+            return Ok(None);
+        };
+        let hint = Hint {
+            namespace,
+            data: meta.data,
+            value_type: meta.value_type,
+            row_bytes: 0,
+        };
+        let row_bytes = self.read_data_ahead(glances, hint).await?.unwrap_or(0);
+        Ok(Some(Hint { row_bytes, ..hint }))
+    }
+
+    async fn read_meta_ahead(
+        &self,
+        namespace: Id,
+        name: &KeyName,
+        glances: &KeyGlances,
+    ) -> Result<Option<Meta>, StoreError> {
+        let meta_key = self.layout().meta_key(namespace, name);
+        let length_key = self.layout().length_key(&meta_key);
+        let meta = self.transaction.get(&meta_key, Isolation::Snapshot);
+        let length = async {
+            // Pushes and pops answer or look at it.
+            match glances.ends.is_empty() {
+                true => Ok(None),
+                false => self.transaction.get(&length_key, Isolation::Snapshot).await,
+            }
+        };
+        let (meta, _) = futures_util::try_join!(meta, length)?;
+        meta.map(|value| Meta::decode(&value)).transpose()
+    }
+
+    /// Answers how large rows are, where any were read.
+    async fn read_data_ahead(
+        &self,
+        glances: &KeyGlances,
+        hint: Hint,
+    ) -> Result<Option<usize>, StoreError> {
+        let rows_max = match hint.row_bytes {
+            0 => AHEAD_ROWS_UNKNOWN_MAX,
+            bytes => (READ_AHEAD_BYTES_MAX / bytes).clamp(1, AHEAD_ROWS_MAX),
+        };
+        let ends = glances.ends.iter().filter(|end| end.0 == hint.value_type);
+        let ends = ends.map(|(value_type, from_end, count)| {
+            self.read_end_ahead(hint.data, *value_type, *from_end, (*count).min(rows_max))
+        });
+        let members = glances.members.iter().map(|member| async move {
+            let row = self.layout().member_key(hint.data, &Member::new(member));
+            self.transaction.get(&row, Isolation::Snapshot).await
+        });
+        let (sizes, members) = futures_util::join!(join_all(ends), join_all(members));
+        for read in members {
+            read?;
+        }
+        let mut row_bytes = None;
+        for size in sizes {
+            row_bytes = row_bytes.max(size?);
+        }
+        Ok(row_bytes)
+    }
+
+    async fn read_end_ahead(
+        &self,
+        data: Id,
+        value_type: ValueType,
+        from_end: bool,
+        count: usize,
+    ) -> Result<Option<usize>, StoreError> {
+        let section = match value_type {
+            ValueType::List => Section::Elements,
+            ValueType::SortedSet => Section::Scores,
+            // From above it is read priority by priority.
+            ValueType::PriorityQueue if !from_end => Section::Queue,
+            ValueType::PriorityQueue | ValueType::TaskQueue => return Ok(None),
+        };
+        let range = KeyRange::children(&self.layout().section_prefix(data, section));
+        let rows = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &range.begin,
+                end: &range.end,
+                limit: count.max(1),
+                reverse: from_end,
+                isolation: Isolation::Snapshot,
+            })
+            .await?;
+        let bytes: usize = rows.iter().map(|row| row.key.len() + row.value.len()).sum();
+        Ok(bytes.checked_div(rows.len()))
+    }
+}
+
+/// Runs futures side by side, a bounded number at a time.
+async fn side_by_side<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut futures = futures.fuse();
+    let mut outputs = Vec::new();
+    loop {
+        let some: Vec<F> = futures.by_ref().take(AHEAD_READS_AT_ONCE).collect();
+        if some.is_empty() {
+            return outputs;
+        }
+        outputs.extend(join_all(some).await);
+    }
+}
+
+#[cfg(test)]
+mod tests;

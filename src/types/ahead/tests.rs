@@ -1,0 +1,172 @@
+//! How many round trips reading ahead takes, on a store that counts them.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use super::{Glance, Glances, Hints};
+use crate::commands::testing::Bench;
+use crate::layout::ValueType;
+use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
+use crate::types::ReadContext;
+use crate::types::context::NamespaceCache;
+
+/// Reads that are asked for together are one round trip.
+#[derive(Default)]
+struct Trips {
+    under_way: Cell<usize>,
+    count: Cell<usize>,
+    reads: Cell<usize>,
+}
+
+struct Counting<'c> {
+    inner: &'c dyn ReadTransaction,
+    trips: &'c Trips,
+}
+
+/// Is there at its second look, when all others have been asked for.
+struct Later<'c, T> {
+    answer: StoreFuture<'c, T>,
+    trips: &'c Trips,
+    is_asked: bool,
+}
+
+impl<T: Unpin> Future for Later<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let trips = self.trips;
+        if !self.is_asked {
+            self.is_asked = true;
+            if trips.under_way.replace(trips.under_way.get() + 1) == 0 {
+                trips.count.set(trips.count.get() + 1);
+            }
+            trips.reads.set(trips.reads.get() + 1);
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let answer = Pin::new(&mut self.answer).poll(context);
+        if answer.is_ready() {
+            trips.under_way.set(trips.under_way.get() - 1);
+        }
+        answer
+    }
+}
+
+impl ReadTransaction for Counting<'_> {
+    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        StoreFuture::Pending(Box::pin(Later {
+            answer: self.inner.get(key, isolation),
+            trips: self.trips,
+            is_asked: false,
+        }))
+    }
+
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        StoreFuture::Pending(Box::pin(Later {
+            answer: self.inner.get_range(query),
+            trips: self.trips,
+            is_asked: false,
+        }))
+    }
+}
+
+/// Round trips and reads of reading ahead.
+fn trips(bench: &Bench, glances: &Glances, hints: &Hints) -> (usize, usize) {
+    let transaction = bench.store.begin_read().unwrap();
+    let trips = Trips::default();
+    let counting = Counting {
+        inner: &*transaction,
+        trips: &trips,
+    };
+    let namespaces = NamespaceCache::default();
+    let environment = bench.executor.environment();
+    let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
+    bench.block_on(context.read_ahead(glances, hints));
+    (trips.count.get(), trips.reads.get())
+}
+
+fn pops_of(keys: usize) -> Glances {
+    let mut glances = Glances::default();
+    for key in 0..keys {
+        let pop = Glance::End {
+            value_type: ValueType::List,
+            from_end: false,
+            count: 1,
+        };
+        glances.add(0, &Bytes::from(format!("q{key}")), &pop);
+    }
+    glances
+}
+
+fn filled(keys: usize) -> Bench {
+    let bench = Bench::cluster_like();
+    for key in 0..keys {
+        bench.run(&format!("RPUSH q{key} a b c"));
+    }
+    bench
+}
+
+#[test]
+fn keys_are_read_side_by_side_and_at_once_where_they_are_known() {
+    let bench = filled(100);
+    let hints = Hints::default();
+    // The namespace, then metadata and lengths, then what they tell of.
+    let (first, reads) = trips(&bench, &pops_of(100), &hints);
+    assert!(first <= 3, "{first}");
+    assert_eq!(reads, 1 + 3 * 100);
+    assert_eq!(trips(&bench, &pops_of(100), &hints), (1, 1 + 3 * 100));
+}
+
+#[test]
+fn a_wrong_hint_costs_reads_and_is_forgotten() {
+    let bench = filled(1);
+    let hints = Hints::default();
+    trips(&bench, &pops_of(1), &hints);
+    for change in ["DEL q0", "RPUSH q0 d", "SWAPDB 0 1", "SWAPDB 0 1"] {
+        bench.run(change);
+        let (first, _) = trips(&bench, &pops_of(1), &hints);
+        assert!((2..=3).contains(&first), "{change}: {first}");
+        let (again, _) = trips(&bench, &pops_of(1), &hints);
+        // Of a key that is not there nothing is remembered.
+        let is_there = change != "DEL q0" && !is_swapped_away(&bench);
+        assert_eq!(again, if is_there { 1 } else { 2 }, "{change}");
+    }
+}
+
+fn is_swapped_away(bench: &Bench) -> bool {
+    bench.run("EXISTS q0") == crate::reply::Reply::Integer(0)
+}
+
+#[test]
+fn what_several_commands_look_at_is_read_once() {
+    let bench = filled(1);
+    let hints = Hints::default();
+    let mut glances = pops_of(1);
+    for _ in 0..5 {
+        let key = Bytes::from_static(b"q0");
+        glances.add(0, &key, &Glance::Meta);
+        glances.add(
+            0,
+            &key,
+            &Glance::End {
+                value_type: ValueType::List,
+                from_end: false,
+                count: 2,
+            },
+        );
+    }
+    trips(&bench, &glances, &hints);
+    assert_eq!(trips(&bench, &glances, &hints), (1, 4));
+}
+
+#[test]
+fn a_key_of_another_type_is_not_read_as_if_it_were_of_the_expected_one() {
+    let bench = Bench::cluster_like();
+    bench.run("ZADD q0 1 a");
+    let hints = Hints::default();
+    // Metadata and length.
+    assert_eq!(trips(&bench, &pops_of(1), &hints), (2, 3));
+}
