@@ -19,6 +19,7 @@ mod tests;
 
 use std::cell::OnceCell;
 use std::io;
+use std::sync::Arc;
 
 use crate::clock::SystemClock;
 use crate::config::{DoctorOptions, LoadedSettings, StoreKind};
@@ -81,8 +82,8 @@ async fn look_inside(
     let subject = Subject {
         store,
         layout: Layout::new(&loaded.settings.root_prefix),
-        clock: &SystemClock,
-        random: &SystemRandom,
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SystemRandom),
         repairs: options.repairs,
         is_deep: options.is_deep,
         is_offline,

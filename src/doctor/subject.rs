@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -13,6 +14,7 @@ use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
 };
 use crate::types::context::shown_namespace;
+use crate::types::staging::has_claims;
 
 use super::progress::Progress;
 use super::report::shown;
@@ -24,8 +26,8 @@ pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError
 pub(super) struct Subject<'s> {
     pub(super) store: &'s dyn Store,
     pub(super) layout: Layout,
-    pub(super) clock: &'s dyn Clock,
-    pub(super) random: &'s dyn Random,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<dyn Random>,
     /// Whether what is wrong is to be repaired.
     pub(super) repairs: bool,
     /// Whether elements are counted.
@@ -163,10 +165,7 @@ impl Subject<'_> {
         transaction: &dyn Transaction,
         data: Id,
     ) -> Result<bool, StoreError> {
-        let claims = self.layout.staged_claims(data);
-        let isolation = Isolation::Serializable;
-        let first = rows(transaction, &claims.begin, &claims.end, 1, isolation).await?;
-        Ok(!first.is_empty())
+        has_claims(&self.layout, transaction, data).await
     }
 
     /// Clears data that no key names, as the server does when a key is removed.

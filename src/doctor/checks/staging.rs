@@ -1,13 +1,21 @@
 //! What servers of a cluster pop from hot queues for each other: requests that nobody wants any
 //! more, and elements that were popped for a server which has not fetched them.
 
+use std::sync::Arc;
+
 use futures_util::future::try_join_all;
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::subject::{Subject, rows};
+use crate::error::CommandError;
+use crate::executor::startup::{StartError, prepare};
 use crate::layout::{Id, KeyRange, StagedClaim, successor};
 use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_READS_AT_ONCE};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
+use crate::types::staging::{read_claimed_elements, remove_request};
+use crate::types::{Environment, WriteContext};
 
 #[derive(Default)]
 struct Found {
@@ -18,6 +26,8 @@ struct Found {
     without_elements: Finding,
     stray_pieces: Finding,
     unreadable: Finding,
+    /// What servers' code needs; made for the first repair.
+    environment: Option<Environment>,
 }
 
 /// Which rows are looked at.
@@ -42,24 +52,31 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         "{} requests of servers to pop for them, {} claims on what was popped",
         found.requests, found.claims
     ));
+    // Where no server runs, the next has yet to do it.
+    let overdue = if subject.is_offline {
+        Level::Ok
+    } else {
+        Level::Warn
+    };
     outcome
         .finding(
-            Level::Warn,
+            overdue,
             &found.lapsed,
             "claims that lapsed more than a minute ago",
-            "no server runs: the next that starts puts their elements back into their queues",
+            "no server runs, or its clock is far behind: the next that starts puts their elements \
+             back into their queues, or --repair does",
         )
         .finding(
-            Level::Warn,
+            overdue,
             &found.old_requests,
             "requests that nobody wants fulfilled any more",
             "no server runs: the next that starts removes them, or --repair does",
         )
         .finding(
-            Level::Warn,
+            Level::Fail,
             &found.stray_pieces,
             "elements that belong to no claim",
-            "tell the authors of Quoin",
+            "no queue gets them back, and nothing removes them; tell the authors of Quoin",
         )
         .finding(
             Level::Fail,
@@ -168,8 +185,7 @@ async fn judge(
                 // As servers do: who fulfils it meanwhile conflicts, or this does.
                 let is_repaired = subject
                     .repair(async |transaction: &dyn Transaction| {
-                        transaction.add_read_conflict_range(&row.key, &successor(&row.key));
-                        transaction.clear(&row.key);
+                        remove_request(transaction, &row.key);
                         Ok(true)
                     })
                     .await?;
@@ -190,7 +206,16 @@ async fn judge(
             if !is_whole {
                 found.without_elements.add(name);
             } else if is_overdue(claim.lapses_at_ms) {
-                found.lapsed.add(name);
+                match is_readable(subject, row).await? {
+                    None => {}
+                    Some(false) => found.unreadable.add(|| shown(&row.key)),
+                    Some(true) => {
+                        found.lapsed.add(name);
+                        if subject.repairs && put_back(subject, row, &claim, found).await? {
+                            found.lapsed.count_repaired();
+                        }
+                    }
+                }
             }
         }
         Rows::Pieces => {
@@ -200,4 +225,71 @@ async fn judge(
         }
     }
     Ok(())
+}
+
+/// Whether the elements of a claim can be read; `None` where the claim has ended meanwhile.
+async fn is_readable(subject: &Subject<'_>, row: &KeyValue) -> Result<Option<bool>, StoreError> {
+    let layout = &subject.layout;
+    let (data, id) = layout.read_staged_claim_key(&row.key)?;
+    subject
+        .read(async |transaction: &dyn ReadTransaction| {
+            let claim = transaction.get(&row.key, Isolation::Snapshot).await?;
+            if claim.is_none() {
+                return Ok(None);
+            }
+            match read_claimed_elements(layout, transaction, data, id).await {
+                Ok(_) => Ok(Some(true)),
+                Err(StoreError::Corrupt(_)) => Ok(Some(false)),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+}
+
+/// Has a claim's elements go back to their queue, by the code by which servers do it.
+async fn put_back(
+    subject: &Subject<'_>,
+    row: &KeyValue,
+    claim: &StagedClaim,
+    found: &mut Found,
+) -> Result<bool, StoreError> {
+    let environment = match found.environment.take() {
+        Some(environment) => environment,
+        None => environment(subject).await?,
+    };
+    let environment = &*found.environment.insert(environment);
+    let result = subject
+        .repair(async |transaction: &dyn Transaction| {
+            let namespaces = NamespaceCache::default();
+            let signals = Signals::default();
+            let now_ms = subject.clock.now_ms();
+            let context =
+                WriteContext::new(transaction, environment, &namespaces, &signals, now_ms, 0);
+            match context.end_claim(&row.key, claim).await {
+                Ok(_) => Ok(true),
+                Err(CommandError::Store(error)) => Err(error),
+                Err(error) => Err(StoreError::Unavailable(Arc::new(error))),
+            }
+        })
+        .await;
+    match result {
+        // The queue's metadata, of which the check of keys tells.
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        result => result,
+    }
+}
+
+/// What the repair writes gets ids of its own: those of one more start of a server.
+async fn environment(subject: &Subject<'_>) -> Result<Environment, StoreError> {
+    prepare(
+        subject.store,
+        subject.layout.clone(),
+        Arc::clone(&subject.clock),
+        Arc::clone(&subject.random),
+    )
+    .await
+    .map_err(|error| match error {
+        StartError::Store(error) => error,
+        error => StoreError::Unavailable(Arc::new(error)),
+    })
 }

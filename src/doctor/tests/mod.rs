@@ -14,6 +14,7 @@ use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
 mod damage;
 mod elements;
+mod staging;
 
 const LOOK: DoctorOptions = DoctorOptions {
     repairs: false,
@@ -30,9 +31,9 @@ fn on_both(test: impl Fn(&Bench)) {
     test(&Bench::cluster_like());
 }
 
-fn random() -> &'static SeededRandom {
-    static RANDOM: std::sync::OnceLock<SeededRandom> = std::sync::OnceLock::new();
-    RANDOM.get_or_init(|| SeededRandom::new(5))
+fn random() -> Arc<SeededRandom> {
+    static RANDOM: std::sync::OnceLock<Arc<SeededRandom>> = std::sync::OnceLock::new();
+    Arc::clone(RANDOM.get_or_init(|| Arc::new(SeededRandom::new(5))))
 }
 
 /// What the doctor says.
@@ -40,7 +41,7 @@ fn lines(bench: &Bench, options: DoctorOptions) -> Vec<Line> {
     let subject = Subject {
         store: &*bench.store,
         layout: Layout::new("test"),
-        clock: &*bench.clock,
+        clock: bench.clock.clone(),
         random: random(),
         repairs: options.repairs,
         is_deep: options.is_deep,
@@ -195,7 +196,7 @@ fn a_store_that_servers_use_meanwhile_raises_no_alarm() {
             let subject = Subject {
                 store: &*store,
                 layout: Layout::new("test"),
-                clock: &*clock,
+                clock: clock.clone(),
                 random: random(),
                 repairs: true,
                 is_deep: true,

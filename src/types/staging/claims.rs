@@ -4,9 +4,11 @@ use bytes::BytesMut;
 
 use super::{Staged, StagedKey};
 use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, Meta, StagedClaim, StagedElement, decode_elements, successor};
+use crate::layout::{
+    Id, KeyRange, Layout, Meta, StagedClaim, StagedElement, decode_elements, successor,
+};
 use crate::limits::RANGE_PAGE_ROWS;
-use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::store::{Isolation, RangeQuery, ReadTransaction, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
 
@@ -59,36 +61,14 @@ impl WriteContext<'_> {
         data: Id,
         id: Id,
     ) -> Result<Vec<StagedElement>, StoreError> {
-        let KeyRange { begin, end } = self.layout().staged_elements(data, id);
-        let mut text = BytesMut::new();
-        let mut from = begin.clone();
-        loop {
-            let rows = self
-                .transaction
-                .get_range(RangeQuery {
-                    begin: &from,
-                    end: &end,
-                    limit: RANGE_PAGE_ROWS,
-                    reverse: false,
-                    // The claim's own row is what conflicts.
-                    isolation: Isolation::Snapshot,
-                })
-                .await?;
-            for row in &rows {
-                text.extend_from_slice(&row.value);
-            }
-            match rows.last() {
-                Some(last) if rows.len() >= RANGE_PAGE_ROWS => from = successor(&last.key),
-                _ => break,
-            }
-        }
+        let elements = read_claimed_elements(self.layout(), self.transaction, data, id).await?;
         self.transaction
             .clear(&self.layout().staged_claim_key(data, id));
-        if text.is_empty() {
-            return Ok(Vec::new());
+        if !elements.is_empty() {
+            let KeyRange { begin, end } = self.layout().staged_elements(data, id);
+            self.transaction.clear_range(&begin, &end);
         }
-        self.transaction.clear_range(&begin, &end);
-        decode_elements(text.freeze())
+        Ok(elements)
     }
 
     /// Puts back what no command has taken: what was popped for a client that has left.
@@ -162,17 +142,65 @@ impl WriteContext<'_> {
     /// Whether elements of a queue are claimed and not fetched. Conflicts with whoever claims
     /// some.
     pub(in crate::types) async fn has_claims(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        let claims = self.layout().staged_claims(key.data());
-        let rows = self
-            .transaction
+        has_claims(self.layout(), self.transaction, key.data()).await
+    }
+}
+
+/// Whether elements of a queue's data are claimed and not fetched. Conflicts with whoever claims
+/// some.
+///
+/// # Errors
+/// When the store fails.
+pub async fn has_claims(
+    layout: &Layout,
+    transaction: &dyn ReadTransaction,
+    data: Id,
+) -> Result<bool, StoreError> {
+    let claims = layout.staged_claims(data);
+    let rows = transaction
+        .get_range(RangeQuery {
+            begin: &claims.begin,
+            end: &claims.end,
+            limit: 1,
+            reverse: false,
+            isolation: Isolation::Serializable,
+        })
+        .await?;
+    Ok(!rows.is_empty())
+}
+
+/// The elements of a claim. Conflicts with nobody: for that is the claim's own row.
+///
+/// # Errors
+/// `Corrupt` where they cannot be read, or when the store fails.
+pub async fn read_claimed_elements(
+    layout: &Layout,
+    transaction: &dyn ReadTransaction,
+    data: Id,
+    id: Id,
+) -> Result<Vec<StagedElement>, StoreError> {
+    let KeyRange { mut begin, end } = layout.staged_elements(data, id);
+    let mut text = BytesMut::new();
+    loop {
+        let rows = transaction
             .get_range(RangeQuery {
-                begin: &claims.begin,
-                end: &claims.end,
-                limit: 1,
+                begin: &begin,
+                end: &end,
+                limit: RANGE_PAGE_ROWS,
                 reverse: false,
-                isolation: Isolation::Serializable,
+                isolation: Isolation::Snapshot,
             })
             .await?;
-        Ok(!rows.is_empty())
+        for row in &rows {
+            text.extend_from_slice(&row.value);
+        }
+        match rows.last() {
+            Some(last) if rows.len() >= RANGE_PAGE_ROWS => begin = successor(&last.key),
+            _ => break,
+        }
     }
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    decode_elements(text.freeze())
 }

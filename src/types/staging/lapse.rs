@@ -3,7 +3,7 @@
 use crate::error::CommandError;
 use crate::layout::{Id, Meta, StagedClaim, successor};
 use crate::limits::{STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS};
-use crate::store::{Isolation, StoreError};
+use crate::store::{Isolation, StoreError, Transaction};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
 
@@ -22,19 +22,28 @@ impl WriteContext<'_> {
             if claim.lapses_at_ms > self.now_ms {
                 continue;
             }
-            let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
-            // Its server may be slow rather than dead: one of the two conflicts.
-            let is_there = self
-                .transaction
-                .get(&row.key, Isolation::Serializable)
-                .await?;
-            if is_there.is_some() {
-                self.lapse(&claim, data, id).await?;
+            if self.end_claim(&row.key, &claim).await? {
                 lapsed += 1;
             }
         }
         self.remove_old_requests().await?;
         Ok(lapsed)
+    }
+
+    /// Has the elements of a claim that has lapsed go back to their queue, and answers whether
+    /// the claim was still there.
+    ///
+    /// # Errors
+    /// `Corrupt` where the elements cannot be read, or when the store fails.
+    pub async fn end_claim(&self, row: &[u8], claim: &StagedClaim) -> Result<bool, CommandError> {
+        let (data, id) = self.layout().read_staged_claim_key(row)?;
+        // Its server may be slow rather than dead: one of the two conflicts.
+        let is_there = self.transaction.get(row, Isolation::Serializable).await?;
+        if is_there.is_none() {
+            return Ok(false);
+        }
+        self.lapse(claim, data, id).await?;
+        Ok(true)
     }
 
     async fn lapse(&self, claim: &StagedClaim, data: Id, id: Id) -> Result<(), CommandError> {
@@ -64,11 +73,15 @@ impl WriteContext<'_> {
             let (_, request) = self.layout().read_staged_request(&row.key, &row.value)?;
             let age_ms = self.now_ms.saturating_sub(request.at_ms);
             if age_ms > 2 * STAGED_REQUEST_AGE_MAX_MS {
-                self.transaction
-                    .add_read_conflict_range(&row.key, &successor(&row.key));
-                self.transaction.clear(&row.key);
+                remove_request(self.transaction, &row.key);
             }
         }
         Ok(())
     }
+}
+
+/// Removes a request that nobody waits for any more. Conflicts with whoever fulfils it.
+pub fn remove_request(transaction: &dyn Transaction, row: &[u8]) {
+    transaction.add_read_conflict_range(row, &successor(row));
+    transaction.clear(row);
 }

@@ -22,8 +22,9 @@ mod lapse;
 #[cfg(test)]
 mod tests;
 
-pub use claims::StagedCall;
+pub use claims::{StagedCall, has_claims, read_claimed_elements};
 pub(super) use elements::to_member;
+pub use lapse::remove_request;
 
 /// What a command would take off a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
