@@ -34,6 +34,18 @@ struct Life {
 }
 
 impl Life {
+    /// For people, in milliseconds.
+    fn told(&self) -> String {
+        let [pushed, ended, popped, gone] = [
+            self.push_invoked,
+            self.push_ended,
+            self.pop_invoked,
+            self.pop_ended,
+        ]
+        .map(|moment| moment / 1_000_000);
+        format!("pushed {pushed}..{ended}, popped {popped}..{gone} (the largest is never)")
+    }
+
     /// Whether its push was over before the other's began, or it stands before it in one pipeline.
     fn is_before(&self, other: &Self) -> bool {
         self.push_ended < other.push_invoked
@@ -41,25 +53,63 @@ impl Life {
     }
 }
 
-/// Checks the families in which elements stay in their queue.
+/// What is wrong, and the element that shows it.
+type Wrong = (String, Payload);
+
+/// So many elements of a history may have been away and have come back.
+const RETURNED_MAX: usize = 5;
+
+/// Checks the families in which elements stay in their queue. Answers how many elements of a
+/// cluster must have been away for a while: held by a server that died or was slow, for a client that
+/// has gone (docs/semantics.md, "Returned elements"). They are nobody's witnesses.
 ///
-/// `returns_after_ns`: what a pop without a reply has taken may be back after that time
-/// (docs/semantics.md, "Returned elements"); where it is given, elements that may have been away
-/// are nobody's witness.
-pub fn check(
+/// # Errors
+/// What is wrong, also where more elements than a few must have been away.
+pub fn check(calls: &[Call], contents: &Contents, is_cluster: bool) -> Result<usize, String> {
+    let mut lives = lives(calls, contents);
+    for returned in 0.. {
+        let Err((wrong, payload)) = check_lives(&lives, calls, contents) else {
+            return Ok(returned);
+        };
+        let life = lives.get_mut(&payload);
+        let life = life.filter(|life| is_cluster && may_have_been_away(life, calls));
+        match life {
+            Some(life) if returned < RETURNED_MAX && life.is_accounted => {
+                life.is_accounted = false;
+            }
+            _ => return Err(wrong),
+        }
+    }
+    Ok(0)
+}
+
+/// Whether a pop may have taken the element for a client that never got it: one without a reply,
+/// or one that gave up.
+fn may_have_been_away(life: &Life, calls: &[Call]) -> bool {
+    calls.iter().any(|call| match &call.action {
+        Action::Pop {
+            queues,
+            asked,
+            took,
+            ..
+        } => {
+            let has_gone = call.ended.is_none() || took.len() < *asked;
+            has_gone && queues.contains(&life.queue) && call.invoked <= life.pop_ended
+        }
+        _ => false,
+    })
+}
+
+fn check_lives(
+    lives: &BTreeMap<Payload, Life>,
     calls: &[Call],
     contents: &Contents,
-    returns_after_ns: Option<Moment>,
-) -> Result<(), String> {
-    let mut lives = lives(calls, contents);
-    if let Some(returns_after_ns) = returns_after_ns {
-        doubt_returned(&mut lives, calls, returns_after_ns);
-    }
-    for lives in by_pipeline(&lives).values() {
+) -> Result<(), Wrong> {
+    for lives in by_pipeline(lives).values() {
         check_one_pipeline(lives)?;
     }
     let mut queues: BTreeMap<Queue, Vec<(Payload, Life)>> = BTreeMap::new();
-    for (payload, life) in &lives {
+    for (payload, life) in lives {
         queues
             .entry(life.queue)
             .or_default()
@@ -82,11 +132,11 @@ pub fn check(
         }
     }
     for call in calls {
-        check_pop(call, &lives, &presences)?;
+        check_pop(call, lives, &presences)?;
     }
     for (queue, elements) in contents {
         if is_checked(queue.family) {
-            check_sequence(*queue, End::First, elements, &lives)?;
+            check_sequence(*queue, End::First, elements, lives)?;
         }
     }
     Ok(())
@@ -143,30 +193,6 @@ fn lives(calls: &[Call], contents: &Contents) -> BTreeMap<Payload, Life> {
     lives
 }
 
-/// Elements that a pop without a reply may have taken, and that were there so long after it that
-/// they may have come back.
-fn doubt_returned(lives: &mut BTreeMap<Payload, Life>, calls: &[Call], returns_after_ns: Moment) {
-    let mut unknown_pops: HashMap<Queue, Vec<Moment>> = HashMap::new();
-    for call in calls {
-        if let (Action::Pop { queues, .. }, None) = (&call.action, call.ended) {
-            for queue in queues {
-                unknown_pops.entry(*queue).or_default().push(call.invoked);
-            }
-        }
-    }
-    for life in lives.values_mut() {
-        let unknown = unknown_pops.get(&life.queue);
-        // It may have been taken up to some seconds after the pop was asked for.
-        let may_have_taken = |at: &Moment| {
-            at.saturating_add(returns_after_ns) >= life.push_invoked
-                && at.saturating_add(returns_after_ns) <= life.pop_ended
-        };
-        if unknown.is_some_and(|moments| moments.iter().any(may_have_taken)) {
-            life.is_accounted = false;
-        }
-    }
-}
-
 fn by_pipeline(lives: &BTreeMap<Payload, Life>) -> BTreeMap<(Queue, u64), Vec<(Payload, Life)>> {
     let mut pushes: BTreeMap<(Queue, u64), Vec<(Payload, Life)>> = BTreeMap::new();
     for (payload, life) in lives {
@@ -178,31 +204,33 @@ fn by_pipeline(lives: &BTreeMap<Payload, Life>) -> BTreeMap<(Queue, u64), Vec<(P
     pushes
 }
 
-fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), String> {
+fn check_one_pipeline(members: &[(Payload, Life)]) -> Result<(), Wrong> {
     for (first, one) in members {
         for (second, other) in members {
             let is_order = one.index < other.index && one.priority == other.priority;
             if is_order && one.is_accounted && one.pop_invoked > other.pop_ended {
-                return Err(format!(
+                let wrong = format!(
                     "{second} was popped before {first}, which stands before it in one pipeline"
-                ));
+                );
+                return Err((wrong, *first));
             }
         }
     }
     Ok(())
 }
 
-fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), String> {
+fn check_first_in_first_out(members: &[(Payload, Life)]) -> Result<(), Wrong> {
     let presence = Presence::of(members);
     for (payload, life) in members {
         // Who was pushed before this one's push began, and was popped after its pop had ended?
         if let Some(overtaken) = presence.longest(life.push_invoked)
             && overtaken.1 > life.pop_ended
         {
-            return Err(format!(
+            let wrong = format!(
                 "{}: {payload} was popped before {}, which had been pushed before it",
                 life.queue, overtaken.0
-            ));
+            );
+            return Err((wrong, overtaken.0));
         }
     }
     Ok(())
@@ -243,7 +271,7 @@ fn check_pop(
     call: &Call,
     lives: &BTreeMap<Payload, Life>,
     presences: &HashMap<(Queue, i64), Presence>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     let (
         Action::Pop {
             queues,
@@ -274,9 +302,12 @@ fn check_pop(
                 && is_due
                 && popped > ended
             {
-                return Err(format!(
-                    "{queue}: {payload} (of {priority}) was there all the time, and was overlooked by {call:?}"
-                ));
+                let wrong = format!(
+                    "{queue}: {payload} (of {priority}), {}, was there all the time, and was \
+                     overlooked by {call:?}",
+                    lives.get(&payload).map_or_else(String::new, Life::told),
+                );
+                return Err((wrong, payload));
             }
         }
         if is_source {
@@ -293,7 +324,7 @@ fn check_sequence(
     end: End,
     elements: &[Element],
     lives: &BTreeMap<Payload, Life>,
-) -> Result<(), String> {
+) -> Result<(), Wrong> {
     for pair in elements.windows(2) {
         let [(first, one), (second, other)] = pair else {
             continue;
@@ -303,9 +334,8 @@ fn check_sequence(
             End::Last => one >= other,
         };
         if !is_sorted {
-            return Err(format!(
-                "{queue}: {second} (of {other}) comes behind {first} (of {one})"
-            ));
+            let wrong = format!("{queue}: {second} (of {other}) comes behind {first} (of {one})");
+            return Err((wrong, *second));
         }
     }
     if queue.family == Family::Sorted {
@@ -316,7 +346,7 @@ fn check_sequence(
     let mut latest: HashMap<i64, Life> = HashMap::new();
     let mut last_of_pipeline: HashMap<(u64, i64), Life> = HashMap::new();
     for (payload, priority) in elements {
-        let Some(life) = lives.get(payload) else {
+        let Some(life) = lives.get(payload).filter(|life| life.is_accounted) else {
             continue;
         };
         let overtaken = [
@@ -328,9 +358,8 @@ fn check_sequence(
             .flatten()
             .any(|other| life.is_before(other))
         {
-            return Err(format!(
-                "{queue}: {payload} comes behind what was pushed after it"
-            ));
+            let wrong = format!("{queue}: {payload} comes behind what was pushed after it");
+            return Err((wrong, *payload));
         }
         last_of_pipeline.insert((life.pipeline, *priority), *life);
         let entry = latest.entry(*priority).or_insert(*life);
