@@ -153,6 +153,8 @@ pub const STAGED_REQUEST_AGE_MAX_MS: i64 = 5_000;
 /// Time after which elements that were popped for a server go back where it has not fetched them.
 /// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`]).
 pub const STAGED_CLAIM_LAPSE_MS: i64 = 10_000;
+/// Lapsed claims that one pass of background work ends.
+pub const STAGED_LAPSES_PER_PASS: usize = 32;
 /// Requests and claims that are looked at in one pass of background work.
 pub const STAGED_ROWS_PER_PASS: usize = 1_000;
 /// When keys with clients that wait are looked at again after the store failed.

@@ -256,7 +256,6 @@ impl<'s> Batch<'s> {
     /// Runs the commands, on what other servers have popped for them where they have.
     async fn run_staged(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
         self.fetch_claims(pass).await?;
-        self.read_ahead(pass).await;
         self.run_commands(pass).await?;
         self.end_staging(pass).await
     }

@@ -51,6 +51,7 @@ struct KeyGlances {
     /// Elements wanted by type and end.
     ends: Vec<(ValueType, bool, usize)>,
     members: Vec<Bytes>,
+    are_elements_spared: bool,
 }
 
 impl Glances {
@@ -78,9 +79,11 @@ impl Glances {
         }
     }
 
-    /// Spares a key, whose rows will not be looked at after all.
-    pub fn remove(&mut self, key: &ClientKey) {
-        self.keys.remove(key);
+    /// Spares a key's elements, which will come from elsewhere; its length is looked at.
+    pub fn spare_elements(&mut self, key: &ClientKey) {
+        if let Some(glances) = self.keys.get_mut(key) {
+            glances.are_elements_spared = true;
+        }
     }
 }
 
@@ -226,7 +229,10 @@ impl ReadContext<'_> {
             0 => AHEAD_ROWS_UNKNOWN_MAX,
             bytes => (READ_AHEAD_BYTES_MAX / bytes).clamp(1, AHEAD_ROWS_MAX),
         };
-        let ends = glances.ends.iter().filter(|end| end.0 == hint.value_type);
+        let is_wanted = |end: &&(ValueType, bool, usize)| {
+            end.0 == hint.value_type && !glances.are_elements_spared
+        };
+        let ends = glances.ends.iter().filter(is_wanted);
         let ends = ends.map(|(value_type, from_end, count)| {
             self.read_end_ahead(hint.data, *value_type, *from_end, (*count).min(rows_max))
         });

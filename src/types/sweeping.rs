@@ -90,7 +90,7 @@ impl WriteContext<'_> {
     }
 
     /// Whether the batch is as large as batches should become.
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
     }
 

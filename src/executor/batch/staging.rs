@@ -171,9 +171,14 @@ impl Batch<'_> {
                 now_ms,
                 database,
             );
-            let Ok(Some(key)) = read.find(&pops.key.key, pops.demands.value_type).await else {
-                // The commands themselves will say what is wrong.
-                continue;
+            let key = match self.shared.hot_keys.queue(pops.claim, made) {
+                // Should it be another by now, nobody will fulfil the request.
+                Some(key) if key.database == Some(database) => key,
+                _ => match read.find(&pops.key.key, pops.demands.value_type).await {
+                    Ok(Some(key)) => key,
+                    // The commands themselves will say what is wrong.
+                    _ => continue,
+                },
             };
             if key.meta.expire_at_ms.is_some() {
                 continue;
@@ -235,28 +240,30 @@ impl Batch<'_> {
         let _ = tokio::time::timeout(patience, gone).await;
     }
 
-    /// Fetches the claims of the batch's requests for its commands to pop from.
+    /// Fetches the claims of the batch's requests for its commands to pop from, and reads ahead
+    /// what else they will look at.
     pub(super) async fn fetch_claims(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
-        let mut requests = std::mem::take(&mut self.requests);
-        let mut result = Ok(());
-        for request in &mut requests {
-            let context = pass.write_context(request.call.database);
-            match context.fetch_claim(&request.call, &pass.staged).await {
+        let fetched = {
+            let fetches = self.requests.iter().map(|request| async {
+                let context = pass.write_context(request.call.database);
+                context.fetch_claim(&request.call, &pass.staged).await
+            });
+            let (fetched, ()) = futures_util::join!(join_all(fetches), self.read_ahead(pass));
+            fetched
+        };
+        for (request, fetched) in self.requests.iter_mut().zip(fetched) {
+            match fetched {
                 Ok(is_served) => request.is_served = is_served,
-                Err(error) => {
-                    result = Err(self.after_error(error));
-                    break;
-                }
+                Err(error) => return Err(self.after_error(error)),
             }
         }
-        self.requests = requests;
-        result
+        Ok(())
     }
 
     /// What comes from claims is not read from queues.
     pub(super) fn spare_staged(&self, glances: &mut Glances) {
-        for request in self.requests.iter().filter(|request| request.is_served) {
-            glances.remove(&request.pops.key);
+        for request in &self.requests {
+            glances.spare_elements(&request.pops.key);
         }
     }
 
@@ -339,7 +346,10 @@ impl Batch<'_> {
         for pops in &self.pops {
             let mut requests = self.requests.iter();
             match requests.find(|one| one.is_served && one.pops.claim == pops.claim) {
-                Some(request) => hot_keys.note_served(pops.claim, now, now - request.made),
+                Some(request) => {
+                    let queue = request.call.key.clone();
+                    hot_keys.note_served(pops.claim, now, now - request.made, queue);
+                }
                 None => hot_keys.note_popped(pops.claim, now),
             }
         }

@@ -40,12 +40,16 @@ impl WriteContext<'_> {
         let row = self.layout().staged_claim_key(data, call.id);
         // Whoever fulfils the request at this time writes this row and conflicts, or clears the
         // request and conflicts.
-        let Some(claim) = self.transaction.get(&row, Isolation::Serializable).await? else {
+        let (claim, elements) = futures_util::try_join!(
+            self.transaction.get(&row, Isolation::Serializable),
+            read_claimed_elements(self.layout(), self.transaction, data, call.id)
+        )?;
+        let Some(claim) = claim else {
             self.transaction.clear(&call.request_row);
             return Ok(false);
         };
         let claim = StagedClaim::decode(&claim)?;
-        let elements = self.take_claim(data, call.id).await?;
+        self.clear_claim(data, call.id);
         staged.add(StagedKey {
             key: call.key.clone(),
             from_end: claim.from_end,
@@ -62,13 +66,15 @@ impl WriteContext<'_> {
         id: Id,
     ) -> Result<Vec<StagedElement>, StoreError> {
         let elements = read_claimed_elements(self.layout(), self.transaction, data, id).await?;
+        self.clear_claim(data, id);
+        Ok(elements)
+    }
+
+    fn clear_claim(&self, data: Id, id: Id) {
         self.transaction
             .clear(&self.layout().staged_claim_key(data, id));
-        if !elements.is_empty() {
-            let KeyRange { begin, end } = self.layout().staged_elements(data, id);
-            self.transaction.clear_range(&begin, &end);
-        }
-        Ok(elements)
+        let KeyRange { begin, end } = self.layout().staged_elements(data, id);
+        self.transaction.clear_range(&begin, &end);
     }
 
     /// Puts back what no command has taken: what was popped for a client that has left.
@@ -78,17 +84,19 @@ impl WriteContext<'_> {
     pub async fn give_back_rest(&self, staged: &Staged) -> Result<(), CommandError> {
         let keys = std::mem::take(&mut *staged.keys.borrow_mut());
         for staged in keys {
-            self.give_back(&staged.key, staged.elements.into()).await?;
+            self.give_back(&staged.key, staged.elements.into(), staged.from_end)
+                .await?;
         }
         Ok(())
     }
 
-    /// Puts elements of a claim back where they were, if the queue is still there. A queue that
+    /// Puts elements of a claim back to the end that they came from, if the queue is still there. A queue that
     /// was deleted since then took them along.
     pub(super) async fn give_back(
         &self,
         key: &OpenKey,
         elements: Vec<StagedElement>,
+        from_end: bool,
     ) -> Result<(), CommandError> {
         if elements.is_empty() {
             return Ok(());
@@ -104,7 +112,7 @@ impl WriteContext<'_> {
                     meta,
                     ..key.clone()
                 };
-                self.put_back(&key, elements).await?;
+                self.put_back(&key, elements, from_end).await?;
             }
             _ => tracing::debug!("elements of a claim belong to no queue any more"),
         }
@@ -133,8 +141,9 @@ impl WriteContext<'_> {
             .await?;
         for row in rows {
             let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
+            let from_end = StagedClaim::decode(&row.value)?.from_end;
             let elements = self.take_claim(data, id).await?;
-            self.give_back(key, elements).await?;
+            self.give_back(key, elements, from_end).await?;
         }
         Ok(())
     }

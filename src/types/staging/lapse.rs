@@ -1,8 +1,9 @@
 //! Claims that nobody has fetched: of servers that have died.
 
+use super::claims::read_claimed_elements;
 use crate::error::CommandError;
 use crate::layout::{Id, Meta, StagedClaim, successor};
-use crate::limits::{STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS};
+use crate::limits::{STAGED_LAPSES_PER_PASS, STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS};
 use crate::store::{Isolation, StoreError, Transaction};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
@@ -14,17 +15,40 @@ impl WriteContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn staging_pass(&self) -> Result<i64, CommandError> {
-        let mut lapsed = 0;
+        let mut due = Vec::new();
         let claims = self.layout().all_staged_claims();
         for row in self.first_rows(&claims, STAGED_ROWS_PER_PASS).await? {
-            let claim = StagedClaim::decode(&row.value)?;
-            // By this server's clock: where it is fast, the one that asked pops anew.
-            if claim.lapses_at_ms > self.now_ms {
+            // One that cannot be read must not keep the others (`quoin doctor` tells of it).
+            let Ok(claim) = StagedClaim::decode(&row.value) else {
                 continue;
+            };
+            // By this server's clock: where it is fast, the one that asked pops anew.
+            if claim.lapses_at_ms <= self.now_ms && due.len() < STAGED_LAPSES_PER_PASS {
+                let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
+                let read = read_claimed_elements(self.layout(), self.transaction, data, id);
+                match read.await {
+                    Ok(elements) => {
+                        let first = elements.into_iter().next().map(|first| first.name);
+                        due.push((first, row.key, claim));
+                    }
+                    Err(StoreError::Corrupt(what)) => {
+                        tracing::error!(what, "a claim that has lapsed cannot be read");
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
-            if self.end_claim(&row.key, &claim).await? {
-                lapsed += 1;
+        }
+        // What is further inside goes back first, so that it is not put in front of the rest.
+        due.sort_by(|(first, _, claim), (other, ..)| match claim.from_end {
+            true => first.cmp(other),
+            false => other.cmp(first),
+        });
+        let mut lapsed = 0;
+        for (_, row, claim) in due {
+            if self.is_full() {
+                break;
             }
+            lapsed += i64::from(self.end_claim(&row, &claim).await?);
         }
         self.remove_old_requests().await?;
         Ok(lapsed)
@@ -64,7 +88,7 @@ impl WriteContext<'_> {
                 long_name: claim.long_name.clone(),
             },
         };
-        self.give_back(&key, elements).await
+        self.give_back(&key, elements, claim.from_end).await
     }
 
     async fn remove_old_requests(&self) -> Result<(), StoreError> {

@@ -497,3 +497,50 @@ fn a_claim_holds_whole_commands_of_a_request() {
     assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["f", "g"]));
     assert_eq!(asker.fetched(&call, LEFT, 9), ["a", "b", "c", "d", "e"]);
 }
+
+#[test]
+fn what_comes_back_stands_in_front_of_what_was_pushed_to_the_emptied_queue() {
+    for (value_type, first, second, all) in [
+        (ValueType::List, "RPUSH q a", "RPUSH q b", "LRANGE q 0 -1"),
+        (
+            ValueType::PriorityQueue,
+            "PQ.PUSH q 1 a",
+            "PQ.PUSH q 1 b",
+            "PQ.RANGE q 0 -1",
+        ),
+    ] {
+        let bench = Bench::cluster_like();
+        bench.run(first);
+        bench.run(second);
+        let asker = Asker::new(&bench);
+        let demand = demand(value_type, false, 2);
+        asker.ask(demand);
+        fulfilled(&bench, demand);
+        bench.run(&first.replace('a', "x"));
+        bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+        assert_eq!(pass(&bench), 1);
+        bench.run(&first.replace('a', "y"));
+        let expected = Bench::cluster_like();
+        for value in ["a", "b", "x", "y"] {
+            expected.run(&first.replace('a', value));
+        }
+        assert_eq!(bench.run(all), expected.run(all));
+    }
+}
+
+#[test]
+fn claims_that_lapse_together_come_back_in_their_order() {
+    for from_end in [false, true] {
+        let bench = Bench::cluster_like();
+        bench.run("RPUSH q a b c d e f");
+        let [first, second] = [Asker::new(&bench), Asker::new(&bench)];
+        let demand = demand(ValueType::List, from_end, 2);
+        let calls = [second.ask(demand), first.ask(demand)];
+        assert_eq!(fulfilled(&bench, demand), 2);
+        assert_ne!(calls[0].id, calls[1].id);
+        bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+        assert_eq!(pass(&bench), 2);
+        let all = bulks(&["a", "b", "c", "d", "e", "f"]);
+        assert_eq!(bench.run("LRANGE q 0 -1"), all);
+    }
+}
