@@ -145,6 +145,8 @@ pub const STAGED_WAIT_MIN: std::time::Duration = std::time::Duration::from_milli
 pub const STAGED_WAIT_MAX: std::time::Duration = std::time::Duration::from_millis(500);
 /// Elements that a command pops at most which is staged.
 pub const STAGED_COUNT_MAX: usize = 1_024;
+/// Elements that are popped for a request at a time.
+pub const STAGED_ELEMENTS_PER_READ: usize = 128;
 /// Requests that one batch fulfils.
 pub const STAGED_REQUESTS_PER_BATCH_MAX: usize = 64;
 /// Requests older than this are not fulfilled: nobody waits for them any more. A multiple of

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use super::Demands;
 use crate::layout::{Id, StagedClaim, StagedElement, StagedRequest, encode_elements, successor};
 use crate::limits::{
-    STAGED_CLAIM_LAPSE_MS, STAGED_REQUEST_AGE_MAX_MS, STAGED_REQUESTS_PER_BATCH_MAX,
+    STAGED_CLAIM_LAPSE_MS, STAGED_ELEMENTS_PER_READ, STAGED_REQUEST_AGE_MAX_MS,
+    STAGED_REQUESTS_PER_BATCH_MAX,
 };
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
@@ -88,16 +89,22 @@ impl WriteContext<'_> {
         let mut elements: Vec<StagedElement> = Vec::new();
         let mut is_exhausted = false;
         'runs: for run in &request.runs {
-            for _ in 0..run.commands {
+            // Several commands at a time: nothing is known of how large the elements are.
+            let at_once = (STAGED_ELEMENTS_PER_READ / run.count.max(1)).max(1);
+            let mut left = run.commands;
+            while left > 0 {
                 if !elements.is_empty() && !has_room() {
                     break 'runs;
                 }
-                let taken = self.take_elements(key, request.from_end, run.count).await?;
-                is_exhausted = taken.len() < run.count;
+                let commands = left.min(at_once);
+                let wanted = commands.saturating_mul(run.count);
+                let taken = self.take_elements(key, request.from_end, wanted).await?;
+                is_exhausted = taken.len() < wanted;
                 elements.extend(taken);
                 if is_exhausted {
                     break 'runs;
                 }
+                left -= commands;
             }
         }
         let claim = StagedClaim {
