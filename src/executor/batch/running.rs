@@ -26,7 +26,7 @@ pub(super) struct Pass<'p> {
     now_ms: i64,
     started: Instant,
     /// Commands that were begun.
-    commands_run: usize,
+    pub(super) commands_run: usize,
     /// The command that runs is there only to serve waiters.
     pub(super) only_serves: bool,
 }
@@ -79,7 +79,6 @@ impl<'p> Pass<'p> {
             self.now_ms,
             database,
         )
-        .with_staged(&self.staged)
     }
 
     pub(super) fn read_context(&self, database: u32) -> ReadContext<'_> {
@@ -90,14 +89,27 @@ impl<'p> Pass<'p> {
             self.now_ms,
             database,
         )
-        .with_staged(&self.staged)
+    }
+
+    /// What a command sees whose pops are staged: of other commands of the batch the queue is as it
+    /// is now.
+    pub(super) fn staged_write_context(&self, database: u32) -> WriteContext<'_> {
+        self.write_context(database).with_staged(&self.staged)
+    }
+
+    /// See [`Self::staged_write_context`].
+    pub(super) fn staged_read_context(&self, database: u32) -> ReadContext<'_> {
+        self.read_context(database).with_staged(&self.staged)
     }
 
     /// Runs a command's code; `is_strict` within EXEC.
     async fn run(&self, call: &Call, is_strict: bool) -> Result<Reply, CommandError> {
         match &call.work {
             Work::Write(handler) => {
-                let mut context = self.write_context(call.database);
+                let mut context = match call.pops {
+                    Some(_) => self.staged_write_context(call.database),
+                    None => self.write_context(call.database),
+                };
                 if is_strict {
                     context = context.strict();
                 }
@@ -161,7 +173,6 @@ impl Batch<'_> {
                 if pass.commands_run >= self.commands_max {
                     break;
                 }
-                // What a claim holds is run whole: what would be left of it others have passed.
                 if pass.staged.is_empty() {
                     if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                         break;
@@ -170,8 +181,9 @@ impl Batch<'_> {
                         self.commands_max = pass.commands_run;
                         break;
                     }
-                } else if self.lacks_elements(call, pass).await {
-                    self.commands_max = pass.commands_run;
+                } else if self.must_wait(call, pass).await {
+                    // This client's only: what a claim holds for others is run whole, as what would be
+                    // left of it others have passed.
                     break;
                 }
                 pass.commands_run += 1;

@@ -83,7 +83,11 @@ impl Batch<'_> {
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
         let before = (pass.transaction.mutation_count(), Instant::now());
-        let found = pass.read_context(key.database).find_any(&key.key).await;
+        let context = match pass.only_serves {
+            true => pass.staged_read_context(key.database),
+            false => pass.read_context(key.database),
+        };
+        let found = context.find_any(&key.key).await;
         match found {
             Ok(Some(found)) => {
                 let value_type = found.meta.value_type;
@@ -131,8 +135,8 @@ impl Batch<'_> {
                 return Ok(());
             };
             from = waiter.order();
-            let context = pass.read_context(key.database);
-            if context.is_staged_short(found, waiter.count()) {
+            let context = pass.staged_read_context(key.database);
+            if pass.only_serves && context.is_staged_short(found, waiter.count()) {
                 self.shared.waiters.release(&waiter);
                 self.unserved.insert(key.clone(), from);
                 return Ok(());
@@ -184,7 +188,10 @@ impl Batch<'_> {
             Some(error) => Reply::Error(error.to_line()),
             None => {
                 let before = (pass.transaction.mutation_count(), Instant::now());
-                let context = pass.write_context(waiter.database);
+                let context = match pass.only_serves {
+                    true => pass.staged_write_context(waiter.database),
+                    false => pass.write_context(waiter.database),
+                };
                 let result = (waiter.handler)(&context, &waiter.arguments).await;
                 self.judge(id, result, pass, before)?
             }

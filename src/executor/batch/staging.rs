@@ -18,7 +18,7 @@ use crate::types::signals::{ClientKey, Signals};
 use crate::types::staging::{Demands, StagedCall};
 use crate::types::{ReadContext, WriteContext};
 
-/// Pops of a batch from one end of one queue, which does nothing else to that queue.
+/// Pops of a batch's clients from one end of one queue.
 #[derive(Debug, Clone)]
 pub(super) struct Pops {
     pub(super) key: ClientKey,
@@ -41,39 +41,69 @@ pub(super) struct Request {
 
 impl Batch<'_> {
     /// Notes which of the batch's pops can be staged. To be called once, before the first attempt.
+    ///
+    /// What is staged takes effect before the rest of the batch. That is as good as any order among
+    /// clients, whose commands came at the same time, but not among the commands of one: a
+    /// queue is not staged where a client does anything else with it too.
     pub(super) fn note_pops(&mut self) {
         if self.environment.capabilities.single_writer {
             return;
         }
-        let mut pops: HashMap<u64, Option<Pops>> = HashMap::new();
-        let calls = self.submissions.iter().flat_map(|one| &one.calls);
-        for call in calls {
-            let Claims::Keys(claims) = &call.claims else {
-                if call.claims == Claims::Everything {
-                    return;
-                }
-                continue;
+        let mut all: HashMap<u64, Option<Pops>> = HashMap::new();
+        for submission in &self.submissions {
+            let Some(uses) = self.uses_of(&submission.calls) else {
+                return;
             };
-            let popped = self.popped_by(call);
-            for claim in claims {
-                let of_call = popped.as_ref().filter(|pops| pops.claim == *claim);
-                let entry = pops.entry(*claim);
-                match (entry, of_call) {
-                    (std::collections::hash_map::Entry::Vacant(entry), of_call) => {
-                        entry.insert(of_call.cloned());
-                    }
-                    (std::collections::hash_map::Entry::Occupied(mut entry), of_call) => {
-                        let joined = join(entry.get().as_ref(), of_call);
-                        entry.insert(joined);
-                    }
+            for (claim, uses) in uses {
+                let joined = match (all.remove(&claim), uses) {
+                    (others, Uses::Others) => others,
+                    (_, Uses::Mixed) | (Some(None), Uses::Pops(_)) => Some(None),
+                    (None, Uses::Pops(pops)) => Some(Some(pops)),
+                    (Some(Some(before)), Uses::Pops(pops)) => Some(before.and_then(&pops)),
+                };
+                if let Some(joined) = joined {
+                    all.insert(claim, joined);
                 }
             }
         }
         let now = Instant::now();
-        self.pops = pops.into_values().flatten().collect();
+        self.pops = all.into_values().flatten().collect();
         for pops in &mut self.pops {
             pops.may_have_requests = self.shared.hot_keys.is_popped(pops.claim, now);
         }
+    }
+
+    /// What commands of one client do with each of their keys; `None` where they may be at any.
+    fn uses_of(&self, calls: &[Call]) -> Option<HashMap<u64, Uses>> {
+        let mut uses: HashMap<u64, Uses> = HashMap::new();
+        for call in calls {
+            let claims = match &call.claims {
+                Claims::Keys(claims) | Claims::Alone(claims) => claims.as_slice(),
+                Claims::Nothing => continue,
+                Claims::Everything => return None,
+            };
+            let popped = self.popped_by(call);
+            for claim in claims {
+                let of_call = match popped.as_ref().filter(|pops| pops.claim == *claim) {
+                    Some(pops) => Uses::Pops(pops.clone()),
+                    // It pops, or may pop, in a way that cannot be staged.
+                    None if !matches!(call.work, Work::Read(_)) && call.pops.is_some() => {
+                        Uses::Mixed
+                    }
+                    None => Uses::Others,
+                };
+                let joined = match (uses.remove(claim), of_call) {
+                    (None, of_call) => of_call,
+                    (Some(Uses::Others), Uses::Others) => Uses::Others,
+                    (Some(Uses::Pops(before)), Uses::Pops(pops)) => {
+                        before.and_then(&pops).map_or(Uses::Mixed, Uses::Pops)
+                    }
+                    _ => Uses::Mixed,
+                };
+                uses.insert(*claim, joined);
+            }
+        }
+        Some(uses)
     }
 
     /// What a command pops, where it does nothing else to that queue.
@@ -267,13 +297,14 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether the claim does not have what a command wants, though the queue may: then it must be
-    /// the next batch's.
-    pub(super) async fn lacks_elements(&self, call: &Call, pass: &Pass<'_>) -> bool {
+    /// In a batch with claims, whether a command must be left to the next batch: because its claim
+    /// does not have what it wants though the queue may, or where it has none, because the
+    /// transaction is full.
+    pub(super) async fn must_wait(&self, call: &Call, pass: &Pass<'_>) -> bool {
         let Some((key, demand)) = &call.pops else {
-            return false;
+            return pass.commands_run > 0 && pass.is_full();
         };
-        let context = pass.read_context(call.database);
+        let context = pass.staged_read_context(call.database);
         match context.find(key, demand.value_type).await {
             Ok(Some(found)) => context.is_staged_short(&found, demand.count),
             // What is wrong the command will say.
@@ -359,15 +390,23 @@ impl Batch<'_> {
     }
 }
 
-/// Pops of two commands from one queue: staged together where they are from the same end.
-fn join(first: Option<&Pops>, second: Option<&Pops>) -> Option<Pops> {
-    let (first, second) = (first?, second?);
-    if first.key != second.key {
-        return None;
+/// What commands of one client do with a key.
+enum Uses {
+    /// They pop from one end of it.
+    Pops(Pops),
+    /// They do other things.
+    Others,
+    /// Both.
+    Mixed,
+}
+
+impl Pops {
+    /// These and then those; `None` where they are not from the same end.
+    fn and_then(self, others: &Pops) -> Option<Pops> {
+        if self.key != others.key {
+            return None;
+        }
+        let demands = self.demands.and_then(&others.demands)?;
+        Some(Pops { demands, ..self })
     }
-    let demands = first.demands.clone().and_then(&second.demands)?;
-    Some(Pops {
-        demands,
-        ..first.clone()
-    })
 }
