@@ -165,7 +165,6 @@ impl Bench {
             keys,
             waits.value_type,
             waits.wants(&call.arguments),
-            super::pops::demand(row, &call.arguments),
         );
         call.waiter = Some(Arc::clone(&waiter));
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();

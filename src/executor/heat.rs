@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 use crate::limits::{
     STAGE_AFTER_CONFLICTS, STAGED_HOT, STAGED_HOT_KEYS_MAX, STAGED_WAIT_MAX, STAGED_WAIT_MIN,
 };
-use crate::types::OpenKey;
 
 /// A batch waits so many times as long as claims have taken lately before it pops by itself.
 const WAIT_FACTOR: u32 = 3;
 
 /// What is known of one queue's end.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Heat {
     /// Conflicts since this server's pops last went through.
     conflicts: u32,
@@ -26,8 +25,6 @@ struct Heat {
     served: Option<Instant>,
     /// How long that takes, on the average.
     latency: Duration,
-    /// The queue from which it did.
-    queue: Option<OpenKey>,
 }
 
 /// Hot queues by the hash of their key.
@@ -68,15 +65,13 @@ impl HotKeys {
             heat.conflicts = 0;
             heat.popped = Some(now);
             heat.served = None;
-            heat.queue = None;
         });
     }
 
     /// Another server has popped for this one, which took so long.
-    pub(super) fn note_served(&self, key: u64, now: Instant, latency: Duration, queue: OpenKey) {
+    pub(super) fn note_served(&self, key: u64, now: Instant, latency: Duration) {
         self.change(key, now, |heat| {
             heat.served = Some(now);
-            heat.queue = Some(queue);
             heat.latency = match heat.latency.is_zero() {
                 true => latency,
                 false => (heat.latency * 7 + latency) / 8,
@@ -90,14 +85,6 @@ impl HotKeys {
         known
             .get(&key)
             .is_some_and(|heat| is_recent(heat.served, now))
-    }
-
-    /// The queue from which another server pops for this one at present: where it was, not where
-    /// it must still be.
-    pub(super) fn queue(&self, key: u64, now: Instant) -> Option<OpenKey> {
-        let known = self.known();
-        let heat = known.get(&key)?;
-        heat.queue.clone().filter(|_| is_recent(heat.served, now))
     }
 
     /// Whether this server pops there so often that others may have asked it to pop for them.
@@ -122,29 +109,7 @@ fn is_recent(at: Option<Instant>, now: Instant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
-    use crate::layout::{Id, KeyName, Meta, ValueType};
-
-    fn queue() -> OpenKey {
-        let id = Id {
-            instance: 0,
-            sequence: 0,
-        };
-        OpenKey {
-            database: Some(0),
-            namespace: id,
-            name: KeyName::new(&Bytes::new()),
-            meta_key: Vec::new(),
-            meta: Meta {
-                value_type: ValueType::List,
-                data: id,
-                expire_at_ms: None,
-                long_name: None,
-            },
-        }
-    }
 
     #[test]
     fn a_queue_is_hot_after_conflicts_in_a_row() {
@@ -162,7 +127,7 @@ mod tests {
         let hot = HotKeys::default();
         let now = Instant::now();
         hot.note_popped(1, now);
-        hot.note_served(2, now, Duration::from_millis(9), queue());
+        hot.note_served(2, now, Duration::from_millis(9));
         assert!(hot.is_popped(1, now) && !hot.is_served(1, now));
         assert!(hot.is_served(2, now) && !hot.is_popped(2, now));
         let later = now + STAGED_HOT;
@@ -173,7 +138,7 @@ mod tests {
     fn a_server_that_pops_by_itself_again_is_not_served_any_more() {
         let hot = HotKeys::default();
         let now = Instant::now();
-        hot.note_served(1, now, Duration::from_millis(9), queue());
+        hot.note_served(1, now, Duration::from_millis(9));
         hot.note_popped(1, now);
         assert!(!hot.is_served(1, now));
     }
@@ -183,9 +148,9 @@ mod tests {
         let hot = HotKeys::default();
         let now = Instant::now();
         assert_eq!(hot.patience(1), STAGED_WAIT_MIN);
-        hot.note_served(1, now, Duration::from_millis(40), queue());
+        hot.note_served(1, now, Duration::from_millis(40));
         assert_eq!(hot.patience(1), Duration::from_millis(120));
-        hot.note_served(2, now, Duration::from_secs(9), queue());
+        hot.note_served(2, now, Duration::from_secs(9));
         assert_eq!(hot.patience(2), STAGED_WAIT_MAX);
     }
 

@@ -23,7 +23,6 @@ use super::WriteHandler;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::signals::ClientKey;
-use crate::types::staging::{Demand, Demands};
 use crate::types::task_queue::Amounts;
 
 /// How a wait ended.
@@ -49,8 +48,6 @@ pub struct Waiter {
     value_type: ValueType,
     /// What it can use of those, where not everything.
     wants: Option<Amounts>,
-    /// What it pops from whichever of its keys, where that is known.
-    demand: Option<Demand>,
     state: Mutex<State>,
 }
 
@@ -95,7 +92,6 @@ impl Waiter {
         keys: Vec<Bytes>,
         value_type: ValueType,
         wants: Option<Amounts>,
-        demand: Option<Demand>,
     ) -> (Arc<Self>, oneshot::Receiver<Outcome>) {
         let (sender, receiver) = oneshot::channel();
         let mut seen = HashSet::new();
@@ -110,7 +106,6 @@ impl Waiter {
             keys,
             value_type,
             wants,
-            demand,
             state: Mutex::new(State {
                 order: None,
                 stage: Stage::Away,
@@ -132,11 +127,6 @@ impl Waiter {
     /// What it has for tasks to use, where it waits for one that fits.
     pub(super) fn wants(&self) -> Option<&Amounts> {
         self.wants.as_ref()
-    }
-
-    /// How many elements it pops, where that is known.
-    pub(super) fn count(&self) -> usize {
-        self.demand.map_or(1, |demand| demand.count)
     }
 
     fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
@@ -424,21 +414,6 @@ impl Waiters {
         keys.filter(|key| key.database == database)
             .cloned()
             .collect()
-    }
-
-    /// What those who wait for a key would pop from it, oldest first, up to `waiters_max` of them.
-    /// `None` where they do not all wait for the same end of it.
-    pub(super) fn demands(&self, key: &ClientKey, waiters_max: usize) -> Option<Demands> {
-        let queues = self.queues();
-        let [(value_type, queue)] = queues.by_key.get(key)?.as_slice() else {
-            return None;
-        };
-        let mut demands = queue.values().take(waiters_max).map(|one| one.demand);
-        let mut all = Demands::from(demands.next()??);
-        for demand in demands {
-            all = all.and_then(&Demands::from(demand?))?;
-        }
-        (all.value_type == *value_type).then_some(all)
     }
 
     /// Whether somebody waits for a key.

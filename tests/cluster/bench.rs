@@ -135,7 +135,6 @@ impl Server {
             keys,
             waits.value_type,
             waits.wants(&call.arguments),
-            commands::pops::demand(row, &call.arguments),
         );
         call.waiter = Some(Arc::clone(&waiter));
         let mut finished = self.0.submit(vec![call]).await.unwrap();

@@ -12,7 +12,7 @@ use quoin::store::faults::FaultRates;
 use crate::bench::{Bench, Words, bulks, cluster, embedded, error, submit};
 
 const SUBMITTERS: usize = 12;
-const PIPELINES: usize = 25;
+const PIPELINES: usize = 80;
 const LISTS: [&str; 2] = ["list:a", "list:b"];
 const SETS: [&str; 2] = ["set:a", "set:b"];
 const QUEUES: [&str; 2] = ["queue:a", "queue:b"];

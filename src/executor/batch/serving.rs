@@ -11,7 +11,6 @@ use crate::executor::{Call, Waiter};
 use crate::layout::ValueType;
 use crate::limits::WAITERS_TRIED_PER_KEY_MAX;
 use crate::reply::Reply;
-use crate::types::OpenKey;
 use crate::types::signals::{ClientKey, Ready};
 use crate::types::task_queue::Amounts;
 
@@ -83,22 +82,18 @@ impl Batch<'_> {
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
         let before = (pass.transaction.mutation_count(), Instant::now());
-        let context = match pass.only_serves {
-            true => pass.staged_read_context(key.database),
-            false => pass.read_context(key.database),
-        };
-        let found = context.find_any(&key.key).await;
+        let found = pass.read_context(key.database).find_any(&key.key).await;
         match found {
             Ok(Some(found)) => {
                 let value_type = found.meta.value_type;
                 match wanted {
                     None => {
                         let from = self.shared.waiters.take_resumption(key);
-                        self.serve_key((key, &found), from, pass).await
+                        self.serve_key(key, value_type, from, pass).await
                     }
                     Some((wanted, _)) if wanted != value_type => Ok(()),
                     Some((_, Some(needs))) => self.serve_task(key, needs, pass).await,
-                    Some((_, None)) => self.serve_key((key, &found), 0, pass).await,
+                    Some((_, None)) => self.serve_key(key, value_type, 0, pass).await,
                 }
             }
             Ok(None) => Ok(()),
@@ -114,11 +109,11 @@ impl Batch<'_> {
     /// same only once.
     async fn serve_key(
         &mut self,
-        (key, found): (&ClientKey, &OpenKey),
+        key: &ClientKey,
+        value_type: ValueType,
         from: u64,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
-        let value_type = found.meta.value_type;
         let slot = self.slot.number;
         let mut from = from;
         let mut in_vain: Vec<Amounts> = Vec::new();
@@ -135,12 +130,6 @@ impl Batch<'_> {
                 return Ok(());
             };
             from = waiter.order();
-            let context = pass.staged_read_context(key.database);
-            if pass.only_serves && context.is_staged_short(found, waiter.count()) {
-                self.shared.waiters.release(&waiter);
-                self.unserved.insert(key.clone(), from);
-                return Ok(());
-            }
             if self.serve_one(&waiter, pass).await? {
                 continue;
             }
@@ -188,10 +177,7 @@ impl Batch<'_> {
             Some(error) => Reply::Error(error.to_line()),
             None => {
                 let before = (pass.transaction.mutation_count(), Instant::now());
-                let context = match pass.only_serves {
-                    true => pass.staged_write_context(waiter.database),
-                    false => pass.write_context(waiter.database),
-                };
+                let context = pass.write_context(waiter.database);
                 let result = (waiter.handler)(&context, &waiter.arguments).await;
                 self.judge(id, result, pass, before)?
             }

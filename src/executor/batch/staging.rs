@@ -10,13 +10,13 @@ use super::running::Pass;
 use super::{Attempt, Batch, CallId};
 use crate::executor::claims::Claims;
 use crate::executor::{Call, Work};
-use crate::limits::{STAGED_KEYS_PER_BATCH_MAX, WAITERS_SERVED_PER_BATCH_MAX};
+use crate::limits::STAGED_KEYS_PER_BATCH_MAX;
 use crate::store::{StoreError, StoreFuture};
+use crate::types::WriteContext;
 use crate::types::ahead::Glances;
 use crate::types::context::NamespaceCache;
 use crate::types::signals::{ClientKey, Signals};
 use crate::types::staging::{Demands, StagedCall};
-use crate::types::{ReadContext, WriteContext};
 
 /// Pops of a batch's clients from one end of one queue.
 #[derive(Debug, Clone)]
@@ -113,17 +113,8 @@ impl Batch<'_> {
                 let (key, demand) = call.pops.clone()?;
                 (key, Demands::from(demand))
             }
-            Work::Serve => {
-                let key = call.arguments.first()?.clone();
-                let key = ClientKey {
-                    database: call.database,
-                    key,
-                };
-                let waiters = &self.shared.waiters;
-                let demands = waiters.demands(&key, WAITERS_SERVED_PER_BATCH_MAX)?;
-                (key.key, demands)
-            }
-            Work::Read(_) | Work::Transaction(_) => return None,
+            // Who waits may be served by others, or leave: what was popped for it would go back.
+            Work::Read(_) | Work::Transaction(_) | Work::Serve => return None,
         };
         let claim = Claims::hash_key(call.database, &key);
         let is_once = match &call.claims {
@@ -194,26 +185,6 @@ impl Batch<'_> {
         let mut requests = Vec::new();
         for pops in pops {
             let database = pops.key.database;
-            let read = ReadContext::new(
-                &*transaction,
-                self.environment,
-                &namespaces,
-                now_ms,
-                database,
-            );
-            let key = match self.shared.hot_keys.queue(pops.claim, made) {
-                // Should it be another by now, nobody will fulfil the request.
-                Some(key) if key.database == Some(database) => key,
-                _ => match read.find(&pops.key.key, pops.demands.value_type).await {
-                    Ok(Some(key)) => key,
-                    // The commands themselves will say what is wrong.
-                    _ => continue,
-                },
-            };
-            if key.meta.expire_at_ms.is_some() {
-                continue;
-            }
-            let id = self.environment.ids.allocate();
             let context = WriteContext::new(
                 &*transaction,
                 self.environment,
@@ -222,6 +193,15 @@ impl Batch<'_> {
                 now_ms,
                 database,
             );
+            // Serializable: a queue that gets another name meanwhile must not have a request under it.
+            let Ok(Some(key)) = context.find(&pops.key.key, pops.demands.value_type).await else {
+                // The commands themselves will say what is wrong.
+                continue;
+            };
+            if key.meta.expire_at_ms.is_some() {
+                continue;
+            }
+            let id = self.environment.ids.allocate();
             let request_row = context.stage_request(&key, id, &pops.demands);
             requests.push(Request {
                 pops,
@@ -377,10 +357,7 @@ impl Batch<'_> {
         for pops in &self.pops {
             let mut requests = self.requests.iter();
             match requests.find(|one| one.is_served && one.pops.claim == pops.claim) {
-                Some(request) => {
-                    let queue = request.call.key.clone();
-                    hot_keys.note_served(pops.claim, now, now - request.made, queue);
-                }
+                Some(request) => hot_keys.note_served(pops.claim, now, now - request.made),
                 None => hot_keys.note_popped(pops.claim, now),
             }
         }

@@ -310,7 +310,6 @@ fn slow_blpop() -> (Arc<Waiter>, tokio::sync::oneshot::Receiver<Outcome>) {
         keys,
         ValueType::List,
         None,
-        None,
     )
 }
 

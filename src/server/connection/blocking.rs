@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Connection, Ended, Queued};
-use crate::commands::pops;
 use crate::commands::waits::Waits;
 use crate::executor::{Call, Outcome, Waiter, Waiters, Work};
 use crate::reply::Reply;
@@ -58,7 +57,6 @@ impl Waiting {
             waits.keys(queued.row, &call.arguments),
             waits.value_type,
             waits.wants(&call.arguments),
-            pops::demand(queued.row, &call.arguments),
         );
         Some(Self {
             waiter,

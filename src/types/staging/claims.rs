@@ -139,6 +139,11 @@ impl WriteContext<'_> {
                 isolation: Isolation::Serializable,
             })
             .await?;
+        // Nor may a request be fulfilled that was made under the old name.
+        let requests = self.layout().staged_requests(key.data());
+        self.transaction
+            .add_read_conflict_range(&requests.begin, &requests.end);
+        self.transaction.clear_range(&requests.begin, &requests.end);
         for row in rows {
             let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
             let from_end = StagedClaim::decode(&row.value)?.from_end;
