@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind};
-use crate::limits::{DATABASES, DOCTOR_ATTEMPTS_MAX, DOCTOR_RETRY_PAUSE_MS};
+use crate::layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind, successor};
+use crate::limits::{DATABASES, DOCTOR_ATTEMPTS_MAX, DOCTOR_PAGE_ROWS, DOCTOR_RETRY_PAUSE_MS};
 use crate::random::Random;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
@@ -48,6 +48,28 @@ impl Subject<'_> {
         look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.read_in(DOCTOR_ATTEMPTS_MAX, look).await
+    }
+
+    /// Shows every row of a range, a page at a time; each page is of a moment of its own.
+    pub(super) async fn each_row(
+        &self,
+        range: &KeyRange,
+        mut look: impl FnMut(&KeyValue),
+    ) -> Result<(), StoreError> {
+        let mut begin = range.begin.clone();
+        loop {
+            let page = self
+                .read(async |transaction: &dyn ReadTransaction| {
+                    let limit = DOCTOR_PAGE_ROWS;
+                    rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await
+                })
+                .await?;
+            page.iter().for_each(&mut look);
+            match page.last() {
+                Some(last) if page.len() >= DOCTOR_PAGE_ROWS => begin = successor(&last.key),
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// Reads at one moment what may take too long for one; answers `None` then.

@@ -3,7 +3,6 @@
 use crate::doctor::report::{Level, Line, Outcome};
 use crate::doctor::subject::{Subject, rows};
 use crate::layout::successor;
-use crate::limits::DOCTOR_PAGE_ROWS;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// A server that publishes or listens clears what has been there for some seconds. One that is
@@ -45,34 +44,13 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
 }
 
 async fn count(subject: &Subject<'_>) -> Result<(u64, Option<bytes::Bytes>), StoreError> {
-    let mut range = subject.layout.messages();
     let mut count = 0;
     let mut last = None;
-    loop {
-        let page = subject
-            .read(async |transaction: &dyn ReadTransaction| {
-                let limit = DOCTOR_PAGE_ROWS;
-                rows(
-                    transaction,
-                    &range.begin,
-                    &range.end,
-                    limit,
-                    Isolation::Snapshot,
-                )
-                .await
-            })
-            .await?;
-        count += page.len() as u64;
-        let is_full = page.len() >= DOCTOR_PAGE_ROWS;
-        match page.into_iter().next_back() {
-            Some(row) => {
-                range.begin = successor(&row.key);
-                last = Some(row.key);
-            }
-            None => return Ok((count, last)),
-        }
-        if !is_full {
-            return Ok((count, last));
-        }
-    }
+    subject
+        .each_row(&subject.layout.messages(), |row| {
+            count += 1;
+            last = Some(row.key.clone());
+        })
+        .await?;
+    Ok((count, last))
 }

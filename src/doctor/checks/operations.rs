@@ -1,28 +1,20 @@
 //! The rows by which servers learn what became of a commit of unknown result.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Subject, rows};
-use crate::layout::{Space, successor};
-use crate::limits::DOCTOR_PAGE_ROWS;
-use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+use crate::doctor::subject::Subject;
+use crate::layout::Space;
+use crate::store::{StoreError, Transaction};
 
 /// Every start of a server on a cluster leaves as many as it had batches under way at once, and
 /// nobody removes them: whether that server still runs, perhaps stopped amid a commit, cannot be
 /// known from outside. They are small. Where no server runs, they may go.
 pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
     let range = subject.layout.rows_of(Space::Operations);
-    let mut begin = range.begin.clone();
     let mut count = 0_u64;
     let (mut starts, mut last_instance) = (0_u64, None);
     let mut unreadable = Finding::default();
-    loop {
-        let page = subject
-            .read(async |transaction: &dyn ReadTransaction| {
-                let limit = DOCTOR_PAGE_ROWS;
-                rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await
-            })
-            .await?;
-        for row in &page {
+    subject
+        .each_row(&range, |row| {
             count += 1;
             match subject.layout.read_operation_key(&row.key) {
                 Ok(instance) if last_instance == Some(instance) => {}
@@ -32,12 +24,8 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
                 }
                 Err(_) => unreadable.add(|| shown(&row.key)),
             }
-        }
-        match page.last() {
-            Some(last) if page.len() >= DOCTOR_PAGE_ROWS => begin = successor(&last.key),
-            _ => break,
-        }
-    }
+        })
+        .await?;
     if count == 0 {
         return Ok(Line::ok(name, "none"));
     }

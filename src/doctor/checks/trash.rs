@@ -1,40 +1,20 @@
 //! What deleted keys and flushed databases have left for the background work of servers.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Subject, rows};
-use crate::layout::successor;
-use crate::limits::DOCTOR_PAGE_ROWS;
-use crate::store::{Isolation, ReadTransaction, StoreError};
+use crate::doctor::subject::Subject;
+use crate::store::StoreError;
 
 pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let mut range = subject.layout.trash();
     let mut count = 0_u64;
     let mut unreadable = Finding::default();
-    loop {
-        let page = subject
-            .read(async |transaction: &dyn ReadTransaction| {
-                let limit = DOCTOR_PAGE_ROWS;
-                rows(
-                    transaction,
-                    &range.begin,
-                    &range.end,
-                    limit,
-                    Isolation::Snapshot,
-                )
-                .await
-            })
-            .await?;
-        for row in &page {
+    subject
+        .each_row(&subject.layout.trash(), |row| {
             count += 1;
             if subject.layout.read_trash_key(&row.key).is_err() {
                 unreadable.add(|| shown(&row.key));
             }
-        }
-        match page.last() {
-            Some(last) if page.len() >= DOCTOR_PAGE_ROWS => range.begin = successor(&last.key),
-            _ => break,
-        }
-    }
+        })
+        .await?;
     let mut outcome = Outcome::new(match count {
         0 => "nothing is left to be cleared".to_owned(),
         _ => format!("{count} removed values or databases: a running server clears them"),
