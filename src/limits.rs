@@ -105,7 +105,15 @@ pub const BATCH_COMMANDS_MAX: usize = 4096;
 pub const BATCH_KEYS_SHARE_MIN: usize = 8;
 /// Longest pause in which a batch of the embedded store gathers the clients of the last one.
 pub const GATHER_MAX: std::time::Duration = std::time::Duration::from_millis(2);
-/// How often it looks whether they are there.
+/// Longest pause for that between batches of one key on a cluster.
+pub const GATHER_CLUSTER_MAX: std::time::Duration = std::time::Duration::from_millis(8);
+/// A pause that is shorter is not made: timers are too coarse for it.
+pub const GATHER_CLUSTER_MIN: std::time::Duration = std::time::Duration::from_micros(500);
+/// Commands of a batch on a cluster from which on there is no pause, but where other servers pop
+/// for it: so many share the price of a transaction well enough, and the clients' own work
+/// goes on beside the store's.
+pub const GATHER_CLUSTER_COMMANDS_MAX: usize = 480;
+/// How often a batch of the embedded store looks whether they are there.
 pub const GATHER_STEP: std::time::Duration = std::time::Duration::from_micros(50);
 /// Submissions that share one read snapshot.
 pub const READ_BATCH_COMMANDS_MAX: usize = 256;
@@ -121,12 +129,17 @@ pub const SERVED_KEYS_CLAIMED_MAX: usize = 64;
 /// Clients that wait for different things of one key whose commands are run in vain in one go;
 /// the others come in a batch of their own.
 pub const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
+/// Conflicts of a batch after which it leaves those who wait for what it has put somewhere to a
+/// batch of their own.
+pub const SERVED_CONFLICTS_MAX: u32 = 2;
 /// Keys of a batch that are read ahead side by side.
 pub const AHEAD_READS_AT_ONCE: usize = 512;
 /// Rows of one queue that are read ahead at most, and as long as nothing is known of their size.
-pub const AHEAD_ROWS_MAX: usize = 1_024;
+pub const AHEAD_ROWS_MAX: usize = 4_096;
 /// See [`AHEAD_ROWS_MAX`].
 pub const AHEAD_ROWS_UNKNOWN_MAX: usize = 16;
+/// Bytes of one queue that are read ahead, by the size of its rows the last time.
+pub const AHEAD_BYTES_MAX: usize = 640 * 1024;
 /// Members of one command that are read ahead.
 pub const AHEAD_MEMBERS_MAX: usize = 64;
 /// Keys of which a server remembers where their data lies, to read it ahead.
@@ -172,6 +185,9 @@ pub const BELL_POLLS_PER_SECOND_MAX: u64 = 4_000;
 pub const BELL_RENEWALS_PER_SECOND_MAX: u64 = 25;
 /// After what time a watch is renewed, where they are few, in case it was lost.
 pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
+/// Times in a row that a key which is waited for was found empty after it had changed, after which
+/// it is looked at before those who wait are.
+pub const BELL_RINGS_IN_VAIN: u32 = 3;
 /// How long a key stays watched for which nobody waits any more: clients come back.
 pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);
 /// Pause before a watch is tried again that the store asks to try again.
@@ -223,9 +239,12 @@ pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
 pub const FDB_FENCE_TIMEOUT_MS: i32 = 10_000;
 /// Watches that may be open at once on FoundationDB (its own default is 10,000).
 pub const FDB_WATCHES_MAX: i32 = 1_000_000;
+/// Bytes of a range that FoundationDB's client has sent at once (its knob `reply_byte_limit`; it
+/// would ask 80 kB at a time, one after the other).
+pub const FDB_REPLY_BYTES_MAX: usize = 1_000_000;
 /// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the
 /// size that it finds best.
-pub const FDB_EXACT_ROWS_MAX: usize = 1024;
+pub const FDB_EXACT_ROWS_MAX: usize = 4_096;
 /// Commits that the store which imitates a cluster remembers; a transaction that began before
 /// them is too old.
 pub const OPTIMISTIC_HISTORY_COMMITS_MAX: usize = 10_000;

@@ -29,7 +29,7 @@ use super::Shared;
 use crate::layout::{Id, KeyName, decode_length};
 use crate::limits::{
     BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RENEWALS_PER_SECOND_MAX,
-    BELL_RETRY, BELL_RETRY_SOON,
+    BELL_RETRY, BELL_RETRY_SOON, BELL_RINGS_IN_VAIN,
 };
 use crate::store::{Isolation, Store, StoreError, Watch};
 use crate::types::Environment;
@@ -162,6 +162,10 @@ impl Bells {
         mut shown: watch::Receiver<Option<Id>>,
     ) -> Ended {
         let mut last_value: Option<Option<Bytes>> = None;
+        // What another server puts there it may give to those who wait there: then the key is
+        // empty again when this one hears of it, time after time.
+        let mut rang = false;
+        let mut in_vain = 0_u32;
         loop {
             let looked = match self.look(&key, &mut shown).await {
                 Ok(looked) => looked,
@@ -175,6 +179,11 @@ impl Bells {
             let is_changed = last_value.as_ref() != Some(&looked.value);
             // What cannot be read, the commands of those who wait will tell.
             let is_empty = matches!(decode_length(looked.value.as_ref()), Ok(0));
+            in_vain = match is_empty {
+                true => in_vain + u32::from(rang),
+                false => 0,
+            };
+            rang = false;
             if is_changed && !is_empty {
                 self.shared.waiters.nudge([key.clone()]);
             }
@@ -189,9 +198,12 @@ impl Bells {
                 let is_watched = armed.is_some();
                 tokio::select! {
                     changed = wait_changed(armed.as_mut()) => {
+                        rang = true;
                         match changed {
                             // It has something most likely: there is no need to look first.
-                            Ok(()) if is_empty => self.shared.waiters.nudge([key.clone()]),
+                            Ok(()) if is_empty && in_vain < BELL_RINGS_IN_VAIN => {
+                                self.shared.waiters.nudge([key.clone()]);
+                            }
                             Ok(()) => {}
                             Err(error) => pause_after(&error).await,
                         }

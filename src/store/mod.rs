@@ -191,6 +191,18 @@ pub trait Transaction: ReadTransaction {
     /// read the range.
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
 
+    /// As [`Transaction::add_read_conflict_range`], unless the transaction is known to have
+    /// found nothing there but what it has put there itself, see docs/decisions/013-own-elements.md.
+    /// Answers whether it conflicts.
+    fn add_read_conflict_unless_own(&self, begin: &[u8], end: &[u8]) -> bool {
+        self.add_read_conflict_range(begin, end);
+        true
+    }
+
+    /// From now on [`Transaction::add_read_conflict_unless_own`] spares nothing: something was
+    /// done that changes several keys at one moment.
+    fn conflict_on_own(&self) {}
+
     /// About how many bytes the commit will carry: keys, values and conflict ranges.
     fn size_bytes(&self) -> usize;
 

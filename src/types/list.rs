@@ -253,15 +253,17 @@ impl WriteContext<'_> {
         end: End,
     ) -> Result<Vec<StagedElement>, StoreError> {
         let (range, prefix_length) = elements(self, key.data());
-        let rows = self.rows_to_pop(&range, end == End::Right, count).await?;
+        let to_pop = self.rows_to_pop(&range, end == End::Right, count).await?;
+        let rows = &to_pop.rows;
         let mut popped = Vec::with_capacity(rows.len());
-        for row in &rows {
+        for row in rows {
             popped.push(StagedElement {
                 name: row.key.slice(prefix_length.min(row.key.len())..),
                 value: self.load_value(key.data(), &row.value).await?,
             });
-            self.list_clear_row(key, row)?;
+            self.discard_value(key.data(), &row.value)?;
         }
+        self.clear_popped(&to_pop);
         self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
         Ok(popped)
     }

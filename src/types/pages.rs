@@ -196,21 +196,47 @@ impl WriteContext<'_> {
         range: &KeyRange,
         from_end: bool,
         count: usize,
-    ) -> Result<Vec<KeyValue>, StoreError> {
+    ) -> Result<RowsToPop, StoreError> {
         let pages = Pages::new(self, range.clone(), from_end, count);
         if self.is_strict {
-            return pages.slice(0, count).await;
+            let rows = pages.slice(0, count).await?;
+            return Ok(RowsToPop {
+                rows,
+                is_covered: true,
+            });
         }
         let rows = pages.with_snapshot_reads().slice(0, count).await?;
-        if let Some(last) = rows.last() {
-            if from_end {
-                self.transaction
-                    .add_read_conflict_range(&last.key, &range.end);
-            } else {
-                self.transaction
-                    .add_read_conflict_range(&range.begin, &successor(&last.key));
-            }
-        }
-        Ok(rows)
+        let is_covered = match rows.last() {
+            None => false,
+            Some(last) if from_end => self
+                .transaction
+                .add_read_conflict_unless_own(&last.key, &range.end),
+            Some(last) => self
+                .transaction
+                .add_read_conflict_unless_own(&range.begin, &successor(&last.key)),
+        };
+        Ok(RowsToPop { rows, is_covered })
     }
+
+    /// Clears rows that are popped: all at once where that cannot take anything else along.
+    pub(super) fn clear_popped(&self, popped: &RowsToPop) {
+        if let [first, .., last] = popped.rows.as_slice()
+            && popped.is_covered
+            && self.environment.capabilities.clears_ranges_at_once
+        {
+            let (first, last) = ((&first.key).min(&last.key), (&first.key).max(&last.key));
+            self.transaction.clear_range(first, &successor(last));
+            return;
+        }
+        for row in &popped.rows {
+            self.transaction.clear(&row.key);
+        }
+    }
+}
+
+/// Rows at one end of a range, the outermost first.
+pub(super) struct RowsToPop {
+    pub(super) rows: Vec<KeyValue>,
+    /// The transaction conflicts on them and all that is between them.
+    pub(super) is_covered: bool,
 }

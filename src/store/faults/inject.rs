@@ -320,6 +320,14 @@ impl Transaction for FaultyTransaction<'_> {
         self.inner.add_read_conflict_range(begin, end);
     }
 
+    fn add_read_conflict_unless_own(&self, begin: &[u8], end: &[u8]) -> bool {
+        self.inner.add_read_conflict_unless_own(begin, end)
+    }
+
+    fn conflict_on_own(&self) {
+        self.inner.conflict_on_own();
+    }
+
     fn size_bytes(&self) -> usize {
         self.inner.size_bytes()
     }

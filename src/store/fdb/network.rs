@@ -47,6 +47,9 @@ pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
         for option in options {
             network = network.set_option(option)?;
         }
+        // What the operator's environment says comes later and prevails.
+        let reply_bytes = format!("reply_byte_limit={}", crate::limits::FDB_REPLY_BYTES_MAX);
+        network = network.set_option(NetworkOption::Knob(reply_bytes))?;
         // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` sees
         // to it on every orderly exit; a process that aborts need not.
         #[allow(unsafe_code)]

@@ -9,6 +9,7 @@ use super::writes::{Change, Writes};
 use crate::limits::{
     READ_AHEAD_BYTES_MAX, READ_AHEAD_FACTOR, READ_AHEAD_ROWS_MAX, READ_CACHE_BYTES_MAX,
 };
+use crate::store::coverage::Coverage;
 use crate::store::rules::key_after;
 use crate::store::{Isolation, KeyValue, RangeQuery};
 
@@ -73,6 +74,8 @@ pub(super) struct Known {
     keys: BTreeMap<Vec<u8>, KnownKey>,
     /// By their begin; they do not overlap.
     stretches: BTreeMap<Vec<u8>, Stretch>,
+    /// Where the snapshot has nothing, as far as whole reads have told.
+    empty: Coverage,
     bytes: usize,
 }
 
@@ -165,6 +168,10 @@ impl Known {
                 end = key_after(&last.key);
             }
         }
+        if rows.is_empty() {
+            self.bytes += begin.len() + end.len();
+            self.empty.add(&begin, &end);
+        }
         let mut rows = rows.into_iter().map(|row| (row.key, row.value)).collect();
         writes.lay_over(&begin, &end, &mut rows);
         let row_bytes = rows.iter().map(|(key, value)| key.len() + value.len());
@@ -256,6 +263,13 @@ impl Known {
             read_ahead: 0,
         };
         self.join(begin.to_vec(), emptied);
+    }
+
+    /// Whether the snapshot is known to have nothing in a range.
+    pub(super) fn was_empty(&self, begin: &[u8], end: &[u8]) -> bool {
+        self.empty
+            .end_of(begin)
+            .is_some_and(|reached| reached >= end)
     }
 
     /// Up to where there is certainly no row from `key` on.

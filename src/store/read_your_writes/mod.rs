@@ -38,6 +38,8 @@ struct State {
     /// What it conflicts on.
     conflicts: Coverage,
     mutation_count: u64,
+    /// It conflicts where there is nothing but its own writes too.
+    conflicts_on_own: bool,
 }
 
 impl<'t> ReadYourWrites<'t> {
@@ -185,6 +187,19 @@ impl Transaction for ReadYourWrites<'_> {
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.state.borrow_mut().conflicts.add(begin, end);
+    }
+
+    fn add_read_conflict_unless_own(&self, begin: &[u8], end: &[u8]) -> bool {
+        let mut state = self.state.borrow_mut();
+        let is_own = !state.conflicts_on_own && state.known.was_empty(begin, end);
+        if !is_own {
+            state.conflicts.add(begin, end);
+        }
+        !is_own
+    }
+
+    fn conflict_on_own(&self) {
+        self.state.borrow_mut().conflicts_on_own = true;
     }
 
     fn size_bytes(&self) -> usize {

@@ -482,3 +482,58 @@ fn the_size_is_that_of_what_is_kept() {
     transaction.clear_range(b"a", b"z");
     assert!(transaction.size_bytes() < 200);
 }
+
+/// What becomes of a transaction that puts an element into a queue and pops it, beside another
+/// that puts one there.
+fn put_and_pop_beside_another(
+    before: &[&str],
+    prepare: impl Fn(&dyn Transaction),
+) -> Result<(), StoreError> {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OptimisticStore::new(open(&folder));
+    let transaction = store.begin_write().unwrap();
+    for key in before {
+        transaction.set(key.as_bytes(), b"");
+    }
+    now(transaction.commit()).unwrap();
+    let all = |isolation| RangeQuery {
+        begin: b"a",
+        end: b"z",
+        limit: 1,
+        reverse: false,
+        isolation,
+    };
+    let first = store.begin_write().unwrap();
+    prepare(first.as_ref());
+    // As a push looks for the last element.
+    now(first.get_range(all(Isolation::Snapshot))).unwrap();
+    first.set(b"m", b"");
+    let popped = now(first.get_range(all(Isolation::Snapshot))).unwrap();
+    let key = popped[0].key.clone();
+    first.add_read_conflict_unless_own(b"a", &key_after(&key));
+    first.clear(&key);
+    let second = store.begin_write().unwrap();
+    second.set(b"b", b"");
+    now(second.commit()).unwrap();
+    now(first.commit())
+}
+
+#[test]
+fn what_was_put_into_an_empty_queue_and_popped_conflicts_with_nobody() {
+    put_and_pop_beside_another(&[], |_| {}).unwrap();
+}
+
+#[test]
+fn what_others_have_put_there_before_conflicts_when_it_is_popped() {
+    let outcome = put_and_pop_beside_another(&["d"], |_| {});
+    assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
+    // Even if this transaction has cleared it.
+    let outcome = put_and_pop_beside_another(&["d"], |first| first.clear(b"d"));
+    assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
+}
+
+#[test]
+fn a_transaction_that_changes_several_keys_at_one_moment_conflicts_on_its_own_too() {
+    let outcome = put_and_pop_beside_another(&[], |first| first.conflict_on_own());
+    assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
+}

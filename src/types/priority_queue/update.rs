@@ -9,6 +9,7 @@ use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
+use crate::types::pages::RowsToPop;
 
 use super::{Extreme, QueuedValue, queue_rows};
 
@@ -109,19 +110,24 @@ impl WriteContext<'_> {
         end: Extreme,
     ) -> Result<Vec<StagedElement>, StoreError> {
         let (range, prefix_length) = queue_rows(self, key.data());
-        let rows = match end {
+        let to_pop = match end {
             Extreme::Min => self.rows_to_pop(&range, false, count).await?,
-            Extreme::Max => self.highest_to_pop(key.data(), count).await?,
+            Extreme::Max => RowsToPop {
+                rows: self.highest_to_pop(key.data(), count).await?,
+                // Not in the order of their keys.
+                is_covered: false,
+            },
         };
+        let rows = &to_pop.rows;
         let mut popped = Vec::with_capacity(rows.len());
-        for row in &rows {
+        for row in rows {
             popped.push(StagedElement {
                 name: row.key.slice(prefix_length.min(row.key.len())..),
                 value: self.load_value(key.data(), &row.value).await?,
             });
             self.discard_value(key.data(), &row.value)?;
-            self.transaction.clear(&row.key);
         }
+        self.clear_popped(&to_pop);
         self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
         Ok(popped)
     }
@@ -139,9 +145,9 @@ impl WriteContext<'_> {
             let (range, prefix_length) = queue_rows(self, data);
             let lowest = self.group(prefix_length, last)?;
             self.transaction
-                .add_read_conflict_range(&lowest.begin, &successor(&last.key));
+                .add_read_conflict_unless_own(&lowest.begin, &successor(&last.key));
             self.transaction
-                .add_read_conflict_range(&lowest.end, &range.end);
+                .add_read_conflict_unless_own(&lowest.end, &range.end);
         }
         Ok(rows)
     }

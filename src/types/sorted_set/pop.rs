@@ -33,8 +33,8 @@ impl WriteContext<'_> {
         }
         let (range, prefix_length) = score_rows(self, key.data());
         let rows = self.rows_to_pop(&range, end == Extreme::Max, count).await?;
-        let mut members = Vec::with_capacity(rows.len());
-        for row in &rows {
+        let mut members = Vec::with_capacity(rows.rows.len());
+        for row in &rows.rows {
             members.push(self.zset_take_row(key, prefix_length, row).await?);
         }
         self.add_length(key, -i64::try_from(members.len()).unwrap_or(i64::MAX));
