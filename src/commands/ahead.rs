@@ -19,6 +19,7 @@ pub fn of(row: &Row, arguments: &[Bytes]) -> Vec<(Bytes, Glance)> {
         value_type: ValueType::List,
         from_end,
         count: 1,
+        with_length: true,
     };
     match row.name {
         "lpush" | "lpushx" => keys.map(|key| (key.clone(), end(false))).collect(),
@@ -40,6 +41,7 @@ pub fn of(row: &Row, arguments: &[Bytes]) -> Vec<(Bytes, Glance)> {
                     value_type: demand.value_type,
                     from_end: demand.from_end,
                     count: demand.count,
+                    with_length: false,
                 },
                 None => Glance::Meta,
             };
@@ -79,34 +81,44 @@ mod tests {
             .collect()
     }
 
-    fn end(value_type: ValueType, from_end: bool, count: usize) -> Glance {
+    fn pop(value_type: ValueType, from_end: bool, count: usize) -> Glance {
         Glance::End {
             value_type,
             from_end,
             count,
+            with_length: false,
+        }
+    }
+
+    fn push(from_end: bool) -> Glance {
+        Glance::End {
+            value_type: ValueType::List,
+            from_end,
+            count: 1,
+            with_length: true,
         }
     }
 
     #[test]
     fn pushes_look_at_their_end_and_pops_at_what_they_take() {
-        for (line, value_type, from_end, count) in [
-            ("LPUSH q a b", ValueType::List, false, 1),
-            ("RPUSHX q a", ValueType::List, true, 1),
-            ("RPOP q 9", ValueType::List, true, 9),
-            ("ZPOPMIN q 3", ValueType::SortedSet, false, 3),
-            ("PQ.POPMIN q", ValueType::PriorityQueue, false, 1),
+        for (line, glance) in [
+            ("LPUSH q a b", push(false)),
+            ("RPUSHX q a", push(true)),
+            ("RPOP q 9", pop(ValueType::List, true, 9)),
+            ("ZPOPMIN q 3", pop(ValueType::SortedSet, false, 3)),
+            ("PQ.POPMIN q", pop(ValueType::PriorityQueue, false, 1)),
         ] {
-            let expected = vec![("q".to_owned(), end(value_type, from_end, count))];
+            let expected = vec![("q".to_owned(), glance)];
             assert_eq!(of_line(line), expected, "{line}");
         }
     }
 
     #[test]
     fn commands_with_several_keys_look_at_each() {
-        let list = |from_end| end(ValueType::List, from_end, 1);
+        let list = |from_end| pop(ValueType::List, from_end, 1);
         assert_eq!(
             of_line("LMOVE q r RIGHT LEFT"),
-            [("q".to_owned(), list(true)), ("r".to_owned(), list(false))]
+            [("q".to_owned(), push(true)), ("r".to_owned(), push(false))]
         );
         assert_eq!(
             of_line("BLPOP q r 0"),

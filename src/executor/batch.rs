@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::limits::{
-    COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, WAITERS_SERVED_PER_BATCH_MAX,
+    COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, SERVED_CONFLICTS_MAX,
+    WAITERS_SERVED_PER_BATCH_MAX,
 };
 use crate::reply::Reply;
 use crate::store::{Store, StoreError, Transaction};
@@ -51,6 +52,10 @@ pub(super) struct Done {
     pub(super) not_run: Vec<Submission>,
     /// How many clients were answered.
     pub(super) answered: usize,
+    /// How many of their commands.
+    pub(super) commands: usize,
+    /// Other servers were asked to pop for it.
+    pub(super) is_staged: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
 }
@@ -81,6 +86,8 @@ pub(super) struct Batch<'s> {
     claimed: Vec<Arc<Waiter>>,
     /// Most waiters that the batch may serve.
     served_max: usize,
+    /// How often it has conflicted.
+    conflicts: u32,
     /// Keys that may have something for more waiters than this batch could serve.
     /// By the place of who is next.
     unserved: HashMap<ClientKey, u64>,
@@ -159,6 +166,7 @@ impl<'s> Batch<'s> {
             served: Vec::new(),
             claimed: Vec::new(),
             served_max: WAITERS_SERVED_PER_BATCH_MAX,
+            conflicts: 0,
             unserved: HashMap::new(),
             made_ready: Vec::new(),
             last_order: 0,
@@ -192,6 +200,7 @@ impl<'s> Batch<'s> {
                         }
                         continue;
                     }
+                    self.leave_waiters_out_after_conflicts();
                     if self.stage_contended().await {
                         self.statistics.retries.add(1);
                         continue;
@@ -205,6 +214,18 @@ impl<'s> Batch<'s> {
             self.statistics.retries.add(1);
         };
         self.finish(failure, started.elapsed())
+    }
+
+    /// What a batch serves to those who wait on the way may be what others are after too. Its
+    /// own commands need not run again for that: those who wait get a transaction of their own.
+    fn leave_waiters_out_after_conflicts(&mut self) {
+        if !matches!(self.last_error, Some(StoreError::Conflict)) {
+            return;
+        }
+        self.conflicts += 1;
+        if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_serves() {
+            self.served_max = 0;
+        }
     }
 
     /// Fails the one command that is too slow for a transaction rather than the whole batch.
@@ -369,7 +390,9 @@ impl<'s> Batch<'s> {
                 self.tell_failure(error);
             }
         }
+        let is_staged = !self.requests.is_empty();
         let mut answered = 0;
+        let mut commands = 0;
         let mut not_run = Vec::new();
         let mut claims = Vec::new();
         let uses_claims = self.environment.capabilities.parallel_batches > 1;
@@ -401,6 +424,7 @@ impl<'s> Batch<'s> {
             };
             self.statistics.batched_commands.add(replies.len() as u64);
             answered += 1;
+            commands += replies.len();
             let rest = submission.calls.split_off(replies.len());
             let done = submission.calls;
             let is_parked = self.parked.contains_key(&number);
@@ -420,6 +444,8 @@ impl<'s> Batch<'s> {
             claims,
             not_run,
             answered,
+            commands,
+            is_staged,
             duration,
         }
     }

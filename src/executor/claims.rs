@@ -1,7 +1,7 @@
 //! Which batches may be under way at the same time.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::OnceLock;
 
 /// The keys that a command is about. Commands that claim the same key never run in two batches
@@ -43,10 +43,33 @@ impl Claims {
     }
 }
 
+/// Takes claims as they are: they are hashes already, with a key that clients do not know.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimHasher(u64);
+
+impl Hasher for ClaimHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, claim: u64) {
+        self.0 = claim;
+    }
+}
+
+/// For tables of claims.
+pub(crate) type BuildClaimHasher = BuildHasherDefault<ClaimHasher>;
+
 /// Claims that are taken.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimSet {
-    keys: HashSet<u64>,
+    keys: HashSet<u64, BuildClaimHasher>,
     everything: bool,
 }
 

@@ -25,6 +25,8 @@ struct Heat {
     served: Option<Instant>,
     /// How long that takes, on the average.
     latency: Duration,
+    /// How many elements this server has popped for others in the last batch that did.
+    fulfilled: usize,
 }
 
 /// Hot queues by the hash of their key.
@@ -59,9 +61,12 @@ impl HotKeys {
         is_hot
     }
 
-    /// This server has popped by itself.
-    pub(super) fn note_popped(&self, key: u64, now: Instant) {
+    /// This server has popped by itself, and so many elements for others.
+    pub(super) fn note_popped(&self, key: u64, now: Instant, fulfilled: usize) {
         self.change(key, now, |heat| {
+            if fulfilled > 0 || !is_recent(heat.popped, now) {
+                heat.fulfilled = fulfilled;
+            }
             heat.conflicts = 0;
             heat.popped = Some(now);
             heat.served = None;
@@ -87,12 +92,12 @@ impl HotKeys {
             .is_some_and(|heat| is_recent(heat.served, now))
     }
 
-    /// Whether this server pops there so often that others may have asked it to pop for them.
-    pub(super) fn is_popped(&self, key: u64, now: Instant) -> bool {
+    /// Whether this server pops there so often that others may have asked it to pop for them, and
+    /// about how many elements.
+    pub(super) fn asked_for(&self, key: u64, now: Instant) -> Option<usize> {
         let known = self.known();
-        known
-            .get(&key)
-            .is_some_and(|heat| is_recent(heat.popped, now))
+        let heat = known.get(&key)?;
+        is_recent(heat.popped, now).then_some(heat.fulfilled)
     }
 
     /// How long to wait for a claim.
@@ -117,7 +122,7 @@ mod tests {
         let now = Instant::now();
         assert!(!hot.note_conflict(1, now));
         assert!(hot.note_conflict(1, now));
-        hot.note_popped(1, now);
+        hot.note_popped(1, now, 0);
         assert!(!hot.note_conflict(1, now));
         assert!(!hot.note_conflict(2, now));
     }
@@ -126,12 +131,27 @@ mod tests {
     fn a_queue_cools_down() {
         let hot = HotKeys::default();
         let now = Instant::now();
-        hot.note_popped(1, now);
+        hot.note_popped(1, now, 0);
         hot.note_served(2, now, Duration::from_millis(9));
-        assert!(hot.is_popped(1, now) && !hot.is_served(1, now));
-        assert!(hot.is_served(2, now) && !hot.is_popped(2, now));
+        assert!(hot.asked_for(1, now).is_some() && !hot.is_served(1, now));
+        assert!(hot.is_served(2, now) && hot.asked_for(2, now).is_none());
         let later = now + STAGED_HOT;
-        assert!(!hot.is_popped(1, later) && !hot.is_served(2, later));
+        assert!(hot.asked_for(1, later).is_none() && !hot.is_served(2, later));
+    }
+
+    #[test]
+    fn what_others_ask_for_is_expected_to_be_what_they_have_asked_for() {
+        let hot = HotKeys::default();
+        let now = Instant::now();
+        hot.note_popped(1, now, 70);
+        // Batches come faster than requests.
+        hot.note_popped(1, now, 0);
+        assert_eq!(hot.asked_for(1, now), Some(70));
+        hot.note_popped(1, now, 30);
+        assert_eq!(hot.asked_for(1, now), Some(30));
+        let later = now + STAGED_HOT;
+        hot.note_popped(1, later, 0);
+        assert_eq!(hot.asked_for(1, later), Some(0));
     }
 
     #[test]
@@ -139,7 +159,7 @@ mod tests {
         let hot = HotKeys::default();
         let now = Instant::now();
         hot.note_served(1, now, Duration::from_millis(9));
-        hot.note_popped(1, now);
+        hot.note_popped(1, now, 0);
         assert!(!hot.is_served(1, now));
     }
 
@@ -159,11 +179,11 @@ mod tests {
         let hot = HotKeys::default();
         let now = Instant::now();
         for key in 0..2 * STAGED_HOT_KEYS_MAX as u64 {
-            hot.note_popped(key, now);
+            hot.note_popped(key, now, 0);
         }
         assert_eq!(hot.known().len(), STAGED_HOT_KEYS_MAX);
         let later = now + STAGED_HOT;
-        hot.note_popped(u64::MAX, later);
+        hot.note_popped(u64::MAX, later, 0);
         assert_eq!(hot.known().len(), 1);
     }
 }

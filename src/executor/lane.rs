@@ -9,7 +9,8 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
 use crate::limits::{
-    BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_MAX, GATHER_STEP, SERVED_KEYS_CLAIMED_MAX,
+    BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
+    GATHER_CLUSTER_MIN, GATHER_MAX, GATHER_STEP, SERVED_KEYS_CLAIMED_MAX,
 };
 use crate::store::Store;
 use crate::types::Environment;
@@ -30,6 +31,30 @@ pub(super) struct WriteLane {
     chosen: ClaimSet,
     /// What the last batch suggests about the next, see [`Gathering`].
     gathering: Option<Gathering>,
+    /// Keys of batches that have ended a moment ago.
+    held: Vec<Held>,
+    /// Submissions that have arrived so far.
+    arrived: u64,
+}
+
+/// Claims on keys that are kept for a moment after their batch.
+///
+/// What [`Gathering`] says of cohorts holds for the clients of one key on a cluster too, where a
+/// cohort costs a transaction, and where servers pop for each other three. Other keys go on
+/// meanwhile.
+struct Held {
+    claims: Vec<Claims>,
+    until: Instant,
+    /// Everyone is back when so many submissions have arrived.
+    arrived: u64,
+}
+
+impl Held {
+    fn release(self, claimed: &mut ClaimSet) {
+        for claims in &self.claims {
+            claimed.release(claims);
+        }
+    }
 }
 
 /// How long the next batch waits for the clients of the last one to come back.
@@ -65,6 +90,8 @@ impl WriteLane {
             passed_over: ClaimSet::default(),
             chosen: ClaimSet::default(),
             gathering: None,
+            held: Vec::new(),
+            arrived: 0,
         }
     }
 
@@ -83,6 +110,8 @@ impl WriteLane {
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
             self.take_nudged();
+            self.release_held();
+            let next_release = self.held.iter().map(|held| held.until).min();
             while let Some(slot) = free_slots.pop() {
                 let submissions = self.form_batch(parallel > 1, free_slots.len() + 1);
                 if submissions.is_empty() {
@@ -101,25 +130,55 @@ impl WriteLane {
             }
             tokio::select! {
                 biased;
-                Some(done) = under_way.next() => {
+                Some(mut done) = under_way.next() => {
                     self.gathering = self.plan_gathering(&done, receiver.len());
-                    free_slots.push(done.slot);
-                    for claims in &done.claims {
-                        self.claimed.release(claims);
-                    }
-                    for submission in done.not_run.into_iter().rev() {
+                    for submission in std::mem::take(&mut done.not_run).into_iter().rev() {
                         self.pending.push_front(submission);
                     }
+                    free_slots.push(self.release(done));
                 }
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
                     match arrived {
-                        Some(submission) => self.pending.push_back(submission),
+                        Some(submission) => {
+                            self.arrived += 1;
+                            self.pending.push_back(submission);
+                        }
                         None => is_open = false,
                     }
                 }
                 () = shared.waiters.wait_nudged(), if is_open => {}
+                () = sleep_until(next_release), if next_release.is_some() => {}
                 else => {}
             }
+        }
+    }
+
+    /// Ends a batch's claims on its keys, or on a cluster keeps them for a moment where the next
+    /// batch had better wait for the clients of this one.
+    fn release(&mut self, done: Done) -> Slot {
+        let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
+        let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_staged;
+        let answered = done.answered as u64;
+        let held = Held {
+            claims: done.claims,
+            until: Instant::now() + pause,
+            arrived: self.arrived + answered,
+        };
+        if is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
+            self.held.push(held);
+        } else {
+            held.release(&mut self.claimed);
+        }
+        done.slot
+    }
+
+    /// Ends claims that were kept for long enough.
+    fn release_held(&mut self) {
+        let now = Instant::now();
+        let arrived = self.arrived;
+        let is_over = |held: &mut Held| held.until <= now || held.arrived <= arrived;
+        for held in self.held.extract_if(.., is_over) {
+            held.release(&mut self.claimed);
         }
     }
 
@@ -154,7 +213,10 @@ impl WriteLane {
     fn take_arrived(&mut self, receiver: &mut mpsc::Receiver<Submission>) -> bool {
         while self.pending.len() < BATCH_COMMANDS_MAX {
             match receiver.try_recv() {
-                Ok(submission) => self.pending.push_back(submission),
+                Ok(submission) => {
+                    self.arrived += 1;
+                    self.pending.push_back(submission);
+                }
                 Err(mpsc::error::TryRecvError::Empty) => break,
                 Err(mpsc::error::TryRecvError::Disconnected) => return false,
             }
@@ -244,7 +306,94 @@ impl WriteLane {
     }
 }
 
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn is_alone(submission: &Submission) -> bool {
     let mut calls = submission.calls.iter();
     calls.any(|call| matches!(call.claims, Claims::Alone(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::commands::testing::Bench;
+
+    fn lane(bench: &Bench) -> WriteLane {
+        WriteLane::new(
+            Arc::clone(&bench.store),
+            Arc::clone(bench.executor.environment()),
+            Arc::default(),
+            Arc::default(),
+        )
+    }
+
+    fn done(answered: usize, commands: usize, duration: Duration) -> Done {
+        Done {
+            slot: Slot::new(0),
+            claims: vec![Claims::Keys([1].into_iter().collect())],
+            not_run: Vec::new(),
+            answered,
+            commands,
+            is_staged: false,
+            duration,
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(1);
+
+    /// Whether the keys of a batch are free after it.
+    fn is_free_after(lane: &mut WriteLane, done: Done) -> bool {
+        for claims in &done.claims {
+            lane.claimed.add(claims);
+        }
+        let claims = done.claims.clone();
+        lane.release(done);
+        claims.iter().all(|claims| lane.claimed.is_free(claims))
+    }
+
+    #[test]
+    fn a_key_is_kept_until_the_clients_of_its_batch_are_back() {
+        let bench = Bench::cluster_like();
+        let mut lane = lane(&bench);
+        assert!(!is_free_after(&mut lane, done(2, 2, LONG)));
+        lane.arrived += 1;
+        lane.release_held();
+        assert_eq!(lane.held.len(), 1);
+        lane.arrived += 1;
+        lane.release_held();
+        assert!(lane.held.is_empty());
+        assert!(is_free_after(&mut lane, done(1, 1, LONG)));
+    }
+
+    #[test]
+    fn a_key_is_kept_no_longer_than_the_pause() {
+        let bench = Bench::cluster_like();
+        let mut lane = lane(&bench);
+        assert!(!is_free_after(&mut lane, done(2, 2, LONG)));
+        std::thread::sleep(GATHER_CLUSTER_MAX);
+        lane.release_held();
+        assert!(lane.held.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_behind_a_batch_of_one_client_or_a_large_or_a_fast_one() {
+        let bench = Bench::cluster_like();
+        let mut lane = lane(&bench);
+        assert!(is_free_after(&mut lane, done(1, 1, LONG)));
+        let large = done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG);
+        assert!(is_free_after(&mut lane, large));
+        assert!(is_free_after(&mut lane, done(2, 2, GATHER_CLUSTER_MIN)));
+        let staged = Done {
+            is_staged: true,
+            ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
+        };
+        assert!(!is_free_after(&mut lane, staged));
+    }
 }

@@ -17,8 +17,7 @@ use super::context::ReadContext;
 use super::signals::ClientKey;
 use crate::layout::{Id, KeyName, KeyRange, Member, Meta, Section, ValueType};
 use crate::limits::{
-    AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,
-    READ_AHEAD_BYTES_MAX,
+    AHEAD_BYTES_MAX, AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,
 };
 use crate::store::{Isolation, RangeQuery, StoreError};
 
@@ -35,6 +34,8 @@ pub enum Glance {
         from_end: bool,
         /// How many.
         count: usize,
+        /// Its length too, which pushes answer.
+        with_length: bool,
     },
     /// Members of a sorted set by name.
     Members(Vec<Bytes>),
@@ -51,7 +52,9 @@ struct KeyGlances {
     /// Elements wanted by type and end.
     ends: Vec<(ValueType, bool, usize)>,
     members: Vec<Bytes>,
-    are_elements_spared: bool,
+    with_length: bool,
+    /// The requests of other servers.
+    with_requests: bool,
 }
 
 impl Glances {
@@ -68,21 +71,40 @@ impl Glances {
                 value_type,
                 from_end,
                 count,
+                with_length,
             } => {
-                let mut ends = glances.ends.iter_mut();
-                match ends.find(|end| (end.0, end.1) == (*value_type, *from_end)) {
-                    Some(end) => end.2 = end.2.saturating_add(*count),
-                    None => glances.ends.push((*value_type, *from_end, *count)),
-                }
+                glances.with_length |= with_length;
+                glances.add_end(*value_type, *from_end, *count);
             }
             Glance::Members(members) => glances.members.extend(members.iter().cloned()),
         }
     }
 
-    /// Spares a key's elements, which will come from elsewhere; its length is looked at.
-    pub fn spare_elements(&mut self, key: &ClientKey) {
-        if let Some(glances) = self.keys.get_mut(key) {
-            glances.are_elements_spared = true;
+    /// Adds what other servers may have asked for: their requests, and about `count` elements.
+    pub fn add_requests(
+        &mut self,
+        key: &ClientKey,
+        value_type: ValueType,
+        from_end: bool,
+        count: usize,
+    ) {
+        let glances = self.keys.entry(key.clone()).or_default();
+        glances.with_requests = true;
+        glances.add_end(value_type, from_end, count);
+    }
+
+    /// Spares a key, whose elements will come from elsewhere.
+    pub fn spare(&mut self, key: &ClientKey) {
+        self.keys.remove(key);
+    }
+}
+
+impl KeyGlances {
+    fn add_end(&mut self, value_type: ValueType, from_end: bool, count: usize) {
+        let mut ends = self.ends.iter_mut();
+        match ends.find(|end| (end.0, end.1) == (value_type, from_end)) {
+            Some(end) => end.2 = end.2.saturating_add(count),
+            None => self.ends.push((value_type, from_end, count)),
         }
     }
 }
@@ -209,10 +231,9 @@ impl ReadContext<'_> {
         let length_key = self.layout().length_key(&meta_key);
         let meta = self.transaction.get(&meta_key, Isolation::Snapshot);
         let length = async {
-            // Pushes and pops answer or look at it.
-            match glances.ends.is_empty() {
-                true => Ok(None),
-                false => self.transaction.get(&length_key, Isolation::Snapshot).await,
+            match glances.with_length {
+                true => self.transaction.get(&length_key, Isolation::Snapshot).await,
+                false => Ok(None),
             }
         };
         let (meta, _) = futures_util::try_join!(meta, length)?;
@@ -227,11 +248,9 @@ impl ReadContext<'_> {
     ) -> Result<Option<usize>, StoreError> {
         let rows_max = match hint.row_bytes {
             0 => AHEAD_ROWS_UNKNOWN_MAX,
-            bytes => (READ_AHEAD_BYTES_MAX / bytes).clamp(1, AHEAD_ROWS_MAX),
+            bytes => (AHEAD_BYTES_MAX / bytes).clamp(1, AHEAD_ROWS_MAX),
         };
-        let is_wanted = |end: &&(ValueType, bool, usize)| {
-            end.0 == hint.value_type && !glances.are_elements_spared
-        };
+        let is_wanted = |end: &&(ValueType, bool, usize)| end.0 == hint.value_type;
         let ends = glances.ends.iter().filter(is_wanted);
         let ends = ends.map(|(value_type, from_end, count)| {
             self.read_end_ahead(hint.data, *value_type, *from_end, (*count).min(rows_max))
@@ -240,7 +259,15 @@ impl ReadContext<'_> {
             let row = self.layout().member_key(hint.data, &Member::new(member));
             self.transaction.get(&row, Isolation::Snapshot).await
         });
-        let (sizes, members) = futures_util::join!(join_all(ends), join_all(members));
+        let requests = async {
+            match glances.with_requests {
+                true => self.read_requests(hint.data).await.map(drop),
+                false => Ok(()),
+            }
+        };
+        let (sizes, members, requests) =
+            futures_util::join!(join_all(ends), join_all(members), requests);
+        requests?;
         for read in members {
             read?;
         }

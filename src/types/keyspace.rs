@@ -437,25 +437,24 @@ impl WriteContext<'_> {
     }
 
     /// To be called after elements were taken away, counted and told of: a key that has become
-    /// empty ceases to exist, which is told. Answers whether it did.
+    /// empty ceases to exist, which is told.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<bool, StoreError> {
+    pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
         if self.may_be_ghost(&key.meta) {
-            // Invisible to clients from now on, see the module's comment. The snapshot read is
-            // only for the answer.
-            let is_empty = self.length(key, self.relaxed()).await? == 0;
-            if is_empty {
+            // Invisible to clients from now on, see the module's comment. The length is read only
+            // where somebody is to be told.
+            if self.tells_of(EventClasses::GENERIC) && self.length(key, self.relaxed()).await? == 0
+            {
                 self.notify_of(EventClasses::GENERIC, "del", key);
             }
-            return Ok(is_empty);
+            return Ok(());
         }
-        if self.length(key, Isolation::Serializable).await? != 0 {
-            return Ok(false);
+        if self.length(key, Isolation::Serializable).await? == 0 {
+            self.remove_empty(key);
+            self.notify_of(EventClasses::GENERIC, "del", key);
         }
-        self.remove_empty(key);
-        self.notify_of(EventClasses::GENERIC, "del", key);
-        Ok(true)
+        Ok(())
     }
 }

@@ -147,7 +147,7 @@ impl Batch<'_> {
                 }
             }
         }
-        self.spare_staged(&mut glances);
+        self.plan_staging(&mut glances);
         pass.read_context(0)
             .read_ahead(&glances, &self.shared.hints)
             .await;
@@ -227,6 +227,7 @@ impl Batch<'_> {
                 if !self.is_unspoilt(id(0), bundle, pass).await? {
                     return Ok(Reply::NullArray);
                 }
+                pass.transaction.conflict_on_own();
                 let mut replies = Vec::with_capacity(bundle.calls.len());
                 for (part, call) in (1..).zip(&bundle.calls) {
                     replies.push(self.run_one(id(part), call, true, pass).await?);
@@ -343,7 +344,7 @@ impl Batch<'_> {
     }
 
     /// Whether the batch's first command is there only to serve waiters.
-    fn only_serves(&self) -> bool {
+    pub(super) fn only_serves(&self) -> bool {
         let first = self.submissions.first().and_then(|one| one.calls.first());
         first.is_some_and(|call| matches!(call.work, Work::Serve))
     }

@@ -8,15 +8,15 @@ use futures_util::future::join_all;
 
 use super::running::Pass;
 use super::{Attempt, Batch, CallId};
-use crate::executor::claims::Claims;
+use crate::executor::claims::{BuildClaimHasher, Claims};
 use crate::executor::{Call, Work};
 use crate::limits::STAGED_KEYS_PER_BATCH_MAX;
-use crate::store::{StoreError, StoreFuture};
+use crate::store::StoreError;
 use crate::types::WriteContext;
-use crate::types::ahead::Glances;
+use crate::types::ahead::{Glance, Glances};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::{ClientKey, Signals};
-use crate::types::staging::{Demands, StagedCall};
+use crate::types::staging::{Demands, Fulfilled, StagedCall};
 
 /// Pops of a batch's clients from one end of one queue.
 #[derive(Debug, Clone)]
@@ -26,8 +26,11 @@ pub(super) struct Pops {
     pub(super) demands: Demands,
     /// The claim on the queue, as the lane knows it.
     pub(super) claim: u64,
-    /// This server has popped there a moment ago: others may wait for it.
-    may_have_requests: bool,
+    /// This server has popped there a moment ago: others may wait for it, for about so many
+    /// elements.
+    asked_for: Option<usize>,
+    /// Elements that the latest attempt has popped for others.
+    fulfilled: usize,
 }
 
 /// A request that was made for pops.
@@ -46,10 +49,11 @@ impl Batch<'_> {
     /// clients, whose commands came at the same time, but not among the commands of one: a
     /// queue is not staged where a client does anything else with it too.
     pub(super) fn note_pops(&mut self) {
-        if self.environment.capabilities.single_writer {
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        if self.environment.capabilities.single_writer || calls.all(|call| call.pops.is_none()) {
             return;
         }
-        let mut all: HashMap<u64, Option<Pops>> = HashMap::new();
+        let mut all: HashMap<u64, Option<Pops>, BuildClaimHasher> = HashMap::default();
         for submission in &self.submissions {
             let Some(uses) = self.uses_of(&submission.calls) else {
                 return;
@@ -69,13 +73,13 @@ impl Batch<'_> {
         let now = Instant::now();
         self.pops = all.into_values().flatten().collect();
         for pops in &mut self.pops {
-            pops.may_have_requests = self.shared.hot_keys.is_popped(pops.claim, now);
+            pops.asked_for = self.shared.hot_keys.asked_for(pops.claim, now);
         }
     }
 
     /// What commands of one client do with each of their keys; `None` where they may be at any.
-    fn uses_of(&self, calls: &[Call]) -> Option<HashMap<u64, Uses>> {
-        let mut uses: HashMap<u64, Uses> = HashMap::new();
+    fn uses_of(&self, calls: &[Call]) -> Option<HashMap<u64, Uses, BuildClaimHasher>> {
+        let mut uses: HashMap<u64, Uses, BuildClaimHasher> = HashMap::default();
         for call in calls {
             let claims = match &call.claims {
                 Claims::Keys(claims) | Claims::Alone(claims) => claims.as_slice(),
@@ -128,7 +132,8 @@ impl Batch<'_> {
             },
             demands,
             claim,
-            may_have_requests: false,
+            asked_for: None,
+            fulfilled: 0,
         })
     }
 
@@ -182,17 +187,25 @@ impl Batch<'_> {
         let signals = Signals::default();
         let now_ms = self.environment.clock.now_ms();
         let made = Instant::now();
-        let mut requests = Vec::new();
-        for pops in pops {
-            let database = pops.key.database;
-            let context = WriteContext::new(
+        let context = |database| {
+            WriteContext::new(
                 &*transaction,
                 self.environment,
                 &namespaces,
                 &signals,
                 now_ms,
                 database,
-            );
+            )
+        };
+        let mut glances = Glances::default();
+        for pops in &pops {
+            glances.add(pops.key.database, &pops.key.key, &Glance::Meta);
+        }
+        context(0).read_ahead(&glances, &self.shared.hints).await;
+        let mut requests = Vec::new();
+        for pops in pops {
+            let database = pops.key.database;
+            let context = context(database);
             // Serializable: a queue that gets another name meanwhile must not have a request under it.
             let Ok(Some(key)) = context.find(&pops.key.key, pops.demands.value_type).await else {
                 // The commands themselves will say what is wrong.
@@ -233,20 +246,14 @@ impl Batch<'_> {
         let longer_ms = self.environment.random.below(spread_ms.max(1));
         let patience = patience + std::time::Duration::from_millis(longer_ms);
         let gone = async {
-            loop {
-                let watched: StoreFuture<'_, _> = self.store.watch(&request.call.request_row);
-                match watched.await {
-                    Ok(watched) if watched.value.is_none() => return,
-                    Ok(watched) => {
-                        if watched.changed.await.is_err() {
-                            return;
-                        }
-                    }
-                    Err(_) => return,
-                }
+            if let Ok(watched) = self.store.watch(&request.call.request_row).await
+                && watched.value.is_some()
+            {
+                // An error is as good as a change.
+                let _ = watched.changed.await;
             }
         };
-        // Either way the next attempt looks.
+        // In any case the next attempt looks.
         let _ = tokio::time::timeout(patience, gone).await;
     }
 
@@ -270,10 +277,20 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// What comes from claims is not read from queues.
-    pub(super) fn spare_staged(&self, glances: &mut Glances) {
+    /// What comes from claims is not read from queues; what others may have asked for is.
+    pub(super) fn plan_staging(&self, glances: &mut Glances) {
         for request in &self.requests {
-            glances.spare_elements(&request.pops.key);
+            glances.spare(&request.pops.key);
+        }
+        for pops in self.pops_to_look_at() {
+            let Demands {
+                value_type,
+                from_end,
+                ..
+            } = pops.demands;
+            if let Some(count) = pops.asked_for {
+                glances.add_requests(&pops.key, value_type, from_end, count);
+            }
         }
     }
 
@@ -305,6 +322,9 @@ impl Batch<'_> {
             }
         }
         self.fulfilled = 0;
+        for pops in &mut self.pops {
+            pops.fulfilled = 0;
+        }
         for pops in self.pops_to_look_at() {
             let context = pass.write_context(pops.key.database);
             let fulfilled = async {
@@ -316,12 +336,17 @@ impl Batch<'_> {
                             .fulfil_requests(&key, pops.demands.from_end, has_room)
                             .await
                     }
-                    _ => Ok(0),
+                    _ => Ok(Fulfilled::default()),
                 }
             };
-            match fulfilled.await {
-                Ok(count) => self.fulfilled += count,
+            let fulfilled = match fulfilled.await {
+                Ok(fulfilled) => fulfilled,
                 Err(error) => return Err(self.after_error(error)),
+            };
+            self.fulfilled += fulfilled.requests;
+            let mut of_batch = self.pops.iter_mut();
+            if let Some(noted) = of_batch.find(|noted| noted.claim == pops.claim) {
+                noted.fulfilled = fulfilled.elements;
             }
             if pass.is_too_large() {
                 // Their elements are too large to be popped together: they time out and pop alone.
@@ -344,7 +369,7 @@ impl Batch<'_> {
             .iter()
             .filter(|pops| {
                 let has_waited = self.requests.iter().any(|one| one.pops.claim == pops.claim);
-                (pops.may_have_requests || has_waited) && !is_served(pops)
+                (pops.asked_for.is_some() || has_waited) && !is_served(pops)
             })
             .cloned()
             .collect()
@@ -358,7 +383,7 @@ impl Batch<'_> {
             let mut requests = self.requests.iter();
             match requests.find(|one| one.is_served && one.pops.claim == pops.claim) {
                 Some(request) => hot_keys.note_served(pops.claim, now, now - request.made),
-                None => hot_keys.note_popped(pops.claim, now),
+                None => hot_keys.note_popped(pops.claim, now, pops.fulfilled),
             }
         }
         let served = self.requests.iter().filter(|one| one.is_served).count();

@@ -12,6 +12,7 @@ use crate::layout::ValueType;
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 use crate::types::ReadContext;
 use crate::types::context::NamespaceCache;
+use crate::types::signals::ClientKey;
 
 /// Reads that are asked for together are one round trip.
 #[derive(Default)]
@@ -95,6 +96,7 @@ fn pops_of(keys: usize) -> Glances {
             value_type: ValueType::List,
             from_end: false,
             count: 1,
+            with_length: false,
         };
         glances.add(0, &Bytes::from(format!("q{key}")), &pop);
     }
@@ -113,11 +115,11 @@ fn filled(keys: usize) -> Bench {
 fn keys_are_read_side_by_side_and_at_once_where_they_are_known() {
     let bench = filled(100);
     let hints = Hints::default();
-    // The namespace, then metadata and lengths, then what they tell of.
+    // The namespace, then metadata, then what they tell of.
     let (first, reads) = trips(&bench, &pops_of(100), &hints);
     assert!(first <= 3, "{first}");
-    assert_eq!(reads, 1 + 3 * 100);
-    assert_eq!(trips(&bench, &pops_of(100), &hints), (1, 1 + 3 * 100));
+    assert_eq!(reads, 1 + 2 * 100);
+    assert_eq!(trips(&bench, &pops_of(100), &hints), (1, 1 + 2 * 100));
 }
 
 #[test]
@@ -155,6 +157,7 @@ fn what_several_commands_look_at_is_read_once() {
                 value_type: ValueType::List,
                 from_end: false,
                 count: 2,
+                with_length: true,
             },
         );
     }
@@ -167,6 +170,32 @@ fn a_key_of_another_type_is_not_read_as_if_it_were_of_the_expected_one() {
     let bench = Bench::cluster_like();
     bench.run("ZADD q0 1 a");
     let hints = Hints::default();
-    // Metadata and length.
-    assert_eq!(trips(&bench, &pops_of(1), &hints), (2, 3));
+    // The namespace and the metadata.
+    assert_eq!(trips(&bench, &pops_of(1), &hints), (2, 2));
+}
+
+#[test]
+fn requests_of_other_servers_come_with_the_rest() {
+    let bench = filled(1);
+    let hints = Hints::default();
+    let mut glances = pops_of(1);
+    let key = ClientKey {
+        database: 0,
+        key: Bytes::from_static(b"q0"),
+    };
+    glances.add_requests(&key, ValueType::List, false, 2);
+    trips(&bench, &glances, &hints);
+    // The namespace, the metadata, the elements and the requests.
+    assert_eq!(trips(&bench, &glances, &hints), (1, 4));
+}
+
+#[test]
+fn a_key_that_is_spared_is_not_read() {
+    let bench = filled(1);
+    let mut glances = pops_of(1);
+    glances.spare(&ClientKey {
+        database: 0,
+        key: Bytes::from_static(b"q0"),
+    });
+    assert_eq!(trips(&bench, &glances, &Hints::default()), (0, 0));
 }

@@ -8,9 +8,39 @@ use crate::limits::{
     STAGED_CLAIM_LAPSE_MS, STAGED_ELEMENTS_PER_READ, STAGED_REQUEST_AGE_MAX_MS,
     STAGED_REQUESTS_PER_BATCH_MAX,
 };
-use crate::store::{Isolation, RangeQuery, StoreError};
-use crate::types::context::WriteContext;
+use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
+
+/// What was done for other servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fulfilled {
+    /// Their requests.
+    pub requests: u64,
+    /// The elements that were popped for them.
+    pub elements: usize,
+}
+
+impl ReadContext<'_> {
+    /// The oldest requests for elements of a queue. Conflicts with nobody.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(in crate::types) async fn read_requests(
+        &self,
+        data: Id,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let requests = self.layout().staged_requests(data);
+        let query = RangeQuery {
+            begin: &requests.begin,
+            end: &requests.end,
+            limit: STAGED_REQUESTS_PER_BATCH_MAX,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        };
+        self.transaction.get_range(query).await
+    }
+}
 
 impl WriteContext<'_> {
     /// Asks other servers to pop for this one. Conflicts with nobody.
@@ -27,7 +57,7 @@ impl WriteContext<'_> {
     }
 
     /// Pops for the servers that have asked for elements of this end of a queue, oldest request
-    /// first, as long as `has_room`. Answers for how many. To be called behind this server's own
+    /// first, as long as `has_room`. To be called behind this server's own
     /// pops from that end.
     ///
     /// A request is read in a way that conflicts with others who fulfil it and with its own
@@ -40,23 +70,13 @@ impl WriteContext<'_> {
         key: &OpenKey,
         from_end: bool,
         has_room: impl Fn() -> bool,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Fulfilled, StoreError> {
         // An expiring queue goes with its last element, which claims would have to outlive.
         if !self.may_be_ghost(&key.meta) {
-            return Ok(0);
+            return Ok(Fulfilled::default());
         }
-        let requests = self.layout().staged_requests(key.data());
-        let rows = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &requests.begin,
-                end: &requests.end,
-                limit: STAGED_REQUESTS_PER_BATCH_MAX,
-                reverse: false,
-                isolation: Isolation::Snapshot,
-            })
-            .await?;
-        let mut fulfilled = 0;
+        let rows = self.read_requests(key.data()).await?;
+        let mut fulfilled = Fulfilled::default();
         for row in rows {
             let (_, request) = self.layout().read_staged_request(&row.key, &row.value)?;
             let is_own = request.id.instance == self.environment.ids.instance();
@@ -71,21 +91,21 @@ impl WriteContext<'_> {
                 .add_read_conflict_range(&row.key, &successor(&row.key));
             self.transaction.clear(&row.key);
             if age_ms <= STAGED_REQUEST_AGE_MAX_MS {
-                self.fulfil(key, &request, &has_room).await?;
-                fulfilled += 1;
+                fulfilled.elements += self.fulfil(key, &request, &has_room).await?;
+                fulfilled.requests += 1;
             }
         }
         Ok(fulfilled)
     }
 
     /// Pops for the first of a request's commands, as many as there is room for: for each all that
-    /// it wants, since what others pop before the rest would come between.
+    /// it wants, since what others pop before the rest would come between. Answers how many elements.
     async fn fulfil(
         &self,
         key: &OpenKey,
         request: &StagedRequest,
         has_room: &impl Fn() -> bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<usize, StoreError> {
         let mut elements: Vec<StagedElement> = Vec::new();
         let mut is_exhausted = false;
         'runs: for run in &request.runs {
@@ -125,6 +145,6 @@ impl WriteContext<'_> {
                 .staged_elements_key(key.data(), request.id, number);
             self.transaction.set(&row, piece);
         }
-        Ok(())
+        Ok(elements.len())
     }
 }

@@ -24,6 +24,7 @@ mod tests;
 
 pub use claims::{StagedCall, has_claims, read_claimed_elements};
 pub(super) use elements::to_member;
+pub use fulfil::Fulfilled;
 pub use lapse::remove_request;
 
 /// What a command would take off a queue.

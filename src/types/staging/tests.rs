@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Demand, Demands, Staged, StagedCall};
+use super::{Demand, Demands, Fulfilled, Staged, StagedCall};
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulk, bulks};
 use crate::layout::{Layout, PopRun, ValueType};
@@ -146,18 +146,18 @@ impl<'b> Asker<'b> {
 
 /// Has the bench's server pop for others, without a commit.
 fn fulfil(bench: &Bench, demand: Demand) -> (u64, Box<dyn Transaction + '_>) {
-    let mut count = 0;
+    let mut fulfilled = Fulfilled::default();
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
         let name = Bytes::from_static(b"q");
         if let Some(key) = context.find(&name, demand.value_type).await.unwrap() {
-            count = context
+            fulfilled = context
                 .fulfil_requests(&key, demand.from_end, || true)
                 .await
                 .unwrap();
         }
     });
-    (count, transaction)
+    (fulfilled.requests, transaction)
 }
 
 fn fulfilled(bench: &Bench, demand: Demand) -> u64 {
@@ -491,7 +491,11 @@ fn a_claim_holds_whole_commands_of_a_request() {
             room.get() >= 0
         };
         let fulfilled = context.fulfil_requests(&key, false, has_room).await;
-        assert_eq!(fulfilled.unwrap(), 1);
+        let expected = Fulfilled {
+            requests: 1,
+            elements: 202,
+        };
+        assert_eq!(fulfilled.unwrap(), expected);
     });
     commit(&bench, transaction).unwrap();
     assert_eq!(bench.run("LLEN q"), Reply::Integer(400 - 202));
