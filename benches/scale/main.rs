@@ -86,9 +86,13 @@ fn main() -> ExitCode {
 impl Bench {
     async fn run(&mut self) {
         println!(
-            "Elements of {} bytes, {} clients, pipelines of {}; load average before: {}",
+            "Elements of {} bytes, {} clients{}, pipelines of {}; load average before: {}",
             self.settings.payload_bytes,
             self.settings.clients,
+            match self.settings.has_clients_of_each {
+                true => " of each server",
+                false => "",
+            },
             self.settings.pipeline,
             servers::load_average()
         );

@@ -77,6 +77,8 @@ pub struct Settings {
     pub servers: Vec<usize>,
     pub queues: Vec<usize>,
     pub clients: usize,
+    /// So many clients for each server rather than for all together.
+    pub has_clients_of_each: bool,
     pub pipeline: usize,
     pub payload_bytes: usize,
     pub duration: Duration,
@@ -104,15 +106,26 @@ impl Settings {
             servers: all(&matches, "servers"),
             queues: all(&matches, "queues"),
             clients: one(&matches, "clients").max(2),
+            has_clients_of_each: matches.get_flag("clients-of-each"),
             pipeline: one(&matches, "pipeline").max(1),
             payload_bytes: one(&matches, "payload-bytes").max(TICKET_BYTES),
             duration: Duration::from_secs_f64(seconds),
             warm_up: Duration::from_secs_f64(if is_quick { 0.3 } else { 1.0 }),
             settle: Duration::from_secs_f64(if is_quick { 0.5 } else { 3.0 }),
             rounds: one(&matches, "rounds").max(1),
-            fill: fill.unwrap_or((seconds * 30_000.0) as usize),
+            fill: fill.unwrap_or((seconds * 100_000.0) as usize),
             idle_turns: idle_turns.unwrap_or(if is_quick { 200 } else { 1000 }),
             has_bare: !matches.get_flag("no-bare"),
+        }
+    }
+}
+
+impl Settings {
+    /// How many clients there are with so many servers.
+    pub fn clients_of(&self, servers: usize) -> usize {
+        match self.has_clients_of_each {
+            true => self.clients * servers,
+            false => self.clients,
         }
     }
 }
@@ -159,6 +172,10 @@ fn command() -> clap::Command {
                 .default_value("1,1000"),
         )
         .arg(number("clients", "Clients of all servers together").default_value("64"))
+        .arg(flag(
+            "clients-of-each",
+            "That many clients for each server: more servers have more to do",
+        ))
         .arg(number("pipeline", "Requests that a client sends at once").default_value("16"))
         .arg(number("payload-bytes", "Bytes of an element, at least 32").default_value("100"))
         .arg(
@@ -170,7 +187,7 @@ fn command() -> clap::Command {
         .arg(number("rounds", "Rounds of which the medians are told").default_value("1"))
         .arg(number(
             "fill",
-            "Elements to be popped in the loads that only pop [default: 30,000 for each second]",
+            "Elements to be popped in the loads that only pop [default: 100,000 for each second]",
         ))
         .arg(number(
             "idle-turns",

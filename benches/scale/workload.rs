@@ -219,7 +219,7 @@ impl Shared {
 /// Runs a case to its end, and empties its queues.
 pub async fn run(case: &Case<'_>) -> io::Result<Measured> {
     let Case { settings, load, .. } = case;
-    let clients = settings.clients;
+    let clients = settings.clients_of(case.addresses.len());
     let names = Names::new(*load, case.queues);
     let mut ledger = Ledger::new(clients + 1, settings.payload_bytes);
     let backlog = if load.is_filled() {
