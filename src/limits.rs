@@ -135,11 +135,11 @@ pub const SERVED_CONFLICTS_MAX: u32 = 2;
 /// Keys of a batch that are read ahead side by side.
 pub const AHEAD_READS_AT_ONCE: usize = 512;
 /// Rows of one queue that are read ahead at most, and as long as nothing is known of their size.
-pub const AHEAD_ROWS_MAX: usize = 4_096;
+pub const AHEAD_ROWS_MAX: usize = 8_192;
 /// See [`AHEAD_ROWS_MAX`].
 pub const AHEAD_ROWS_UNKNOWN_MAX: usize = 16;
 /// Bytes of one queue that are read ahead, by the size of its rows the last time.
-pub const AHEAD_BYTES_MAX: usize = 640 * 1024;
+pub const AHEAD_BYTES_MAX: usize = 1024 * 1024;
 /// Members of one command that are read ahead.
 pub const AHEAD_MEMBERS_MAX: usize = 64;
 /// Keys of which a server remembers where their data lies, to read it ahead.
@@ -186,8 +186,10 @@ pub const BELL_RENEWALS_PER_SECOND_MAX: u64 = 25;
 /// After what time a watch is renewed, where they are few, in case it was lost.
 pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
 /// Times in a row that a key which is waited for was found empty after it had changed, after which
-/// it is looked at before those who wait are.
+/// it is looked at before those who wait are, and not more often than a pause allows.
 pub const BELL_RINGS_IN_VAIN: u32 = 3;
+/// That pause.
+pub const BELL_REST: std::time::Duration = std::time::Duration::from_millis(4);
 /// How long a key stays watched for which nobody waits any more: clients come back.
 pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);
 /// Pause before a watch is tried again that the store asks to try again.
@@ -241,10 +243,10 @@ pub const FDB_FENCE_TIMEOUT_MS: i32 = 10_000;
 pub const FDB_WATCHES_MAX: i32 = 1_000_000;
 /// Bytes of a range that FoundationDB's client has sent at once (its knob `reply_byte_limit`; it
 /// would ask 80 kB at a time, one after the other).
-pub const FDB_REPLY_BYTES_MAX: usize = 1_000_000;
+pub const FDB_REPLY_BYTES_MAX: usize = 1_500_000;
 /// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the
 /// size that it finds best.
-pub const FDB_EXACT_ROWS_MAX: usize = 4_096;
+pub const FDB_EXACT_ROWS_MAX: usize = 8_192;
 /// Commits that the store which imitates a cluster remembers; a transaction that began before
 /// them is too old.
 pub const OPTIMISTIC_HISTORY_COMMITS_MAX: usize = 10_000;
@@ -334,7 +336,7 @@ pub const WRITE_CHUNK_BYTES: usize = 8 * 1024;
 /// Each range read at the edge of what is known asks for so many times the rows of the last.
 pub const READ_AHEAD_FACTOR: usize = 4;
 /// Rows that are read ahead at most.
-pub const READ_AHEAD_ROWS_MAX: usize = 512;
+pub const READ_AHEAD_ROWS_MAX: usize = 2_048;
 /// Bytes that are read ahead at most, by the size of the rows so far.
 pub const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
 

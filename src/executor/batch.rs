@@ -50,7 +50,7 @@ pub(super) struct Done {
     pub(super) claims: Vec<Claims>,
     /// Submissions of which nothing was run, for the next batch.
     pub(super) not_run: Vec<Submission>,
-    /// How many clients were answered.
+    /// How many clients were answered, those that had waited included.
     pub(super) answered: usize,
     /// How many of their commands.
     pub(super) commands: usize,
@@ -379,6 +379,7 @@ impl<'s> Batch<'s> {
     }
 
     fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> Done {
+        let served = self.served.len();
         // Before the replies: a client that has seen its own must find that others can know.
         match &failure {
             None => {
@@ -391,7 +392,7 @@ impl<'s> Batch<'s> {
             }
         }
         let is_staged = !self.requests.is_empty();
-        let mut answered = 0;
+        let mut answered = served;
         let mut commands = 0;
         let mut not_run = Vec::new();
         let mut claims = Vec::new();
@@ -423,7 +424,6 @@ impl<'s> Batch<'s> {
                 continue;
             };
             self.statistics.batched_commands.add(replies.len() as u64);
-            answered += 1;
             commands += replies.len();
             let rest = submission.calls.split_off(replies.len());
             let done = submission.calls;
@@ -431,6 +431,8 @@ impl<'s> Batch<'s> {
             if is_parked {
                 replies.pop();
             }
+            // Who waits now does not come back soon.
+            answered += usize::from(!is_parked);
             // A client that is gone has nobody to tell; what it asked for is done all the same.
             let _ = respond.send(Finished {
                 replies,

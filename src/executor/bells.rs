@@ -29,7 +29,7 @@ use super::Shared;
 use crate::layout::{Id, KeyName, decode_length};
 use crate::limits::{
     BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RENEWALS_PER_SECOND_MAX,
-    BELL_RETRY, BELL_RETRY_SOON, BELL_RINGS_IN_VAIN,
+    BELL_REST, BELL_RETRY, BELL_RETRY_SOON, BELL_RINGS_IN_VAIN,
 };
 use crate::store::{Isolation, Store, StoreError, Watch};
 use crate::types::Environment;
@@ -167,6 +167,10 @@ impl Bells {
         let mut rang = false;
         let mut in_vain = 0_u32;
         loop {
+            if in_vain >= BELL_RINGS_IN_VAIN {
+                // It may change with every commit of every server.
+                tokio::time::sleep(BELL_REST).await;
+            }
             let looked = match self.look(&key, &mut shown).await {
                 Ok(looked) => looked,
                 Err(error) => {
