@@ -146,8 +146,13 @@ pub const AHEAD_MEMBERS_MAX: usize = 64;
 pub const AHEAD_HINTS_MAX: usize = 65_536;
 /// Conflicts in a row after which pops from a queue are staged (docs/decisions/012-staging.md).
 pub const STAGE_AFTER_CONFLICTS: u32 = 2;
-/// Queues of one batch that are staged; a batch with more is run again as it is.
+/// Queues of one batch that are staged; a batch with more is run as it is.
 pub const STAGED_KEYS_PER_BATCH_MAX: usize = 16;
+/// Queues of one batch of which each is blamed for a conflict; a batch that pops from more is run
+/// again with half of its commands.
+pub const STAGED_KEYS_BLAMED_MAX: usize = 4;
+/// How long pops from a queue are not staged of which this server has waited for a claim in vain.
+pub const STAGED_NOT_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
 /// How long a queue stays hot: staged at once, or looked at for requests of other servers.
 pub const STAGED_HOT: std::time::Duration = std::time::Duration::from_millis(200);
 /// Queues of which a server remembers whether they are hot.

@@ -8,7 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::{
-    STAGE_AFTER_CONFLICTS, STAGED_HOT, STAGED_HOT_KEYS_MAX, STAGED_WAIT_MAX, STAGED_WAIT_MIN,
+    STAGE_AFTER_CONFLICTS, STAGED_HOT, STAGED_HOT_KEYS_MAX, STAGED_NOT_AGAIN, STAGED_WAIT_MAX,
+    STAGED_WAIT_MIN,
 };
 
 /// A batch waits so many times as long as claims have taken lately before it pops by itself.
@@ -25,6 +26,8 @@ struct Heat {
     served: Option<Instant>,
     /// How long that takes, on the average.
     latency: Duration,
+    /// When this server last asked in vain.
+    waited_in_vain: Option<Instant>,
     /// How many elements this server has popped for others in the last batch that did.
     fulfilled: usize,
 }
@@ -56,7 +59,10 @@ impl HotKeys {
         let mut is_hot = false;
         self.change(key, now, |heat| {
             heat.conflicts = heat.conflicts.saturating_add(1);
-            is_hot = heat.conflicts >= STAGE_AFTER_CONFLICTS;
+            let waited = heat.waited_in_vain;
+            let is_idle =
+                waited.is_some_and(|at| now.saturating_duration_since(at) < STAGED_NOT_AGAIN);
+            is_hot = heat.conflicts >= STAGE_AFTER_CONFLICTS && !is_idle;
         });
         is_hot
     }
@@ -71,6 +77,12 @@ impl HotKeys {
             heat.popped = Some(now);
             heat.served = None;
         });
+    }
+
+    /// No other server has popped for this one: it is not a queue from which somebody pops all the
+    /// time.
+    pub(super) fn note_waited_in_vain(&self, key: u64, now: Instant) {
+        self.change(key, now, |heat| heat.waited_in_vain = Some(now));
     }
 
     /// Another server has popped for this one, which took so long.
@@ -125,6 +137,16 @@ mod tests {
         hot.note_popped(1, now, 0);
         assert!(!hot.note_conflict(1, now));
         assert!(!hot.note_conflict(2, now));
+    }
+
+    #[test]
+    fn who_has_waited_in_vain_does_not_ask_again_for_a_while() {
+        let hot = HotKeys::default();
+        let now = Instant::now();
+        hot.note_waited_in_vain(1, now);
+        assert!(!hot.note_conflict(1, now));
+        assert!(!hot.note_conflict(1, now));
+        assert!(hot.note_conflict(1, now + STAGED_NOT_AGAIN));
     }
 
     #[test]

@@ -56,25 +56,32 @@ impl Life {
 /// What is wrong, and the element that shows it.
 type Wrong = (String, Payload);
 
-/// So many elements of a history may have been away and have come back.
+/// So many elements of a history may have been away and have come back besides those of which
+/// servers tell.
 const RETURNED_MAX: usize = 5;
 
 /// Checks the families in which elements stay in their queue. Answers how many elements of a
 /// cluster must have been away for a while: held by a server that died or was slow, for a client that
-/// has gone (docs/semantics.md, "Returned elements"). They are nobody's witnesses.
+/// has gone (docs/semantics.md, "Returned elements"). They are nobody's witnesses. Servers tell of
+/// `returned`; of a cluster only.
 ///
 /// # Errors
 /// What is wrong, also where more elements than a few must have been away.
-pub fn check(calls: &[Call], contents: &Contents, is_cluster: bool) -> Result<usize, String> {
+pub fn check(
+    calls: &[Call],
+    contents: &Contents,
+    returned_told: Option<usize>,
+) -> Result<usize, String> {
     let mut lives = lives(calls, contents);
+    let returned_max = returned_told.map_or(0, |told| told + RETURNED_MAX);
     for returned in 0.. {
         let Err((wrong, payload)) = check_lives(&lives, calls, contents) else {
             return Ok(returned);
         };
         let life = lives.get_mut(&payload);
-        let life = life.filter(|life| is_cluster && may_have_been_away(life, calls));
+        let life = life.filter(|life| may_have_been_away(life, calls));
         match life {
-            Some(life) if returned < RETURNED_MAX && life.is_accounted => {
+            Some(life) if returned < returned_max && life.is_accounted => {
                 life.is_accounted = false;
             }
             _ => return Err(wrong),

@@ -133,6 +133,7 @@ impl fmt::Display for Shared {
 /// All that was wrong.
 pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, String> {
     let shared = Shared::new();
+    let returned_before = fleet.returned();
     let rounds = linear::Rounds::default();
     let (calls, ledgers) = load(fleet, &shared, &rounds, seed, faults_for);
     let mut wrongs = std::mem::take(&mut *shared.wrongs.lock().unwrap());
@@ -146,8 +147,16 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     match contents::read_and_drain(&mut connections) {
         Ok(contents) => {
             wrongs.extend(conservation::check(&calls, &contents).err());
-            match order::check(&calls, &contents, fleet.is_cluster()) {
-                Ok(returned) => told = format!("{returned} elements came back; "),
+            let told_of = fleet
+                .is_cluster()
+                .then(|| fleet.returned().saturating_sub(returned_before));
+            match order::check(&calls, &contents, told_of) {
+                Ok(returned) => {
+                    told = format!(
+                        "{returned} elements came back late, servers tell of {}; ",
+                        told_of.unwrap_or(0)
+                    );
+                }
                 Err(wrong) => wrongs.push(wrong),
             }
         }

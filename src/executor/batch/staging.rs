@@ -10,7 +10,7 @@ use super::running::Pass;
 use super::{Attempt, Batch, CallId};
 use crate::executor::claims::{BuildClaimHasher, Claims};
 use crate::executor::{Call, Work};
-use crate::limits::STAGED_KEYS_PER_BATCH_MAX;
+use crate::limits::{STAGED_KEYS_BLAMED_MAX, STAGED_KEYS_PER_BATCH_MAX};
 use crate::store::StoreError;
 use crate::types::WriteContext;
 use crate::types::ahead::{Glance, Glances};
@@ -43,7 +43,8 @@ pub(super) struct Request {
 }
 
 impl Batch<'_> {
-    /// Notes which of the batch's pops can be staged. To be called once, before the first attempt.
+    /// Notes which of the batch's pops can be staged. To be called before the first attempt, and
+    /// when the batch has been made smaller.
     ///
     /// What is staged takes effect before the rest of the batch. That is as good as any order among
     /// clients, whose commands came at the same time, but not among the commands of one: a
@@ -54,8 +55,12 @@ impl Batch<'_> {
             return;
         }
         let mut all: HashMap<u64, Option<Pops>, BuildClaimHasher> = HashMap::default();
+        let mut left = self.commands_max;
         for submission in &self.submissions {
-            let Some(uses) = self.uses_of(&submission.calls) else {
+            let length = submission.calls.len().min(left);
+            left -= length;
+            let Some(uses) = self.uses_of(submission.calls.get(..length).unwrap_or_default())
+            else {
                 return;
             };
             for (claim, uses) in uses {
@@ -146,11 +151,19 @@ impl Batch<'_> {
     }
 
     /// Stages pops that have conflicted too often. Answers whether there were any.
+    ///
+    /// Which of its queues a batch has conflicted on is not known. One of many is made smaller
+    /// first, which finds out, and lets those go on that had nothing to do with it.
     pub(super) async fn stage_contended(&mut self) -> bool {
-        if !matches!(self.last_error, Some(StoreError::Conflict))
-            || self.pops.len() > STAGED_KEYS_PER_BATCH_MAX
-            || !self.requests.is_empty()
-        {
+        if !matches!(self.last_error, Some(StoreError::Conflict)) || !self.requests.is_empty() {
+            return false;
+        }
+        if self.pops.len() > STAGED_KEYS_BLAMED_MAX {
+            let commands_run: usize = self.replies.iter().map(Vec::len).sum();
+            if commands_run > 1 {
+                self.commands_max = commands_run / 2;
+                self.note_pops();
+            }
             return false;
         }
         let now = Instant::now();
@@ -381,8 +394,14 @@ impl Batch<'_> {
         let hot_keys = &self.shared.hot_keys;
         for pops in &self.pops {
             let mut requests = self.requests.iter();
-            match requests.find(|one| one.is_served && one.pops.claim == pops.claim) {
-                Some(request) => hot_keys.note_served(pops.claim, now, now - request.made),
+            match requests.find(|one| one.pops.claim == pops.claim) {
+                Some(request) if request.is_served => {
+                    hot_keys.note_served(pops.claim, now, now - request.made);
+                }
+                Some(_) => {
+                    hot_keys.note_waited_in_vain(pops.claim, now);
+                    hot_keys.note_popped(pops.claim, now, pops.fulfilled);
+                }
                 None => hot_keys.note_popped(pops.claim, now, pops.fulfilled),
             }
         }

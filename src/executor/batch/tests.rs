@@ -123,6 +123,49 @@ fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
 }
 
 #[test]
+fn pops_from_many_queues_that_conflict_are_made_fewer() {
+    let mut faulty = None;
+    let bench = Bench::with(|store| {
+        let random = Arc::new(SeededRandom::new(1));
+        let store = OptimisticStore::new(store);
+        let store = Arc::new(FaultyStore::new(store, FaultRates::default(), random));
+        faulty = Some(Arc::clone(&store));
+        store
+    });
+    let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    for key in keys {
+        bench.run(&format!("RPUSH {key} of-{key}"));
+    }
+    let pops = |keys: &[&'static str]| -> Vec<Call> {
+        let row = crate::commands::find(b"LPOP").unwrap();
+        keys.iter()
+            .map(|key| {
+                let arguments = ["LPOP", key].map(|word| Bytes::from_static(word.as_bytes()));
+                Call {
+                    work: row.work().unwrap(),
+                    claims: Claims::Keys(vec![Claims::hash_key(0, key.as_bytes())]),
+                    pops: crate::commands::pops::of(row, &arguments),
+                    arguments: arguments.to_vec(),
+                    ..push("unused")
+                }
+            })
+            .collect()
+    };
+    let faulty = faulty.unwrap();
+    faulty.script(FaultPoint::Commit, [Some(Fault::Conflict)]);
+    let finished = bench.block_on(bench.executor.submit(pops(&keys))).unwrap();
+    let expected = ["a", "b", "c", "d"].map(|key| Reply::Bulk(format!("of-{key}").into()));
+    assert_eq!(finished.replies, expected);
+    assert_eq!(finished.rest.len(), 4);
+    // So few may each be to blame: they are run again as they are.
+    faulty.script(FaultPoint::Commit, [Some(Fault::Conflict)]);
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
+    assert_eq!(finished.replies.len(), 4);
+}
+
+#[test]
 fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
     let bench = Bench::embedded();
     let bundle = Bundle {
