@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
-use crate::store::faults::OptimisticStore;
+use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Store, StoreError};
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
@@ -43,6 +43,18 @@ impl Bench {
     /// behind as ghosts.
     pub(crate) fn cluster_like() -> Self {
         Self::with(|store| Arc::new(OptimisticStore::new(store)))
+    }
+
+    /// That, with faults that a test asks for; at first there are none.
+    pub(crate) fn faulty(seed: u64) -> (Self, Arc<FaultyStore<OptimisticStore<EmbeddedStore>>>) {
+        let mut faulty = None;
+        let bench = Self::with(|store| {
+            let random = Arc::new(SeededRandom::new(seed));
+            let store = OptimisticStore::new(store);
+            let store = FaultyStore::new(store, FaultRates::default(), random);
+            faulty.insert(Arc::new(store)).clone()
+        });
+        (bench, faulty.unwrap())
     }
 
     pub(crate) fn with(wrap: impl FnOnce(EmbeddedStore) -> Arc<dyn Store>) -> Self {

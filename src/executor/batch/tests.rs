@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,9 +7,8 @@ use crate::error::CommandError;
 use crate::executor::watchers::Touched;
 use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
 use crate::limits::BATCH_AGE_MAX_MS;
-use crate::random::SeededRandom;
 use crate::reply::Reply;
-use crate::store::faults::{Fault, FaultPoint, FaultRates, FaultyStore, OptimisticStore};
+use crate::store::faults::{Fault, FaultPoint};
 use crate::store::{Isolation, StoreError};
 use crate::types::signals::ClientKey;
 
@@ -94,15 +92,7 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
 
 #[test]
 fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
-    let mut faulty = None;
-    let bench = Bench::with(|store| {
-        let random = Arc::new(SeededRandom::new(1));
-        let store = OptimisticStore::new(store);
-        let store = Arc::new(FaultyStore::new(store, FaultRates::default(), random));
-        faulty = Some(Arc::clone(&store));
-        store
-    });
-    let faulty = faulty.unwrap();
+    let (bench, faulty) = Bench::faulty(1);
     let outcomes = [
         None,
         Some(Fault::Conflict),
@@ -124,14 +114,7 @@ fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
 
 #[test]
 fn pops_from_many_queues_that_conflict_are_made_fewer() {
-    let mut faulty = None;
-    let bench = Bench::with(|store| {
-        let random = Arc::new(SeededRandom::new(1));
-        let store = OptimisticStore::new(store);
-        let store = Arc::new(FaultyStore::new(store, FaultRates::default(), random));
-        faulty = Some(Arc::clone(&store));
-        store
-    });
+    let (bench, faulty) = Bench::faulty(1);
     let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
     for key in keys {
         bench.run(&format!("RPUSH {key} of-{key}"));
@@ -151,7 +134,6 @@ fn pops_from_many_queues_that_conflict_are_made_fewer() {
             })
             .collect()
     };
-    let faulty = faulty.unwrap();
     faulty.script(FaultPoint::Commit, [Some(Fault::Conflict)]);
     let finished = bench.block_on(bench.executor.submit(pops(&keys))).unwrap();
     let expected = ["a", "b", "c", "d"].map(|key| Reply::Bulk(format!("of-{key}").into()));

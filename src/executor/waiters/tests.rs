@@ -379,17 +379,10 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
 
 #[test]
 fn who_may_have_been_served_is_told_that_it_is_not_known() {
-    let mut faulty = None;
-    let bench = Bench::with(|store| {
-        let random = Arc::new(SeededRandom::new(1));
-        let store = OptimisticStore::new(store);
-        let store = Arc::new(FaultyStore::new(store, FaultRates::default(), random));
-        faulty = Some(Arc::clone(&store));
-        store
-    });
+    let (bench, faulty) = Bench::faulty(1);
     let served = bench.wait("BLPOP list 0");
     let mut unconcerned = bench.wait("BLPOP list 0");
-    faulty.as_ref().unwrap().set_rates(FaultRates {
+    faulty.set_rates(FaultRates {
         unknown_not_applied_ppm: 1_000_000,
         ..FaultRates::default()
     });

@@ -1,15 +1,13 @@
 //! Random operations against a model in memory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use proptest::prelude::*;
 
 use crate::commands::testing::Bench;
 use crate::layout::{KeyRange, Space};
-use crate::random::SeededRandom;
 use crate::reply::Reply;
-use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use crate::store::faults::FaultRates;
 use crate::store::{Isolation, RangeQuery};
 
 #[derive(Debug, Clone)]
@@ -212,15 +210,7 @@ proptest! {
         operations in proptest::collection::vec(operation(), 20..40),
         seed: u64,
     ) {
-        let mut faulty = None;
-        let bench = Bench::with(|store| {
-            let random = Arc::new(SeededRandom::new(seed));
-            let cluster_like = OptimisticStore::new(store);
-            let store = Arc::new(FaultyStore::new(cluster_like, FaultRates::default(), random));
-            faulty = Some(Arc::clone(&store));
-            store
-        });
-        let faulty = faulty.unwrap();
+        let (bench, faulty) = Bench::faulty(seed);
         faulty.set_rates(FaultRates {
             conflict_ppm: 100_000,
             unknown_applied_ppm: 100_000,
