@@ -71,6 +71,13 @@ fn main() {
                 .value_parser(value_parser!(u64)),
         )
         .arg(
+            Arg::new("rest-seconds")
+                .long("rest-seconds")
+                .help("Time between additions and calls, in which the index is brought up to date")
+                .default_value("2")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
             Arg::new("folder")
                 .long("folder")
                 .help("Where data folders are made"),
@@ -92,6 +99,7 @@ fn main() {
     let on = Place {
         cluster: (matches.get_one::<String>("store").unwrap() == "foundationdb").then(Cluster::get),
         folder: matches.get_one::<String>("folder").cloned(),
+        rest: Duration::from_secs(*matches.get_one::<u64>("rest-seconds").unwrap()),
     };
     println!(
         "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | peek at once, ms | dict of dicts, ms |"
@@ -222,6 +230,8 @@ fn having(case: &Case, random: &SeededRandom) -> Vec<u64> {
 struct Place {
     cluster: Option<Cluster>,
     folder: Option<String>,
+    /// Time between additions and calls.
+    rest: Duration,
 }
 
 /// A FoundationDB cluster.
@@ -295,7 +305,7 @@ fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
     // Before what the additions have left to do is done.
     let at_once = words("TASK.PEEK q HAVING", &having());
     let (at_once_ms, _) = milliseconds(&mut connection, &at_once);
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(on.rest);
     let mut times_ms = Vec::new();
     for _ in 0..calls {
         let command = words("TASK.TAKE q HAVING", &having());

@@ -164,7 +164,8 @@ impl WriteLane {
             until: Instant::now() + pause,
             arrived: self.arrived + answered,
         };
-        if is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
+        let has_claims = self.environment.capabilities.parallel_batches > 1;
+        if has_claims && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
             self.held.push(held);
         } else {
             held.release(&mut self.claimed);
