@@ -56,6 +56,8 @@ pub(super) struct Done {
     pub(super) commands: usize,
     /// Other servers were asked to pop for it.
     pub(super) is_staged: bool,
+    /// It has popped for other servers.
+    pub(super) has_fulfilled: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
 }
@@ -379,7 +381,10 @@ impl<'s> Batch<'s> {
     }
 
     fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> Done {
-        let served = self.served.len();
+        let served = match &failure {
+            None => self.served.len(),
+            Some(_) => 0,
+        };
         // Before the replies: a client that has seen its own must find that others can know.
         match &failure {
             None => {
@@ -448,6 +453,7 @@ impl<'s> Batch<'s> {
             answered,
             commands,
             is_staged,
+            has_fulfilled: self.fulfilled > 0,
             duration,
         }
     }

@@ -202,7 +202,7 @@ impl Bells {
                 let is_watched = armed.is_some();
                 tokio::select! {
                     changed = wait_changed(armed.as_mut()) => {
-                        rang = true;
+                        rang = changed.is_ok();
                         match changed {
                             // It has something most likely: there is no need to look first.
                             Ok(()) if is_empty && in_vain < BELL_RINGS_IN_VAIN => {

@@ -132,10 +132,11 @@ impl WriteLane {
                 biased;
                 Some(mut done) = under_way.next() => {
                     self.gathering = self.plan_gathering(&done, receiver.len());
-                    for submission in std::mem::take(&mut done.not_run).into_iter().rev() {
+                    let not_run = std::mem::take(&mut done.not_run);
+                    free_slots.push(self.release(done, not_run.is_empty()));
+                    for submission in not_run.into_iter().rev() {
                         self.pending.push_front(submission);
                     }
-                    free_slots.push(self.release(done));
                 }
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
                     match arrived {
@@ -155,7 +156,7 @@ impl WriteLane {
 
     /// Ends a batch's claims on its keys, or on a cluster keeps them for a moment where the next
     /// batch had better wait for the clients of this one.
-    fn release(&mut self, done: Done) -> Slot {
+    fn release(&mut self, done: Done, was_all_run: bool) -> Slot {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
         let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_staged;
         let answered = done.answered as u64;
@@ -164,8 +165,11 @@ impl WriteLane {
             until: Instant::now() + pause,
             arrived: self.arrived + answered,
         };
-        let has_claims = self.environment.capabilities.parallel_batches > 1;
-        if has_claims && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
+        // Other servers wait for the next batch where this one has popped for them.
+        let may_wait = self.environment.capabilities.parallel_batches > 1
+            && was_all_run
+            && !done.has_fulfilled;
+        if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
             self.held.push(held);
         } else {
             held.release(&mut self.claimed);
@@ -195,7 +199,8 @@ impl WriteLane {
             let claimed = claimed.iter().chain([&key]);
             let claims = claimed.map(|key| Claims::hash_key(key.database, &key.key));
             let claims = Claims::Keys(claims.collect());
-            self.pending.push_back(Submission {
+            // In front: they have waited longer than who has just come.
+            self.pending.push_front(Submission {
                 calls: vec![Call {
                     work: Work::Serve,
                     database: key.database,
@@ -343,6 +348,7 @@ mod tests {
             answered,
             commands,
             is_staged: false,
+            has_fulfilled: false,
             duration,
         }
     }
@@ -355,7 +361,7 @@ mod tests {
             lane.claimed.add(claims);
         }
         let claims = done.claims.clone();
-        lane.release(done);
+        lane.release(done, true);
         claims.iter().all(|claims| lane.claimed.is_free(claims))
     }
 
@@ -384,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_behind_a_batch_of_one_client_or_a_large_or_a_fast_one() {
+    fn nobody_waits_behind_a_batch_that_is_large_or_fast_or_awaited_by_others() {
         let bench = Bench::cluster_like();
         let mut lane = lane(&bench);
         assert!(is_free_after(&mut lane, done(1, 1, LONG)));
@@ -396,5 +402,10 @@ mod tests {
             ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
         };
         assert!(!is_free_after(&mut lane, staged));
+        let awaited_by_others = Done {
+            has_fulfilled: true,
+            ..done(2, 2, LONG)
+        };
+        assert!(is_free_after(&mut lane, awaited_by_others));
     }
 }

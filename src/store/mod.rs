@@ -191,15 +191,17 @@ pub trait Transaction: ReadTransaction {
     /// read the range.
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
 
-    /// As [`Transaction::add_read_conflict_range`], unless the transaction is known to have
-    /// found nothing there but what it has put there itself, see docs/decisions/013-own-elements.md.
-    /// Answers whether it conflicts.
-    fn add_read_conflict_unless_own(&self, begin: &[u8], end: &[u8]) -> bool {
-        self.add_read_conflict_range(begin, end);
+    /// Conflicts on rows that are taken from one end of a section of keys, `taken`, unless the
+    /// snapshot is known to have nothing in the `section` and the transaction itself leaves nothing
+    /// there: see docs/decisions/013-own-elements.md. To be called before those rows are
+    /// cleared. Answers whether it conflicts for certain.
+    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
+        let _ = section;
+        self.add_read_conflict_range(taken.0, taken.1);
         true
     }
 
-    /// From now on [`Transaction::add_read_conflict_unless_own`] spares nothing: something was
+    /// From now on [`Transaction::add_conflict_on_taken`] spares nothing: something was
     /// done that changes several keys at one moment.
     fn conflict_on_own(&self) {}
 

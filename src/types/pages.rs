@@ -206,14 +206,15 @@ impl WriteContext<'_> {
             });
         }
         let rows = pages.with_snapshot_reads().slice(0, count).await?;
+        let section = (range.begin.as_slice(), range.end.as_slice());
         let is_covered = match rows.last() {
             None => false,
             Some(last) if from_end => self
                 .transaction
-                .add_read_conflict_unless_own(&last.key, &range.end),
+                .add_conflict_on_taken(section, (&last.key, section.1)),
             Some(last) => self
                 .transaction
-                .add_read_conflict_unless_own(&range.begin, &successor(&last.key)),
+                .add_conflict_on_taken(section, (section.0, &successor(&last.key))),
         };
         Ok(RowsToPop { rows, is_covered })
     }

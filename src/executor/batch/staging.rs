@@ -59,10 +59,24 @@ impl Batch<'_> {
         for submission in &self.submissions {
             let length = submission.calls.len().min(left);
             left -= length;
-            let Some(uses) = self.uses_of(submission.calls.get(..length).unwrap_or_default())
-            else {
+            let (first, rest) = submission.calls.split_at(length);
+            let Some(mut uses) = self.uses_of(first) else {
                 return;
             };
+            // Where others of the batch break off early, those behind may be run too: what is
+            // asked for must not be what they have pushed before.
+            let Some(of_rest) = self.uses_of(rest) else {
+                return;
+            };
+            for (claim, of_rest) in of_rest {
+                match of_rest {
+                    Uses::Others if !uses.contains_key(&claim) => {}
+                    Uses::Pops(_) if matches!(uses.get(&claim), None | Some(Uses::Pops(_))) => {}
+                    _ => {
+                        uses.insert(claim, Uses::Mixed);
+                    }
+                }
+            }
             for (claim, uses) in uses {
                 let joined = match (all.remove(&claim), uses) {
                     (others, Uses::Others) => others,
@@ -259,11 +273,16 @@ impl Batch<'_> {
         let longer_ms = self.environment.random.below(spread_ms.max(1));
         let patience = patience + std::time::Duration::from_millis(longer_ms);
         let gone = async {
-            if let Ok(watched) = self.store.watch(&request.call.request_row).await
-                && watched.value.is_some()
-            {
-                // An error is as good as a change.
-                let _ = watched.changed.await;
+            let watched = self.store.watch(&request.call.request_row).await?;
+            match watched.value {
+                Some(_) => watched.changed.await,
+                None => Ok(()),
+            }
+        };
+        let gone = async {
+            if gone.await.is_err() {
+                // Nothing will tell: patience has to end.
+                std::future::pending::<()>().await;
             }
         };
         // In any case the next attempt looks.

@@ -320,8 +320,8 @@ impl Transaction for FaultyTransaction<'_> {
         self.inner.add_read_conflict_range(begin, end);
     }
 
-    fn add_read_conflict_unless_own(&self, begin: &[u8], end: &[u8]) -> bool {
-        self.inner.add_read_conflict_unless_own(begin, end)
+    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
+        self.inner.add_conflict_on_taken(section, taken)
     }
 
     fn conflict_on_own(&self) {

@@ -8,6 +8,16 @@ use crate::store::Transaction;
 use crate::store::rules::key_after;
 
 impl State {
+    /// Decides on pops of its own elements: of which others are left, those cannot be taken to have
+    /// happened before.
+    pub(super) fn conflict_on_what_was_left(&mut self) {
+        for taken in std::mem::take(&mut self.taken).values() {
+            for (begin, end) in taken.iter() {
+                self.conflicts.add(begin, end);
+            }
+        }
+    }
+
     /// Gives all conflicts and writes to `inner`.
     pub(super) fn hand_over(&self, inner: &dyn Transaction) {
         for (begin, end) in self.conflicts.iter() {

@@ -13,6 +13,7 @@ mod known;
 mod writes;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
@@ -40,6 +41,9 @@ struct State {
     mutation_count: u64,
     /// It conflicts where there is nothing but its own writes too.
     conflicts_on_own: bool,
+    /// By the beginnings of sections that were empty, what was taken there and left something of the
+    /// transaction's own behind: it conflicts on that unless the rest is taken too.
+    taken: BTreeMap<Vec<u8>, Coverage>,
 }
 
 impl<'t> ReadYourWrites<'t> {
@@ -113,6 +117,16 @@ impl State {
             }
         }
         looked
+    }
+
+    /// Notes that rows of a section which the snapshot has nothing in are about to be cleared.
+    fn take_own(&mut self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) {
+        if self.writes.has_rows_beside(section, taken) {
+            let of_section = self.taken.entry(section.0.to_vec()).or_default();
+            of_section.add(taken.0, taken.1);
+        } else {
+            self.taken.remove(section.0);
+        }
     }
 
     fn settle(&mut self, key: &[u8], value: Option<&[u8]>) {
@@ -189,13 +203,14 @@ impl Transaction for ReadYourWrites<'_> {
         self.state.borrow_mut().conflicts.add(begin, end);
     }
 
-    fn add_read_conflict_unless_own(&self, begin: &[u8], end: &[u8]) -> bool {
+    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
         let mut state = self.state.borrow_mut();
-        let is_own = !state.conflicts_on_own && state.known.was_empty(begin, end);
-        if !is_own {
-            state.conflicts.add(begin, end);
+        if state.conflicts_on_own || !state.known.was_empty(section.0, section.1) {
+            state.conflicts.add(taken.0, taken.1);
+            return true;
         }
-        !is_own
+        state.take_own(section, taken);
+        false
     }
 
     fn conflict_on_own(&self) {
@@ -215,8 +230,9 @@ impl Transaction for ReadYourWrites<'_> {
     where
         Self: 't,
     {
-        let state = self.state.into_inner();
+        let mut state = self.state.into_inner();
         if state.mutation_count > 0 {
+            state.conflict_on_what_was_left();
             state.hand_over(self.inner.as_ref());
         }
         self.inner.commit()

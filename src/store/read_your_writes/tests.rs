@@ -510,7 +510,7 @@ fn put_and_pop_beside_another(
     first.set(b"m", b"");
     let popped = now(first.get_range(all(Isolation::Snapshot))).unwrap();
     let key = popped[0].key.clone();
-    first.add_read_conflict_unless_own(b"a", &key_after(&key));
+    first.add_conflict_on_taken((b"a", b"z"), (b"a", &key_after(&key)));
     first.clear(&key);
     let second = store.begin_write().unwrap();
     second.set(b"b", b"");
@@ -536,4 +536,37 @@ fn what_others_have_put_there_before_conflicts_when_it_is_popped() {
 fn a_transaction_that_changes_several_keys_at_one_moment_conflicts_on_its_own_too() {
     let outcome = put_and_pop_beside_another(&[], |first| first.conflict_on_own());
     assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
+}
+
+#[test]
+fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
+    let left_behind = |first: &dyn Transaction| {
+        first.set(b"n", b"");
+    };
+    let outcome = put_and_pop_beside_another(&[], left_behind);
+    assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let store = OptimisticStore::new(open(&folder));
+    let first = store.begin_write().unwrap();
+    let section: (&[u8], &[u8]) = (b"a", b"z");
+    now(first.get_range(RangeQuery {
+        begin: section.0,
+        end: section.1,
+        limit: 1,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }))
+    .unwrap();
+    first.set(b"m", b"");
+    first.set(b"n", b"");
+    for key in [b"m", b"n"] {
+        first.add_conflict_on_taken(section, (b"a", &key_after(key)));
+        first.clear(key);
+    }
+    // What comes behind is another push.
+    first.set(b"o", b"");
+    let second = store.begin_write().unwrap();
+    second.set(b"b", b"");
+    now(second.commit()).unwrap();
+    now(first.commit()).unwrap();
 }

@@ -145,9 +145,9 @@ impl WriteContext<'_> {
             let (range, prefix_length) = queue_rows(self, data);
             let lowest = self.group(prefix_length, last)?;
             self.transaction
-                .add_read_conflict_unless_own(&lowest.begin, &successor(&last.key));
+                .add_read_conflict_range(&lowest.begin, &successor(&last.key));
             self.transaction
-                .add_read_conflict_unless_own(&lowest.end, &range.end);
+                .add_read_conflict_range(&lowest.end, &range.end);
         }
         Ok(rows)
     }

@@ -178,6 +178,27 @@ fn on_a_cluster_a_pop_may_have_seen_earlier_that_there_are_no_more() {
 }
 
 #[test]
+fn on_a_cluster_a_pop_need_not_see_what_came_while_others_emptied_the_list() {
+    let emptied = |push_invoked, push_ended, pop_ended| {
+        [
+            push(0, 1, 7, 1),
+            pop_of(2, 9, 1, &[7]),
+            push(push_invoked, push_ended, 8, 2),
+            read(push_ended + 1, push_ended + 2, &[7, 8]),
+            pop_of(2, pop_ended, 1, &[]),
+            read(20, 21, &[8]),
+        ]
+    };
+    assert_eq!(check(&emptied(3, 4, 9), CLUSTER), Verdict::Linearizable);
+    let verdict = check(&emptied(3, 4, 9), EXACT);
+    assert!(matches!(verdict, Verdict::NotLinearizable(_)));
+    // What was there before it was asked for it must see.
+    let mut late = emptied(3, 4, 9);
+    late[4] = pop_of(5, 9, 1, &[]);
+    assert_not(&late);
+}
+
+#[test]
 fn on_a_cluster_pushes_at_the_same_time_may_have_found_the_same_place() {
     let seen_between = |push_ended| {
         [

@@ -78,7 +78,8 @@ pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
     let mut steps = Vec::new();
     for record in records {
         let mut behind = None;
-        for (ask, is_part) in parts(record, exactness, steps.len()) {
+        let late = || put_since(records, record.invoked);
+        for (ask, is_part) in parts(record, exactness, steps.len(), late) {
             let mut record = record.clone();
             record.ask = ask;
             if is_part && record.ended.is_some() {
@@ -97,12 +98,17 @@ pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
 
 /// A command's parts, which take effect one after the other, and whether the reply says nothing
 /// more of that part.
-fn parts(record: &Record, exactness: Exactness, number: usize) -> Vec<(Ask, bool)> {
+fn parts(
+    record: &Record,
+    exactness: Exactness,
+    number: usize,
+    late: impl Fn() -> Vec<u32>,
+) -> Vec<(Ask, bool)> {
     match (&record.ask, &record.reply) {
-        (Ask::Pop(keys, side, count), Some(Reply::Popped(Some(from), items)))
+        (Ask::Pop(keys, side, count), Some(Reply::Popped(from, items)))
             if !exactness.pops_are_exact =>
         {
-            parts_of_pop(keys, *side, *count, *from, items)
+            parts_of_pop(keys, *side, *count, (*from, items), &late())
         }
         // Others may push between the finding of the place and the push (docs/semantics.md).
         (ask, _) if !exactness.places_are_exact && pushes(ask) => {
@@ -121,23 +127,43 @@ fn pushes(ask: &Ask) -> bool {
 }
 
 /// A pop that found fewer than it asked for, or passed over an empty key, has seen that earlier
-/// than it took what it took; what was put there in between it did not see (docs/semantics.md).
+/// than it took what it took, or than others of its batch did; what was put there in between it
+/// did not see (docs/semantics.md).
 fn parts_of_pop(
     keys: &[usize],
     side: Side,
     count: usize,
-    from: usize,
-    items: &[Item],
+    (from, items): (Option<usize>, &[Item]),
+    late: &[u32],
 ) -> Vec<(Ask, bool)> {
-    let passed = keys.iter().take_while(|key| **key != from);
-    let mut parts: Vec<(Ask, bool)> = passed
-        .map(|key| (Ask::Saw(*key, side, Vec::new()), true))
-        .collect();
+    let saw = |key, items: &[Item]| (Ask::Saw(key, side, items.to_vec(), late.to_vec()), true);
+    let passed = keys.iter().take_while(|key| Some(**key) != from);
+    let mut parts: Vec<(Ask, bool)> = passed.map(|key| saw(*key, &[])).collect();
+    let Some(from) = from else {
+        return parts;
+    };
     if items.len() < count {
-        parts.push((Ask::Saw(from, side, items.to_vec()), true));
+        parts.push(saw(from, items));
     }
     parts.push((Ask::Take(from, side, items.to_vec()), true));
     parts
+}
+
+/// Values that were put somewhere by commands which had not ended at a moment.
+fn put_since(records: &[Record], moment: Moment) -> Vec<u32> {
+    let is_late = |record: &&Record| record.ended.is_none_or(|ended| ended > moment);
+    let late = records.iter().filter(is_late);
+    late.flat_map(|record| values_of(&record.ask)).collect()
+}
+
+fn values_of(ask: &Ask) -> Vec<u32> {
+    match ask {
+        Ask::Push(_, _, values) => values.clone(),
+        Ask::PushIfThere(_, _, value) | Ask::Set(_, _, value) => vec![*value],
+        Ask::Add(member, _) | Ask::Increment(member, _) => vec![*member],
+        Ask::Transaction(asks) => asks.iter().flat_map(values_of).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// A history for people to read.

@@ -75,8 +75,9 @@ pub enum Ask {
     Remove(u32),
     Score(u32),
     Transaction(Vec<Ask>),
-    /// Part of a command: the key held exactly these, counted from that side.
-    Saw(usize, Side, Vec<Item>),
+    /// Part of a command: the key held exactly these, counted from that side, and perhaps some of
+    /// those that it need not have seen.
+    Saw(usize, Side, Vec<Item>, Vec<u32>),
     /// Part of a command: these come first from that side, and are taken away.
     Take(usize, Side, Vec<Item>),
     /// The command of that number, which has found the places of what it pushes earlier.
@@ -260,8 +261,10 @@ impl Way {
             }
             Ask::Score(member) => Reply::Score(score(&self.state.set, *member)),
             Ask::Transaction(asks) => return self.transaction(asks),
-            Ask::Saw(key, side, items) => {
-                if self.clone().take(*key, *side, usize::MAX) != *items {
+            Ask::Saw(key, side, items, others) => {
+                let mut seen = self.clone().take(*key, *side, usize::MAX);
+                seen.retain(|item| items.contains(item) || !others.contains(&item.0));
+                if seen != *items {
                     return Vec::new();
                 }
                 Reply::All(Vec::new())
