@@ -142,7 +142,13 @@ impl Reaper {
     /// Where the executor has stopped, or the pass has failed.
     pub async fn end_lapsed_claims(&self, executor: &Executor) -> Result<i64, ReaperError> {
         let pass = Work::Write(|context, _| Box::pin(end_lapsed_claims(context)));
-        let (lapsed, _) = run(executor, pass, 0, Vec::new()).await?;
+        let (lapsed, elements) = run(executor, pass, 0, Vec::new()).await?;
+        if lapsed > 0 {
+            tracing::warn!(
+                elements,
+                "a server has not fetched elements that were popped for it: they went back"
+            );
+        }
         Ok(lapsed)
     }
 
@@ -265,7 +271,8 @@ async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> 
 }
 
 async fn end_lapsed_claims(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
-    Ok(pair(context.staging_pass().await?, 0))
+    let (lapsed, elements) = context.staging_pass().await?;
+    Ok(pair(lapsed, elements))
 }
 
 async fn expire(context: &WriteContext<'_>) -> Result<Reply, CommandError> {

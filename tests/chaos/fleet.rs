@@ -338,7 +338,7 @@ impl Fleet {
 
 /// How many elements came back, by a server's log.
 fn returned(log: &str) -> usize {
-    let lines = log.lines().filter(|line| line.contains("they go back"));
+    let lines = log.lines().filter(|line| line.contains("they went back"));
     let counts = lines.filter_map(|line| {
         line.rsplit_once("elements=")?
             .1

@@ -10,11 +10,11 @@ use crate::types::keyspace::OpenKey;
 
 impl WriteContext<'_> {
     /// Has the elements of claims that have lapsed go back to their queues, and removes requests
-    /// that nobody waits for any more. Answers how many claims those were.
+    /// that nobody waits for any more. Answers how many claims those were, and how many elements.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn staging_pass(&self) -> Result<i64, CommandError> {
+    pub async fn staging_pass(&self) -> Result<(i64, i64), CommandError> {
         let mut due = Vec::new();
         let claims = self.layout().all_staged_claims();
         for row in self.first_rows(&claims, STAGED_ROWS_PER_PASS).await? {
@@ -43,39 +43,42 @@ impl WriteContext<'_> {
             true => first.cmp(other),
             false => other.cmp(first),
         });
-        let mut lapsed = 0;
+        let (mut lapsed, mut returned) = (0, 0);
         for (_, row, claim) in due {
             if self.is_full() {
                 break;
             }
-            lapsed += i64::from(self.end_claim(&row, &claim).await?);
+            if let Some(elements) = self.end_claim(&row, &claim).await? {
+                lapsed += 1;
+                returned += i64::try_from(elements).unwrap_or(i64::MAX);
+            }
         }
         self.remove_old_requests().await?;
-        Ok(lapsed)
+        Ok((lapsed, returned))
     }
 
-    /// Has the elements of a claim that has lapsed go back to their queue, and answers whether
-    /// the claim was still there.
+    /// Has the elements of a claim that has lapsed go back to their queue, and answers how many;
+    /// `None` where the claim was not there any more.
     ///
     /// # Errors
     /// `Corrupt` where the elements cannot be read, or when the store fails.
-    pub async fn end_claim(&self, row: &[u8], claim: &StagedClaim) -> Result<bool, CommandError> {
+    pub async fn end_claim(
+        &self,
+        row: &[u8],
+        claim: &StagedClaim,
+    ) -> Result<Option<usize>, CommandError> {
         let (data, id) = self.layout().read_staged_claim_key(row)?;
         // Its server may be slow rather than dead: one of the two conflicts.
         let is_there = self.transaction.get(row, Isolation::Serializable).await?;
         if is_there.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
-        self.lapse(claim, data, id).await?;
-        Ok(true)
+        Ok(Some(self.lapse(claim, data, id).await?))
     }
 
-    async fn lapse(&self, claim: &StagedClaim, data: Id, id: Id) -> Result<(), CommandError> {
+    async fn lapse(&self, claim: &StagedClaim, data: Id, id: Id) -> Result<usize, CommandError> {
         let elements = self.take_claim(data, id).await?;
-        tracing::warn!(
-            elements = elements.len(),
-            "a server has not fetched elements that were popped for it: they go back"
-        );
+        let count = elements.len();
         let key = OpenKey {
             database: None,
             namespace: claim.namespace,
@@ -88,7 +91,8 @@ impl WriteContext<'_> {
                 long_name: claim.long_name.clone(),
             },
         };
-        self.give_back(&key, elements, claim.from_end).await
+        self.give_back(&key, elements, claim.from_end).await?;
+        Ok(count)
     }
 
     async fn remove_old_requests(&self) -> Result<(), StoreError> {

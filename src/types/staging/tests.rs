@@ -170,7 +170,7 @@ fn pass(bench: &Bench) -> i64 {
     let mut lapsed = 0;
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
-        lapsed = context.staging_pass().await.unwrap();
+        (lapsed, _) = context.staging_pass().await.unwrap();
     });
     commit(bench, transaction).unwrap();
     lapsed
