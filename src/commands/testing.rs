@@ -133,11 +133,11 @@ impl Bench {
     /// Whether a transaction that runs `line` conflicts when `meanwhile` commits before it does;
     /// `is_strict` as within EXEC.
     pub(crate) fn race(&self, line: &str, meanwhile: &str, is_strict: bool) -> bool {
-        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-        let call = call(0, &words);
-        let Work::Write(handler) = call.work else {
-            panic!("{line} does not write");
-        };
+        self.race_all(&[line], meanwhile, is_strict)
+    }
+
+    /// [`Self::race`] of a transaction with several commands.
+    pub(crate) fn race_all(&self, lines: &[&str], meanwhile: &str, is_strict: bool) -> bool {
         let transaction = self.store.begin_write().unwrap();
         {
             let namespaces = NamespaceCache::default();
@@ -149,7 +149,14 @@ impl Bench {
             if is_strict {
                 context = context.strict();
             }
-            self.block_on(handler(&context, &call.arguments)).unwrap();
+            for line in lines {
+                let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+                let call = call(0, &words);
+                let Work::Write(handler) = call.work else {
+                    panic!("{line} does not write");
+                };
+                self.block_on(handler(&context, &call.arguments)).unwrap();
+            }
         }
         let reply = self.run(meanwhile);
         assert!(!matches!(reply, Reply::Error(_)), "{meanwhile}: {reply:?}");

@@ -210,3 +210,60 @@ fn an_exec_that_one_transaction_cannot_hold_is_refused_whole() {
     assert_eq!(bench.run("EXISTS k"), Reply::Integer(0));
     assert_eq!(bench.run("EXISTS before behind"), Reply::Integer(2));
 }
+
+/// Whether commands of one batch on queues that are empty conflict with another server's that puts
+/// something there.
+fn conflict(lines: &[&str], meanwhile: &str) -> bool {
+    let bench = Bench::cluster_like();
+    // Nobody makes the keys then.
+    for line in ["RPUSH l x", "LPOP l", "RPUSH m x", "LPOP m"] {
+        bench.run(line);
+    }
+    for line in ["ZADD z 1 x", "ZPOPMIN z", "PQ.PUSH q 1 x", "PQ.POPMIN q"] {
+        bench.run(line);
+    }
+    for line in ["PQ.PUSH r 1 x", "PQ.POPMIN r"] {
+        bench.run(line);
+    }
+    bench.race_all(lines, meanwhile, false)
+}
+
+#[test]
+fn what_is_put_into_an_empty_queue_and_taken_in_one_batch_does_not_conflict() {
+    for (push, pop, meanwhile) in [
+        ("RPUSH l a", "LPOP l", "RPUSH l b"),
+        ("LPUSH l a", "RPOP l", "LPUSH l b"),
+        ("ZADD z 5 a", "ZPOPMIN z", "ZADD z 1 b"),
+        ("ZADD z 5 a", "ZPOPMAX z", "ZADD z 9 b"),
+        ("PQ.PUSH q 5 a", "PQ.POPMIN q", "PQ.PUSH q 1 b"),
+    ] {
+        // A batch looks at the queue first; here a pop does that finds nothing.
+        assert!(!conflict(&[pop, push, pop], meanwhile), "{push}");
+        let lines = [pop, push, pop, push];
+        assert!(!conflict(&lines, meanwhile), "{push} again");
+    }
+}
+
+#[test]
+fn what_is_taken_of_what_a_batch_puts_somewhere_conflicts_while_something_is_left() {
+    for (push, pop, meanwhile) in [
+        ("RPUSH l a b", "LPOP l", "LPUSH l c"),
+        ("ZADD z 5 a 7 b", "ZPOPMIN z", "ZADD z 1 c"),
+        ("PQ.PUSH q 5 a 7 b", "PQ.POPMIN q", "PQ.PUSH q 1 c"),
+    ] {
+        assert!(conflict(&[pop, push, pop], meanwhile), "{push}");
+        let lines = [pop, push, pop, pop];
+        assert!(!conflict(&lines, meanwhile), "{push}, all");
+    }
+}
+
+#[test]
+fn what_moves_on_to_another_queue_conflicts() {
+    let lines = ["RPUSH l a", "LMOVE l m LEFT RIGHT"];
+    assert!(conflict(&lines, "LPUSH l b"));
+    // And what is taken from there behind it.
+    let lines = ["RPUSH l a", "LMOVE l m LEFT RIGHT", "LPOP m"];
+    assert!(conflict(&lines, "LPUSH m b"));
+    let lines = ["PQ.PUSH q 5 a", "PQ.MOVE q r MIN"];
+    assert!(conflict(&lines, "PQ.PUSH q 1 b"));
+}
