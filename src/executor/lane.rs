@@ -140,10 +140,7 @@ impl WriteLane {
                 }
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
                     match arrived {
-                        Some(submission) => {
-                            self.arrived += 1;
-                            self.pending.push_back(submission);
-                        }
+                        Some(submission) => self.accept(submission),
                         None => is_open = false,
                     }
                 }
@@ -215,14 +212,16 @@ impl WriteLane {
         }
     }
 
+    fn accept(&mut self, submission: Submission) {
+        self.arrived += 1;
+        self.pending.push_back(submission);
+    }
+
     /// Moves what has arrived to `pending`; false when no more can come.
     fn take_arrived(&mut self, receiver: &mut mpsc::Receiver<Submission>) -> bool {
         while self.pending.len() < BATCH_COMMANDS_MAX {
             match receiver.try_recv() {
-                Ok(submission) => {
-                    self.arrived += 1;
-                    self.pending.push_back(submission);
-                }
+                Ok(submission) => self.accept(submission),
                 Err(mpsc::error::TryRecvError::Empty) => break,
                 Err(mpsc::error::TryRecvError::Disconnected) => return false,
             }

@@ -20,7 +20,7 @@ pub(super) struct Coverage {
 impl Coverage {
     /// Adds `begin..end`.
     pub(super) fn add(&mut self, begin: &[u8], end: &[u8]) {
-        if begin >= end || self.end_of(begin).is_some_and(|reached| reached >= end) {
+        if self.covers(begin, end) {
             return;
         }
         // From the last on; only that one may reach further.
@@ -56,6 +56,11 @@ impl Coverage {
     pub(super) fn end_of(&self, key: &[u8]) -> Option<&[u8]> {
         let (_, end) = self.ranges.range::<[u8], _>(up_to(key)).next_back()?;
         (end.as_slice() > key).then_some(end)
+    }
+
+    /// Whether all of `begin..end` is in here.
+    pub(super) fn covers(&self, begin: &[u8], end: &[u8]) -> bool {
+        begin >= end || self.end_of(begin).is_some_and(|reached| reached >= end)
     }
 
     /// Whether `key` is in here.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::layout::{Id, KeyRange, Position, Section, StagedElement, successor};
-use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::keyspace::OpenKey;
@@ -187,16 +187,9 @@ impl WriteContext<'_> {
     ) -> Result<i64, StoreError> {
         let (range, prefix_length) = elements(self, key.data());
         let outermost = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &range.begin,
-                end: &range.end,
-                limit: 1,
-                reverse: end == End::Right,
-                isolation: Isolation::Snapshot,
-            })
+            .outermost(&range, end == End::Right, Isolation::Snapshot)
             .await?;
-        let index = match outermost.first() {
+        let index = match outermost {
             // Not the same for both ends: where two servers push to an empty list at the same
             // moment, what goes to the head stands in front of what goes to the tail.
             None if end == End::Left => -1,
@@ -423,18 +416,8 @@ impl WriteContext<'_> {
     /// their chunks have to be found.
     async fn list_clear_range(&self, key: &OpenKey, range: &KeyRange) -> Result<(), StoreError> {
         let chunks = KeyRange::children(&self.layout().section_prefix(key.data(), Section::Chunks));
-        let has_chunks = !self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &chunks.begin,
-                end: &chunks.end,
-                limit: 1,
-                reverse: false,
-                isolation: Isolation::Serializable,
-            })
-            .await?
-            .is_empty();
-        if has_chunks {
+        let chunk = self.outermost(&chunks, false, Isolation::Serializable);
+        if chunk.await?.is_some() {
             let mut pages = Pages::new(self, range.clone(), false, 0);
             while let Some(rows) = pages.next().await? {
                 for row in rows {

@@ -114,6 +114,26 @@ impl<'c, 't> Pages<'c, 't> {
 }
 
 impl ReadContext<'_> {
+    /// The row at one end of a range.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn outermost(
+        &self,
+        range: &KeyRange,
+        reverse: bool,
+        isolation: Isolation,
+    ) -> Result<Option<KeyValue>, StoreError> {
+        let query = RangeQuery {
+            begin: &range.begin,
+            end: &range.end,
+            limit: 1,
+            reverse,
+            isolation,
+        };
+        Ok(self.transaction.get_range(query).await?.pop())
+    }
+
     /// Rows of a key with `length` of them from `offset` on in one direction, read from the nearer
     /// end.
     pub(super) async fn rows_by_rank(

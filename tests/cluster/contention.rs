@@ -94,8 +94,9 @@ mod processes {
                                 .map(|at| format!("{number}-{client}-{round}-{at}"))
                                 .map(|new| line.replace("{}", &new) + "\r\n")
                                 .collect();
-                            socket.send(commands.concat());
-                            let replies = commands.concat().matches("\r\n").count();
+                            let text = commands.concat();
+                            let replies = text.matches("\r\n").count();
+                            socket.send(text);
                             for _ in 0..replies {
                                 let reply = socket.reply();
                                 assert!(!reply.starts_with('-'), "{line}: {reply}");

@@ -349,12 +349,22 @@ impl Batch<'_> {
         first.is_some_and(|call| matches!(call.work, Work::Serve))
     }
 
-    /// The commit said that there was too much in it: half as much next time, or none.
-    pub(super) fn make_smaller(&mut self) -> Attempt {
+    /// Leaves half of the commands that the latest attempt has run to the next batch; false where
+    /// it was but one.
+    pub(super) fn halve(&mut self) -> bool {
         let commands_run: usize = self.replies.iter().map(Vec::len).sum();
         if commands_run > 1 {
             self.commands_max = commands_run / 2;
-        } else if let Some((waiter, _)) = self.served.first() {
+        }
+        commands_run > 1
+    }
+
+    /// The commit said that there was too much in it: half as much next time, or none.
+    pub(super) fn make_smaller(&mut self) -> Attempt {
+        if self.halve() {
+            return Attempt::Again { after_pause: false };
+        }
+        if let Some((waiter, _)) = self.served.first() {
             // Half as many of those who wait; the last of them gets a transaction of its own,
             // and where it is alone in one already, its error.
             let is_alone = self.served.len() == 1 && self.only_serves();

@@ -173,9 +173,7 @@ impl Batch<'_> {
             return false;
         }
         if self.pops.len() > STAGED_KEYS_BLAMED_MAX {
-            let commands_run: usize = self.replies.iter().map(Vec::len).sum();
-            if commands_run > 1 {
-                self.commands_max = commands_run / 2;
+            if self.halve() {
                 self.note_pops();
             }
             return false;
@@ -273,14 +271,11 @@ impl Batch<'_> {
         let longer_ms = self.environment.random.below(spread_ms.max(1));
         let patience = patience + std::time::Duration::from_millis(longer_ms);
         let gone = async {
-            let watched = self.store.watch(&request.call.request_row).await?;
-            match watched.value {
-                Some(_) => watched.changed.await,
-                None => Ok(()),
-            }
-        };
-        let gone = async {
-            if gone.await.is_err() {
+            let told = match self.store.watch(&request.call.request_row).await {
+                Ok(watched) if watched.value.is_some() => watched.changed.await,
+                looked => looked.map(drop),
+            };
+            if told.is_err() {
                 // Nothing will tell: patience has to end.
                 std::future::pending::<()>().await;
             }

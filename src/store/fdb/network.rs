@@ -47,7 +47,8 @@ pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
         for option in options {
             network = network.set_option(option)?;
         }
-        // What the operator's environment says comes later and prevails.
+        // The library has taken the operator's environment over with the first option: of this
+        // knob it does not count.
         let reply_bytes = format!("reply_byte_limit={}", crate::limits::FDB_REPLY_BYTES_MAX);
         network = network.set_option(NetworkOption::Knob(reply_bytes))?;
         // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` sees

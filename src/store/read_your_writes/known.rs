@@ -267,9 +267,12 @@ impl Known {
 
     /// Whether the snapshot is known to have nothing in a range.
     pub(super) fn was_empty(&self, begin: &[u8], end: &[u8]) -> bool {
-        self.empty
-            .end_of(begin)
-            .is_some_and(|reached| reached >= end)
+        self.empty.covers(begin, end)
+    }
+
+    /// Whether the transaction's reads would certainly find nothing in a range.
+    pub(super) fn is_empty(&self, begin: &[u8], end: &[u8]) -> bool {
+        begin >= end || self.empty_until(begin).is_some_and(|until| until >= end)
     }
 
     /// Up to where there is certainly no row from `key` on.

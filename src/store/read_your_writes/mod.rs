@@ -121,11 +121,13 @@ impl State {
 
     /// Notes that rows of a section which the snapshot has nothing in are about to be cleared.
     fn take_own(&mut self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) {
-        if self.writes.has_rows_beside(section, taken) {
+        let is_all =
+            self.known.is_empty(section.0, taken.0) && self.known.is_empty(taken.1, section.1);
+        if is_all {
+            self.taken.remove(section.0);
+        } else {
             let of_section = self.taken.entry(section.0.to_vec()).or_default();
             of_section.add(taken.0, taken.1);
-        } else {
-            self.taken.remove(section.0);
         }
     }
 

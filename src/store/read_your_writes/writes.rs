@@ -149,16 +149,6 @@ impl Writes {
         self.cleared.add(begin, end);
     }
 
-    /// Whether rows are set in a section, besides those in a part of it.
-    pub(super) fn has_rows_beside(&self, section: (&[u8], &[u8]), part: (&[u8], &[u8])) -> bool {
-        let inside = (Bound::Included(section.0), Bound::Excluded(section.1));
-        let mut entries = self.entries.range::<[u8], _>(inside);
-        entries.any(|(key, entry)| {
-            let is_part = part.0 <= key.as_ref() && key.as_ref() < part.1;
-            !is_part && !matches!(entry, Entry::Settled(None))
-        })
-    }
-
     /// Does an atomic operation.
     pub(super) fn change(&mut self, key: &[u8], change: Change) {
         if let Some(entry) = self.entries.get_mut(key) {

@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 
 use crate::layout::{Id, KeyRange, QueuePlace, StagedElement, successor};
 use crate::limits::KEY_READS_AT_ONCE;
-use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
 use crate::types::pages::RowsToPop;
@@ -59,17 +59,8 @@ impl WriteContext<'_> {
     /// two that come to the same count differ in their random numbers.
     async fn queue_next_count(&self, data: Id, priority_prefix: &[u8]) -> Result<i64, StoreError> {
         let range = KeyRange::children(priority_prefix);
-        let last = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &range.begin,
-                end: &range.end,
-                limit: 1,
-                reverse: true,
-                isolation: Isolation::Snapshot,
-            })
-            .await?;
-        let Some(row) = last.first() else {
+        let last = self.outermost(&range, true, Isolation::Snapshot).await?;
+        let Some(row) = last else {
             return Ok(0);
         };
         let (_, prefix_length) = queue_rows(self, data);

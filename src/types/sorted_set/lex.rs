@@ -3,7 +3,7 @@
 use crate::layout::member::indexed_prefix;
 use crate::layout::{Id, KeyRange, successor};
 use crate::limits::INLINE_NAME_BYTES_MAX;
-use crate::store::{KeyValue, RangeQuery, StoreError};
+use crate::store::{KeyValue, StoreError};
 use crate::types::context::ReadContext;
 use crate::types::keyspace::OpenKey;
 use crate::types::pages::Pages;
@@ -95,17 +95,7 @@ impl ReadContext<'_> {
         reverse: bool,
     ) -> Result<Option<KeyValue>, StoreError> {
         let (range, _) = score_rows(self, key.data());
-        let mut rows = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &range.begin,
-                end: &range.end,
-                limit: 1,
-                reverse,
-                isolation: self.isolation,
-            })
-            .await?;
-        Ok(rows.pop())
+        self.outermost(&range, reverse, self.isolation).await
     }
 
     /// The first key of one score whose member is at least `bytes`, or greater (`above`). A

@@ -32,9 +32,9 @@ impl WriteContext<'_> {
             return staged.into_iter().map(to_member).collect();
         }
         let (range, prefix_length) = score_rows(self, key.data());
-        let rows = self.rows_to_pop(&range, end == Extreme::Max, count).await?;
-        let mut members = Vec::with_capacity(rows.rows.len());
-        for row in &rows.rows {
+        let to_pop = self.rows_to_pop(&range, end == Extreme::Max, count).await?;
+        let mut members = Vec::with_capacity(to_pop.rows.len());
+        for row in &to_pop.rows {
             members.push(self.zset_take_row(key, prefix_length, row).await?);
         }
         self.add_length(key, -i64::try_from(members.len()).unwrap_or(i64::MAX));

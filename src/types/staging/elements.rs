@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::layout::{KeyRange, QueuePlace, Section, StagedElement, ValueType};
-use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
 use crate::types::list::End;
@@ -74,7 +74,7 @@ impl WriteContext<'_> {
     ) -> Result<(), StoreError> {
         let prefix = self.layout().section_prefix(key.data(), Section::Elements);
         let first = self
-            .outermost(&KeyRange::children(&prefix), from_end)
+            .outermost(&KeyRange::children(&prefix), from_end, Isolation::Snapshot)
             .await?;
         let last = elements.last().map(|last| row_key(&prefix, last));
         let are_outside = match (&first, &last) {
@@ -119,7 +119,11 @@ impl WriteContext<'_> {
         let prefix = self.layout().queue_prefix(key.data());
         let of_priority = self.layout().priority_prefix(key.data(), &place.priority);
         let first = self
-            .outermost(&KeyRange::children(&of_priority), false)
+            .outermost(
+                &KeyRange::children(&of_priority),
+                false,
+                Isolation::Snapshot,
+            )
             .await?;
         let last = elements.last().map(|last| row_key(&prefix, last));
         let begun_anew = first.filter(|first| last.is_some_and(|last| last >= first.key));
@@ -144,24 +148,6 @@ impl WriteContext<'_> {
         }
         self.add_length(key, count);
         Ok(())
-    }
-
-    async fn outermost(
-        &self,
-        range: &KeyRange,
-        from_end: bool,
-    ) -> Result<Option<KeyValue>, StoreError> {
-        let rows = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &range.begin,
-                end: &range.end,
-                limit: 1,
-                reverse: from_end,
-                isolation: Isolation::Snapshot,
-            })
-            .await?;
-        Ok(rows.into_iter().next())
     }
 }
 

@@ -181,17 +181,7 @@ impl ReadContext<'_> {
             return Ok(0);
         }
         let (range, prefix_length) = self.layout().task_levels(class.data, class.class);
-        let rows = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &range.begin,
-                end: &range.end,
-                limit: 1,
-                reverse: true,
-                isolation: self.relaxed(),
-            })
-            .await?;
-        match rows.first() {
+        match self.outermost(&range, true, self.relaxed()).await? {
             Some(row) => Ok(self.layout().read_task_level(prefix_length, &row.key)? + 1),
             None => Ok(0),
         }
