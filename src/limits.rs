@@ -151,6 +151,11 @@ pub const STAGED_KEYS_PER_BATCH_MAX: usize = 16;
 /// Queues of one batch of which each is blamed for a conflict; a batch that pops from more is run
 /// again with half of its commands.
 pub const STAGED_KEYS_BLAMED_MAX: usize = 4;
+/// Queues, those with the most pops, that a batch looks at for other servers' requests without having
+/// found any there lately.
+pub const STAGED_BUSY_KEYS_LOOKED_AT_MAX: usize = 4;
+/// Queues that it looks at besides, by chance.
+pub const STAGED_OTHER_KEYS_LOOKED_AT_MAX: usize = 4;
 /// How long pops from a queue are not staged of which this server has waited for a claim in vain.
 pub const STAGED_NOT_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
 /// How long a queue stays hot: staged at once, or looked at for requests of other servers.

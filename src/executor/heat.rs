@@ -11,6 +11,7 @@ use crate::limits::{
     STAGE_AFTER_CONFLICTS, STAGED_HOT, STAGED_HOT_KEYS_MAX, STAGED_NOT_AGAIN, STAGED_WAIT_MAX,
     STAGED_WAIT_MIN,
 };
+use crate::types::staging::Fulfilled;
 
 /// A batch waits so many times as long as claims have taken lately before it pops by itself.
 const WAIT_FACTOR: u32 = 3;
@@ -28,8 +29,17 @@ struct Heat {
     latency: Duration,
     /// When this server last asked in vain.
     waited_in_vain: Option<Instant>,
-    /// How many elements this server has popped for others in the last batch that did.
-    fulfilled: usize,
+    /// When this server last popped for others, and how many elements.
+    found: Option<(Instant, usize)>,
+}
+
+/// What other servers may want of this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// They have wanted something a moment ago.
+    pub(super) lately: bool,
+    /// About how many elements.
+    pub(super) elements: usize,
 }
 
 /// Hot queues by the hash of their key.
@@ -67,11 +77,12 @@ impl HotKeys {
         is_hot
     }
 
-    /// This server has popped by itself, and so many elements for others.
-    pub(super) fn note_popped(&self, key: u64, now: Instant, fulfilled: usize) {
+    /// This server has popped by itself, and for others.
+    pub(super) fn note_popped(&self, key: u64, now: Instant, fulfilled: Fulfilled) {
         self.change(key, now, |heat| {
-            if fulfilled > 0 || !is_recent(heat.popped, now) {
-                heat.fulfilled = fulfilled;
+            // Batches come faster than requests: that there was none now does not count.
+            if fulfilled.requests > 0 {
+                heat.found = Some((now, fulfilled.elements));
             }
             heat.conflicts = 0;
             heat.popped = Some(now);
@@ -104,12 +115,15 @@ impl HotKeys {
             .is_some_and(|heat| is_recent(heat.served, now))
     }
 
-    /// Whether this server pops there so often that others may have asked it to pop for them, and
-    /// about how many elements.
-    pub(super) fn asked_for(&self, key: u64, now: Instant) -> Option<usize> {
+    /// Where this server pops so often that others may have asked it to pop for them.
+    pub(super) fn asked_for(&self, key: u64, now: Instant) -> Option<Asked> {
         let known = self.known();
         let heat = known.get(&key)?;
-        is_recent(heat.popped, now).then_some(heat.fulfilled)
+        let found = heat.found.filter(|(at, _)| is_recent(Some(*at), now));
+        is_recent(heat.popped, now).then(|| Asked {
+            lately: found.is_some(),
+            elements: found.map_or(0, |(_, elements)| elements),
+        })
     }
 
     /// How long to wait for a claim.
@@ -128,13 +142,19 @@ fn is_recent(at: Option<Instant>, now: Instant) -> bool {
 mod tests {
     use super::*;
 
+    const NOTHING: Fulfilled = popped_for_others(0, 0);
+
+    const fn popped_for_others(requests: u64, elements: usize) -> Fulfilled {
+        Fulfilled { requests, elements }
+    }
+
     #[test]
     fn a_queue_is_hot_after_conflicts_in_a_row() {
         let hot = HotKeys::default();
         let now = Instant::now();
         assert!(!hot.note_conflict(1, now));
         assert!(hot.note_conflict(1, now));
-        hot.note_popped(1, now, 0);
+        hot.note_popped(1, now, NOTHING);
         assert!(!hot.note_conflict(1, now));
         assert!(!hot.note_conflict(2, now));
     }
@@ -153,7 +173,7 @@ mod tests {
     fn a_queue_cools_down() {
         let hot = HotKeys::default();
         let now = Instant::now();
-        hot.note_popped(1, now, 0);
+        hot.note_popped(1, now, NOTHING);
         hot.note_served(2, now, Duration::from_millis(9));
         assert!(hot.asked_for(1, now).is_some() && !hot.is_served(1, now));
         assert!(hot.is_served(2, now) && hot.asked_for(2, now).is_none());
@@ -165,15 +185,37 @@ mod tests {
     fn what_others_ask_for_is_expected_to_be_what_they_have_asked_for() {
         let hot = HotKeys::default();
         let now = Instant::now();
-        hot.note_popped(1, now, 70);
+        hot.note_popped(1, now, popped_for_others(1, 70));
         // Batches come faster than requests.
-        hot.note_popped(1, now, 0);
-        assert_eq!(hot.asked_for(1, now), Some(70));
-        hot.note_popped(1, now, 30);
-        assert_eq!(hot.asked_for(1, now), Some(30));
-        let later = now + STAGED_HOT;
-        hot.note_popped(1, later, 0);
-        assert_eq!(hot.asked_for(1, later), Some(0));
+        hot.note_popped(1, now, NOTHING);
+        let asked = |elements| {
+            Some(Asked {
+                lately: true,
+                elements,
+            })
+        };
+        assert_eq!(hot.asked_for(1, now), asked(70));
+        hot.note_popped(1, now, popped_for_others(2, 30));
+        assert_eq!(hot.asked_for(1, now), asked(30));
+        // They have asked, though there was nothing.
+        hot.note_popped(1, now, popped_for_others(1, 0));
+        assert_eq!(hot.asked_for(1, now), asked(0));
+    }
+
+    #[test]
+    fn what_others_asked_for_long_ago_is_not_expected_however_often_this_server_pops() {
+        let hot = HotKeys::default();
+        let mut now = Instant::now();
+        hot.note_popped(1, now, popped_for_others(1, 70));
+        for _ in 0..10 {
+            now += STAGED_HOT / 10;
+            hot.note_popped(1, now, NOTHING);
+        }
+        let asked = Asked {
+            lately: false,
+            elements: 0,
+        };
+        assert_eq!(hot.asked_for(1, now), Some(asked));
     }
 
     #[test]
@@ -181,7 +223,7 @@ mod tests {
         let hot = HotKeys::default();
         let now = Instant::now();
         hot.note_served(1, now, Duration::from_millis(9));
-        hot.note_popped(1, now, 0);
+        hot.note_popped(1, now, NOTHING);
         assert!(!hot.is_served(1, now));
     }
 
@@ -201,11 +243,11 @@ mod tests {
         let hot = HotKeys::default();
         let now = Instant::now();
         for key in 0..2 * STAGED_HOT_KEYS_MAX as u64 {
-            hot.note_popped(key, now, 0);
+            hot.note_popped(key, now, NOTHING);
         }
         assert_eq!(hot.known().len(), STAGED_HOT_KEYS_MAX);
         let later = now + STAGED_HOT;
-        hot.note_popped(u64::MAX, later, 0);
+        hot.note_popped(u64::MAX, later, NOTHING);
         assert_eq!(hot.known().len(), 1);
     }
 }

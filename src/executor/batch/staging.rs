@@ -1,6 +1,7 @@
 //! Pops that other servers do for a batch, and those that it does for them
 //! ([`crate::types::staging`]).
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -9,8 +10,13 @@ use futures_util::future::join_all;
 use super::running::Pass;
 use super::{Attempt, Batch, CallId};
 use crate::executor::claims::{BuildClaimHasher, Claims};
+use crate::executor::heat::Asked;
 use crate::executor::{Call, Work};
-use crate::limits::{STAGED_KEYS_BLAMED_MAX, STAGED_KEYS_PER_BATCH_MAX};
+use crate::limits::{
+    STAGED_BUSY_KEYS_LOOKED_AT_MAX, STAGED_KEYS_BLAMED_MAX, STAGED_KEYS_PER_BATCH_MAX,
+    STAGED_OTHER_KEYS_LOOKED_AT_MAX,
+};
+use crate::random::Random;
 use crate::store::StoreError;
 use crate::types::WriteContext;
 use crate::types::ahead::{Glance, Glances};
@@ -26,11 +32,10 @@ pub(super) struct Pops {
     pub(super) demands: Demands,
     /// The claim on the queue, as the lane knows it.
     pub(super) claim: u64,
-    /// This server has popped there a moment ago: others may wait for it, for about so many
-    /// elements.
-    asked_for: Option<usize>,
-    /// Elements that the latest attempt has popped for others.
-    fulfilled: usize,
+    /// Where the batch looks for what others want of this server.
+    asked_for: Option<Asked>,
+    /// What the latest attempt has popped for others.
+    fulfilled: Fulfilled,
 }
 
 /// A request that was made for pops.
@@ -94,6 +99,7 @@ impl Batch<'_> {
         for pops in &mut self.pops {
             pops.asked_for = self.shared.hot_keys.asked_for(pops.claim, now);
         }
+        spare_looks(&mut self.pops, &*self.environment.random);
     }
 
     /// What commands of one client do with each of their keys; `None` where they may be at any.
@@ -152,7 +158,7 @@ impl Batch<'_> {
             demands,
             claim,
             asked_for: None,
-            fulfilled: 0,
+            fulfilled: Fulfilled::default(),
         })
     }
 
@@ -315,8 +321,8 @@ impl Batch<'_> {
                 from_end,
                 ..
             } = pops.demands;
-            if let Some(count) = pops.asked_for {
-                glances.add_requests(&pops.key, value_type, from_end, count);
+            if let Some(asked) = pops.asked_for {
+                glances.add_requests(&pops.key, value_type, from_end, asked.elements);
             }
         }
     }
@@ -350,7 +356,7 @@ impl Batch<'_> {
         }
         self.fulfilled = 0;
         for pops in &mut self.pops {
-            pops.fulfilled = 0;
+            pops.fulfilled = Fulfilled::default();
         }
         for pops in self.pops_to_look_at() {
             let context = pass.write_context(pops.key.database);
@@ -373,7 +379,7 @@ impl Batch<'_> {
             self.fulfilled += fulfilled.requests;
             let mut of_batch = self.pops.iter_mut();
             if let Some(noted) = of_batch.find(|noted| noted.claim == pops.claim) {
-                noted.fulfilled = fulfilled.elements;
+                noted.fulfilled = fulfilled;
             }
             if pass.is_too_large() {
                 // Their elements are too large to be popped together: they time out and pop alone.
@@ -425,6 +431,23 @@ impl Batch<'_> {
     }
 }
 
+/// A look for requests is a read: of many queues, a batch looks at those where requests were found
+/// lately, at those with the most pops, since where many pop here others are likely to, and
+/// at some by chance, so that each has its turn.
+fn spare_looks(pops: &mut [Pops], random: &dyn Random) {
+    let is_in_vain = |pops: &&mut Pops| pops.asked_for.is_some_and(|asked| !asked.lately);
+    let mut in_vain: Vec<&mut Pops> = pops.iter_mut().filter(is_in_vain).collect();
+    if in_vain.len() <= STAGED_BUSY_KEYS_LOOKED_AT_MAX + STAGED_OTHER_KEYS_LOOKED_AT_MAX {
+        return;
+    }
+    in_vain.sort_by_cached_key(|pops| (Reverse(pops.demands.commands()), random.next_u64()));
+    let mut others = in_vain.split_off(STAGED_BUSY_KEYS_LOOKED_AT_MAX);
+    others.sort_by_cached_key(|_| random.next_u64());
+    for pops in others.into_iter().skip(STAGED_OTHER_KEYS_LOOKED_AT_MAX) {
+        pops.asked_for = None;
+    }
+}
+
 /// What commands of one client do with a key.
 enum Uses {
     /// They pop from one end of it.
@@ -445,3 +468,6 @@ impl Pops {
         Some(Pops { demands, ..self })
     }
 }
+
+#[cfg(test)]
+mod tests;

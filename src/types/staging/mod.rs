@@ -63,6 +63,11 @@ impl From<Demand> for Demands {
 }
 
 impl Demands {
+    /// How many commands.
+    pub fn commands(&self) -> usize {
+        self.runs.iter().map(|run| run.commands).sum()
+    }
+
     /// These and then those; `None` where they are not from the same end.
     pub fn and_then(mut self, others: &Demands) -> Option<Self> {
         if (self.value_type, self.from_end) != (others.value_type, others.from_end) {
