@@ -15,23 +15,27 @@ use crate::types::list::End;
 pub fn of(row: &Row, arguments: &[Bytes]) -> Vec<(Bytes, Glance)> {
     let keys = row.key_indexes(arguments);
     let keys = keys.into_iter().filter_map(|at| arguments.get(at));
-    let end = |from_end| Glance::End {
+    let end = |from_end, count| Glance::End {
         value_type: ValueType::List,
         from_end,
-        count: 1,
+        count,
         with_length: true,
     };
+    let push = |from_end| end(from_end, 0);
+    let pop = |from_end| end(from_end, 1);
     match row.name {
-        "lpush" | "lpushx" => keys.map(|key| (key.clone(), end(false))).collect(),
-        "rpush" | "rpushx" => keys.map(|key| (key.clone(), end(true))).collect(),
+        "lpush" | "lpushx" => keys.map(|key| (key.clone(), push(false))).collect(),
+        "rpush" | "rpushx" => keys.map(|key| (key.clone(), push(true))).collect(),
         "lmove" | "blmove" => {
-            let ends = [3, 4].map(|at| {
+            let is_right = |at: usize| {
                 let word = arguments.get(at).map(|word| super::lists::end(word));
-                end(matches!(word, Some(Ok(End::Right))))
-            });
-            keys.cloned().zip(ends).collect()
+                matches!(word, Some(Ok(End::Right)))
+            };
+            keys.cloned()
+                .zip([pop(is_right(3)), push(is_right(4))])
+                .collect()
         }
-        "rpoplpush" | "brpoplpush" => keys.cloned().zip([end(true), end(false)]).collect(),
+        "rpoplpush" | "brpoplpush" => keys.cloned().zip([pop(true), push(false)]).collect(),
         "zadd" | "zincrby" => keys
             .map(|key| (key.clone(), Glance::Members(members(row, arguments))))
             .collect(),
@@ -90,13 +94,17 @@ mod tests {
         }
     }
 
-    fn push(from_end: bool) -> Glance {
+    fn at_end(from_end: bool, count: usize) -> Glance {
         Glance::End {
             value_type: ValueType::List,
             from_end,
-            count: 1,
+            count,
             with_length: true,
         }
+    }
+
+    fn push(from_end: bool) -> Glance {
+        at_end(from_end, 0)
     }
 
     #[test]
@@ -118,7 +126,10 @@ mod tests {
         let list = |from_end| pop(ValueType::List, from_end, 1);
         assert_eq!(
             of_line("LMOVE q r RIGHT LEFT"),
-            [("q".to_owned(), push(true)), ("r".to_owned(), push(false))]
+            [
+                ("q".to_owned(), at_end(true, 1)),
+                ("r".to_owned(), push(false))
+            ]
         );
         assert_eq!(
             of_line("BLPOP q r 0"),

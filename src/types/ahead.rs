@@ -15,11 +15,14 @@ use futures_util::future::join_all;
 
 use super::context::ReadContext;
 use super::signals::ClientKey;
-use crate::layout::{Id, KeyName, KeyRange, Member, Meta, Section, ValueType};
+use crate::layout::{Id, KeyName, KeyRange, Member, Meta, Section, ValueType, successor};
 use crate::limits::{
     AHEAD_BYTES_MAX, AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,
 };
 use crate::store::{Isolation, RangeQuery, StoreError};
+
+/// Rows that tell of a key: its metadata and its length.
+const META_ROWS: usize = 2;
 
 /// What a command will look at in one of its keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub enum Glance {
         value_type: ValueType,
         /// The end with the last or highest elements.
         from_end: bool,
-        /// How many.
+        /// How many it takes; a push, which takes none, looks at the outermost.
         count: usize,
         /// Its length too, which pushes answer.
         with_length: bool,
@@ -49,12 +52,29 @@ pub struct Glances {
 
 #[derive(Debug, Default)]
 struct KeyGlances {
-    /// Elements wanted by type and end.
-    ends: Vec<(ValueType, bool, usize)>,
+    ends: Vec<EndGlances>,
     members: Vec<Bytes>,
     with_length: bool,
     /// The requests of other servers.
     with_requests: bool,
+}
+
+/// What commands look at at one end of a queue.
+#[derive(Debug)]
+struct EndGlances {
+    value_type: ValueType,
+    from_end: bool,
+    /// How many elements they take.
+    taken: usize,
+    /// One looks at what is outermost then.
+    looks_behind: bool,
+}
+
+impl EndGlances {
+    fn rows(&self) -> usize {
+        let behind = usize::from(self.looks_behind);
+        self.taken.saturating_add(behind).max(1)
+    }
 }
 
 impl Glances {
@@ -101,10 +121,19 @@ impl Glances {
 
 impl KeyGlances {
     fn add_end(&mut self, value_type: ValueType, from_end: bool, count: usize) {
+        let looks_behind = count == 0;
         let mut ends = self.ends.iter_mut();
-        match ends.find(|end| (end.0, end.1) == (value_type, from_end)) {
-            Some(end) => end.2 = end.2.saturating_add(count),
-            None => self.ends.push((value_type, from_end, count)),
+        match ends.find(|end| (end.value_type, end.from_end) == (value_type, from_end)) {
+            Some(end) => {
+                end.taken = end.taken.saturating_add(count);
+                end.looks_behind |= looks_behind;
+            }
+            None => self.ends.push(EndGlances {
+                value_type,
+                from_end,
+                taken: count,
+                looks_behind,
+            }),
         }
     }
 }
@@ -228,15 +257,20 @@ impl ReadContext<'_> {
         glances: &KeyGlances,
     ) -> Result<Option<Meta>, StoreError> {
         let meta_key = self.layout().meta_key(namespace, name);
-        let length_key = self.layout().length_key(&meta_key);
-        let meta = self.transaction.get(&meta_key, Isolation::Snapshot);
-        let length = async {
-            match glances.with_length {
-                true => self.transaction.get(&length_key, Isolation::Snapshot).await,
-                false => Ok(None),
-            }
+        let meta = if glances.with_length {
+            // Neighbours: one read for both.
+            let rows = self.transaction.get_range(RangeQuery {
+                begin: &meta_key,
+                end: &successor(&self.layout().length_key(&meta_key)),
+                limit: META_ROWS,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            });
+            let mut rows = rows.await?.into_iter();
+            rows.find(|row| row.key == meta_key).map(|row| row.value)
+        } else {
+            self.transaction.get(&meta_key, Isolation::Snapshot).await?
         };
-        let (meta, _) = futures_util::try_join!(meta, length)?;
         meta.map(|value| Meta::decode(&value)).transpose()
     }
 
@@ -250,11 +284,9 @@ impl ReadContext<'_> {
             0 => AHEAD_ROWS_UNKNOWN_MAX,
             bytes => (AHEAD_BYTES_MAX / bytes).clamp(1, AHEAD_ROWS_MAX),
         };
-        let is_wanted = |end: &&(ValueType, bool, usize)| end.0 == hint.value_type;
+        let is_wanted = |end: &&EndGlances| end.value_type == hint.value_type;
         let ends = glances.ends.iter().filter(is_wanted);
-        let ends = ends.map(|(value_type, from_end, count)| {
-            self.read_end_ahead(hint.data, *value_type, *from_end, (*count).min(rows_max))
-        });
+        let ends = ends.map(|end| self.read_end_ahead(hint.data, end, rows_max));
         let members = glances.members.iter().map(|member| async move {
             let row = self.layout().member_key(hint.data, &Member::new(member));
             self.transaction.get(&row, Isolation::Snapshot).await
@@ -281,15 +313,14 @@ impl ReadContext<'_> {
     async fn read_end_ahead(
         &self,
         data: Id,
-        value_type: ValueType,
-        from_end: bool,
-        count: usize,
+        end: &EndGlances,
+        rows_max: usize,
     ) -> Result<Option<usize>, StoreError> {
-        let section = match value_type {
+        let section = match end.value_type {
             ValueType::List => Section::Elements,
             ValueType::SortedSet => Section::Scores,
             // From above it is read priority by priority.
-            ValueType::PriorityQueue if !from_end => Section::Queue,
+            ValueType::PriorityQueue if !end.from_end => Section::Queue,
             ValueType::PriorityQueue | ValueType::TaskQueue => return Ok(None),
         };
         let range = KeyRange::children(&self.layout().section_prefix(data, section));
@@ -298,8 +329,8 @@ impl ReadContext<'_> {
             .get_range(RangeQuery {
                 begin: &range.begin,
                 end: &range.end,
-                limit: count.max(1),
-                reverse: from_end,
+                limit: end.rows().min(rows_max),
+                reverse: end.from_end,
                 isolation: Isolation::Snapshot,
             })
             .await?;

@@ -99,6 +99,12 @@ impl Known {
         self.keys.insert(key, known);
     }
 
+    /// What the transaction's reads see at a key that was read as part of a range.
+    pub(super) fn row_of_range(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        let (_, stretch) = self.stretch_at(key)?;
+        Some(stretch.rows.get(key).cloned())
+    }
+
     /// The stretch that a forward read from `key` begins in.
     fn stretch_at(&self, key: &[u8]) -> Option<(&Vec<u8>, &Stretch)> {
         let last = self.stretches.range::<[u8], _>(up_to(key)).next_back();

@@ -97,7 +97,13 @@ impl State {
         if let Own::Settled(value) = own {
             return Some(value);
         }
-        let known = self.known.key_mut(key)?;
+        let Some(known) = self.known.key_mut(key) else {
+            let value = self.known.row_of_range(key)?;
+            if isolation == Isolation::Serializable {
+                self.conflicts.add(key, &key_after(key));
+            }
+            return Some(value);
+        };
         if isolation == Isolation::Serializable && !known.has_conflict {
             known.has_conflict = true;
             self.conflicts.add(key, &key_after(key));

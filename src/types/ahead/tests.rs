@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::{Glance, Glances, Hints};
+use super::{EndGlances, Glance, Glances, Hints};
 use crate::commands::testing::Bench;
 use crate::layout::ValueType;
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
@@ -162,7 +162,25 @@ fn what_several_commands_look_at_is_read_once() {
         );
     }
     trips(&bench, &glances, &hints);
-    assert_eq!(trips(&bench, &glances, &hints), (1, 4));
+    // The namespace, the metadata with the length, the elements.
+    assert_eq!(trips(&bench, &glances, &hints), (1, 3));
+}
+
+#[test]
+fn however_many_pushes_look_at_the_outermost_element_only() {
+    let mut glances = Glances::default();
+    for take in [0, 0, 0, 2, 0] {
+        let end = Glance::End {
+            value_type: ValueType::List,
+            from_end: true,
+            count: take,
+            with_length: true,
+        };
+        glances.add(0, &Bytes::from_static(b"q"), &end);
+    }
+    let ends = &glances.keys.values().next().unwrap().ends;
+    // Two that are taken, and the one behind them.
+    assert_eq!(ends.iter().map(EndGlances::rows).collect::<Vec<_>>(), [3]);
 }
 
 #[test]
