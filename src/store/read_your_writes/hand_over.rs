@@ -30,6 +30,8 @@ impl State {
         while let Some((key, entry)) = entries.next() {
             match entry {
                 Entry::Settled(Some(value)) => inner.set(key, value),
+                // Nothing of it is below, nor will be.
+                Entry::Settled(None) if self.own.contains(key) => {}
                 Entry::Settled(None) => {
                     let mut last = None;
                     if let Some(end) = self.clearable_until(key) {

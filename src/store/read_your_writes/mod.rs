@@ -44,6 +44,9 @@ struct State {
     /// By the beginnings of sections that were empty, what was taken there and left something of the
     /// transaction's own behind: it conflicts on that unless the rest is taken too.
     taken: BTreeMap<Vec<u8>, Coverage>,
+    /// Where rows were taken that only this transaction has put there: the snapshot has nothing there,
+    /// and nobody else puts the same keys there without a conflict.
+    own: Coverage,
 }
 
 impl<'t> ReadYourWrites<'t> {
@@ -127,6 +130,7 @@ impl State {
 
     /// Notes that rows of a section which the snapshot has nothing in are about to be cleared.
     fn take_own(&mut self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) {
+        self.own.add(taken.0, taken.1);
         let is_all =
             self.known.is_empty(section.0, taken.0) && self.known.is_empty(taken.1, section.1);
         if is_all {

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
@@ -52,6 +53,16 @@ enum Step {
     Range(OwnedQuery),
     /// Reads and clears rows from one end of a range, as a pop does.
     Pop(OwnedQuery),
+    /// The same in the section of elements, whose keys nobody puts twice: what the transaction has
+    /// put there itself need not conflict.
+    Take(OwnedQuery),
+}
+
+/// Where elements are.
+const SECTION: (&[u8], &[u8]) = (b"u", b"v");
+
+fn element_key(random: &SeededRandom) -> Vec<u8> {
+    [SECTION.0, &random.next_u64().to_be_bytes()].concat()
 }
 
 fn random_step(random: &SeededRandom) -> Step {
@@ -64,7 +75,14 @@ fn random_step(random: &SeededRandom) -> Step {
         reverse: random.below(2) == 0,
         isolation,
     });
-    match random.below(28) {
+    let elements = OwnedQuery::new(&RangeQuery {
+        begin: SECTION.0,
+        end: SECTION.1,
+        limit: 1 + random.below(3) as usize,
+        reverse: random.below(2) == 0,
+        isolation: Isolation::Snapshot,
+    });
+    match random.below(36) {
         0..=2 => Step::Set(key, random_value(random)),
         3..=4 => Step::Clear(key),
         5 => Step::ClearRange(key, second),
@@ -73,6 +91,8 @@ fn random_step(random: &SeededRandom) -> Step {
         11 => Step::Conflict(key, second),
         12..=14 => Step::Get(key, isolation),
         15..=18 => Step::Pop(query),
+        19..=22 => Step::Set(element_key(random), random_value(random)),
+        23..=26 => Step::Take(elements),
         _ => Step::Range(query),
     }
 }
@@ -109,7 +129,7 @@ fn apply(step: &Step, map: &mut Map) -> Rows {
             return value.into_iter().collect();
         }
         Step::Range(query) => return rows_of(map, &query.query()),
-        Step::Pop(query) => {
+        Step::Pop(query) | Step::Take(query) => {
             let rows = rows_of(map, &query.query());
             for (key, _) in &rows {
                 map.remove(key);
@@ -134,13 +154,20 @@ fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
             let row = value.map(|value| (key.clone(), value.to_vec()));
             return row.into_iter().collect();
         }
-        Step::Range(query) | Step::Pop(query) => {
+        Step::Range(query) | Step::Pop(query) | Step::Take(query) => {
             let rows = now(transaction.get_range(query.query())).unwrap();
             let rows = rows
                 .into_iter()
                 .map(|row| (row.key.to_vec(), row.value.to_vec()));
             let rows: Rows = rows.collect();
-            if matches!(step, Step::Pop(_)) {
+            if let (Step::Take(query), Some((last, _))) = (step, rows.last()) {
+                let taken = match query.query().reverse {
+                    true => (last.clone(), SECTION.1.to_vec()),
+                    false => (SECTION.0.to_vec(), key_after(last)),
+                };
+                transaction.add_conflict_on_taken(SECTION, (&taken.0, &taken.1));
+            }
+            if matches!(step, Step::Pop(_) | Step::Take(_)) {
                 for (key, _) in &rows {
                     transaction.clear(key);
                 }
@@ -169,6 +196,11 @@ fn fill(store: &dyn Store, random: &SeededRandom) -> Map {
     let transaction = store.begin_write().unwrap();
     for _ in 0..random.below(40) {
         let (key, value) = (random_key(random), random_value(random));
+        transaction.set(&key, &value);
+        map.insert(key, value);
+    }
+    if random.below(3) == 0 {
+        let (key, value) = (element_key(random), random_value(random));
         transaction.set(&key, &value);
         map.insert(key, value);
     }
@@ -203,7 +235,7 @@ fn reads_and_the_commit_are_those_of_a_map_whatever_was_read_and_written_before(
             let read = run(&step, &transaction);
             let was_written = transaction.mutation_count() != before;
             // A pop that finds nothing writes nothing.
-            if !matches!(step, Step::Pop(_)) {
+            if !matches!(step, Step::Pop(_) | Step::Take(_)) {
                 assert_eq!(was_written, is_write(&step), "seed {seed} step {number}");
             }
             assert_eq!(read, apply(&step, &mut map), "seed {seed} step {number}");
@@ -236,7 +268,11 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
         let mut alone = fill(&store, &random);
         let mut beside = alone.clone();
         let first = store.begin_write().unwrap();
-        let (set, value) = (random_key(&random), random_value(&random));
+        let set = match random.below(3) {
+            0 => element_key(&random),
+            _ => random_key(&random),
+        };
+        let value = random_value(&random);
         let second = store.begin_write().unwrap();
         second.set(&set, &value);
         now(second.commit()).unwrap();
@@ -250,7 +286,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
             must_conflict |= names(&step, &set);
             if is_serializable(&step) {
                 must_conflict |= read != apply(&step, &mut beside);
-            } else if matches!(step, Step::Pop(_)) {
+            } else if matches!(step, Step::Pop(_) | Step::Take(_)) {
                 // It clears what it has read, whatever has come since.
                 for (key, _) in read {
                     step = Step::Clear(key);
@@ -284,9 +320,22 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
 struct Recorder {
     rows: Vec<KeyValue>,
     given: Rc<RefCell<Vec<String>>>,
+    reads: Rc<Cell<usize>>,
 }
 
 impl Recorder {
+    fn of(keys: &[&'static str]) -> Self {
+        let rows = keys.iter().map(|key| KeyValue {
+            key: Bytes::from(*key),
+            value: Bytes::new(),
+        });
+        Self {
+            rows: rows.collect(),
+            given: Rc::default(),
+            reads: Rc::default(),
+        }
+    }
+
     fn note(&self, what: &str, keys: &[&[u8]]) {
         let keys: Vec<_> = keys
             .iter()
@@ -299,12 +348,14 @@ impl Recorder {
 
 impl ReadTransaction for Recorder {
     fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        self.reads.set(self.reads.get() + 1);
         let row = self.rows.iter().find(|row| row.key == key);
         StoreFuture::ready(Ok(row.map(|row| row.value.clone())))
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         assert!(!query.reverse);
+        self.reads.set(self.reads.get() + 1);
         let rows = self.rows.iter();
         let inside = rows.filter(|row| *row.key >= *query.begin && *row.key < *query.end);
         StoreFuture::ready(Ok(inside.take(query.limit).cloned().collect()))
@@ -358,15 +409,9 @@ impl Transaction for Recorder {
 
 /// What a transaction below, in which `keys` have rows, is given for what `work` does.
 fn handed_over(keys: &[&'static str], work: impl Fn(&dyn Transaction)) -> Vec<String> {
-    let given = Rc::default();
-    let rows = keys.iter().map(|key| KeyValue {
-        key: Bytes::from(*key),
-        value: Bytes::new(),
-    });
-    let transaction = ReadYourWrites::new(Box::new(Recorder {
-        rows: rows.collect(),
-        given: Rc::clone(&given),
-    }));
+    let recorder = Recorder::of(keys);
+    let given = Rc::clone(&recorder.given);
+    let transaction = ReadYourWrites::new(Box::new(recorder));
     work(&transaction);
     assert_eq!(given.borrow().len(), 0, "nothing before the commit");
     now(Box::new(transaction).commit()).unwrap();
@@ -457,6 +502,52 @@ fn operations_of_two_kinds_on_one_key_keep_their_order() {
         transaction.atomic_add(b"key", 3);
     });
     assert_eq!(given, ["add key 1", "min key 5", "add key 5"]);
+}
+
+#[test]
+fn an_element_that_was_put_and_popped_at_once_is_not_cleared_either() {
+    let given = handed_over(&[], |transaction| {
+        let section: (&[u8], &[u8]) = (b"a", b"z");
+        now(transaction.get_range(RangeQuery {
+            begin: section.0,
+            end: section.1,
+            limit: 1,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        }))
+        .unwrap();
+        transaction.set(b"m", b"");
+        assert!(!transaction.add_conflict_on_taken(section, (section.0, b"m\0")));
+        transaction.clear(b"m");
+        // Not of that kind.
+        transaction.clear(b"n");
+    });
+    assert_eq!(given, ["clear n"]);
+}
+
+#[test]
+fn a_key_that_was_read_in_a_range_is_not_read_again() {
+    let recorder = Recorder::of(&["b"]);
+    let (reads, given) = (Rc::clone(&recorder.reads), Rc::clone(&recorder.given));
+    let transaction = ReadYourWrites::new(Box::new(recorder));
+    now(transaction.get_range(RangeQuery {
+        begin: b"a",
+        end: b"c",
+        limit: 2,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }))
+    .unwrap();
+    let value = |key: &[u8]| now(transaction.get(key, Isolation::Serializable)).unwrap();
+    assert_eq!((value(b"a"), value(b"b")), (None, Some(Bytes::new())));
+    assert_eq!(reads.get(), 1);
+    assert_eq!(value(b"c"), None);
+    assert_eq!(reads.get(), 2);
+    // It conflicts on them all the same.
+    transaction.set(b"d", b"");
+    now(Box::new(transaction).commit()).unwrap();
+    let conflicts = ["conflict a a\0", "conflict b b\0", "conflict c c\0"];
+    assert_eq!(given.take()[..3], conflicts);
 }
 
 #[test]
