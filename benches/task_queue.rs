@@ -24,6 +24,8 @@ use server::Server;
 
 /// Commands in one pipeline while a queue is filled.
 const PIPELINE: u64 = 2_000;
+/// Calls of the yardstick, of which one takes seconds.
+const YARDSTICK_CALLS_MAX: u64 = 10;
 
 /// What tasks need.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,7 +69,14 @@ fn main() {
             Arg::new("calls")
                 .long("calls")
                 .help("Calls that are timed")
-                .default_value("10")
+                .default_value("100")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(
+            Arg::new("pause-ms")
+                .long("pause-ms")
+                .help("Time between calls, in which processors fall asleep")
+                .default_value("0")
                 .value_parser(value_parser!(u64)),
         )
         .arg(
@@ -100,13 +109,14 @@ fn main() {
         cluster: (matches.get_one::<String>("store").unwrap() == "foundationdb").then(Cluster::get),
         folder: matches.get_one::<String>("folder").cloned(),
         rest: Duration::from_secs(*matches.get_one::<u64>("rest-seconds").unwrap()),
+        pause: Duration::from_millis(*matches.get_one::<u64>("pause-ms").unwrap()),
     };
     println!(
-        "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | peek at once, ms | dict of dicts, ms |"
+        "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | LPUSH to another key, ms: mean, median | peek at once, ms | dict of dicts, ms |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for tasks in matches.get_many::<u64>("tasks").unwrap().copied() {
-        let yardstick = dict_of_dicts(tasks, 10, 2, calls);
+        let yardstick = dict_of_dicts(tasks, 10, 2, calls.min(YARDSTICK_CALLS_MAX));
         for (mix, yardstick) in [Mix::Random, Mix::Worst].into_iter().zip(yardstick) {
             let case = Case {
                 tasks,
@@ -232,6 +242,8 @@ struct Place {
     folder: Option<String>,
     /// Time between additions and calls.
     rest: Duration,
+    /// Time between calls.
+    pause: Duration,
 }
 
 /// A FoundationDB cluster.
@@ -277,6 +289,17 @@ fn milliseconds(connection: &mut Connection, command: &Words) -> (f64, Value) {
     (started.elapsed().as_secs_f64() * 1e3, reply)
 }
 
+/// The mean, the median and the longest; sorts.
+fn summary(times_ms: &mut [f64]) -> (f64, f64, f64) {
+    times_ms.sort_by(f64::total_cmp);
+    let mean = times_ms.iter().sum::<f64>() / times_ms.len() as f64;
+    (
+        mean,
+        times_ms[times_ms.len() / 2],
+        times_ms[times_ms.len() - 1],
+    )
+}
+
 fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
     let folder = match &on.folder {
         Some(folder) => tempfile::tempdir_in(folder).unwrap(),
@@ -307,7 +330,9 @@ fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
     let (at_once_ms, _) = milliseconds(&mut connection, &at_once);
     std::thread::sleep(on.rest);
     let mut times_ms = Vec::new();
+    let mut commits_ms = Vec::new();
     for _ in 0..calls {
+        std::thread::sleep(on.pause);
         let command = words("TASK.TAKE q HAVING", &having());
         let (time_ms, reply) = milliseconds(&mut connection, &command);
         times_ms.push(time_ms);
@@ -316,21 +341,21 @@ fn run(case: &Case, calls: u64, yardstick: &str, on: &Place) {
             let again = add(case, &random, case.tasks - 1);
             connection.command(&again).unwrap();
         }
+        // What a commit alone takes at this moment.
+        let command = words("LPUSH other payload", &[]);
+        commits_ms.push(milliseconds(&mut connection, &command).0);
     }
-    let count = times_ms.len() as f64;
-    let mean = times_ms.iter().sum::<f64>() / count;
+    let (mean, median, longest) = summary(&mut times_ms);
+    let (commit_mean, commit_median, _) = summary(&mut commits_ms);
     let squares: f64 = times_ms.iter().map(|time| (time - mean).powi(2)).sum();
-    times_ms.sort_by(f64::total_cmp);
-    let median = times_ms[times_ms.len() / 2];
-    let longest = times_ms[times_ms.len() - 1];
+    let deviation = (squares / (times_ms.len() as f64 - 1.0).max(1.0)).sqrt();
     println!(
-        "| {} | {} | {} | {:?} | {:.0} | {half_mb}, {full_mb} | {mean:.3} ± {:.3}, {median:.3}, {longest:.3} | {at_once_ms:.3} | {yardstick} |",
+        "| {} | {} | {} | {:?} | {:.0} | {half_mb}, {full_mb} | {mean:.3} ± {deviation:.3}, {median:.3}, {longest:.3} | {commit_mean:.3}, {commit_median:.3} | {at_once_ms:.3} | {yardstick} |",
         case.tasks,
         case.priorities,
         case.resources,
         case.mix,
         case.tasks as f64 / filling.as_secs_f64(),
-        (squares / (count - 1.0).max(1.0)).sqrt(),
     );
     if on.cluster.is_some() {
         connection.command(&["FLUSHALL"]).unwrap();
