@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{KeyRange, QueuePlace, Section, StagedElement, ValueType};
+use crate::layout::{KeyRange, QueuePlace, Section, StagedElement, ValueType, successor};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
@@ -90,8 +90,12 @@ impl WriteContext<'_> {
             return Ok(());
         }
         for element in elements {
+            let row = row_key(&prefix, element);
+            // An LINSERT between the same neighbours comes to the same place.
+            self.transaction
+                .add_read_conflict_range(&row, &successor(&row));
             let value = self.store_value(key.data(), &element.value);
-            self.transaction.set(&row_key(&prefix, element), &value);
+            self.transaction.set(&row, &value);
         }
         self.add_length(key, i64::try_from(elements.len()).unwrap_or(i64::MAX));
         Ok(())

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Demand, Demands, Fulfilled, Staged, StagedCall};
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulk, bulks};
-use crate::layout::{Layout, PopRun, ValueType};
+use crate::layout::{Layout, PopRun, Section, ValueType};
 use crate::limits::{STAGED_CLAIM_LAPSE_MS, STAGED_REQUEST_AGE_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{Isolation, RangeQuery, StoreError, Transaction};
@@ -329,6 +329,38 @@ fn requests_conflict_with_nobody() {
     assert_eq!(bench.run("LPOP q"), bulk("a"));
     assert_eq!(bench.run("RPUSH q d"), Reply::Integer(3));
     commit(&bench, transaction).unwrap();
+}
+
+#[test]
+fn what_comes_back_does_not_take_the_place_of_what_was_inserted_there_meanwhile() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b");
+    let environment = bench.executor.environment();
+    let name = Bytes::from_static(b"q");
+    let find = async |context: &WriteContext<'_>| {
+        context.find(&name, ValueType::List).await.unwrap().unwrap()
+    };
+    let mut taken = Vec::new();
+    let popping = transact!(bench, environment, context, {
+        let key = find(&context).await;
+        taken = context.take_elements(&key, false, 1).await.unwrap();
+    });
+    commit(&bench, popping).unwrap();
+    let coming_back = transact!(bench, environment, context, {
+        let key = find(&context).await;
+        context.put_back(&key, taken.clone(), false).await.unwrap();
+    });
+    let inserting = transact!(bench, environment, context, {
+        let key = find(&context).await;
+        let elements = context
+            .layout()
+            .section_prefix(key.data(), Section::Elements);
+        let row = [&elements[..], &taken[0].name[..]].concat();
+        context.transaction.set(&row, b"");
+    });
+    commit(&bench, inserting).unwrap();
+    let outcome = commit(&bench, coming_back);
+    assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
 }
 
 #[test]
