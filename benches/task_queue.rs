@@ -59,6 +59,14 @@ fn main() {
                 .value_parser(value_parser!(u64)),
         )
         .arg(
+            Arg::new("cases")
+                .long("cases")
+                .help("Cases of the table")
+                .value_delimiter(',')
+                .value_parser(["random", "worst"])
+                .default_value("random,worst"),
+        )
+        .arg(
             Arg::new("others")
                 .long("others")
                 .help("Length of the queues with other priorities, resources and mixtures; 0: none")
@@ -115,9 +123,14 @@ fn main() {
         "| tasks | priorities | resources | mix | added a second | server, MB at a half and full | take, ms: mean ± deviation, median, longest | LPUSH to another key, ms: mean, median | peek at once, ms | dict of dicts, ms |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
+    let cases: Vec<&String> = matches.get_many("cases").unwrap().collect();
     for tasks in matches.get_many::<u64>("tasks").unwrap().copied() {
         let yardstick = dict_of_dicts(tasks, 10, 2, calls.min(YARDSTICK_CALLS_MAX));
-        for (mix, yardstick) in [Mix::Random, Mix::Worst].into_iter().zip(yardstick) {
+        let mixes = [("random", Mix::Random), ("worst", Mix::Worst)];
+        for ((name, mix), yardstick) in mixes.into_iter().zip(yardstick) {
+            if !cases.iter().any(|case| *case == name) {
+                continue;
+            }
             let case = Case {
                 tasks,
                 priorities: 10,
