@@ -39,7 +39,7 @@ pub mod watchers;
 pub use claims::Claims;
 pub use reaper::{Reaper, ReaperHandle};
 pub use statistics::ExecutorStatistics;
-pub use waiters::{Outcome, Waiter, Waiters};
+pub use waiters::{Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
 
 /// What a command's code returns: its reply, once its reads are there.
@@ -94,7 +94,7 @@ pub struct WatchedKey {
 #[derive(Default)]
 pub struct Shared {
     /// Clients that wait for something to pop.
-    pub waiters: Waiters,
+    pub waiters: Arc<Waiters>,
     /// Clients that watch keys.
     pub watchers: Watchers,
     /// Messages from and to other servers.
@@ -196,7 +196,7 @@ impl Executor {
         let statistics = Arc::new(ExecutorStatistics::default());
         let has_bells = !environment.capabilities.single_writer;
         let shared = Arc::new(Shared {
-            waiters: Waiters::new(has_bells),
+            waiters: Arc::new(Waiters::new(has_bells)),
             ..Shared::default()
         });
         let mut threads = Vec::new();
@@ -261,7 +261,7 @@ impl Executor {
     }
 
     /// Clients that wait for something to pop.
-    pub fn waiters(&self) -> &Waiters {
+    pub fn waiters(&self) -> &Arc<Waiters> {
         &self.shared.waiters
     }
 

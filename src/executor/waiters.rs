@@ -12,6 +12,8 @@
 //! Where other servers write too, [bells](super::bells) *nudge* keys that may have become ready,
 //! and the write lane runs the commands of those who wait for them.
 
+mod wait;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,8 +27,10 @@ use crate::reply::Reply;
 use crate::types::signals::ClientKey;
 use crate::types::task_queue::Amounts;
 
+pub use wait::Wait;
+
 /// How a wait ended.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub enum Outcome {
     /// The command found something, or failed: its reply.
     Served(Reply),
@@ -55,6 +59,8 @@ struct State {
     /// Its place among all; `None` before it is parked for the first time.
     order: Option<u64>,
     stage: Stage,
+    /// Its client has gone or does not want to wait any more: a batch that is about to park it is not to.
+    is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
 }
 
@@ -109,6 +115,7 @@ impl Waiter {
             state: Mutex::new(State {
                 order: None,
                 stage: Stage::Away,
+                is_given_up: false,
                 outcome: Some(sender),
             }),
         });
@@ -240,7 +247,7 @@ impl Waiters {
     pub(super) fn park(&self, waiter: &Arc<Waiter>, slot: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
-        if state.stage != Stage::Away {
+        if state.stage != Stage::Away || state.is_given_up {
             return;
         }
         let order = *state.order.get_or_insert_with(|| {
@@ -388,10 +395,12 @@ impl Waiters {
     }
 
     /// Ends a wait without a reply. False where a batch is at the waiter just now: then its
-    /// outcome arrives in a moment, and must be looked at, since something may have been popped.
+    /// outcome arrives in a moment, and must be looked at, since something may have been popped; or
+    /// where it has ended already, with an outcome that must be looked at too.
     pub fn cancel(&self, waiter: &Waiter) -> bool {
         let mut queues = self.queues();
         let mut state = waiter.state();
+        state.is_given_up = true;
         if let Stage::Claimed { is_cancelled, .. } = &mut state.stage {
             *is_cancelled = true;
             return false;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Outcome, Waiter, Waiters};
+use super::{Outcome, Wait, Waiter, Waiters};
 use crate::commands::testing::{Bench, bulk, bulks};
 use crate::executor::Work;
 use crate::layout::ValueType;
@@ -401,4 +401,53 @@ fn without_bells_no_keys_are_kept_for_them() {
     waiters.settle(&waiter);
     assert!(waiters.cancel(&waiter));
     assert!(waiters.queues().changed.is_empty());
+}
+
+#[test]
+fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
+    let bench = Bench::embedded();
+    let waiters = Arc::new(Waiters::default());
+    let (waiter, outcome) = slow_blpop();
+    waiters.park(&waiter, 0);
+    waiters.settle(&waiter);
+    let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
+    let claimed = waiters.claim_first(&list_key(), ValueType::List, 1, 0, |_| true);
+    waiters.serve(&claimed.unwrap(), Reply::Integer(1));
+    let outcome = bench.block_on(wait.give_up());
+    assert_eq!(outcome, Outcome::Served(Reply::Integer(1)));
+}
+
+#[test]
+fn who_gives_up_while_a_batch_is_at_it_learns_how_that_ends() {
+    let bench = Bench::embedded();
+    let waiters = Arc::new(Waiters::default());
+    let (waiter, outcome) = slow_blpop();
+    waiters.park(&waiter, 0);
+    waiters.settle(&waiter);
+    let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
+    let claimed = waiters.claim_first(&list_key(), ValueType::List, 1, 0, |_| true);
+    let outcome = bench.block_on(async {
+        let (outcome, ()) = futures_util::join!(wait.give_up(), async {
+            waiters.serve(&claimed.unwrap(), Reply::Integer(1));
+        });
+        outcome
+    });
+    assert_eq!(outcome, Outcome::Served(Reply::Integer(1)));
+}
+
+#[test]
+fn nobody_waits_whose_connection_has_ended() {
+    let waiters = Arc::new(Waiters::default());
+    let (waiter, outcome) = slow_blpop();
+    let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
+    waiters.park(&waiter, 0);
+    waiters.settle(&waiter);
+    assert!(!waiters.is_empty());
+    drop(wait);
+    assert!(waiters.is_empty());
+    // Nor where the batch comes to park it only then.
+    let (waiter, outcome) = slow_blpop();
+    drop(Wait::new(&waiters, (Arc::clone(&waiter), outcome)));
+    waiters.park(&waiter, 0);
+    assert!(waiters.is_empty());
 }

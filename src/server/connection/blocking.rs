@@ -3,33 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Connection, Ended, Queued};
 use crate::commands::waits::Waits;
-use crate::executor::{Call, Outcome, Waiter, Waiters, Work};
+use crate::executor::{Call, Outcome, Wait, Waiter, Waiters, Work};
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
 
 /// What a connection remembers of a blocking command that it has handed over.
 pub(super) struct Waiting {
-    waiter: Arc<Waiter>,
-    outcome: oneshot::Receiver<Outcome>,
+    wait: Wait,
     /// When its time is up.
     until: Option<Instant>,
-}
-
-/// Ends the wait when the connection does, in whatever way.
-struct Parked<'w> {
-    waiters: &'w Waiters,
-    waiter: &'w Waiter,
-}
-
-impl Drop for Parked<'_> {
-    fn drop(&mut self) {
-        self.waiters.cancel(self.waiter);
-    }
 }
 
 /// Why a wait ended before there was anything.
@@ -45,12 +31,18 @@ enum Interrupted {
 impl Waiting {
     /// Prepares a blocking command to wait where it finds nothing. `None` where its arguments say
     /// nothing that can be waited for: its code will say why.
-    pub(super) fn prepare(waits: &Waits, queued: Queued, call: &Call, now_ms: i64) -> Option<Self> {
+    pub(super) fn prepare(
+        waiters: &Arc<Waiters>,
+        waits: &Waits,
+        queued: Queued,
+        call: &Call,
+        now_ms: i64,
+    ) -> Option<Self> {
         let Work::Write(handler) = call.work else {
             return None;
         };
         let timeout = waits.timeout(&call.arguments, now_ms).ok()?;
-        let (waiter, outcome) = Waiter::new(
+        let waiter = Waiter::new(
             call.database,
             handler,
             call.arguments.clone(),
@@ -59,15 +51,14 @@ impl Waiting {
             waits.wants(&call.arguments),
         );
         Some(Self {
-            waiter,
-            outcome,
+            wait: Wait::new(waiters, waiter),
             // A time beyond what the clock can hold never comes.
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         })
     }
 
     pub(super) fn waiter(&self) -> Arc<Waiter> {
-        Arc::clone(&self.waiter)
+        self.wait.waiter()
     }
 }
 
@@ -81,14 +72,8 @@ impl Connection {
         share: Duration,
     ) -> Result<(), Ended> {
         self.flush().await?;
-        let state = Arc::clone(&self.state);
         let client = Arc::clone(&self.session.client);
-        let waiters = state.executor.waiters();
         let interrupted = {
-            let _parked = Parked {
-                waiters,
-                waiter: &waiting.waiter,
-            };
             let blocked = client.enter_block();
             let time_up = async {
                 match waiting.until {
@@ -99,7 +84,7 @@ impl Connection {
             let waited = async {
                 tokio::select! {
                     biased;
-                    outcome = &mut waiting.outcome => Err(outcome),
+                    outcome = waiting.wait.outcome() => Err(outcome),
                     how = blocked.wait_unblocked() => Ok(match how {
                         Unblock::Timeout => Interrupted::TimeUp,
                         Unblock::Error => Interrupted::Unblocked,
@@ -112,19 +97,15 @@ impl Connection {
         };
         let (outcome, interrupted) = match interrupted {
             Err(outcome) => (outcome, Interrupted::TimeUp),
-            // Where a batch was at it, it has popped something perhaps.
-            Ok(interrupted) if waiters.is_ended(&waiting.waiter) => {
-                (Ok(Outcome::Cancelled), interrupted)
-            }
-            Ok(interrupted) => (waiting.outcome.await, interrupted),
+            Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
         };
         let reply = match (outcome, interrupted) {
-            (Ok(Outcome::Served(reply)), _) => reply,
-            (_, Interrupted::TimeUp) => Reply::NullArray,
-            (_, Interrupted::Unblocked) => {
+            (Outcome::Served(reply), _) => reply,
+            (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,
+            (Outcome::Cancelled, Interrupted::Unblocked) => {
                 Reply::Error("UNBLOCKED client unblocked via CLIENT UNBLOCK".to_owned())
             }
-            (_, Interrupted::Ended) => return Err(Ended),
+            (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
         // What was published before it was woken comes before its reply.
         if !self.may_hear_itself(queued.row) {

@@ -44,7 +44,8 @@ impl Connection {
         };
         if let Some(waits) = &row.waits {
             let now_ms = self.state.clock.now_ms();
-            self.waiting = Waiting::prepare(waits, queued, &call, now_ms);
+            let waiters = self.state.executor.waiters();
+            self.waiting = Waiting::prepare(waiters, waits, queued, &call, now_ms);
             call.waiter = self.waiting.as_ref().map(Waiting::waiter);
         }
         self.queued.push(queued);
