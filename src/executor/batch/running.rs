@@ -79,6 +79,7 @@ impl<'p> Pass<'p> {
             self.now_ms,
             database,
         )
+        .with_claimed(&self.staged)
     }
 
     pub(super) fn read_context(&self, database: u32) -> ReadContext<'_> {
