@@ -178,6 +178,11 @@ pub const STAGED_REQUEST_AGE_MAX_MS: i64 = 5_000;
 /// Time after which elements that were popped for a server go back where it has not fetched them.
 /// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`]).
 pub const STAGED_CLAIM_LAPSE_MS: i64 = 10_000;
+/// What putting the elements of a claim back counts for in a commit, beyond which no further command of
+/// the request is fulfilled.
+pub const STAGED_CLAIM_BYTES_SOFT_MAX: usize = 2_000_000;
+/// The same of a whole claim: a transaction has to take it, behind what fills a batch.
+pub const STAGED_CLAIM_BYTES_MAX: usize = 6_000_000;
 /// Lapsed claims that one pass of background work ends.
 pub const STAGED_LAPSES_PER_PASS: usize = 32;
 /// Requests and claims that are looked at in one pass of background work.

@@ -374,6 +374,7 @@ impl Batch<'_> {
             };
             let fulfilled = match fulfilled.await {
                 Ok(fulfilled) => fulfilled,
+                Err(StoreError::TooLarge) => return Err(self.fulfil_none()),
                 Err(error) => return Err(self.after_error(error)),
             };
             self.fulfilled += fulfilled.requests;
@@ -382,12 +383,16 @@ impl Batch<'_> {
                 noted.fulfilled = fulfilled;
             }
             if pass.is_too_large() {
-                // Their elements are too large to be popped together: they time out and pop alone.
-                self.may_fulfil = false;
-                return Err(Attempt::Again { after_pause: false });
+                return Err(self.fulfil_none());
             }
         }
         Ok(())
+    }
+
+    /// What others want is too large to be popped together: they time out and pop alone.
+    fn fulfil_none(&mut self) -> Attempt {
+        self.may_fulfil = false;
+        Attempt::Again { after_pause: false }
     }
 
     fn pops_to_look_at(&self) -> Vec<Pops> {

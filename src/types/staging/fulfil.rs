@@ -5,12 +5,15 @@ use bytes::Bytes;
 use super::Demands;
 use crate::layout::{Id, StagedClaim, StagedElement, StagedRequest, encode_elements, successor};
 use crate::limits::{
-    STAGED_CLAIM_LAPSE_MS, STAGED_ELEMENTS_PER_READ, STAGED_REQUEST_AGE_MAX_MS,
-    STAGED_REQUESTS_PER_BATCH_MAX,
+    STAGED_CLAIM_BYTES_MAX, STAGED_CLAIM_BYTES_SOFT_MAX, STAGED_CLAIM_LAPSE_MS,
+    STAGED_ELEMENTS_PER_READ, STAGED_REQUEST_AGE_MAX_MS, STAGED_REQUESTS_PER_BATCH_MAX,
 };
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
+
+/// Of a row and its conflict, besides their keys and values.
+const PUT_BACK_OVERHEAD_BYTES: usize = 100;
 
 /// What was done for other servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,7 +67,8 @@ impl WriteContext<'_> {
     /// server, should that have taken it back.
     ///
     /// # Errors
-    /// When the store fails.
+    /// `TooLarge` where what one command wants could not be put back in one transaction, should its
+    /// server have died; when the store fails.
     pub async fn fulfil_requests(
         &self,
         key: &OpenKey,
@@ -108,18 +112,28 @@ impl WriteContext<'_> {
     ) -> Result<usize, StoreError> {
         let mut elements: Vec<StagedElement> = Vec::new();
         let mut is_exhausted = false;
+        let prefix_bytes = self.layout().data_prefix(key.data()).len();
+        let mut bytes = 0_usize;
         'runs: for run in &request.runs {
             // Several commands at a time: nothing is known of how large the elements are.
             let at_once = (STAGED_ELEMENTS_PER_READ / run.count.max(1)).max(1);
             let mut left = run.commands;
             while left > 0 {
-                if !elements.is_empty() && !has_room() {
+                let is_full = || bytes >= STAGED_CLAIM_BYTES_SOFT_MAX || !has_room();
+                if !elements.is_empty() && is_full() {
                     break 'runs;
                 }
                 let commands = left.min(at_once);
                 let wanted = commands.saturating_mul(run.count);
                 let taken = self.take_elements(key, request.from_end, wanted).await?;
                 is_exhausted = taken.len() < wanted;
+                bytes += taken
+                    .iter()
+                    .map(|element| put_back_bytes(prefix_bytes, element))
+                    .sum::<usize>();
+                if bytes > STAGED_CLAIM_BYTES_MAX {
+                    return Err(StoreError::TooLarge);
+                }
                 elements.extend(taken);
                 if is_exhausted {
                     break 'runs;
@@ -147,4 +161,12 @@ impl WriteContext<'_> {
         }
         Ok(elements.len())
     }
+}
+
+/// About what putting an element back counts for in a commit, on the safe side: two rows (those of a
+/// member of a sorted set), and a conflict on each.
+fn put_back_bytes(prefix_bytes: usize, element: &StagedElement) -> usize {
+    let key_bytes = prefix_bytes + element.name.len();
+    let value_bytes = element.value.len() + element.value.len() / 4;
+    2 * (5 * key_bytes + PUT_BACK_OVERHEAD_BYTES) + value_bytes
 }

@@ -332,6 +332,75 @@ fn requests_conflict_with_nobody() {
 }
 
 #[test]
+fn what_a_transaction_holds_of_a_queue_moves_along_when_it_is_renamed_there() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    let staged = Staged::default();
+    let transaction = transact!(bench, &asker.environment, context, {
+        assert!(context.fetch_claim(&call, &staged).await.unwrap());
+        let context = context.with_claimed(&staged);
+        let name = Bytes::from_static(b"q");
+        let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+        let to = Bytes::from_static(b"r");
+        context.move_key(&key, &context, &to).await.unwrap();
+        // Of commands that were left out, as where the batch was full.
+        context.give_back_rest(&staged).await.unwrap();
+    });
+    commit(&bench, transaction).unwrap();
+    assert_eq!(bench.run("LRANGE r 0 -1"), bulks(&["a", "b", "c"]));
+    assert_eq!(bench.run("LLEN r"), Reply::Integer(3));
+}
+
+#[test]
+fn a_claim_is_never_larger_than_what_can_be_put_back_at_once() {
+    let bench = Bench::cluster_like();
+    let value = "v".repeat(500);
+    for _ in 0..20 {
+        bench.run(&format!("RPUSH q{}", format!(" {value}").repeat(1_000)));
+    }
+    let asker = Asker::new(&bench);
+    let demands = Demands {
+        value_type: ValueType::List,
+        from_end: false,
+        runs: vec![PopRun {
+            count: 1_000,
+            commands: 20,
+        }],
+    };
+    asker.ask_all(&demands);
+    assert_eq!(fulfilled(&bench, LEFT), 1);
+    let left = bench.run("LLEN q");
+    let Reply::Integer(left) = left else {
+        panic!("{left:?}");
+    };
+    assert!((1..20_000).contains(&left), "{left}");
+    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+    assert_eq!(pass(&bench), 1);
+    assert_eq!(bench.run("LLEN q"), Reply::Integer(20_000));
+}
+
+#[test]
+fn a_command_that_wants_more_than_could_be_put_back_is_not_fulfilled() {
+    let bench = Bench::cluster_like();
+    let value = "v".repeat(6_000);
+    for _ in 0..10 {
+        bench.run(&format!("RPUSH q{}", format!(" {value}").repeat(100)));
+    }
+    let asker = Asker::new(&bench);
+    asker.ask(demand(ValueType::List, false, 1_000));
+    let environment = bench.executor.environment();
+    let _transaction = transact!(bench, environment, context, {
+        let name = Bytes::from_static(b"q");
+        let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+        let outcome = context.fulfil_requests(&key, false, || true).await;
+        assert!(matches!(outcome, Err(StoreError::TooLarge)), "{outcome:?}");
+    });
+}
+
+#[test]
 fn what_comes_back_does_not_take_the_place_of_what_was_inserted_there_meanwhile() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b");
