@@ -398,6 +398,8 @@ pub const IMPORT_COMPLAINTS_MAX: usize = 20;
 
 /// Resources that a task queue knows.
 pub const TASK_RESOURCES_MAX: usize = 8;
+/// Resources that a consumer names in HAVING, whether the queue knows them or not.
+pub const TASK_HAVING_RESOURCES_MAX: usize = 256;
 /// Bytes of a resource's name.
 pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 /// Bytes of a task's id; with every byte escaped its key stays below LMDB's limit.

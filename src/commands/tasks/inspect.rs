@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::words::{amounts, how_many};
+use super::words::{Clause, amounts, how_many};
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
 use crate::layout::{TaskState, ValueType};
@@ -56,7 +56,7 @@ pub(super) async fn peek(
     let mut words = rest(arguments, 2);
     while let Some((word, behind)) = words.split_first() {
         if is_word(word, "having") {
-            (having, words) = amounts(behind, &["count", "having"], true)?;
+            (having, words) = amounts(behind, &["count", "having"], Clause::Having)?;
             continue;
         }
         let Some((value, behind)) = behind.split_first() else {

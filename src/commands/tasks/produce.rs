@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::words::{amounts, check_needs, delay, new_id};
+use super::words::{Clause, amounts, delay, new_id};
 use crate::commands::arguments::{argument, double, integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::events::EventClasses;
@@ -30,8 +30,7 @@ pub(super) async fn add(
     let mut words = rest(arguments, 4);
     while let Some((word, behind)) = words.split_first() {
         if is_word(word, "needs") {
-            (task.needs, words) = amounts(behind, ADD_KEYWORDS, false)?;
-            check_needs(&task.needs)?;
+            (task.needs, words) = amounts(behind, ADD_KEYWORDS, Clause::Needs)?;
             continue;
         }
         let Some((value, behind)) = behind.split_first() else {

@@ -162,6 +162,39 @@ fn a_ninth_resource_is_refused() {
 }
 
 #[test]
+fn more_resources_than_a_consumer_may_name_are_refused() {
+    let bench = Bench::embedded();
+    bench.run("TASK.ADD q 1 x ID a NEEDS r255 1");
+    let having = |count: usize| -> String { (0..count).map(|n| format!(" r{n} 1")).collect() };
+    let line = error("ERR HAVING names at most 256 resources");
+    for command in ["TASK.PEEK", "TASK.TAKE"] {
+        assert_eq!(
+            bench.run(&format!("{command} q HAVING{}", having(257))),
+            line
+        );
+    }
+    let all = format!("TASK.TAKE q HAVING{}", having(256));
+    assert_eq!(ids(&bench.run(&all)), ["a"]);
+}
+
+#[test]
+fn resources_beyond_the_limit_are_not_read_to_their_end() {
+    let bench = Bench::embedded();
+    let names = |count: usize| -> String { (0..count).map(|n| format!(" r{n} 1")).collect() };
+    // What comes behind would be an error of another kind.
+    let line = error("ERR a task queue knows at most 8 resources");
+    assert_eq!(
+        bench.run(&format!("TASK.ADD q 1 x NEEDS{} gb x", names(9))),
+        line
+    );
+    let line = error("ERR HAVING names at most 256 resources");
+    assert_eq!(
+        bench.run(&format!("TASK.TAKE q HAVING{} gb x", names(257))),
+        line
+    );
+}
+
+#[test]
 fn a_lease_is_told_from_others_by_its_token() {
     on_both(|bench| {
         bench.run("TASK.ADD q 1 x ID a");

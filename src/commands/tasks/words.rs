@@ -7,19 +7,42 @@ use bytes::Bytes;
 use crate::commands::arguments::{argument, count, double, integer, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::limits::{
-    TASK_COUNT_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX, TASK_RESOURCES_MAX,
-    TASK_TIME_MS_MAX,
+    TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
+    TASK_RESOURCES_MAX, TASK_TIME_MS_MAX,
 };
-use crate::types::task_queue::Amounts;
+use crate::types::task_queue::{Amounts, too_many_resources};
+
+/// What amounts stand behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clause {
+    /// What a task needs.
+    Needs,
+    /// What a consumer has; also without end.
+    Having,
+}
+
+impl Clause {
+    /// More resources than it may name. Without a bound a request of half a million names would
+    /// be compared name by name.
+    fn check_room(self, named: usize) -> Result<(), CommandError> {
+        match self {
+            Clause::Needs if named >= TASK_RESOURCES_MAX => Err(too_many_resources()),
+            Clause::Having if named >= TASK_HAVING_RESOURCES_MAX => Err(CommandError::Text(
+                format!("ERR HAVING names at most {TASK_HAVING_RESOURCES_MAX} resources").into(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The words behind `NEEDS` or `HAVING`, up to one that is a keyword of the command.
 ///
 /// # Errors
-/// `Syntax` where there are none or a half; `Text` for amounts that are none.
+/// `Syntax` where there are none or a half; `Text` for amounts that are none, and for too many.
 pub(super) fn amounts<'a>(
     words: &'a [Bytes],
     keywords: &[&str],
-    may_be_infinite: bool,
+    clause: Clause,
 ) -> Result<(Amounts, &'a [Bytes]), CommandError> {
     let mut amounts = Amounts::default();
     let mut words = words;
@@ -31,7 +54,7 @@ pub(super) fn amounts<'a>(
             return Err(CommandError::Syntax);
         };
         let amount = double(amount)?;
-        if amount < 0.0 || (amount.is_infinite() && !may_be_infinite) {
+        if amount < 0.0 || (amount.is_infinite() && clause == Clause::Needs) {
             return Err(CommandError::text(
                 "ERR amount of a resource is out of range, must be a finite number, zero or more",
             ));
@@ -47,6 +70,7 @@ pub(super) fn amounts<'a>(
         if amounts.0.iter().any(|(known, _)| known == name) {
             return Err(CommandError::text("ERR resource is named twice"));
         }
+        clause.check_room(amounts.0.len())?;
         amounts.0.push((name.clone(), amount));
         words = behind;
     }
@@ -54,19 +78,6 @@ pub(super) fn amounts<'a>(
         return Err(CommandError::Syntax);
     }
     Ok((amounts, words))
-}
-
-/// More resources than a queue can know.
-///
-/// # Errors
-/// `Text`.
-pub(super) fn check_needs(needs: &Amounts) -> Result<(), CommandError> {
-    if needs.0.len() > TASK_RESOURCES_MAX {
-        return Err(CommandError::Text(
-            format!("ERR a task queue knows at most {TASK_RESOURCES_MAX} resources").into(),
-        ));
-    }
-    Ok(())
 }
 
 /// A time in milliseconds.
@@ -172,7 +183,7 @@ impl Take {
         let mut words = rest(arguments, 2);
         while let Some((word, behind)) = words.split_first() {
             if is_word(word, "having") {
-                (take.having, words) = amounts(behind, TAKE_KEYWORDS, true)?;
+                (take.having, words) = amounts(behind, TAKE_KEYWORDS, Clause::Having)?;
                 continue;
             }
             let Some((value, behind)) = behind.split_first() else {

@@ -352,7 +352,7 @@ pub fn payload_of(row: &TaskRow) -> Result<StoredValue, StoreError> {
 }
 
 /// Refuses more resources than a queue can know.
-fn too_many_resources() -> CommandError {
+pub(crate) fn too_many_resources() -> CommandError {
     CommandError::Text(
         format!("ERR a task queue knows at most {TASK_RESOURCES_MAX} resources").into(),
     )
