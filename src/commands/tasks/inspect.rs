@@ -55,7 +55,7 @@ pub(super) async fn peek(
     let mut having = Amounts::default();
     let mut words = rest(arguments, 2);
     while let Some((word, behind)) = words.split_first() {
-        if is_word(word, "having") {
+        if is_word(word, "having") && having.0.is_empty() {
             (having, words) = amounts(behind, &["count", "having"], Clause::Having)?;
             continue;
         }

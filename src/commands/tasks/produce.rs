@@ -29,7 +29,7 @@ pub(super) async fn add(
     };
     let mut words = rest(arguments, 4);
     while let Some((word, behind)) = words.split_first() {
-        if is_word(word, "needs") {
+        if is_word(word, "needs") && task.needs.0.is_empty() {
             (task.needs, words) = amounts(behind, ADD_KEYWORDS, Clause::Needs)?;
             continue;
         }

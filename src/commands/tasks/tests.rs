@@ -359,6 +359,23 @@ fn what_is_not_understood_is_refused() {
             "TASK.ADD q 1 p NEEDS gb 1 gb 2",
             "ERR resource is named twice",
         ),
+        (
+            "TASK.ADD q 1 p NEEDS gb 1 NEEDS cards 1",
+            "ERR syntax error",
+        ),
+        ("TASK.TAKE q HAVING gb 1 HAVING cards 1", "ERR syntax error"),
+        (
+            "TASK.PEEK q HAVING gb 1 COUNT 1 HAVING cards 1",
+            "ERR syntax error",
+        ),
+        (
+            "TASK.ADD q 1 p NEEDS gb 1 Lease 1",
+            "ERR name of a resource cannot be that of an option",
+        ),
+        (
+            "TASK.ADD q 1 p NEEDS count 1",
+            "ERR name of a resource cannot be that of an option",
+        ),
         ("TASK.ADD q 1 p ID token", "ERR task id cannot be TOKEN"),
         (
             "TASK.ADD q 1 p DELAY -1",

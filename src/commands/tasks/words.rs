@@ -38,7 +38,8 @@ impl Clause {
 /// The words behind `NEEDS` or `HAVING`, up to one that is a keyword of the command.
 ///
 /// # Errors
-/// `Syntax` where there are none or a half; `Text` for amounts that are none, and for too many.
+/// `Syntax` where there are none or a half; `Text` for amounts that are none, for too many, and
+/// for needs of a resource that no TASK.TAKE could name.
 pub(super) fn amounts<'a>(
     words: &'a [Bytes],
     keywords: &[&str],
@@ -65,6 +66,11 @@ pub(super) fn amounts<'a>(
                     "ERR name of a resource must have 1 to {TASK_RESOURCE_NAME_BYTES_MAX} bytes"
                 )
                 .into(),
+            ));
+        }
+        if clause == Clause::Needs && TAKE_KEYWORDS.iter().any(|word| is_word(name, word)) {
+            return Err(CommandError::text(
+                "ERR name of a resource cannot be that of an option",
             ));
         }
         if amounts.0.iter().any(|(known, _)| known == name) {
@@ -182,7 +188,7 @@ impl Take {
         let mut take = Take::default();
         let mut words = rest(arguments, 2);
         while let Some((word, behind)) = words.split_first() {
-            if is_word(word, "having") {
+            if is_word(word, "having") && take.having.0.is_empty() {
                 (take.having, words) = amounts(behind, TAKE_KEYWORDS, Clause::Having)?;
                 continue;
             }
