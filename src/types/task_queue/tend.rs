@@ -18,6 +18,9 @@ use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
 
+#[cfg(test)]
+mod tests;
+
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tending {
@@ -233,6 +236,13 @@ impl WriteContext<'_> {
         parts_max: usize,
         isolation: Isolation,
     ) -> Result<(Vec<Part>, bool), StoreError> {
+        // Before the nodes themselves: others may be cutting this stretch side by side in the same
+        // transaction. What a node held before it was cut is too low for either part, at the
+        // worst; what it holds afterwards would be too high for what the other part covers now.
+        let over = match from {
+            Some(from) => self.node_over(class, level, from, isolation).await?,
+            None => None,
+        };
         let (mut nodes, is_cut_off) = self
             .nodes_between(class, level, (from, to), parts_max, isolation)
             .await?;
@@ -252,7 +262,6 @@ impl WriteContext<'_> {
         if let Some(from) = from
             && begins != Some(from)
         {
-            let over = self.node_over(class, level, from, isolation).await?;
             let minima = over.map_or_else(|| vec![0.0; class.slots], |node| node.minima);
             let place = Bytes::copy_from_slice(from);
             parts.insert(0, Part { place, minima });
