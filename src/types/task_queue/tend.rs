@@ -6,7 +6,7 @@
 //! background work does it.
 
 use bytes::Bytes;
-use futures_util::future::try_join;
+use futures_util::future::{try_join, try_join_all};
 
 use super::index::{ClassPlace, Node, begin_key, end_key};
 use super::search::Stale;
@@ -257,16 +257,34 @@ impl WriteContext<'_> {
             })
             .collect();
         // Where no node of the level below stands at the beginning, the one in front of it covers
-        // what is there, or none does.
+        // what is there, or none does. Where no task is there it says nothing, or a node whose
+        // tasks are all gone would never be taken away.
         let begins = parts.first().map(|part| part.place.as_ref());
         if let Some(from) = from
             && begins != Some(from)
+            && self
+                .has_tasks(class, (from, begins.or(to)), isolation)
+                .await?
         {
             let minima = over.map_or_else(|| vec![0.0; class.slots], |node| node.minima);
             let place = Bytes::copy_from_slice(from);
             parts.insert(0, Part { place, minima });
         }
         Ok((parts, is_cut_off))
+    }
+
+    /// Whether a class has ready tasks from one place up to another.
+    async fn has_tasks(
+        &self,
+        class: &ClassPlace,
+        (from, to): (&[u8], Option<&[u8]>),
+        isolation: Isolation,
+    ) -> Result<bool, StoreError> {
+        let range = KeyRange {
+            begin: begin_key(&class.order_prefix, Some(from)),
+            end: end_key(&class.order_prefix, to),
+        };
+        Ok(!self.task_rows(&range, 1, isolation).await?.is_empty())
     }
 
     fn raise_node(
@@ -313,22 +331,32 @@ impl WriteContext<'_> {
         class: &ClassPlace,
         first: &[u8],
     ) -> Result<(), StoreError> {
-        for level in 0..TASK_LEVELS_MAX {
-            let prefix = self.level_prefix(class, level);
-            let over = self
-                .node_over(class, level, first, Isolation::Snapshot)
-                .await?;
-            let Some(node) = over else {
-                return Ok(());
-            };
-            let dead = KeyRange {
-                begin: begin_key(&prefix, None),
-                end: [prefix.as_slice(), node.place.as_ref()].concat(),
-            };
-            let rows = self.task_rows(&dead, 1, Isolation::Snapshot).await?;
-            if !rows.is_empty() {
-                self.transaction.clear_range(&dead.begin, &dead.end);
-            }
+        let levels = self.levels(class).await?.min(TASK_LEVELS_MAX);
+        // A level may have none over the first task while a higher one has.
+        try_join_all((0..levels).map(|level| self.drop_level_head(class, level, first))).await?;
+        Ok(())
+    }
+
+    async fn drop_level_head(
+        &self,
+        class: &ClassPlace,
+        level: u32,
+        first: &[u8],
+    ) -> Result<(), StoreError> {
+        let prefix = self.level_prefix(class, level);
+        let over = self
+            .node_over(class, level, first, Isolation::Snapshot)
+            .await?;
+        let Some(node) = over else {
+            return Ok(());
+        };
+        let dead = KeyRange {
+            begin: begin_key(&prefix, None),
+            end: [prefix.as_slice(), node.place.as_ref()].concat(),
+        };
+        let rows = self.task_rows(&dead, 1, Isolation::Snapshot).await?;
+        if !rows.is_empty() {
+            self.transaction.clear_range(&dead.begin, &dead.end);
         }
         Ok(())
     }

@@ -6,9 +6,11 @@ use futures_util::future::join;
 use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::Bench;
+use crate::executor::Reaper;
 use crate::layout::{TaskPlace, ValueType};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
+use crate::types::task_queue::{Amounts, NewTask};
 
 /// In front of all tasks of a priority.
 fn place(priority: f64) -> Vec<u8> {
@@ -45,9 +47,143 @@ fn within<T>(
     (done, bench.block_on(transaction.commit()))
 }
 
+async fn places_of(context: &WriteContext<'_>, class: &ClassPlace, level: u32) -> Vec<Bytes> {
+    let nodes = context
+        .nodes_between(class, level, (None, None), 1_000, Isolation::Snapshot)
+        .await;
+    nodes
+        .unwrap()
+        .0
+        .into_iter()
+        .map(|node| node.place)
+        .collect()
+}
+
+/// Where the nodes of a level stand.
+fn places(bench: &Bench, level: u32) -> Vec<Bytes> {
+    let (places, ended) = within(
+        bench,
+        async |context, class| places_of(context, class, level).await,
+        || (),
+    );
+    ended.unwrap();
+    places
+}
+
 fn add(bench: &Bench, count: usize, priority: i64, gb: u64) {
     let line = format!("TASK.ADD q {priority} p NEEDS gb {gb}");
     bench.run_all(&vec![line; count]);
+}
+
+/// Forty tasks at the head that need much, one at the end, and nodes of two levels; those of
+/// level 1 in between are of tasks that have come and gone.
+fn passed_through() -> Bench {
+    let bench = Bench::cluster_like();
+    add(&bench, 40, 0, 100);
+    add(&bench, 1, 100, 100);
+    let (_, ended) = within(
+        &bench,
+        async |context, class| {
+            context.put_node(class, 0, &place(0.0), &[100.0]);
+            context.put_node(class, 0, &place(90.0), &[0.0]);
+            for priority in [0.0, 10.0, 20.0, 30.0, 40.0] {
+                context.put_node(class, 1, &place(priority), &[1.0]);
+            }
+            context.put_node(class, 1, &place(90.0), &[0.0]);
+        },
+        || (),
+    );
+    ended.unwrap();
+    bench
+}
+
+fn take_and_reap(bench: &Bench) {
+    bench.run("TASK.TAKE q HAVING gb 50");
+    bench.clock.advance_ms(1_000);
+    let mut reaper = Reaper::new(&bench.executor);
+    while bench.block_on(reaper.pass(&bench.executor)).unwrap() {}
+}
+
+#[test]
+fn higher_nodes_whose_tasks_are_gone_are_taken_away_behind_a_head_that_stays() {
+    let bench = passed_through();
+    take_and_reap(&bench);
+    assert_eq!(places(&bench, 1), [place(0.0), place(90.0)]);
+    add(&bench, 1, 20, 1);
+    add(&bench, 1, 80, 1);
+    for _ in 0..2 {
+        assert!(matches!(
+            bench.run("TASK.TAKE q HAVING gb 50"),
+            crate::reply::Reply::Array(_)
+        ));
+    }
+}
+
+#[test]
+fn a_higher_node_stays_while_it_has_a_task() {
+    let bench = passed_through();
+    add(&bench, 1, 20, 60);
+    take_and_reap(&bench);
+    assert_eq!(places(&bench, 1), [place(0.0), place(20.0), place(90.0)]);
+}
+
+#[test]
+fn taking_a_higher_node_away_conflicts_with_a_task_that_comes_to_it() {
+    let tend = async |context: &WriteContext<'_>, class: &ClassPlace| {
+        context
+            .tend(class, &place(20.0), Tending::All)
+            .await
+            .unwrap();
+        assert!(
+            !places_of(context, class, 1)
+                .await
+                .contains(&place(20.0).into())
+        );
+    };
+    let bench = passed_through();
+    let (_, ended) = within(&bench, tend, || add(&bench, 1, 20, 1));
+    assert!(matches!(ended, Err(StoreError::Conflict)), "{ended:?}");
+
+    let bench = passed_through();
+    let task = NewTask {
+        id: None,
+        priority: 20.0,
+        needs: Amounts(vec![(Bytes::from_static(b"gb"), 1.0)]),
+        delay_ms: 0,
+        tries_max: 0,
+        payload: Bytes::new(),
+    };
+    let (_, ended) = within(
+        &bench,
+        async |context, _| {
+            context
+                .task_add(&Bytes::from_static(b"q"), &task)
+                .await
+                .unwrap()
+        },
+        || within(&bench, tend, || ()).1.unwrap(),
+    );
+    assert!(matches!(ended, Err(StoreError::Conflict)), "{ended:?}");
+}
+
+#[test]
+fn higher_nodes_in_front_of_all_tasks_are_taken_away_where_lower_ones_are_not() {
+    let bench = Bench::cluster_like();
+    add(&bench, 2, 0, 1);
+    let (left, ended) = within(
+        &bench,
+        async |context, class| {
+            context.put_node(class, 0, &place(50.0), &[0.0]);
+            for priority in [-30.0, -20.0, -10.0, 50.0] {
+                context.put_node(class, 1, &place(priority), &[0.0]);
+            }
+            context.drop_head(class, &place(0.0)).await.unwrap();
+            places_of(context, class, 1).await
+        },
+        || (),
+    );
+    ended.unwrap();
+    assert_eq!(left, [place(-10.0), place(50.0)]);
 }
 
 #[test]
