@@ -7,6 +7,7 @@ use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
+use crate::limits::KEY_READS_AT_ONCE;
 use crate::reply::Reply;
 use crate::types::WriteContext;
 use crate::types::task_queue::{LeaseAnswer, Taking};
@@ -58,8 +59,11 @@ pub(super) async fn ack(
         return Ok(Reply::Array(vec![missing; ids.len()]));
     };
     let mut answers = Vec::with_capacity(ids.len());
-    for id in ids {
-        answers.push(context.task_ack(&key, id, token).await?);
+    for some in ids.chunks(KEY_READS_AT_ONCE) {
+        context.task_read_ahead(&key, some).await?;
+        for id in some {
+            answers.push(context.task_ack(&key, id, token).await?);
+        }
     }
     if answers.contains(&LeaseAnswer::Done) {
         context.notify(EventClasses::MODULE, "task.ack", name);

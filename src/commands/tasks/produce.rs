@@ -7,6 +7,7 @@ use crate::commands::arguments::{argument, double, integer_at_least, is_word, re
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
+use crate::limits::KEY_READS_AT_ONCE;
 use crate::reply::Reply;
 use crate::types::WriteContext;
 use crate::types::task_queue::{Amounts, NewTask};
@@ -63,8 +64,11 @@ pub(super) async fn cancel(
         return Ok(Reply::Integer(0));
     };
     let mut count = 0;
-    for id in rest(arguments, 2) {
-        count += i64::from(context.task_cancel(&key, id).await?);
+    for some in rest(arguments, 2).chunks(KEY_READS_AT_ONCE) {
+        context.task_read_ahead(&key, some).await?;
+        for id in some {
+            count += i64::from(context.task_cancel(&key, id).await?);
+        }
     }
     if count > 0 {
         context.notify(EventClasses::MODULE, "task.cancel", name);
@@ -83,8 +87,11 @@ pub(super) async fn revive(
         return Ok(Reply::Integer(0));
     };
     let mut count = 0;
-    for id in rest(arguments, 2) {
-        count += i64::from(context.task_revive(&key, id).await?);
+    for some in rest(arguments, 2).chunks(KEY_READS_AT_ONCE) {
+        context.task_read_ahead(&key, some).await?;
+        for id in some {
+            count += i64::from(context.task_revive(&key, id).await?);
+        }
     }
     if count > 0 {
         context.notify(EventClasses::MODULE, "task.revive", name);

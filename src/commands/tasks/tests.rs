@@ -7,6 +7,7 @@ mod blocking;
 mod conflicts;
 mod index;
 mod model;
+mod round_trips;
 
 /// Runs a test on a store with a single writer and on one with many.
 fn on_both(test: impl Fn(&Bench)) {

@@ -8,13 +8,14 @@
 //! puts it back. docs/decisions/010-task-index.md says why.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{
     KeyRange, OrderRow, StoredValue, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState,
     decode_counter,
 };
-use crate::limits::{TASK_CLOCK_TOLERANCE_MS, TASK_RESOURCES_MAX};
+use crate::limits::{KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS, TASK_RESOURCES_MAX};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -120,6 +121,21 @@ impl ReadContext<'_> {
         let row = self.layout().task_key(key.data(), id);
         let value = self.transaction.get(&row, isolation).await?;
         value.as_ref().map(TaskRow::decode).transpose()
+    }
+
+    /// Has the rows of tasks, at most [`KEY_READS_AT_ONCE`] of them, read side by side, because on
+    /// a cluster each read is a round trip: what a transaction has read it answers from memory.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn task_read_ahead(&self, key: &OpenKey, ids: &[Bytes]) -> Result<(), StoreError> {
+        if self.environment.capabilities.single_writer {
+            return Ok(());
+        }
+        let ids = ids.iter().take(KEY_READS_AT_ONCE);
+        let reads = ids.map(|id| self.task_row(key, id, self.isolation));
+        try_join_all(reads).await?;
+        Ok(())
     }
 
     /// How long after its end by the clock of who granted it a lease is over for all: on a store
@@ -229,10 +245,16 @@ impl ReadContext<'_> {
         while dead.len() < count
             && let Some(rows) = pages.next().await?
         {
-            for row in rows.into_iter().take(count - dead.len()) {
-                if let Some(found) = self.task_row(key, &row.value, self.isolation).await? {
-                    dead.push(self.task_shown(key, &registry, row.value, &found).await?);
-                }
+            for some in rows.chunks(KEY_READS_AT_ONCE) {
+                // Side by side, because on a cluster each read is a round trip.
+                let shown = some.iter().take(count - dead.len()).map(async |row| {
+                    let Some(found) = self.task_row(key, &row.value, self.isolation).await? else {
+                        return Ok::<_, StoreError>(None);
+                    };
+                    let id = row.value.clone();
+                    Ok(Some(self.task_shown(key, &registry, id, &found).await?))
+                });
+                dead.extend(try_join_all(shown).await?.into_iter().flatten());
             }
         }
         Ok(dead)

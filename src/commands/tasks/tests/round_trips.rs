@@ -1,0 +1,68 @@
+//! What names many tasks waits for the store a few times, not once for each.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+use crate::clock::Clock;
+use crate::types::WriteContext;
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
+
+/// How often a future is polled until it is ready. On the store that imitates a cluster a read
+/// answers at its second poll, so reads that follow each other need a poll each.
+fn polls<F: Future>(future: F) -> usize {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    (1..100_000)
+        .find(|_| matches!(future.as_mut().poll(&mut context), Poll::Ready(_)))
+        .unwrap()
+}
+
+/// Reads that follow each other need a poll for each of 300 tasks; of reads that are under way side
+/// by side every poll brings two on, which is how a set of futures takes turns with others.
+const POLLS_MAX: usize = 220;
+
+/// Polls of a command that changes something, which is not committed.
+fn polls_of(bench: &Bench, line: &str) -> usize {
+    let words = line.split_whitespace().map(str::to_owned);
+    let arguments: Vec<bytes::Bytes> = words.map(bytes::Bytes::from).collect();
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
+    let environment = bench.executor.environment();
+    let now_ms = bench.clock.now_ms();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
+    match arguments[0].as_ref() {
+        b"TASK.ACK" => polls(super::super::consume::ack(&context, &arguments)),
+        b"TASK.CANCEL" => polls(super::super::produce::cancel(&context, &arguments)),
+        b"TASK.REVIVE" => polls(super::super::produce::revive(&context, &arguments)),
+        _ => polls(super::super::inspect::dead(&context, &arguments)),
+    }
+}
+
+#[test]
+fn commands_on_many_tasks_read_them_side_by_side() {
+    let bench = Bench::cluster_like();
+    let names: String = (0..300).map(|number| format!(" t{number}")).collect();
+    let lines: Vec<String> = (0..300)
+        .map(|number| format!("TASK.ADD q 1 p ID t{number} MAXTRIES 1"))
+        .collect();
+    bench.run_all(&lines);
+    bench.run("TASK.TAKE q COUNT 300 LEASE 1000");
+    for command in ["TASK.ACK", "TASK.CANCEL"] {
+        let polls = polls_of(&bench, &format!("{command} q{names}"));
+        assert!(polls < POLLS_MAX, "{command}: {polls}");
+    }
+    bench.clock.advance_ms(2_000);
+    reap(&bench);
+    assert_eq!(bench.run("TASK.LEN q DEAD"), Reply::Integer(300));
+    for line in [
+        format!("TASK.REVIVE q{names}"),
+        "TASK.DEAD q COUNT 300".to_owned(),
+    ] {
+        let polls = polls_of(&bench, &line);
+        assert!(polls < POLLS_MAX, "{polls}: {line}");
+    }
+}
