@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::limits::{
     COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, SERVED_CONFLICTS_MAX,
     WAITERS_SERVED_PER_BATCH_MAX,
@@ -356,12 +355,8 @@ impl<'s> Batch<'s> {
                 {
                     waiters.nudge([key]);
                 }
-                Ready::Task(key, _)
-                    if waiters.is_awaited_since(&key, ValueType::TaskQueue, self.last_order) =>
-                {
-                    waiters.nudge([key]);
-                }
-                Ready::Key(..) | Ready::Task(..) => {}
+                // Tasks are kept as their queues ([`Self::note_ready`]).
+                Ready::Key(..) | Ready::Tasks(..) => {}
                 Ready::Database(database) => waiters.nudge(waiters.keys_of(database)),
             }
         }

@@ -24,8 +24,9 @@ pub struct ClientKey {
 pub enum Ready {
     /// Something was put into a key.
     Key(ClientKey, ValueType),
-    /// A task with these needs became ready in a task queue.
-    Task(ClientKey, Amounts),
+    /// Tasks with these needs became ready in a task queue, at these places
+    /// ([`Signals::is_task_there`]).
+    Tasks(ClientKey, Amounts, Vec<Bytes>),
     /// A database shows other keys than before (SWAPDB).
     Database(u32),
 }
@@ -87,6 +88,8 @@ pub struct Signals {
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
     has_ready: Cell<bool>,
+    /// The places of tasks that became ready and were not taken since.
+    ready_tasks: RefCell<HashSet<Bytes>>,
 }
 
 impl Signals {
@@ -117,6 +120,34 @@ impl Signals {
             all.push(ready);
         }
         self.has_ready.set(true);
+    }
+
+    /// A task became ready in a task queue. `place`: its row in the order, which no other task has.
+    pub fn task_ready(&self, key: ClientKey, needs: Amounts, place: Bytes) {
+        self.ready_tasks.borrow_mut().insert(place.clone());
+        let mut all = self.ready.borrow_mut();
+        match all.last_mut() {
+            Some(Ready::Tasks(last, same, places)) if *last == key && *same == needs => {
+                places.push(place);
+            }
+            _ => all.push(Ready::Tasks(key, needs, vec![place])),
+        }
+        self.has_ready.set(true);
+    }
+
+    /// A task that was ready was taken, or is gone.
+    pub fn task_left(&self, place: &[u8]) {
+        self.ready_tasks.borrow_mut().remove(place);
+    }
+
+    /// Whether a task that became ready is there still.
+    pub fn is_task_there(&self, place: &[u8]) -> bool {
+        self.ready_tasks.borrow().contains(place)
+    }
+
+    /// Nobody will ask for the tasks that have become ready so far.
+    pub fn forget_tasks(&self) {
+        self.ready_tasks.borrow_mut().clear();
     }
 
     /// A message was published.
@@ -156,5 +187,29 @@ impl Signals {
     /// The messages, in the order in which they were published.
     pub fn take_messages(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.borrow_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_was_taken_is_not_told_of_as_there() {
+        let signals = Signals::default();
+        let key = ClientKey {
+            database: 0,
+            key: Bytes::from("q"),
+        };
+        let places = [Bytes::from("first"), Bytes::from("second")];
+        for place in &places {
+            signals.task_ready(key.clone(), Amounts::default(), place.clone());
+        }
+        signals.task_left(b"first");
+        let ready = Ready::Tasks(key, Amounts::default(), places.to_vec());
+        assert_eq!(signals.take_ready(), [ready]);
+        assert!(!signals.is_task_there(b"first") && signals.is_task_there(b"second"));
+        signals.forget_tasks();
+        assert!(!signals.is_task_there(b"second"));
     }
 }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use super::running::Pass;
 use super::{Attempt, Batch, CallId};
 use crate::error::CommandError;
@@ -13,6 +15,13 @@ use crate::limits::WAITERS_TRIED_PER_KEY_MAX;
 use crate::reply::Reply;
 use crate::types::signals::{ClientKey, Ready};
 use crate::types::task_queue::Amounts;
+
+/// Tasks with the same needs that have become ready in one queue.
+struct ReadyTasks {
+    needs: Amounts,
+    /// Where each is ([`Signals::task_ready`](crate::types::signals::Signals::task_ready)).
+    places: Vec<Bytes>,
+}
 
 impl Batch<'_> {
     /// Serves those who wait for keys that have become ready, as Redis does behind each command:
@@ -33,10 +42,11 @@ impl Batch<'_> {
                             .await?;
                     }
                 }
-                Ready::Task(key, needs) => {
+                Ready::Tasks(key, needs, places) => {
                     let value_type = ValueType::TaskQueue;
                     if self.shared.waiters.is_awaited_since(&key, value_type, 0) {
-                        self.serve_what_is_at(&key, Some((value_type, Some(&needs))), pass)
+                        let tasks = ReadyTasks { needs, places };
+                        self.serve_what_is_at(&key, Some((value_type, Some(&tasks))), pass)
                             .await?;
                     }
                 }
@@ -48,6 +58,7 @@ impl Batch<'_> {
             }
             ready.extend(self.note_ready(pass));
         }
+        pass.signals.forget_tasks();
         Ok(())
     }
 
@@ -56,7 +67,16 @@ impl Batch<'_> {
     fn note_ready(&mut self, pass: &Pass<'_>) -> VecDeque<Ready> {
         let ready = pass.signals.take_ready();
         if !self.environment.capabilities.single_writer {
-            self.made_ready.extend(ready.iter().cloned());
+            for one in &ready {
+                // Who came meanwhile looks at all that is there.
+                let key = match one {
+                    Ready::Tasks(key, ..) => Ready::Key(key.clone(), ValueType::TaskQueue),
+                    other => other.clone(),
+                };
+                if self.made_ready.last() != Some(&key) {
+                    self.made_ready.push(key);
+                }
+            }
         }
         ready.into()
     }
@@ -74,11 +94,11 @@ impl Batch<'_> {
     }
 
     /// Serves those who wait for what is at a key now, where it is of the `wanted` type: all whom
-    /// it can serve, or the one for whom there is a task with these needs.
+    /// it can serve, or those for whom there are these tasks.
     async fn serve_what_is_at(
         &mut self,
         key: &ClientKey,
-        wanted: Option<(ValueType, Option<&Amounts>)>,
+        wanted: Option<(ValueType, Option<&ReadyTasks>)>,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
         let before = (pass.transaction.mutation_count(), Instant::now());
@@ -92,7 +112,7 @@ impl Batch<'_> {
                         self.serve_key(key, value_type, from, pass).await
                     }
                     Some((wanted, _)) if wanted != value_type => Ok(()),
-                    Some((_, Some(needs))) => self.serve_task(key, needs, pass).await,
+                    Some((_, Some(tasks))) => self.serve_tasks(key, tasks, pass).await,
                     Some((_, None)) => self.serve_key(key, value_type, 0, pass).await,
                 }
             }
@@ -140,27 +160,38 @@ impl Batch<'_> {
         }
     }
 
-    /// Serves the first who waits for a key and has what a task needs that became ready there.
-    /// There was nothing for any of them before, so there is nothing for others behind it.
-    async fn serve_task(
+    /// Serves those who wait for a key and have what tasks need that became ready there, the first
+    /// first, until these tasks are taken or nobody is left for whom there is anything. There was
+    /// nothing for any of them before.
+    async fn serve_tasks(
         &mut self,
         key: &ClientKey,
-        needs: &Amounts,
+        tasks: &ReadyTasks,
         pass: &Pass<'_>,
     ) -> Result<(), Attempt> {
-        if self.is_enough(pass) {
-            self.unserved.insert(key.clone(), 0);
-            return Ok(());
+        let slot = self.slot.number;
+        for place in &tasks.places {
+            // Whoever has what it needs may take another task, which comes sooner: then it is
+            // there for the next still. A search in vain where it is not costs conflicts.
+            while pass.signals.is_task_there(place) {
+                if self.is_enough(pass) {
+                    self.unserved.insert(key.clone(), 0);
+                    return Ok(());
+                }
+                let waiters = &self.shared.waiters;
+                let claimed = waiters.claim_first(key, ValueType::TaskQueue, slot, 0, |wants| {
+                    wants.is_none_or(|having| tasks.needs.fit(having))
+                });
+                let Some(waiter) = claimed else {
+                    return Ok(());
+                };
+                // Who has what they need and finds nothing shows that none of them is left.
+                if !self.serve_one(&waiter, pass).await? {
+                    return Ok(());
+                }
+            }
         }
-        let waiters = &self.shared.waiters;
-        let claimed =
-            waiters.claim_first(key, ValueType::TaskQueue, self.slot.number, 0, |wants| {
-                wants.is_none_or(|having| needs.fit(having))
-            });
-        match claimed {
-            Some(waiter) => self.serve_one(&waiter, pass).await.map(drop),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Whether the batch should serve no more waiters.

@@ -8,7 +8,6 @@ use crate::layout::{TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState, Va
 use crate::store::Isolation;
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
-use crate::types::signals::Ready;
 
 /// A task to be added.
 #[derive(Debug, Clone)]
@@ -107,16 +106,17 @@ impl WriteContext<'_> {
         Ok(id)
     }
 
-    /// Tells those who wait of a task that has become ready.
+    /// Tells those who wait of a task that has become ready; `place` is its row in the order.
     pub(super) async fn offer(
         &self,
         key: &OpenKey,
         row: &TaskRow,
+        place: Bytes,
     ) -> Result<(), crate::store::StoreError> {
         if let Some(client_key) = key.client_key() {
             let registry = self.task_registry(key, self.relaxed()).await?;
             let needs = classes::named(&registry, row.mask, &row.amounts);
-            self.signals.ready(Ready::Task(client_key, needs));
+            self.signals.task_ready(client_key, needs, place);
         }
         Ok(())
     }

@@ -290,7 +290,11 @@ impl WriteContext<'_> {
     fn task_leave(&self, key: &OpenKey, row: &TaskRow) {
         let data = key.data();
         let place_row = match row.state {
-            TaskState::Ready => self.task_order_row(key, row.class, &row.place),
+            TaskState::Ready => {
+                let order_row = self.task_order_row(key, row.class, &row.place);
+                self.signals.task_left(&order_row);
+                order_row
+            }
             TaskState::Leased | TaskState::Delayed => {
                 self.layout().task_due_key(data, row.at_ms, &row.place)
             }
@@ -309,7 +313,7 @@ impl WriteContext<'_> {
                 self.transaction
                     .set(&order_row, &OrderRow::encode(&row.amounts, id));
                 self.index_ready(key, row).await?;
-                self.offer(key, row).await?;
+                self.offer(key, row, order_row.into()).await?;
             }
             TaskState::Leased | TaskState::Delayed => {
                 let due_row = self.layout().task_due_key(data, row.at_ms, &row.place);
