@@ -82,15 +82,11 @@ impl Reaper {
         let sweep_interval = Duration::from_millis(GHOST_SWEEP_INTERVAL_MS);
         let mut next_sweep = Instant::now() + sweep_interval;
         loop {
-            let mut result = self.pass(&executor).await;
-            if result.is_ok() && sweeps_ghosts && Instant::now() >= next_sweep {
+            let sweeps = sweeps_ghosts && Instant::now() >= next_sweep;
+            if sweeps {
                 next_sweep = Instant::now() + sweep_interval;
-                let swept = self.sweep_ghosts(&executor).await;
-                if let Err(error) = swept.and(self.end_lapsed_claims(&executor).await) {
-                    result = Err(error);
-                }
             }
-            let pause_ms = match result {
+            let pause_ms = match self.round(&executor, sweeps).await {
                 Ok(true) => REAPER_PAUSE_MS,
                 Ok(false) => REAPER_INTERVAL_MS,
                 Err(ReaperError::Stopped(_)) => return,
@@ -106,7 +102,20 @@ impl Reaper {
         }
     }
 
-    /// One look for expired keys and trash, and one pass over each where there is any. Answers
+    /// A [`Self::pass`], and where it is time what is done now and then. What fails does not keep
+    /// the others from their turn. Answers whether there was anything.
+    async fn round(&mut self, executor: &Executor, sweeps: bool) -> Result<bool, ReaperError> {
+        let passed = self.pass(executor).await;
+        if !sweeps || matches!(passed, Err(ReaperError::Stopped(_))) {
+            return passed;
+        }
+        let swept = self.sweep_ghosts(executor).await;
+        let ended = self.end_lapsed_claims(executor).await;
+        let had_work = passed?;
+        swept.and(ended).map(|_| had_work)
+    }
+
+    /// One look for expired keys, trash and alarms, and one pass over each where there is any. Answers
     /// whether there was.
     ///
     /// # Errors
@@ -116,24 +125,24 @@ impl Reaper {
         let (expired, others) = run(executor, look, 0, Vec::new()).await?;
         let (trash, alarms) = (others & TRASH, others & ALARMS);
         let expires = expired != 0 && self.expires_actively.load(Ordering::Relaxed);
-        if expires {
-            let expire = Work::Write(|context, _| Box::pin(expire(context)));
-            let (removed, _) = run(executor, expire, 0, Vec::new()).await?;
-            let removed = u64::try_from(removed).unwrap_or(0);
-            executor.statistics().expired_keys.add(removed);
-        }
-        if trash != 0 {
-            let clear_trash = Work::Write(|context, _| Box::pin(clear_trash(context)));
-            run(executor, clear_trash, 0, Vec::new()).await?;
-        }
-        let mut alarms_done = 0;
-        if alarms != 0 {
-            let heed = Work::Write(|context, _| Box::pin(heed_alarms(context)));
-            let claims = alarm_claims(executor).await?;
-            let reply = executor.run_claiming(heed, 0, Vec::new(), claims).await?;
-            (alarms_done, _) = integers(&reply)?;
-        }
-        Ok(expires || trash != 0 || alarms_done != 0)
+        // Where one of them fails the others have their turn all the same.
+        let expired = match expires {
+            true => remove_expired(executor).await,
+            false => Ok(()),
+        };
+        let cleared = match trash {
+            0 => Ok(()),
+            _ => {
+                let clear_trash = Work::Write(|context, _| Box::pin(clear_trash(context)));
+                run(executor, clear_trash, 0, Vec::new()).await.map(drop)
+            }
+        };
+        let alarms_done = match alarms {
+            0 => Ok(0),
+            _ => go_after_alarms(executor).await,
+        };
+        expired.and(cleared)?;
+        Ok(expires || trash != 0 || alarms_done? != 0)
     }
 
     /// One pass over what servers have popped for each other; answers how many claims had lapsed.
@@ -264,6 +273,22 @@ async fn alarm_claims(executor: &Executor) -> Result<Claims, ReaperError> {
         _ => None,
     };
     Ok(Claims::Alone(queues.iter().filter_map(hash).collect()))
+}
+
+/// Answers how many alarms were looked at.
+async fn go_after_alarms(executor: &Executor) -> Result<i64, ReaperError> {
+    let heed = Work::Write(|context, _| Box::pin(heed_alarms(context)));
+    let claims = alarm_claims(executor).await?;
+    let reply = executor.run_claiming(heed, 0, Vec::new(), claims).await?;
+    integers(&reply).map(|(done, _)| done)
+}
+
+async fn remove_expired(executor: &Executor) -> Result<(), ReaperError> {
+    let expire = Work::Write(|context, _| Box::pin(expire(context)));
+    let (removed, _) = run(executor, expire, 0, Vec::new()).await?;
+    let removed = u64::try_from(removed).unwrap_or(0);
+    executor.statistics().expired_keys.add(removed);
+    Ok(())
 }
 
 async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> {

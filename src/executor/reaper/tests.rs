@@ -334,3 +334,44 @@ fn faults_of_the_store_leave_nothing_behind_and_count_nothing_twice() {
     run_dry(&bench, &mut reaper);
     assert_nothing_is_left(&bench);
 }
+
+/// Puts a row into a space that nothing can read.
+fn spoil(bench: &Bench, space: Space) {
+    let mut row = foundationdb_tuple::pack(&("test",));
+    foundationdb_tuple::pack_into(&(space as u64,), &mut row);
+    row.push(0);
+    let transaction = bench.store.begin_write().unwrap();
+    transaction.set(&row, b"");
+    bench.block_on(transaction.commit()).unwrap();
+}
+
+#[test]
+fn a_pass_that_fails_does_not_keep_the_others_from_their_turn() {
+    let bench = bench_with_ghost();
+    let mut reaper = Reaper::new(&bench.executor);
+    bench.run("TASK.ADD q 1 x DELAY 1000");
+    bench.run("RPUSH trash x");
+    bench.run("DEL trash");
+    let before = rows_in(&bench, Space::Keys);
+    spoil(&bench, Space::Expiry);
+    bench.clock.advance_ms(10_000);
+    for _ in 0..2 * DATABASES {
+        let round = bench.block_on(reaper.round(&bench.executor, true));
+        assert!(matches!(round, Err(ReaperError::Failed(_))), "{round:?}");
+    }
+    assert_eq!(rows_in(&bench, Space::Alarms), 0);
+    assert_eq!(rows_in(&bench, Space::Trash), 0);
+    assert!(rows_in(&bench, Space::Keys) < before);
+}
+
+#[test]
+fn alarms_that_fail_do_not_keep_ghosts() {
+    let bench = bench_with_ghost();
+    let mut reaper = Reaper::new(&bench.executor);
+    spoil(&bench, Space::Alarms);
+    for _ in 0..2 * DATABASES {
+        let round = bench.block_on(reaper.round(&bench.executor, true));
+        assert!(matches!(round, Err(ReaperError::Failed(_))), "{round:?}");
+    }
+    assert_eq!(rows_in(&bench, Space::Keys), 0);
+}
