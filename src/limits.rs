@@ -434,8 +434,12 @@ pub const TASK_TEND_CUTS_MAX: usize = 16;
 pub const TASK_REPAIRS_MAX: usize = 16;
 /// Tasks whose lease or delay is over that one TASK.TAKE puts back.
 pub const TASK_DUE_PER_TAKE: usize = 128;
+/// Bytes of payloads of those, about: they are written anew.
+pub const TASK_DUE_BYTES_PER_TAKE: usize = 512 * 1024;
 /// Tasks of a queue that one background pass puts back.
 pub const TASK_DUE_PER_PASS: usize = 500;
+/// Tasks to be put back that are read first, when nothing is known of how large they are.
+pub const TASK_DUE_READS_FIRST: usize = 16;
 /// Places of a queue's index that one background pass looks after at most, side by side.
 pub const TASK_TENDED_PER_PASS: usize = 64;
 /// Every other time the number is halved at random, down to 1: so many sizes there are.

@@ -5,7 +5,9 @@ use futures_util::future::try_join_all;
 
 use crate::events::EventClasses;
 use crate::layout::{Id, KeyRange, Meta, TrashKind, successor};
-use crate::limits::{DATABASES, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS};
+use crate::limits::{
+    BATCH_AGE_MAX_MS, DATABASES, REAPER_BYTES_PER_PASS, REAPER_READS_AT_ONCE, TRASH_PAGE_ROWS,
+};
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -92,6 +94,12 @@ impl WriteContext<'_> {
     /// Whether the batch is as large as batches should become.
     pub(super) fn is_full(&self) -> bool {
         self.transaction.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+    }
+
+    /// Whether the batch is as old as batches should become, by the clock.
+    pub(super) fn is_old(&self) -> bool {
+        let age_ms = self.environment.clock.now_ms().saturating_sub(self.now_ms);
+        u64::try_from(age_ms).is_ok_and(|age_ms| age_ms >= BATCH_AGE_MAX_MS)
     }
 
     /// Removes keys whose time has come, those that expired first before others, and answers

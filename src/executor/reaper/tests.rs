@@ -1,4 +1,5 @@
 use super::*;
+use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
 use crate::layout::{KeyRange, Space, ValueType};
 use crate::random::SeededRandom;
@@ -374,4 +375,83 @@ fn alarms_that_fail_do_not_keep_ghosts() {
         assert!(matches!(round, Err(ReaperError::Failed(_))), "{round:?}");
     }
     assert_eq!(rows_in(&bench, Space::Keys), 0);
+}
+
+/// Queues with tasks whose leases are over, of so many bytes each.
+fn add_lapsed(bench: &Bench, queue: &str, tasks: usize, bytes: usize) {
+    let payload = "x".repeat(bytes);
+    for _ in 0..tasks {
+        bench.run(&format!("TASK.ADD {queue} 1 {payload} NEEDS gb 1"));
+        bench.run(&format!("TASK.TAKE {queue} HAVING gb 1 LEASE 1000"));
+    }
+    bench.clock.advance_ms(2_000);
+}
+
+fn leased(bench: &Bench, queue: &str) -> usize {
+    match bench.run(&format!("TASK.LEN {queue} LEASED")) {
+        Reply::Integer(count) => usize::try_from(count).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn leases_of_large_tasks_are_put_back_over_several_passes() {
+    let bench = Bench::cluster_like();
+    let mut reaper = Reaper::new(&bench.executor);
+    add_lapsed(&bench, "q", 128, 80_000);
+    assert!(run_dry(&bench, &mut reaper) > 5);
+    assert_eq!(leased(&bench, "q"), 0);
+}
+
+#[test]
+fn a_take_beside_many_large_tasks_that_have_lapsed_succeeds() {
+    let bench = Bench::cluster_like();
+    add_lapsed(&bench, "q", 128, 80_000);
+    let taken = bench.run("TASK.TAKE q HAVING gb 1");
+    assert!(matches!(taken, Reply::Array(_)), "{taken:?}");
+    let left = leased(&bench, "q");
+    assert!((64..128).contains(&left), "{left}");
+}
+
+#[test]
+fn a_take_puts_back_one_task_however_large_it_is() {
+    let bench = Bench::cluster_like();
+    let payload = "x".repeat(80_000);
+    bench.run(&format!("TASK.ADD q 1 {payload}"));
+    bench.run("TASK.TAKE q LEASE 1000");
+    bench.clock.advance_ms(2_000);
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
+    let environment = bench.executor.environment();
+    let now_ms = bench.clock.now_ms();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
+    let has_more = bench.block_on(async {
+        let name = Bytes::from("q");
+        let key = context.find(&name, ValueType::TaskQueue).await.unwrap();
+        context.task_put_back(&key.unwrap(), 10, 1).await.unwrap()
+    });
+    assert!(!has_more);
+    bench.block_on(transaction.commit()).unwrap();
+    assert_eq!(leased(&bench, "q"), 0);
+}
+
+#[test]
+fn a_pass_over_alarms_ends_when_its_transaction_is_old() {
+    let bench = Bench::cluster_like();
+    add_lapsed(&bench, "a", 40, 10);
+    add_lapsed(&bench, "b", 40, 10);
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
+    let environment = bench.executor.environment();
+    let now_ms = bench.clock.now_ms();
+    bench.clock.advance_ms(1_000);
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
+    assert!(bench.block_on(context.alarm_pass()).unwrap() > 0);
+    bench.block_on(transaction.commit()).unwrap();
+    let left = leased(&bench, "a") + leased(&bench, "b");
+    assert!((40..80).contains(&left), "{left}");
+    run_dry(&bench, &mut Reaper::new(&bench.executor));
+    assert_eq!(leased(&bench, "a") + leased(&bench, "b"), 0);
 }

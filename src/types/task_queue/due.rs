@@ -10,12 +10,12 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::tend::Tending;
-use crate::layout::{Id, KeyName, Meta, TaskState, ValueType, successor};
+use crate::layout::{Id, KeyName, Meta, TaskRow, TaskState, ValueType, successor};
 use crate::limits::{
     DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARMS_PER_PASS, TASK_DUE_PER_PASS,
-    TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
+    TASK_DUE_READS_FIRST, TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
 };
-use crate::store::{Isolation, StoreError};
+use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
 
@@ -65,39 +65,91 @@ impl WriteContext<'_> {
         self.transaction.set(&row, b"");
     }
 
-    /// Puts back up to so many tasks whose lease or delay is over, and answers how many.
+    /// Puts back up to so many tasks whose lease or delay is over, about so many bytes of payloads
+    /// and no more than the batch should hold, but one at least. Answers whether there may be more.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn task_put_back(&self, key: &OpenKey, limit: usize) -> Result<usize, StoreError> {
+    pub async fn task_put_back(
+        &self,
+        key: &OpenKey,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<bool, StoreError> {
         let range = self.layout().task_due_by(key.data(), self.now_ms);
         let due = self.task_rows(&range, limit, self.relaxed()).await?;
-        let mut count = 0;
-        for some in due.chunks(REAPER_READS_AT_ONCE) {
+        let soft_max = self.environment.capabilities.batch_bytes_soft_max;
+        let room = soft_max.saturating_sub(self.transaction.size_bytes());
+        let mut bytes_left = bytes_max.min(room);
+        let mut rest = due.as_slice();
+        let mut reads_max = TASK_DUE_READS_FIRST;
+        let (mut is_first, mut has_changed) = (true, false);
+        while !rest.is_empty() && (is_first || (bytes_left > 0 && !self.is_full_or_old())) {
+            let (some, _) = rest.split_at(rest.len().min(reads_max));
             // Side by side, because on a cluster each read is a round trip.
             let reads = some
                 .iter()
                 .map(|row| self.task_row(key, &row.value, Isolation::Serializable));
+            let mut back = Vec::with_capacity(some.len());
+            let mut bytes_largest = 1;
             for (due_row, row) in some.iter().zip(try_join_all(reads).await?) {
-                let Some(mut row) = row else {
-                    self.transaction.clear(&due_row.key);
-                    continue;
-                };
-                self.task_leave(key, &row);
-                row.state = row.state_after();
-                row.token = 0;
-                row.at_ms = match row.state {
-                    TaskState::Dead => self.now_ms,
-                    _ => 0,
-                };
-                self.task_enter(key, &due_row.value, &row).await?;
-                count += 1;
+                let bytes = row.as_ref().map_or(0, |row| row.payload.len());
+                bytes_largest = bytes_largest.max(bytes);
+                if bytes > bytes_left && !is_first {
+                    bytes_left = 0;
+                    break;
+                }
+                bytes_left = bytes_left.saturating_sub(bytes);
+                is_first = false;
+                back.push((due_row, row));
             }
+            rest = rest.get(back.len()..).unwrap_or_default();
+            has_changed |= self.put_back_all(key, back).await?;
+            reads_max = (bytes_left / bytes_largest).clamp(1, REAPER_READS_AT_ONCE);
         }
-        if count > 0 {
+        if has_changed {
             self.mark_changed(key);
         }
-        Ok(count)
+        Ok(!rest.is_empty() || due.len() >= limit)
+    }
+
+    /// Puts tasks back whose rows in the order of what falls due are given with their own; answers
+    /// whether there were any.
+    async fn put_back_all(
+        &self,
+        key: &OpenKey,
+        due: Vec<(&KeyValue, Option<TaskRow>)>,
+    ) -> Result<bool, StoreError> {
+        let mut back = Vec::with_capacity(due.len());
+        for (due_row, row) in due {
+            let Some(mut row) = row else {
+                self.transaction.clear(&due_row.key);
+                continue;
+            };
+            self.task_leave(key, &row);
+            row.state = row.state_after();
+            row.token = 0;
+            row.at_ms = match row.state {
+                TaskState::Dead => self.now_ms,
+                _ => 0,
+            };
+            back.push((&due_row.value, row));
+        }
+        if self.environment.capabilities.single_writer {
+            // Each finds the index as the one before has left it.
+            for (id, row) in &back {
+                self.task_enter(key, id, row).await?;
+            }
+        } else {
+            let enter = back.iter().map(|(id, row)| self.task_enter(key, id, row));
+            try_join_all(enter).await?;
+        }
+        Ok(!back.is_empty())
+    }
+
+    /// Whether the batch holds as much, or is as old, as one should.
+    fn is_full_or_old(&self) -> bool {
+        self.is_full() || self.is_old()
     }
 
     /// Looks at queues whose alarms have gone off: puts back what is due, and tends the index
@@ -118,6 +170,9 @@ impl WriteContext<'_> {
         // Of each queue whether there is more to do; it has an alarm for many a moment.
         let mut looked_at: HashMap<Vec<u8>, bool> = HashMap::new();
         for alarm in alarms {
+            if !looked_at.is_empty() && self.is_full_or_old() {
+                break;
+            }
             // An alarm that is set anew meanwhile must stay.
             self.transaction
                 .add_read_conflict_range(&alarm.key, &successor(&alarm.key));
@@ -171,7 +226,12 @@ impl WriteContext<'_> {
 
     /// Answers whether that was all there is to do now; sets the next alarm then.
     async fn task_upkeep(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        let put_back = self.task_put_back(key, TASK_DUE_PER_PASS).await?;
+        let has_more_due = self
+            .task_put_back(key, TASK_DUE_PER_PASS, usize::MAX)
+            .await?;
+        if has_more_due && self.is_full_or_old() {
+            return Ok(false);
+        }
         let notes = self.layout().task_untended(key.data());
         // However much other servers add, sooner or later a pass is small enough to get through.
         let random = &self.environment.random;
@@ -217,7 +277,7 @@ impl WriteContext<'_> {
                 .add_read_conflict_range(&note.key, &successor(&note.key));
             self.transaction.clear(&note.key);
         }
-        if put_back >= TASK_DUE_PER_PASS || notes.len() >= notes_max {
+        if has_more_due || notes.len() >= notes_max {
             return Ok(false);
         }
         if let Some(at_ms) = self.task_next_due(key).await? {

@@ -6,7 +6,9 @@ use futures_util::future::try_join_all;
 use super::search::Search;
 use super::{Amounts, Task};
 use crate::layout::TaskState;
-use crate::limits::{REAPER_READS_AT_ONCE, TASK_DUE_PER_TAKE, TASK_TEND_EVERY};
+use crate::limits::{
+    REAPER_READS_AT_ONCE, TASK_DUE_BYTES_PER_TAKE, TASK_DUE_PER_TAKE, TASK_TEND_EVERY,
+};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
@@ -61,7 +63,8 @@ impl WriteContext<'_> {
         key: &OpenKey,
         taking: &Taking,
     ) -> Result<(Vec<Task>, u64), StoreError> {
-        self.task_put_back(key, TASK_DUE_PER_TAKE).await?;
+        self.task_put_back(key, TASK_DUE_PER_TAKE, TASK_DUE_BYTES_PER_TAKE)
+            .await?;
         let registry = self.task_registry(key, self.relaxed()).await?;
         // 0 stands for no lease.
         let token = self.environment.random.next_u64().max(1);
