@@ -447,7 +447,11 @@ pub const TASK_TENDED_SIZES: u64 = 7;
 /// On a store with many writers the index of a queue is looked after at multiples of this.
 pub const TASK_TEND_STEP_MS: i64 = 500;
 /// Task queues that one background pass looks at.
-pub const TASK_ALARMS_PER_PASS: usize = 16;
+pub const TASK_QUEUES_PER_PASS: usize = 16;
+/// Alarms that it fetches at a time until it knows so many.
+pub const TASK_ALARMS_PER_PAGE: usize = 64;
+/// Alarms that it fetches at most: a queue has one for many a moment.
+pub const TASK_ALARMS_PER_PASS: usize = 512;
 /// Background work looks at task queues at multiples of this.
 pub const TASK_ALARM_STEP_MS: i64 = 100;
 

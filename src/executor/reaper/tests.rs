@@ -2,6 +2,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
 use crate::layout::{KeyRange, Space, ValueType};
+use crate::limits::TASK_DUE_PER_PASS;
 use crate::random::SeededRandom;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery};
@@ -454,4 +455,23 @@ fn a_pass_over_alarms_ends_when_its_transaction_is_old() {
     assert!((40..80).contains(&left), "{left}");
     run_dry(&bench, &mut Reaper::new(&bench.executor));
     assert_eq!(leased(&bench, "a") + leased(&bench, "b"), 0);
+}
+
+#[test]
+fn a_queue_with_many_alarms_does_not_keep_the_others_from_their_turn() {
+    on_both_stores(|bench| {
+        let mut reaper = Reaper::new(&bench.executor);
+        // More than one pass puts back, at many a moment.
+        for number in 0..TASK_DUE_PER_PASS + 20 {
+            let delay_ms = 1_000 + 100 * (number % 20);
+            bench.run(&format!("TASK.ADD busy 1 x DELAY {delay_ms}"));
+        }
+        bench.run("TASK.ADD other 1 x DELAY 4000");
+        bench.clock.advance_ms(10_000);
+        bench.block_on(reaper.pass(&bench.executor)).unwrap();
+        assert_eq!(bench.run("TASK.LEN other DELAYED"), Reply::Integer(0));
+        assert_ne!(bench.run("TASK.LEN busy DELAYED"), Reply::Integer(0));
+        run_dry(bench, &mut reaper);
+        assert_eq!(bench.run("TASK.LEN busy DELAYED"), Reply::Integer(0));
+    });
 }

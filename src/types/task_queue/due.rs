@@ -4,7 +4,7 @@
 //! An alarm is a row by time and key. It says only that somebody should look, so there may be too
 //! many of them, and one that is out of date does no harm.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -12,12 +12,21 @@ use futures_util::future::try_join_all;
 use super::tend::Tending;
 use crate::layout::{Id, KeyName, Meta, TaskRow, TaskState, ValueType, successor};
 use crate::limits::{
-    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARMS_PER_PASS, TASK_DUE_PER_PASS,
-    TASK_DUE_READS_FIRST, TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
+    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARMS_PER_PAGE,
+    TASK_ALARMS_PER_PASS, TASK_DUE_PER_PASS, TASK_DUE_READS_FIRST, TASK_QUEUES_PER_PASS,
+    TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
 };
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
+
+/// A queue with alarms that have gone off.
+struct Alarmed {
+    namespace: Id,
+    name: KeyName,
+    /// Their rows.
+    alarms: Vec<Bytes>,
+}
 
 impl ReadContext<'_> {
     /// The queues that [`WriteContext::alarm_pass`] would look at, as far as their names are
@@ -26,19 +35,49 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn alarmed_queues(&self) -> Result<Vec<(u32, Bytes)>, StoreError> {
-        let range = self.layout().alarms_by(self.now_ms);
-        let alarms = self
-            .task_rows(&range, TASK_ALARMS_PER_PASS, Isolation::Snapshot)
-            .await?;
+        let alarmed = self.alarmed().await?;
         let shown = self.all_shown().await?;
         let mut queues: Vec<(u32, Bytes)> = Vec::new();
-        for alarm in alarms {
-            let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
-            let database = shown.iter().find(|(known, _)| *known == namespace);
-            if let (Some((_, database)), Some(name)) = (database, name.inline())
-                && !queues.contains(&(*database, name.clone()))
-            {
+        for queue in alarmed {
+            let database = shown.iter().find(|(known, _)| *known == queue.namespace);
+            if let (Some((_, database)), Some(name)) = (database, queue.name.inline()) {
                 queues.push((*database, name.clone()));
+            }
+        }
+        Ok(queues)
+    }
+
+    /// The queues that a pass is to look at, the one whose alarm went off first before others.
+    async fn alarmed(&self) -> Result<Vec<Alarmed>, StoreError> {
+        let mut range = self.layout().alarms_by(self.now_ms);
+        let mut queues: Vec<Alarmed> = Vec::new();
+        let mut fetched = 0;
+        // Past the many alarms that one queue may have, so that the others have their turn.
+        while queues.len() < TASK_QUEUES_PER_PASS && fetched < TASK_ALARMS_PER_PASS {
+            let page = self
+                .task_rows(&range, TASK_ALARMS_PER_PAGE, Isolation::Snapshot)
+                .await?;
+            fetched += page.len();
+            let is_last = page.len() < TASK_ALARMS_PER_PAGE;
+            for alarm in page {
+                range.begin = successor(&alarm.key);
+                let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
+                let is_full = queues.len() >= TASK_QUEUES_PER_PASS;
+                let known = queues
+                    .iter_mut()
+                    .find(|queue| queue.namespace == namespace && queue.name == name);
+                match known {
+                    Some(queue) => queue.alarms.push(alarm.key),
+                    None if !is_full => queues.push(Alarmed {
+                        namespace,
+                        name,
+                        alarms: vec![alarm.key],
+                    }),
+                    None => {}
+                }
+            }
+            if is_last {
+                break;
             }
         }
         Ok(queues)
@@ -158,41 +197,41 @@ impl WriteContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn alarm_pass(&self) -> Result<i64, StoreError> {
-        let range = self.layout().alarms_by(self.now_ms);
-        let alarms = self
-            .task_rows(&range, TASK_ALARMS_PER_PASS, Isolation::Snapshot)
-            .await?;
-        if alarms.is_empty() {
+        let alarmed = self.alarmed().await?;
+        if alarmed.is_empty() {
             return Ok(0);
         }
         let shown = self.all_shown().await?;
-        let count = i64::try_from(alarms.len()).unwrap_or(i64::MAX);
-        // Of each queue whether there is more to do; it has an alarm for many a moment.
-        let mut looked_at: HashMap<Vec<u8>, bool> = HashMap::new();
-        for alarm in alarms {
-            if !looked_at.is_empty() && self.is_full_or_old() {
+        let mut count = 0;
+        for queue in alarmed {
+            if count > 0 && self.is_full_or_old() {
                 break;
             }
-            // An alarm that is set anew meanwhile must stay.
-            self.transaction
-                .add_read_conflict_range(&alarm.key, &successor(&alarm.key));
-            let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
+            let Alarmed {
+                namespace,
+                name,
+                alarms,
+            } = queue;
+            // Before others are set, which may be for the same moment.
+            for alarm in &alarms {
+                // An alarm that is set anew meanwhile must stay.
+                self.transaction
+                    .add_read_conflict_range(alarm, &successor(alarm));
+                self.transaction.clear(alarm);
+            }
+            count += i64::try_from(alarms.len()).unwrap_or(i64::MAX);
+            let database = shown
+                .iter()
+                .find(|(known, _)| *known == namespace)
+                .map(|(_, database)| *database);
             let meta_key = self.layout().meta_key(namespace, &name);
-            let has_more = match looked_at.get(&meta_key) {
-                Some(has_more) => *has_more,
-                None => {
-                    let database = shown
-                        .iter()
-                        .find(|(known, _)| *known == namespace)
-                        .map(|(_, database)| *database);
-                    let queue = (database, namespace, name);
-                    let has_more = !self.alarm_upkeep(queue, &meta_key).await?;
-                    looked_at.insert(meta_key, has_more);
-                    has_more
-                }
-            };
-            if !has_more {
-                self.transaction.clear(&alarm.key);
+            let next = self.layout().alarm_key(self.now_ms, namespace, &name);
+            if !self
+                .alarm_upkeep((database, namespace, name), &meta_key)
+                .await?
+            {
+                // There is more to do, behind those who have waited for longer.
+                self.transaction.set(&next, b"");
             }
         }
         Ok(count)
