@@ -208,9 +208,6 @@ pub struct WriteContext<'t> {
     pub transaction: &'t dyn Transaction,
     /// What others must hear of after the commit.
     pub signals: &'t Signals,
-    /// What was popped for other commands of this transaction before, which goes back where a command
-    /// gives its queue another name.
-    claimed: Option<&'t Staged>,
 }
 
 impl<'t> Deref for WriteContext<'t> {
@@ -237,19 +234,7 @@ impl<'t> WriteContext<'t> {
             read,
             transaction,
             signals,
-            claimed: None,
         }
-    }
-
-    /// The same view of a transaction that holds claims.
-    pub fn with_claimed(mut self, claimed: &'t Staged) -> Self {
-        self.claimed = Some(claimed);
-        self
-    }
-
-    /// What was popped for other commands of this transaction before.
-    pub(super) fn claimed(&self) -> Option<&'t Staged> {
-        self.claimed
     }
 
     /// The same view with every read serializable: within EXEC.
@@ -297,7 +282,6 @@ impl<'t> WriteContext<'t> {
             read: self.read.for_database(database)?,
             transaction: self.transaction,
             signals: self.signals,
-            claimed: self.claimed,
         })
     }
 

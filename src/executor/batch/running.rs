@@ -79,7 +79,6 @@ impl<'p> Pass<'p> {
             self.now_ms,
             database,
         )
-        .with_claimed(&self.staged)
     }
 
     pub(super) fn read_context(&self, database: u32) -> ReadContext<'_> {

@@ -144,30 +144,10 @@ impl WriteContext<'_> {
         self.transaction
             .add_read_conflict_range(&requests.begin, &requests.end);
         self.transaction.clear_range(&requests.begin, &requests.end);
-        let mut returning = Vec::new();
-        // Of commands of this transaction too, which may be left to the next.
-        for staged in self
-            .claimed()
-            .into_iter()
-            .flat_map(|claimed| claimed.remove(key.data()))
-        {
-            returning.push((Vec::from(staged.elements), staged.from_end));
-        }
         for row in rows {
             let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
             let from_end = StagedClaim::decode(&row.value)?.from_end;
-            returning.push((self.take_claim(data, id).await?, from_end));
-        }
-        // What is further inside goes back first, so that it is not put in front of the rest.
-        returning.sort_by(|(one, from_end), (other, other_end)| {
-            let first =
-                |elements: &[StagedElement]| elements.first().map(|first| first.name.clone());
-            from_end.cmp(other_end).then_with(|| match from_end {
-                true => first(one).cmp(&first(other)),
-                false => first(other).cmp(&first(one)),
-            })
-        });
-        for (elements, from_end) in returning {
+            let elements = self.take_claim(data, id).await?;
             self.give_back(key, elements, from_end).await?;
         }
         Ok(())

@@ -125,13 +125,6 @@ impl Staged {
         Some((found.elements.len(), found.is_exhausted))
     }
 
-    /// Takes the claims on a queue out.
-    fn remove(&self, data: Id) -> Vec<StagedKey> {
-        let mut keys = self.keys.borrow_mut();
-        keys.extract_if(.., |staged| staged.key.data() == data)
-            .collect()
-    }
-
     fn take(&self, data: Id, from_end: bool, count: usize) -> Option<Vec<StagedElement>> {
         let mut keys = self.keys.borrow_mut();
         let mut of_key = keys.iter_mut();

@@ -332,29 +332,6 @@ fn requests_conflict_with_nobody() {
 }
 
 #[test]
-fn what_a_transaction_holds_of_a_queue_moves_along_when_it_is_renamed_there() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b c");
-    let asker = Asker::new(&bench);
-    let call = asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
-    let staged = Staged::default();
-    let transaction = transact!(bench, &asker.environment, context, {
-        assert!(context.fetch_claim(&call, &staged).await.unwrap());
-        let context = context.with_claimed(&staged);
-        let name = Bytes::from_static(b"q");
-        let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
-        let to = Bytes::from_static(b"r");
-        context.move_key(&key, &context, &to).await.unwrap();
-        // Of commands that were left out, as where the batch was full.
-        context.give_back_rest(&staged).await.unwrap();
-    });
-    commit(&bench, transaction).unwrap();
-    assert_eq!(bench.run("LRANGE r 0 -1"), bulks(&["a", "b", "c"]));
-    assert_eq!(bench.run("LLEN r"), Reply::Integer(3));
-}
-
-#[test]
 fn a_claim_is_never_larger_than_what_can_be_put_back_at_once() {
     let bench = Bench::cluster_like();
     let value = "v".repeat(500);
