@@ -59,7 +59,7 @@ struct State {
     /// Its place among all; `None` before it is parked for the first time.
     order: Option<u64>,
     stage: Stage,
-    /// Its client has gone or does not want to wait any more: a batch that is about to park it is not to.
+    /// Its client has gone or does not want to wait any more: no batch is to park it or to serve it.
     is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
 }
@@ -84,8 +84,6 @@ enum Stage {
         parked_by: Option<u64>,
         /// Another batch had something for it meanwhile.
         was_missed: bool,
-        /// The client does not want to wait any more.
-        is_cancelled: bool,
     },
 }
 
@@ -343,7 +341,6 @@ impl Waiters {
             state.stage = Stage::Claimed {
                 parked_by,
                 was_missed,
-                is_cancelled: false,
             };
             return Some(Arc::clone(waiter));
         }
@@ -357,12 +354,11 @@ impl Waiters {
         let Stage::Claimed {
             parked_by,
             was_missed,
-            is_cancelled,
         } = state.stage
         else {
             return;
         };
-        if is_cancelled {
+        if state.is_given_up {
             self.take_out(&mut queues, waiter, &state);
             waiter.end(&mut state, Outcome::Cancelled);
             return;
@@ -377,13 +373,7 @@ impl Waiters {
 
     /// Whether the client of a claimed waiter does not want to wait any more.
     pub(super) fn is_cancelled(&self, waiter: &Waiter) -> bool {
-        matches!(
-            waiter.state().stage,
-            Stage::Claimed {
-                is_cancelled: true,
-                ..
-            }
-        )
+        waiter.state().is_given_up
     }
 
     /// Hands a claimed waiter its reply; the batch that made it is durable.
@@ -401,8 +391,7 @@ impl Waiters {
         let mut queues = self.queues();
         let mut state = waiter.state();
         state.is_given_up = true;
-        if let Stage::Claimed { is_cancelled, .. } = &mut state.stage {
-            *is_cancelled = true;
+        if matches!(state.stage, Stage::Claimed { .. }) {
             return false;
         }
         let was_there = state.stage != Stage::Away;

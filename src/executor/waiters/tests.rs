@@ -403,16 +403,22 @@ fn without_bells_no_keys_are_kept_for_them() {
     assert!(waiters.queues().changed.is_empty());
 }
 
-#[test]
-fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
-    let bench = Bench::embedded();
+/// A client that waits, and a batch that is at it.
+fn claimed() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
     let waiters = Arc::new(Waiters::default());
     let (waiter, outcome) = slow_blpop();
     waiters.park(&waiter, 0);
     waiters.settle(&waiter);
-    let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
+    let wait = Wait::new(&waiters, (waiter, outcome));
     let claimed = waiters.claim_first(&list_key(), ValueType::List, 1, 0, |_| true);
-    waiters.serve(&claimed.unwrap(), Reply::Integer(1));
+    (waiters, wait, claimed.unwrap())
+}
+
+#[test]
+fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
+    let bench = Bench::embedded();
+    let (waiters, wait, claimed) = claimed();
+    waiters.serve(&claimed, Reply::Integer(1));
     let outcome = bench.block_on(wait.give_up());
     assert_eq!(outcome, Outcome::Served(Reply::Integer(1)));
 }
@@ -420,15 +426,10 @@ fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
 #[test]
 fn who_gives_up_while_a_batch_is_at_it_learns_how_that_ends() {
     let bench = Bench::embedded();
-    let waiters = Arc::new(Waiters::default());
-    let (waiter, outcome) = slow_blpop();
-    waiters.park(&waiter, 0);
-    waiters.settle(&waiter);
-    let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
-    let claimed = waiters.claim_first(&list_key(), ValueType::List, 1, 0, |_| true);
+    let (waiters, wait, claimed) = claimed();
     let outcome = bench.block_on(async {
         let (outcome, ()) = futures_util::join!(wait.give_up(), async {
-            waiters.serve(&claimed.unwrap(), Reply::Integer(1));
+            waiters.serve(&claimed, Reply::Integer(1));
         });
         outcome
     });
