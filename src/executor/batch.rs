@@ -12,6 +12,7 @@ use crate::limits::{
 use crate::reply::Reply;
 use crate::store::{Store, StoreError, Transaction};
 use crate::types::Environment;
+use crate::types::keyspace::OpenKey;
 use crate::types::relay::write_messages;
 use crate::types::signals::{ClientKey, Ready, Signals};
 
@@ -106,6 +107,8 @@ pub(super) struct Batch<'s> {
     fulfilled: u64,
     /// Whether it looks for any.
     may_fulfil: bool,
+    /// Queues whose claims go back before the commands are run, as an attempt has told.
+    recalls: Vec<OpenKey>,
 }
 
 #[cfg(test)]
@@ -176,6 +179,7 @@ impl<'s> Batch<'s> {
             requests: Vec::new(),
             fulfilled: 0,
             may_fulfil: true,
+            recalls: Vec::new(),
             submissions,
         }
     }
@@ -254,8 +258,15 @@ impl<'s> Batch<'s> {
         let mut pass = Pass::new(&*transaction, self.environment);
         let ended = self.run_staged(&mut pass).await;
         self.signals = pass.signals;
-        if let Err(ended) = ended {
-            return ended;
+        let recalls = self.signals.take_recalls();
+        match ended {
+            Err(Attempt::Failed(error)) => return Attempt::Failed(error),
+            _ if !recalls.is_empty() => {
+                self.recalls.extend(recalls);
+                return Attempt::Again { after_pause: false };
+            }
+            Err(ended) => return ended,
+            Ok(()) => {}
         }
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
@@ -277,6 +288,7 @@ impl<'s> Batch<'s> {
 
     /// Runs the commands, on what other servers have popped for them where they have.
     async fn run_staged(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
+        self.recall_claims(pass).await?;
         self.fetch_claims(pass).await?;
         self.run_commands(pass).await?;
         self.end_staging(pass).await

@@ -299,13 +299,15 @@ impl WriteContext<'_> {
     ) -> Result<OpenKey, StoreError> {
         let place = self.place(key).await?;
         if let Some(old) = self.read_meta(&place).await? {
-            self.remove(&OpenKey {
+            let old = OpenKey {
                 database: None,
                 namespace: place.namespace,
                 name: place.name.clone(),
                 meta_key: place.meta_key.clone(),
                 meta: old,
-            });
+            };
+            self.expect_no_claims(place.database, &old).await?;
+            self.remove(&old);
         }
         meta.long_name = place.name.inline().is_none().then(|| key.clone());
         self.transaction.set(&place.meta_key, &meta.encode());
@@ -340,6 +342,26 @@ impl WriteContext<'_> {
             }
         }
         Ok(key)
+    }
+
+    /// To be called before another key takes the place of a ghost. Elements of a queue that is
+    /// empty may be on their way to a server that has asked for them; should it not fetch them,
+    /// they belong where they were, and the key does exist.
+    ///
+    /// # Errors
+    /// `Conflict` where there are any: the next attempt begins with putting them back.
+    async fn expect_no_claims(&self, database: u32, old: &OpenKey) -> Result<(), StoreError> {
+        if self.may_be_ghost(&old.meta)
+            && self.length(old, Isolation::Serializable).await? == 0
+            && self.has_claims(old).await?
+        {
+            self.signals.recall(OpenKey {
+                database: Some(database),
+                ..old.clone()
+            });
+            return Err(StoreError::Conflict);
+        }
+        Ok(())
     }
 
     /// Tells WATCH, after the commit, that a key has changed.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
+use super::keyspace::OpenKey;
 use super::task_queue::Amounts;
 use crate::layout::ValueType;
 
@@ -90,6 +91,8 @@ pub struct Signals {
     has_ready: Cell<bool>,
     /// The places of tasks that became ready and were not taken since.
     ready_tasks: RefCell<HashSet<Bytes>>,
+    /// Queues whose claims have to go back before the commands are run.
+    to_recall: RefCell<Vec<OpenKey>>,
 }
 
 impl Signals {
@@ -111,6 +114,17 @@ impl Signals {
         // Both may be many.
         let keys: HashSet<&ClientKey> = keys.into_iter().collect();
         !keys.is_empty() && touched.iter().any(|key| keys.contains(key))
+    }
+
+    /// This attempt comes to nothing: it met a queue of which other servers hold elements, which
+    /// have to go back to it first.
+    pub fn recall(&self, key: OpenKey) {
+        self.to_recall.borrow_mut().push(key);
+    }
+
+    /// Queues whose elements have to go back before the next attempt.
+    pub fn take_recalls(&self) -> Vec<OpenKey> {
+        std::mem::take(&mut *self.to_recall.borrow_mut())
     }
 
     /// Something was put into a key, or a database was exchanged.

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 
 use super::running::Pass;
 use super::{Attempt, Batch, CallId};
+use crate::error::CommandError;
 use crate::executor::claims::{BuildClaimHasher, Claims};
 use crate::executor::heat::Asked;
 use crate::executor::{Call, Work};
@@ -288,6 +289,28 @@ impl Batch<'_> {
         };
         // In any case the next attempt looks.
         let _ = tokio::time::timeout(patience, gone).await;
+    }
+
+    /// Has the elements of claims, its own among them, go back to the queues for which an attempt
+    /// has found that necessary.
+    pub(super) async fn recall_claims(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
+        let mut recalled = Ok(());
+        for key in &self.recalls {
+            recalled = pass.write_context(0).recall_claims(key).await;
+            if recalled.is_err() {
+                break;
+            }
+        }
+        let error = match recalled {
+            Ok(()) if !pass.is_too_large() => return Ok(()),
+            Err(CommandError::Store(error)) if !matches!(error, StoreError::TooLarge) => error,
+            // Too much for one transaction: they are fetched, or lapse, one behind the other.
+            Ok(()) | Err(_) => {
+                self.recalls.clear();
+                StoreError::Conflict
+            }
+        };
+        Err(self.after_error(error))
     }
 
     /// Fetches the claims of the batch's requests for its commands to pop from, and reads ahead

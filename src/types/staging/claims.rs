@@ -1,6 +1,6 @@
 //! Claims: fetched by the server that asked for the elements.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::{Staged, StagedKey};
 use crate::error::CommandError;
@@ -11,6 +11,7 @@ use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, RangeQuery, ReadTransaction, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
+use crate::types::pages::Pages;
 
 /// A request that a server has made for its clients' commands.
 #[derive(Debug, Clone)]
@@ -77,29 +78,38 @@ impl WriteContext<'_> {
         self.transaction.clear_range(&begin, &end);
     }
 
-    /// Puts back what no command has taken: what was popped for a client that has left.
+    /// Puts back what no command has taken: what was popped for a client that has left. Where the
+    /// queue is not there any more, because this transaction has removed it or given it another
+    /// name, that has to be done before its commands ([`Signals::recall`]).
     ///
     /// # Errors
     /// When the store fails.
+    ///
+    /// [`Signals::recall`]: crate::types::signals::Signals::recall
     pub async fn give_back_rest(&self, staged: &Staged) -> Result<(), CommandError> {
         let keys = std::mem::take(&mut *staged.keys.borrow_mut());
         for staged in keys {
-            self.give_back(&staged.key, staged.elements.into(), staged.from_end)
-                .await?;
+            let elements = staged.elements.into();
+            if !self
+                .give_back(&staged.key, elements, staged.from_end)
+                .await?
+            {
+                self.signals.recall(staged.key);
+            }
         }
         Ok(())
     }
 
-    /// Puts elements of a claim back to the end that they came from, if the queue is still there. A queue that
-    /// was deleted since then took them along.
+    /// Puts elements of a claim back to the end that they came from, if the queue is still there;
+    /// answers whether it is. A queue that was deleted since then took them along.
     pub(super) async fn give_back(
         &self,
         key: &OpenKey,
         elements: Vec<StagedElement>,
         from_end: bool,
-    ) -> Result<(), CommandError> {
+    ) -> Result<bool, CommandError> {
         if elements.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let meta = self
             .transaction
@@ -113,10 +123,13 @@ impl WriteContext<'_> {
                     ..key.clone()
                 };
                 self.put_back(&key, elements, from_end).await?;
+                Ok(true)
             }
-            _ => tracing::debug!("elements of a claim belong to no queue any more"),
+            _ => {
+                tracing::debug!("elements of a claim belong to no queue any more");
+                Ok(false)
+            }
         }
-        Ok(())
     }
 
     /// Ends all claims on a queue, whose elements go back: before it gets another name or an
@@ -129,25 +142,24 @@ impl WriteContext<'_> {
             return Ok(());
         }
         let claims = self.layout().staged_claims(key.data());
-        let rows = self
-            .transaction
-            .get_range(RangeQuery {
-                begin: &claims.begin,
-                end: &claims.end,
-                limit: RANGE_PAGE_ROWS,
-                reverse: false,
-                isolation: Isolation::Serializable,
-            })
-            .await?;
         // Nor may a request be fulfilled that was made under the old name.
         let requests = self.layout().staged_requests(key.data());
         self.transaction
             .add_read_conflict_range(&requests.begin, &requests.end);
         self.transaction.clear_range(&requests.begin, &requests.end);
-        for row in rows {
-            let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
-            let from_end = StagedClaim::decode(&row.value)?.from_end;
-            let elements = self.take_claim(data, id).await?;
+        let mut returning = Vec::new();
+        let mut pages = Pages::new(self, claims, false, 0);
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
+                let from_end = StagedClaim::decode(&row.value)?.from_end;
+                returning.push((self.take_claim(data, id).await?, from_end));
+            }
+        }
+        innermost_first(&mut returning, |(elements, from_end)| {
+            (elements.first().map(|first| &first.name), *from_end)
+        });
+        for (elements, from_end) in returning {
             self.give_back(key, elements, from_end).await?;
         }
         Ok(())
@@ -158,6 +170,18 @@ impl WriteContext<'_> {
     pub(in crate::types) async fn has_claims(&self, key: &OpenKey) -> Result<bool, StoreError> {
         has_claims(self.layout(), self.transaction, key.data()).await
     }
+}
+
+/// Sorts claims so that what is further inside goes back first, and is not put in front of the
+/// rest. `place`: the name of a claim's first element, and whether it came from the queue's end.
+pub(super) fn innermost_first<T>(claims: &mut [T], place: impl Fn(&T) -> (Option<&Bytes>, bool)) {
+    claims.sort_by(|one, other| {
+        let ((one, from_end), (other, other_end)) = (place(one), place(other));
+        from_end.cmp(&other_end).then_with(|| match from_end {
+            true => one.cmp(&other),
+            false => other.cmp(&one),
+        })
+    });
 }
 
 /// Whether elements of a queue's data are claimed and not fetched. Conflicts with whoever claims

@@ -1,6 +1,6 @@
 //! Claims that nobody has fetched: of servers that have died.
 
-use super::claims::read_claimed_elements;
+use super::claims::{innermost_first, read_claimed_elements};
 use crate::error::CommandError;
 use crate::layout::{Id, Meta, StagedClaim, successor};
 use crate::limits::{STAGED_LAPSES_PER_PASS, STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS};
@@ -38,10 +38,8 @@ impl WriteContext<'_> {
                 }
             }
         }
-        // What is further inside goes back first, so that it is not put in front of the rest.
-        due.sort_by(|(first, _, claim), (other, ..)| match claim.from_end {
-            true => first.cmp(other),
-            false => other.cmp(first),
+        innermost_first(&mut due, |(first, _, claim)| {
+            (first.as_ref(), claim.from_end)
         });
         let (mut lapsed, mut returned) = (0, 0);
         for (_, row, claim) in due {

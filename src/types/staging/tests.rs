@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{Demand, Demands, Fulfilled, Staged, StagedCall};
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulk, bulks};
+use crate::error::CommandError;
 use crate::layout::{Layout, PopRun, Section, ValueType};
 use crate::limits::{STAGED_CLAIM_LAPSE_MS, STAGED_REQUEST_AGE_MAX_MS};
 use crate::reply::Reply;
@@ -480,6 +481,65 @@ fn a_renamed_queue_takes_along_what_was_claimed_of_it() {
         assert_eq!(bench.run(&format!("LLEN {name}")), Reply::Integer(3));
         assert!(asker.fetched(&call, LEFT, 2).is_empty());
     }
+}
+
+#[test]
+fn no_other_key_takes_the_place_of_a_queue_whose_last_elements_are_claimed() {
+    let wrong_type = CommandError::WrongType.to_line();
+    for (line, expected) in [
+        ("RENAMENX other q", Reply::Integer(0)),
+        ("COPY other q", Reply::Integer(0)),
+        ("ZADD q 1 x", Reply::Error(wrong_type)),
+        ("RENAME other q", Reply::OK),
+    ] {
+        let bench = Bench::cluster_like();
+        bench.run("RPUSH q a b");
+        bench.run("RPUSH other x");
+        let asker = Asker::new(&bench);
+        let call = asker.ask(LEFT);
+        fulfilled(&bench, LEFT);
+        assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
+        assert_eq!(bench.run(line), expected, "{line}");
+        let left = match expected {
+            Reply::OK => bulks(&["x"]),
+            _ => bulks(&["a", "b"]),
+        };
+        assert_eq!(bench.run("LRANGE q 0 -1"), left, "{line}");
+        assert!(asker.fetched(&call, LEFT, 2).is_empty());
+        assert_eq!(rows_left(&bench), 0);
+    }
+}
+
+#[test]
+fn what_is_left_of_a_claim_moves_along_with_a_queue_that_the_same_transaction_renames() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    let call = asker.ask(LEFT);
+    fulfilled(&bench, LEFT);
+    let mut recalls = Vec::new();
+    for is_second in [false, true] {
+        let transaction = transact!(bench, &asker.environment, context, {
+            for key in &recalls {
+                context.recall_claims(key).await.unwrap();
+            }
+            let staged = Staged::default();
+            let is_served = context.fetch_claim(&call, &staged).await.unwrap();
+            assert_eq!(is_served, !is_second);
+            let name = Bytes::from_static(b"q");
+            let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
+            let to = Bytes::from_static(b"other");
+            context.move_key(&key, &context, &to).await.unwrap();
+            context.give_back_rest(&staged).await.unwrap();
+            recalls = context.signals.take_recalls();
+            assert_eq!(recalls.is_empty(), is_second);
+        });
+        if is_second {
+            commit(&bench, transaction).unwrap();
+        }
+    }
+    assert_eq!(bench.run("LRANGE other 0 -1"), bulks(&["a", "b", "c"]));
+    assert_eq!(rows_left(&bench), 0);
 }
 
 #[test]
