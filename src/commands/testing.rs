@@ -11,12 +11,12 @@ use crate::clock::{Clock, ManualClock};
 use crate::executor::{
     Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, Work, startup,
 };
-use crate::layout::Layout;
+use crate::layout::{Layout, Space};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
-use crate::store::{Store, StoreError};
+use crate::store::{Isolation, RangeQuery, Store, StoreError};
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
@@ -110,6 +110,22 @@ impl Bench {
             .block_on(self.executor.submit(vec![call(database, words)]))
             .unwrap();
         finished.replies.into_iter().next().unwrap()
+    }
+
+    /// How many rows all keys' data have, signposts apart.
+    pub(crate) fn data_rows(&self) -> usize {
+        let layout = &self.executor.environment().layout;
+        let range = layout.rows_of(Space::Data);
+        let snapshot = self.store.begin_read().unwrap();
+        let rows = self.block_on(snapshot.get_range(RangeQuery {
+            begin: &range.begin,
+            end: &range.end,
+            limit: usize::MAX,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        }));
+        let rows = rows.unwrap().into_iter();
+        rows.filter(|row| !layout.is_signpost(&row.key)).count()
     }
 
     /// Runs commands, one a line, as a pipeline.

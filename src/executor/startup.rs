@@ -60,6 +60,35 @@ pub async fn prepare(
     })
 }
 
+/// Makes a store of an older layout one of this version, whose rules hold for all that older
+/// servers have written; they refuse it from then on. To be called before a server writes.
+///
+/// # Errors
+/// The store's own.
+pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), StartError> {
+    let version_key = layout.version_key();
+    let mut attempts = 0_u32;
+    loop {
+        attempts += 1;
+        let transaction = store.begin_write()?;
+        let version = transaction.get(&version_key, Isolation::Serializable).await;
+        let committed = match version {
+            Ok(Some(version)) if decode_counter(Some(&version))? < LAYOUT_VERSION => {
+                transaction.set(&version_key, &encode_counter(LAYOUT_VERSION));
+                transaction.commit().await
+            }
+            Ok(_) => return Ok(()),
+            Err(error) => Err(error),
+        };
+        match committed {
+            Err(error)
+                if attempts < COMMIT_ATTEMPTS_MAX
+                    && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) => {}
+            ended => return Ok(ended?),
+        }
+    }
+}
+
 async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartError> {
     let transaction = store.begin_write()?;
     let version_key = layout.version_key();
@@ -97,6 +126,28 @@ mod tests {
         let environment =
             prepare(store, layout, Arc::new(SystemClock), Arc::new(SystemRandom)).await?;
         Ok(environment.ids.instance())
+    }
+
+    #[tokio::test]
+    async fn an_older_layout_becomes_one_of_this_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        let layout = Layout::new("test");
+        let version = async || {
+            let transaction = store.begin_read().unwrap();
+            let row = transaction.get(&layout.version_key(), Isolation::Snapshot);
+            decode_counter(row.await.unwrap().as_ref()).unwrap()
+        };
+        // A store that is empty gets its version with the first start.
+        raise_version(&store, &layout).await.unwrap();
+        assert_eq!(version().await, 0);
+        let transaction = store.begin_write().unwrap();
+        transaction.set(&layout.version_key(), &encode_counter(1));
+        transaction.commit().await.unwrap();
+        start(&store).await.unwrap();
+        assert_eq!(version().await, 1);
+        raise_version(&store, &layout).await.unwrap();
+        assert_eq!(version().await, LAYOUT_VERSION);
     }
 
     #[tokio::test]

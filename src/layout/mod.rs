@@ -14,6 +14,7 @@ pub mod meta;
 pub mod name;
 pub mod position;
 pub mod priority;
+pub mod signpost;
 pub mod staging;
 pub mod survey;
 pub mod task;
@@ -27,6 +28,7 @@ pub use meta::{Meta, ValueType};
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
+pub use signpost::Signpost;
 pub use staging::{
     PopRun, StagedClaim, StagedElement, StagedRequest, decode_elements, encode_elements,
 };
@@ -38,7 +40,7 @@ pub use crate::store::key_after as successor;
 use crate::store::StoreError;
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
-pub const LAYOUT_VERSION: i64 = 1;
+pub const LAYOUT_VERSION: i64 = 2;
 
 /// The first tuple element behind the root prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

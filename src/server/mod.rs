@@ -100,6 +100,7 @@ pub fn run(
         Arc::clone(&clock),
         random,
     ))?;
+    runtime.block_on(startup::raise_version(&*store, &environment.layout))?;
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),

@@ -137,6 +137,11 @@ pub trait ReadTransaction {
 
     /// The rows of a range, at most `query.limit`, in the order asked for.
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
+
+    /// Says what a key holds in the transaction's snapshot, which the caller knows from other rows
+    /// that it has read: a transaction that remembers its reads need not read it. (It conflicts on
+    /// the key as if it had.)
+    fn remember(&self, _key: &[u8], _value: &Bytes) {}
 }
 
 /// A transaction that writes. Writes are seen by its own later reads and by nobody else until

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 
 use super::context::ReadContext;
 use super::signals::ClientKey;
-use crate::layout::{Id, KeyName, KeyRange, Member, Meta, Section, ValueType, successor};
+use crate::layout::{Id, KeyName, Member, Meta, Signpost, ValueType, successor};
 use crate::limits::{
     AHEAD_BYTES_MAX, AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,
 };
@@ -120,6 +120,16 @@ impl Glances {
 }
 
 impl KeyGlances {
+    /// Whether what is looked at in a queue of that type includes a signpost, and the metadata need
+    /// not be read for anything else.
+    fn meets_signpost(&self, value_type: ValueType) -> bool {
+        let mut ends = self.ends.iter();
+        !self.with_length
+            && ends.any(|end| {
+                end.value_type == value_type && value_type.section_popped(end.from_end).is_some()
+            })
+    }
+
     fn add_end(&mut self, value_type: ValueType, from_end: bool, count: usize) {
         let looks_behind = count == 0;
         let mut ends = self.ends.iter_mut();
@@ -146,6 +156,27 @@ struct Hint {
     value_type: ValueType,
     /// About how large its rows are; 0 is not known.
     row_bytes: usize,
+    /// A signpost was met there, which tells the metadata too.
+    has_signposts: bool,
+}
+
+/// What was learned where a queue's data lies.
+#[derive(Debug, Default)]
+struct DataAhead {
+    /// How large rows are, where any were read.
+    row_bytes: Option<usize>,
+    signpost: Option<Signpost>,
+}
+
+impl Hint {
+    /// With what was learned.
+    fn with(self, data: &DataAhead) -> Self {
+        Self {
+            row_bytes: data.row_bytes.unwrap_or(self.row_bytes),
+            has_signposts: data.signpost.is_some() || self.has_signposts,
+            ..self
+        }
+    }
 }
 
 /// What is remembered of keys between batches. Never trusted.
@@ -220,13 +251,22 @@ impl ReadContext<'_> {
     /// now.
     async fn follow_hint(&self, key: &ClientKey, glances: &KeyGlances, hint: Hint) -> Option<Hint> {
         let name = KeyName::new(&key.key);
-        let meta = self.read_meta_ahead(hint.namespace, &name, glances);
         let data = self.read_data_ahead(glances, hint);
-        let (meta, row_bytes) = futures_util::try_join!(meta, data).ok()?;
-        (meta?.data == hint.data).then(|| Hint {
-            row_bytes: row_bytes.unwrap_or(hint.row_bytes),
-            ..hint
-        })
+        let (meta, data) = if hint.has_signposts && glances.meets_signpost(hint.value_type) {
+            let data = data.await.ok()?;
+            let meta_key = self.layout().meta_key(hint.namespace, &name);
+            let signpost = data.signpost.as_ref()?;
+            if signpost.meta_key != meta_key {
+                return None;
+            }
+            self.transaction.remember(&meta_key, &signpost.meta);
+            (Meta::decode(&signpost.meta).ok()?, data)
+        } else {
+            let meta = self.read_meta_ahead(hint.namespace, &name, glances);
+            let (meta, data) = futures_util::try_join!(meta, data).ok()?;
+            (meta?, data)
+        };
+        (meta.data == hint.data).then(|| hint.with(&data))
     }
 
     /// Reads the metadata, and then what it tells of.
@@ -245,9 +285,10 @@ impl ReadContext<'_> {
             data: meta.data,
             value_type: meta.value_type,
             row_bytes: 0,
+            has_signposts: false,
         };
-        let row_bytes = self.read_data_ahead(glances, hint).await?.unwrap_or(0);
-        Ok(Some(Hint { row_bytes, ..hint }))
+        let data = self.read_data_ahead(glances, hint).await?;
+        Ok(Some(hint.with(&data)))
     }
 
     async fn read_meta_ahead(
@@ -274,12 +315,11 @@ impl ReadContext<'_> {
         meta.map(|value| Meta::decode(&value)).transpose()
     }
 
-    /// Answers how large rows are, where any were read.
     async fn read_data_ahead(
         &self,
         glances: &KeyGlances,
         hint: Hint,
-    ) -> Result<Option<usize>, StoreError> {
+    ) -> Result<DataAhead, StoreError> {
         let rows_max = match hint.row_bytes {
             0 => AHEAD_ROWS_UNKNOWN_MAX,
             bytes => (AHEAD_BYTES_MAX / bytes).clamp(1, AHEAD_ROWS_MAX),
@@ -297,17 +337,19 @@ impl ReadContext<'_> {
                 false => Ok(()),
             }
         };
-        let (sizes, members, requests) =
+        let (ends, members, requests) =
             futures_util::join!(join_all(ends), join_all(members), requests);
         requests?;
         for read in members {
             read?;
         }
-        let mut row_bytes = None;
-        for size in sizes {
-            row_bytes = row_bytes.max(size?);
+        let mut data = DataAhead::default();
+        for end in ends {
+            let end = end?;
+            data.row_bytes = data.row_bytes.max(end.row_bytes);
+            data.signpost = data.signpost.or(end.signpost);
         }
-        Ok(row_bytes)
+        Ok(data)
     }
 
     async fn read_end_ahead(
@@ -315,27 +357,36 @@ impl ReadContext<'_> {
         data: Id,
         end: &EndGlances,
         rows_max: usize,
-    ) -> Result<Option<usize>, StoreError> {
-        let section = match end.value_type {
-            ValueType::List => Section::Elements,
-            ValueType::SortedSet => Section::Scores,
-            // From above it is read priority by priority.
-            ValueType::PriorityQueue if !end.from_end => Section::Queue,
-            ValueType::PriorityQueue | ValueType::TaskQueue => return Ok(None),
+    ) -> Result<DataAhead, StoreError> {
+        let Some(section) = end.value_type.section_popped(end.from_end) else {
+            return Ok(DataAhead::default());
         };
-        let range = KeyRange::children(&self.layout().section_prefix(data, section));
+        let range = self
+            .layout()
+            .section_and_signpost(data, section, end.from_end);
         let rows = self
             .transaction
             .get_range(RangeQuery {
                 begin: &range.begin,
                 end: &range.end,
-                limit: end.rows().min(rows_max),
+                limit: end.rows().min(rows_max).saturating_add(1),
                 reverse: end.from_end,
                 isolation: Isolation::Snapshot,
             })
             .await?;
-        let bytes: usize = rows.iter().map(|row| row.key.len() + row.value.len()).sum();
-        Ok(bytes.checked_div(rows.len()))
+        let signpost_key = self.layout().signpost_key(data, section, end.from_end);
+        let (signpost, elements) = match rows.split_first() {
+            Some((first, rest)) if first.key == signpost_key => {
+                (Some(Signpost::decode(&first.value)?), rest)
+            }
+            _ => (None, rows.as_slice()),
+        };
+        let element_bytes = elements.iter().map(|row| row.key.len() + row.value.len());
+        let row_bytes = element_bytes.sum::<usize>().checked_div(elements.len());
+        Ok(DataAhead {
+            row_bytes,
+            signpost,
+        })
     }
 }
 

@@ -12,7 +12,8 @@ use futures_util::future::try_join_all;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{
-    Id, KeyName, KeyRange, Meta, TrashKind, ValueType, decode_length, encode_length, length_delta,
+    Id, KeyName, KeyRange, Meta, Signpost, TrashKind, ValueType, decode_length, encode_length,
+    length_delta,
 };
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, StoreError};
@@ -310,7 +311,7 @@ impl WriteContext<'_> {
             self.remove(&old);
         }
         meta.long_name = place.name.inline().is_none().then(|| key.clone());
-        self.transaction.set(&place.meta_key, &meta.encode());
+        self.write_meta(&place.meta_key, &meta);
         // Other servers watch this row, and must not take a new key for the one before it.
         let changes = if self.environment.capabilities.single_writer {
             0
@@ -390,8 +391,35 @@ impl WriteContext<'_> {
         self.transaction.clear(&key.meta_key);
         self.transaction
             .clear(&self.layout().length_key(&key.meta_key));
+        if self.has_signposts() {
+            let signposts = self.layout().signpost_keys(key.data(), key.meta.value_type);
+            signposts.for_each(|signpost| self.transaction.clear(&signpost));
+        }
         self.clear_expiry_index(key);
         self.signal_touched(key);
+    }
+
+    /// Writes a key's metadata, and what says the same elsewhere.
+    fn write_meta(&self, meta_key: &[u8], meta: &Meta) {
+        let value = meta.encode();
+        self.transaction.set(meta_key, &value);
+        // One of a long name might be larger than a value can be.
+        if self.has_signposts() && meta.long_name.is_none() {
+            let signpost = Signpost {
+                meta_key: Bytes::copy_from_slice(meta_key),
+                meta: value.into(),
+            };
+            let signpost = signpost.encode();
+            for key in self.layout().signpost_keys(meta.data, meta.value_type) {
+                self.transaction.set(&key, &signpost);
+            }
+        }
+    }
+
+    /// Whether queues get signposts: where a read is a round trip, and clearing all of a queue
+    /// takes them along.
+    fn has_signposts(&self) -> bool {
+        !self.environment.capabilities.single_writer
     }
 
     /// Removes a key that has no elements, and what its type keeps besides them.
@@ -426,7 +454,7 @@ impl WriteContext<'_> {
     pub fn set_expiry(&self, key: &mut OpenKey, expire_at_ms: Option<i64>) {
         self.clear_expiry_index(key);
         key.meta.expire_at_ms = expire_at_ms;
-        self.transaction.set(&key.meta_key, &key.meta.encode());
+        self.write_meta(&key.meta_key, &key.meta);
         if let Some(at_ms) = expire_at_ms {
             let expiry_key = self.layout().expiry_key(at_ms, key.namespace, &key.name);
             self.transaction.set(&expiry_key, b"");

@@ -255,6 +255,8 @@ async fn sweep(
     }
     transaction.clear(&key.meta_key);
     transaction.clear(&length_key);
+    let signposts = subject.layout.signpost_keys(meta.data, meta.value_type);
+    signposts.for_each(|signpost| transaction.clear(&signpost));
     if meta.value_type.keeps_more_than_elements() {
         subject.discard_data(transaction, meta.data);
     }

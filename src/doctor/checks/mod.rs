@@ -21,6 +21,7 @@ mod keys;
 mod latency;
 mod messages;
 mod operations;
+mod signposts;
 mod spaces;
 mod staging;
 mod tally;
@@ -96,6 +97,7 @@ pub(super) fn key_checks(subject: &Subject<'_>) -> Vec<Box<dyn KeyCheck>> {
     if subject.is_deep {
         checks.push(Box::<counters::Counters>::default());
         checks.push(Box::<indexes::Indexes>::default());
+        checks.push(Box::<signposts::Signposts>::default());
     }
     checks
 }

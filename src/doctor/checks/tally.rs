@@ -108,6 +108,9 @@ impl Tally {
             self.unreadable += 1;
             return;
         };
+        if subject.layout.is_signpost(&row.key) {
+            return;
+        }
         *self.rows.entry(number).or_default() += 1;
         let value = match Section::from_number(number) {
             Some(Section::Elements | Section::Queue) => Some(row.value.clone()),

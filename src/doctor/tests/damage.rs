@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::*;
 use crate::layout::{
-    Id, KeyName, Meta, Space, TrashKind, ValueType, encode_counter, encode_length,
+    Id, KeyName, LAYOUT_VERSION, Meta, Section, Signpost, Space, TrashKind, ValueType,
+    encode_counter, encode_length,
 };
 use crate::limits::DATABASES;
 use crate::store::{Isolation, StoreError};
@@ -375,6 +376,27 @@ fn rows_of_operations_go_only_where_no_server_runs() {
 }
 
 #[test]
+fn a_signpost_that_says_what_is_not_so() {
+    assert_repaired(
+        "signposts",
+        Level::Fail,
+        "1 keys whose signposts do not say what their metadata is (\"list\")",
+        |bench, layout| {
+            let meta = meta(bench, layout, "list");
+            let section = Section::Elements;
+            let key = layout.signpost_key(meta.data, section, true);
+            let wrong = Signpost {
+                meta_key: meta_key(layout, "other").into(),
+                meta: meta.encode().into(),
+            };
+            change(bench, |transaction, _| {
+                transaction.set(&key, &wrong.encode());
+            });
+        },
+    );
+}
+
+#[test]
 fn empty_keys_of_a_cluster_are_told_and_swept() {
     let bench = Bench::cluster_like();
     for number in 0..10 {
@@ -427,7 +449,8 @@ fn rows_without_a_layout_version_are_not_touched() {
 #[test]
 fn an_older_or_unreadable_version_is_told() {
     on_both(|bench| {
-        for (version, level) in [(0, Level::Warn), (1, Level::Ok)] {
+        let now = LAYOUT_VERSION;
+        for (version, level) in [(now - 1, Level::Warn), (now, Level::Ok)] {
             change(bench, |transaction, layout| {
                 transaction.set(&layout.version_key(), &encode_counter(version));
             });

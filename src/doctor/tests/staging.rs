@@ -9,8 +9,8 @@ use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{START_MS, bulk, bulks};
 use crate::layout::{
-    Id, KeyRange, PopRun, Section, StagedClaim, StagedElement, StagedRequest, ValueType,
-    encode_elements, encode_length,
+    Id, PopRun, Section, StagedClaim, StagedElement, StagedRequest, ValueType, encode_elements,
+    encode_length,
 };
 use crate::limits::DOCTOR_OVERDUE_MS;
 use crate::store::{Isolation, RangeQuery};
@@ -63,18 +63,17 @@ fn set_elements(transaction: &dyn Transaction, layout: &Layout, data: Id, id: Id
 fn claim_last(bench: &Bench, layout: &Layout, key: &str, lapses_at_ms: i64) {
     let data = meta(bench, layout, key).data;
     let prefix = layout.section_prefix(data, Section::Elements);
-    let range = KeyRange::children(&layout.data_prefix(data));
+    let range = layout.section(data, Section::Elements);
     let last = {
         let transaction = bench.store.begin_read().unwrap();
         let rows = bench.block_on(transaction.get_range(RangeQuery {
             begin: &range.begin,
             end: &range.end,
-            limit: 100,
+            limit: 1,
             reverse: true,
             isolation: Isolation::Snapshot,
         }));
-        let mut rows = rows.unwrap().into_iter();
-        rows.find(|row| row.key.starts_with(&prefix)).unwrap()
+        rows.unwrap().pop().unwrap()
     };
     let popped = bench.run(&format!("RPOP {key}"));
     let Reply::Bulk(value) = popped else {

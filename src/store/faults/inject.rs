@@ -289,6 +289,10 @@ impl ReadTransaction for FaultyTransaction<'_> {
             Err(error) => StoreFuture::ready(Err(error)),
         }
     }
+
+    fn remember(&self, key: &[u8], value: &Bytes) {
+        self.inner.remember(key, value);
+    }
 }
 
 impl Transaction for FaultyTransaction<'_> {

@@ -174,9 +174,15 @@ impl Known {
                 end = key_after(&last.key);
             }
         }
-        if rows.is_empty() {
-            self.bytes += begin.len() + end.len();
-            self.empty.add(&begin, &end);
+        if rows.len() < fetch.limit {
+            // Behind the last there is nothing.
+            let (empty_begin, empty_end) = match rows.last() {
+                None => (begin.clone(), end.clone()),
+                Some(last) if fetch.reverse => (begin.clone(), last.key.to_vec()),
+                Some(last) => (key_after(&last.key), end.clone()),
+            };
+            self.bytes += empty_begin.len() + empty_end.len();
+            self.empty.add(&empty_begin, &empty_end);
         }
         let mut rows = rows.into_iter().map(|row| (row.key, row.value)).collect();
         writes.lay_over(&begin, &end, &mut rows);

@@ -179,6 +179,17 @@ impl ReadTransaction for ReadYourWrites<'_> {
             }
         }
     }
+
+    fn remember(&self, key: &[u8], value: &Bytes) {
+        let known = &mut self.state.borrow_mut().known;
+        if known.key_mut(key).is_none() {
+            let value = KnownKey {
+                value: Some(value.clone()),
+                has_conflict: false,
+            };
+            known.remember(key.to_vec(), value);
+        }
+    }
 }
 
 impl Transaction for ReadYourWrites<'_> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::model::data_rows;
 use super::{error, on_both_stores, one, pairs};
 use crate::commands::testing::{Bench, bulk, bulks};
 use crate::events::{EventClasses, EventSwitch};
@@ -94,9 +93,9 @@ fn pops_leave_nothing_behind() {
         let long = "v".repeat(200_000);
         for line in ["PQ.POPMIN q 9", "PQ.POPMAX q 9"] {
             bench.run(&format!("PQ.PUSH q 1 a 1 {long} 2 b"));
-            assert!(data_rows(bench) > 3);
+            assert!(bench.data_rows() > 3);
             bench.run(line);
-            assert_eq!(data_rows(bench), 0);
+            assert_eq!(bench.data_rows(), 0);
             assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
         }
     });

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::commands::testing::Bench;
-use crate::layout::{KeyRange, Space};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
+use crate::store::Store;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
-use crate::store::{Isolation, RangeQuery, Store};
 
 /// Priorities as they are written, and their place in the order.
 const PRIORITIES: [(&str, u8); 9] = [
@@ -272,23 +271,7 @@ fn run_against_model(bench: &Bench, operations: &[Operation]) {
         apply(bench, &mut model, &Operation::Pop(queue, max, Some(1000)));
     }
     check(bench, &model);
-    assert_eq!(data_rows(bench), 0);
-}
-
-/// Rows of all keys' data.
-pub(super) fn data_rows(bench: &Bench) -> usize {
-    let mut prefix = foundationdb_tuple::pack(&("test",));
-    foundationdb_tuple::pack_into(&(Space::Data as u64,), &mut prefix);
-    let range = KeyRange::children(&prefix);
-    let snapshot = bench.store.begin_read().unwrap();
-    let rows = bench.block_on(snapshot.get_range(RangeQuery {
-        begin: &range.begin,
-        end: &range.end,
-        limit: usize::MAX,
-        reverse: false,
-        isolation: Isolation::Snapshot,
-    }));
-    rows.unwrap().len()
+    assert_eq!(bench.data_rows(), 0);
 }
 
 /// Runs operations on a store that fails often, and checks what is left.

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use crate::commands::testing::Bench;
-use crate::layout::{KeyRange, Space};
 use crate::reply::Reply;
 use crate::store::faults::FaultRates;
-use crate::store::{Isolation, RangeQuery};
 
 #[derive(Debug, Clone)]
 enum Operation {
@@ -169,24 +167,8 @@ fn run_against_model(bench: &Bench, operations: &[Operation]) {
         let reply = bench.run_words(&[b"ZREM", b"z", member]);
         assert_eq!(reply, Reply::Integer(1));
     }
-    assert_eq!(data_rows(bench), 0);
+    assert_eq!(bench.data_rows(), 0);
     assert_eq!(bench.run("RPUSH z x"), Reply::Integer(1));
-}
-
-/// Rows of all keys' data.
-fn data_rows(bench: &Bench) -> usize {
-    let mut prefix = foundationdb_tuple::pack(&("test",));
-    foundationdb_tuple::pack_into(&(Space::Data as u64,), &mut prefix);
-    let range = KeyRange::children(&prefix);
-    let snapshot = bench.store.begin_read().unwrap();
-    let rows = bench.block_on(snapshot.get_range(RangeQuery {
-        begin: &range.begin,
-        end: &range.end,
-        limit: usize::MAX,
-        reverse: false,
-        isolation: Isolation::Snapshot,
-    }));
-    rows.unwrap().len()
 }
 
 proptest! {

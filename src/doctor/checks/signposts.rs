@@ -1,0 +1,111 @@
+//! Signposts: what they say of a queue's metadata.
+
+use futures_util::future::try_join_all;
+
+use super::super::walk::{FoundKey, KeyPage};
+use super::KeyCheck;
+use crate::doctor::report::{Finding, Level, Line, Outcome};
+use crate::doctor::subject::{Answer, Subject};
+use crate::layout::{Meta, Signpost};
+use crate::limits::DOCTOR_READS_AT_ONCE;
+use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+#[derive(Default)]
+pub(super) struct Signposts {
+    count: u64,
+    wrong: Finding,
+}
+
+impl KeyCheck for Signposts {
+    fn name(&self) -> &'static str {
+        "signposts"
+    }
+
+    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+        Box::pin(async move {
+            for some in page.keys.chunks(DOCTOR_READS_AT_ONCE) {
+                let found = subject
+                    .read(async |transaction: &dyn ReadTransaction| {
+                        let isolation = Isolation::Snapshot;
+                        let reads = some
+                            .iter()
+                            .map(|key| signposts(subject, transaction, key, isolation));
+                        try_join_all(reads).await
+                    })
+                    .await?;
+                for (key, (count, wrong)) in some.iter().zip(found) {
+                    self.count += count;
+                    if !wrong.is_empty() {
+                        self.repair(subject, key).await?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn line(&self) -> Line {
+        let mut outcome = Outcome::new(format!("{} signposts", self.count));
+        outcome.finding(
+            Level::Fail,
+            &self.wrong,
+            "keys whose signposts do not say what their metadata is",
+            "commands may not find them; --repair removes what is wrong, which is read elsewhere then",
+        );
+        outcome.line(self.name())
+    }
+}
+
+impl Signposts {
+    async fn repair(&mut self, subject: &Subject<'_>, key: &FoundKey) -> Result<(), StoreError> {
+        self.wrong
+            .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
+        let is_repaired = subject
+            .repair(async |transaction: &dyn Transaction| {
+                let isolation = Isolation::Serializable;
+                let (_, wrong) = signposts(subject, transaction, key, isolation).await?;
+                for signpost_key in wrong {
+                    transaction.clear(&signpost_key);
+                }
+                Ok(true)
+            })
+            .await?;
+        if is_repaired {
+            self.wrong.count_repaired();
+        }
+        Ok(())
+    }
+}
+
+/// How many signposts a key has, and the keys of those that are wrong. None is missing that is not
+/// there: keys of older versions have none.
+async fn signposts(
+    subject: &Subject<'_>,
+    transaction: &dyn ReadTransaction,
+    key: &FoundKey,
+    isolation: Isolation,
+) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
+    let layout = &subject.layout;
+    let (mut count, mut wrong) = (0, Vec::new());
+    let Some(meta) = transaction.get(&key.meta_key, isolation).await? else {
+        return Ok((count, wrong));
+    };
+    if Meta::decode(&meta)?.data != key.meta.data {
+        // It was renamed meanwhile, and the name was given to another.
+        return Ok((count, wrong));
+    }
+    let expected = Signpost {
+        meta_key: key.meta_key.clone(),
+        meta,
+    };
+    for signpost_key in layout.signpost_keys(key.meta.data, key.meta.value_type) {
+        let Some(value) = transaction.get(&signpost_key, isolation).await? else {
+            continue;
+        };
+        count += 1;
+        if value != expected.encode() {
+            wrong.push(signpost_key);
+        }
+    }
+    Ok((count, wrong))
+}
