@@ -430,6 +430,8 @@ pub const TASK_LEVELS_MAX: u32 = 6;
 pub const TASK_TEND_EVERY: i64 = 16;
 /// Nodes that are put in at most when it is, on each level.
 pub const TASK_TEND_CUTS_MAX: usize = 16;
+/// Classes of tasks that a search looks through side by side where a read is a round trip.
+pub const TASK_CLASSES_AT_ONCE: usize = 16;
 /// Nodes that one TASK.TAKE repairs.
 pub const TASK_REPAIRS_MAX: usize = 16;
 /// Tasks whose lease or delay is over that one TASK.TAKE puts back.

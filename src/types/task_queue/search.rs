@@ -10,8 +10,8 @@ use super::index::{ClassPlace, begin_key, end_key};
 use super::{Amounts, OpenKey};
 use crate::layout::{OrderRow, TaskRegistry};
 use crate::limits::{
-    TASK_FAN_MAX, TASK_HEAD_MORE_ROWS, TASK_HEAD_ROWS, TASK_LEAF_MAX, TASK_LEVELS_MAX,
-    TASK_REPAIRS_MAX,
+    TASK_CLASSES_AT_ONCE, TASK_FAN_MAX, TASK_HEAD_MORE_ROWS, TASK_HEAD_ROWS, TASK_LEAF_MAX,
+    TASK_LEVELS_MAX, TASK_REPAIRS_MAX,
 };
 use crate::store::{RangeQuery, StoreError};
 use crate::types::context::ReadContext;
@@ -47,6 +47,8 @@ struct Lane {
     /// Only the very first rows were read.
     is_begun: bool,
     found: Option<Found>,
+    /// Of its nodes, those that may be repaired.
+    stale: Vec<Stale>,
 }
 
 /// Of what a search goes on with.
@@ -95,6 +97,7 @@ impl<'c, 't> Search<'c, 't> {
                 from: None,
                 is_begun: true,
                 found: None,
+                stale: Vec::new(),
             });
         }
         let reads = lanes
@@ -126,77 +129,91 @@ impl<'c, 't> Search<'c, 't> {
     }
 
     /// The next task that fits.
+    ///
+    /// Where a read is a round trip, classes are looked through side by side, but for the first:
+    /// what it has bounds how far the others go.
     pub(super) async fn next(&mut self) -> Result<Option<Found>, StoreError> {
-        let mut best: Option<(usize, Bytes)> = None;
-        for number in 0..self.lanes.len() {
+        let context = self.context;
+        let at_once = match context.environment.capabilities.single_writer {
+            true => 1,
+            false => TASK_CLASSES_AT_ONCE,
+        };
+        let lanes = self.lanes.iter().enumerate();
+        let known = lanes.filter_map(|(number, lane)| Some((number, lane.found.as_ref()?)));
+        let known = known.map(|(number, found)| (number, found.place.clone()));
+        let mut best = known.min_by(|(_, place), (_, other)| place.cmp(other));
+        let mut first = 0;
+        while first < self.lanes.len() {
             let until = best.as_ref().map(|(_, place)| place.clone());
-            if let Some(place) = self.advance(number, until.as_ref()).await?
-                && until.is_none_or(|until| place < until)
-            {
-                best = Some((number, place));
-            }
+            let some = if first == 0 { 1 } else { at_once };
+            let lanes = self.lanes.iter_mut().enumerate().skip(first).take(some);
+            let advanced = lanes.map(async |(number, lane)| {
+                let place = lane.advance(context, until.as_ref()).await?;
+                Ok(place.map(|place| (number, place)))
+            });
+            let advanced: Vec<_> = try_join_all(advanced).await?;
+            let nearer = advanced.into_iter().flatten().chain(best);
+            best = nearer.min_by(|(_, place), (_, other)| place.cmp(other));
+            first += some;
         }
+        let mut stale = self.lanes.iter_mut().flat_map(|lane| lane.stale.drain(..));
+        let room = TASK_REPAIRS_MAX.saturating_sub(self.stale.len());
+        self.stale.extend(stale.by_ref().take(room));
+        drop(stale);
         let lane = best.and_then(|(number, _)| self.lanes.get_mut(number));
         Ok(lane.and_then(|lane| lane.found.take()))
     }
+}
 
+impl Lane {
     /// Finds a class's next task that fits, unless it stands at or behind `until`.
     async fn advance(
         &mut self,
-        number: usize,
+        context: &ReadContext<'_>,
         until: Option<&Bytes>,
     ) -> Result<Option<Bytes>, StoreError> {
-        let context = self.context;
-        let Some(lane) = self.lanes.get_mut(number) else {
-            return Ok(None);
-        };
-        if let Some(found) = &lane.found {
+        if let Some(found) = &self.found {
             return Ok(Some(found.place.clone()));
         }
         let is_behind = |place: &[u8]| until.is_some_and(|until| place >= until.as_ref());
         loop {
-            while let Some((place, row)) = lane.rows.pop_front() {
+            while let Some((place, row)) = self.rows.pop_front() {
                 if is_behind(&place) {
-                    lane.rows.push_front((place, row));
+                    self.rows.push_front((place, row));
                     return Ok(None);
                 }
-                if fits(&row.amounts, &lane.having) {
-                    return Ok(lane.find(place, row));
+                if fits(&row.amounts, &self.having) {
+                    return Ok(self.find(place, row));
                 }
             }
-            if lane.from.as_deref().is_some_and(is_behind) {
+            if self.from.as_deref().is_some_and(is_behind) {
                 return Ok(None);
             }
-            let (Some(from), true) = (&lane.from, std::mem::take(&mut lane.is_begun)) else {
+            let (Some(from), true) = (&self.from, std::mem::take(&mut self.is_begun)) else {
                 break;
             };
-            let begin = begin_key(&lane.class.order_prefix, Some(from));
+            let begin = begin_key(&self.class.order_prefix, Some(from));
             let rows = context
-                .order_rows(&lane.class, (&begin, None), TASK_HEAD_MORE_ROWS)
+                .order_rows(&self.class, (&begin, None), TASK_HEAD_MORE_ROWS)
                 .await?;
-            lane.from = rows
+            self.from = rows
                 .last()
                 .filter(|_| rows.len() >= TASK_HEAD_MORE_ROWS)
                 .map(|(place, _)| behind(place));
-            lane.rows = rows.into();
+            self.rows = rows.into();
         }
-        let Some(from) = lane.from.take() else {
+        let Some(from) = self.from.take() else {
             return Ok(None);
         };
-        let (class, having) = (lane.class.clone(), lane.having.clone());
-        let found = self
-            .first_fit(&class, &having, from, until.map(AsRef::as_ref))
-            .await?;
-        let Some(lane) = self.lanes.get_mut(number) else {
-            return Ok(None);
-        };
+        let until = until.map(AsRef::as_ref);
+        let found = self.first_fit(context, from, until).await?;
         match found {
             Some((place, row)) => {
-                lane.from = Some(behind(&place));
-                Ok(lane.find(place, row))
+                self.from = Some(behind(&place));
+                Ok(self.find(place, row))
             }
             None => {
-                lane.from = until.map(|until| until.to_vec());
+                self.from = until.map(<[u8]>::to_vec);
                 Ok(None)
             }
         }
@@ -205,12 +222,12 @@ impl<'c, 't> Search<'c, 't> {
     /// The first task of a class that fits, in front of `until`, by the index.
     async fn first_fit(
         &mut self,
-        class: &ClassPlace,
-        having: &[f64],
+        context: &ReadContext<'_>,
         from: Vec<u8>,
         until: Option<&[u8]>,
     ) -> Result<Option<(Bytes, OrderRow)>, StoreError> {
-        let levels = self.context.levels(class).await?.min(TASK_LEVELS_MAX);
+        let (class, having) = (&self.class, self.having.as_slice());
+        let levels = context.levels(class).await?.min(TASK_LEVELS_MAX);
         let mut steps = vec![Step::Stretch(Some(from), until.map(<[u8]>::to_vec), levels)];
         // What the tasks of each node that is being looked through need at the least.
         let mut least: Vec<Vec<f64>> = vec![vec![f64::INFINITY; class.slots]];
@@ -219,8 +236,7 @@ impl<'c, 't> Search<'c, 't> {
                 Step::Stretch(from, to, 0) => {
                     let end = to.as_deref();
                     let begin = begin_key(&class.order_prefix, from.as_deref());
-                    let rows = self
-                        .context
+                    let rows = context
                         .order_rows(class, (&begin, end), TASK_LEAF_MAX)
                         .await?;
                     if rows.len() >= TASK_LEAF_MAX
@@ -236,8 +252,8 @@ impl<'c, 't> Search<'c, 't> {
                     }
                 }
                 Step::Stretch(from, to, levels) => {
-                    self.descend(class, having, (from, to, levels), &mut steps, &mut least)
-                        .await?;
+                    let stretch = (from, to, levels);
+                    descend(context, (class, having), stretch, &mut steps, &mut least).await?;
                 }
                 Step::Begin => least.push(vec![f64::INFINITY; class.slots]),
                 Step::End {
@@ -268,65 +284,6 @@ impl<'c, 't> Search<'c, 't> {
         Ok(None)
     }
 
-    /// Puts what of a stretch must be looked at onto the steps, the first on top.
-    async fn descend(
-        &self,
-        class: &ClassPlace,
-        having: &[f64],
-        (from, to, levels): (Option<Vec<u8>>, Option<Vec<u8>>, u32),
-        steps: &mut Vec<Step>,
-        least: &mut [Vec<f64>],
-    ) -> Result<(), StoreError> {
-        let level = levels - 1;
-        let (nodes, is_full) = self
-            .context
-            .nodes_between(
-                class,
-                level,
-                (from.as_deref(), to.as_deref()),
-                TASK_FAN_MAX * 2,
-                self.context.relaxed(),
-            )
-            .await?;
-        let Some(first) = nodes.first() else {
-            steps.push(Step::Stretch(from, to, level));
-            return Ok(());
-        };
-        // The last node of a full page comes again with the next one, which tells where it ends.
-        let known = nodes.len() - usize::from(is_full && nodes.len() > 1);
-        if let Some(next) = nodes.get(known) {
-            steps.push(Step::Stretch(Some(next.place.to_vec()), to.clone(), levels));
-        }
-        let ends = nodes.iter().skip(1).map(|node| Some(node.place.clone()));
-        let ends = ends.chain([to.map(Bytes::from)]);
-        let stretches: Vec<_> = nodes.iter().zip(ends).take(known).collect();
-        for (node, end) in stretches.into_iter().rev() {
-            if !fits(&node.minima, having) {
-                lower(least, &node.minima);
-                continue;
-            }
-            let from = Some(node.place.to_vec());
-            let to = end.as_ref().map(|end| end.to_vec());
-            steps.push(Step::End {
-                level,
-                place: node.place.clone(),
-                to: end,
-                stored: node.minima.clone(),
-            });
-            steps.push(Step::Stretch(from, to, level));
-            steps.push(Step::Begin);
-        }
-        if from
-            .as_deref()
-            .is_none_or(|from| from < first.place.as_ref())
-        {
-            steps.push(Step::Stretch(from, Some(first.place.to_vec()), level));
-        }
-        Ok(())
-    }
-}
-
-impl Lane {
     fn find(&mut self, place: Bytes, row: OrderRow) -> Option<Bytes> {
         self.found = Some(Found {
             class: self.class.class,
@@ -335,6 +292,61 @@ impl Lane {
         });
         Some(place)
     }
+}
+
+/// Puts what of a stretch must be looked at onto the steps, the first on top.
+async fn descend(
+    context: &ReadContext<'_>,
+    (class, having): (&ClassPlace, &[f64]),
+    (from, to, levels): (Option<Vec<u8>>, Option<Vec<u8>>, u32),
+    steps: &mut Vec<Step>,
+    least: &mut [Vec<f64>],
+) -> Result<(), StoreError> {
+    let level = levels - 1;
+    let (nodes, is_full) = context
+        .nodes_between(
+            class,
+            level,
+            (from.as_deref(), to.as_deref()),
+            TASK_FAN_MAX * 2,
+            context.relaxed(),
+        )
+        .await?;
+    let Some(first) = nodes.first() else {
+        steps.push(Step::Stretch(from, to, level));
+        return Ok(());
+    };
+    // The last node of a full page comes again with the next one, which tells where it ends.
+    let known = nodes.len() - usize::from(is_full && nodes.len() > 1);
+    if let Some(next) = nodes.get(known) {
+        steps.push(Step::Stretch(Some(next.place.to_vec()), to.clone(), levels));
+    }
+    let ends = nodes.iter().skip(1).map(|node| Some(node.place.clone()));
+    let ends = ends.chain([to.map(Bytes::from)]);
+    let stretches: Vec<_> = nodes.iter().zip(ends).take(known).collect();
+    for (node, end) in stretches.into_iter().rev() {
+        if !fits(&node.minima, having) {
+            lower(least, &node.minima);
+            continue;
+        }
+        let from = Some(node.place.to_vec());
+        let to = end.as_ref().map(|end| end.to_vec());
+        steps.push(Step::End {
+            level,
+            place: node.place.clone(),
+            to: end,
+            stored: node.minima.clone(),
+        });
+        steps.push(Step::Stretch(from, to, level));
+        steps.push(Step::Begin);
+    }
+    if from
+        .as_deref()
+        .is_none_or(|from| from < first.place.as_ref())
+    {
+        steps.push(Step::Stretch(from, Some(first.place.to_vec()), level));
+    }
+    Ok(())
 }
 
 /// Behind a place, and behind the rows of a node that stands there. (No place begins with another.)
