@@ -109,6 +109,8 @@ pub(super) struct Batch<'s> {
     may_fulfil: bool,
     /// Queues whose claims go back before the commands are run, as an attempt has told.
     recalls: Vec<OpenKey>,
+    /// The command that has met the last of them.
+    recalls_for: Option<CallId>,
 }
 
 #[cfg(test)]
@@ -180,6 +182,7 @@ impl<'s> Batch<'s> {
             fulfilled: 0,
             may_fulfil: true,
             recalls: Vec::new(),
+            recalls_for: None,
             submissions,
         }
     }

@@ -122,6 +122,11 @@ impl Signals {
         self.to_recall.borrow_mut().push(key);
     }
 
+    /// Whether there are such queues.
+    pub fn has_recalls(&self) -> bool {
+        !self.to_recall.borrow().is_empty()
+    }
+
     /// Queues whose elements have to go back before the next attempt.
     pub fn take_recalls(&self) -> Vec<OpenKey> {
         std::mem::take(&mut *self.to_recall.borrow_mut())

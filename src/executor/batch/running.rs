@@ -310,6 +310,10 @@ impl Batch<'_> {
                 CallId::Waiter(_) => self.leave_waiter_out(id, pass, CommandError::TooLarge),
                 CallId::Submitted { .. } => self.leave_out(pass, CommandError::TooLarge),
             }),
+            CommandError::Store(_) if pass.signals.has_recalls() => {
+                self.recalls_for = Some(id);
+                Err(Attempt::Again { after_pause: false })
+            }
             CommandError::Store(error) if !matches!(error, StoreError::Corrupt(_)) => {
                 let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
                 if is_slow && matches!(error, StoreError::TooOld) {

@@ -303,14 +303,21 @@ impl Batch<'_> {
         }
         let error = match recalled {
             Ok(()) if !pass.is_too_large() => return Ok(()),
-            Err(CommandError::Store(error)) if !matches!(error, StoreError::TooLarge) => error,
             // Too much for one transaction: they are fetched, or lapse, one behind the other.
-            Ok(()) | Err(_) => {
-                self.recalls.clear();
-                StoreError::Conflict
+            Ok(()) => CommandError::Store(StoreError::Conflict),
+            Err(CommandError::Store(error)) if error.is_retryable() => {
+                return Err(self.after_error(error));
             }
+            Err(error) => error,
         };
-        Err(self.after_error(error))
+        self.recalls.clear();
+        match self.recalls_for.take() {
+            Some(id) => {
+                self.rolled_back.insert(id, error);
+                Err(Attempt::Again { after_pause: false })
+            }
+            None => Err(self.after_error(StoreError::Conflict)),
+        }
     }
 
     /// Fetches the claims of the batch's requests for its commands to pop from, and reads ahead

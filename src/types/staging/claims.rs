@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use super::{Staged, StagedKey};
 use crate::error::CommandError;
 use crate::layout::{
-    Id, KeyRange, Layout, Meta, StagedClaim, StagedElement, decode_elements, successor,
+    Id, KeyRange, Layout, Meta, StagedClaim, StagedElement, ValueType, decode_elements, successor,
 };
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, RangeQuery, ReadTransaction, StoreError};
@@ -157,7 +157,8 @@ impl WriteContext<'_> {
             }
         }
         innermost_first(&mut returning, |(elements, from_end)| {
-            (elements.first().map(|first| &first.name), *from_end)
+            let first = elements.first().map(|first| &first.name);
+            (first, key.meta.value_type, *from_end)
         });
         for (elements, from_end) in returning {
             self.give_back(key, elements, from_end).await?;
@@ -173,10 +174,18 @@ impl WriteContext<'_> {
 }
 
 /// Sorts claims so that what is further inside goes back first, and is not put in front of the
-/// rest. `place`: the name of a claim's first element, and whether it came from the queue's end.
-pub(super) fn innermost_first<T>(claims: &mut [T], place: impl Fn(&T) -> (Option<&Bytes>, bool)) {
+/// rest. `place`: the name of a claim's first element, the queue's type, and whether it was popped
+/// from the queue's end.
+pub(super) fn innermost_first<T>(
+    claims: &mut [T],
+    place: impl Fn(&T) -> (Option<&Bytes>, ValueType, bool),
+) {
     claims.sort_by(|one, other| {
-        let ((one, from_end), (other, other_end)) = (place(one), place(other));
+        let ((one, value_type, from_end), (other, _, other_end)) = (place(one), place(other));
+        // Within a priority the oldest comes first at both ends.
+        if value_type == ValueType::PriorityQueue {
+            return other.cmp(&one);
+        }
         from_end.cmp(&other_end).then_with(|| match from_end {
             true => one.cmp(&other),
             false => other.cmp(&one),

@@ -39,7 +39,7 @@ impl WriteContext<'_> {
             }
         }
         innermost_first(&mut due, |(first, _, claim)| {
-            (first.as_ref(), claim.from_end)
+            (first.as_ref(), claim.value_type, claim.from_end)
         });
         let (mut lapsed, mut returned) = (0, 0);
         for (_, row, claim) in due {

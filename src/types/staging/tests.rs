@@ -543,6 +543,24 @@ fn what_is_left_of_a_claim_moves_along_with_a_queue_that_the_same_transaction_re
 }
 
 #[test]
+fn values_of_one_priority_that_were_popped_from_above_come_back_in_their_order() {
+    let bench = Bench::cluster_like();
+    bench.run("PQ.PUSH q 9 a 9 b 9 c");
+    let before = bench.run("PQ.RANGE q 0 -1");
+    let [first, second] = [Asker::new(&bench), Asker::new(&bench)];
+    let one = demand(ValueType::PriorityQueue, true, 1);
+    for asker in [first, second] {
+        asker.ask(one);
+        assert_eq!(fulfilled(&bench, one), 1);
+    }
+    bench.run("PQ.POPMAX q");
+    assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
+    assert!(matches!(bench.run("ZADD q 1 x"), Reply::Error(_)));
+    bench.run("PQ.PUSH q 9 c");
+    assert_eq!(bench.run("PQ.RANGE q 0 -1"), before);
+}
+
+#[test]
 fn a_claim_on_a_deleted_queue_is_fetched_but_does_not_come_back() {
     for is_fetched in [true, false] {
         let bench = Bench::cluster_like();
