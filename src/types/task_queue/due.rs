@@ -301,21 +301,27 @@ impl WriteContext<'_> {
                 self.drop_head(&class, first).await?;
             }
         }
-        // Side by side: what one of them puts down holds whatever the others do meanwhile, since
-        // all of it is less than the needs of tasks that were read.
-        let tended = notes_read.iter().map(async |(class, place, tending)| {
-            let class = self.class_place(key, *class, slots(*class));
-            match class.slots {
-                0 => Ok(()),
-                _ => self.tend(&class, place, *tending).await,
-            }
-        });
-        try_join_all(tended).await?;
+        // Before others are left, which may be for the same places.
         for note in &notes {
             self.transaction
                 .add_read_conflict_range(&note.key, &successor(&note.key));
             self.transaction.clear(&note.key);
         }
+        // Side by side: what one of them puts down holds whatever the others do meanwhile, since
+        // all of it is less than the needs of tasks that were read.
+        let tended = notes_read.iter().map(async |(class, place, tending)| {
+            let class = self.class_place(key, *class, slots(*class));
+            if class.slots == 0 {
+                return Ok(());
+            }
+            // Those that lie in one stretch make the same cuts, however many they are: what is too
+            // long still must not be forgotten with them.
+            for place in self.tend(&class, place, *tending).await? {
+                self.leave_untended(key, &class, &place, Tending::Split);
+            }
+            Ok::<_, StoreError>(())
+        });
+        try_join_all(tended).await?;
         if has_more_due || notes.len() >= notes_max {
             return Ok(false);
         }

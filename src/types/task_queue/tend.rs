@@ -47,6 +47,16 @@ impl Tending {
     }
 }
 
+/// What became of a stretch that may have been too long.
+enum Cut {
+    /// It was not.
+    None,
+    /// It was cut into parts none of which is.
+    All,
+    /// As many nodes were put in as are at once; the last part, from here on, may be too long.
+    UpTo(Bytes),
+}
+
 /// The parts that a stretch consists of: tasks, or nodes of the level below.
 struct Part {
     place: Bytes,
@@ -87,39 +97,43 @@ fn minima_of<'p>(slots: usize, parts: impl IntoIterator<Item = &'p Part>) -> Vec
 }
 
 impl WriteContext<'_> {
-    /// Looks after the stretches that a place lies in.
+    /// Looks after the stretches that a place lies in. Answers the places of those that are too
+    /// long still.
     pub(super) async fn tend(
         &self,
         class: &ClassPlace,
         place: &[u8],
         tending: Tending,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<Bytes>, StoreError> {
         let levels = self.levels(class).await?;
+        let mut too_long = Vec::new();
         for level in 0..TASK_LEVELS_MAX {
-            let was_cut = self.tend_level(class, level, place, tending).await?;
+            let cut = self.tend_level(class, level, place, tending).await?;
             let is_last = tending == Tending::Split || level >= levels;
-            if !was_cut && is_last {
+            if matches!(cut, Cut::None) && is_last {
                 break;
             }
+            if let Cut::UpTo(place) = cut {
+                too_long.push(place);
+            }
         }
-        Ok(())
+        Ok(too_long)
     }
 
-    /// Answers whether a node was put in.
     async fn tend_level(
         &self,
         class: &ClassPlace,
         level: u32,
         place: &[u8],
         tending: Tending,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Cut, StoreError> {
         let (parts_max, cut_at) = if level == 0 {
             (TASK_LEAF_MAX, TASK_LEAF_CUT)
         } else {
             (TASK_FAN_MAX, TASK_FAN_CUT)
         };
         let mut place = Bytes::copy_from_slice(place);
-        let mut was_cut = false;
+        let mut cut = Cut::None;
         // Where there is nothing to do, nothing is to conflict.
         let first_look = if self.environment.capabilities.single_writer {
             Isolation::Serializable
@@ -137,7 +151,7 @@ impl WriteContext<'_> {
                     .stretch(class, level, &place, parts_max * 2, Isolation::Serializable)
                     .await?;
             }
-            let Some(cut) = stretch
+            let Some(middle) = stretch
                 .parts
                 .get(cut_at)
                 .filter(|_| stretch.parts.len() > parts_max)
@@ -147,9 +161,9 @@ impl WriteContext<'_> {
                 {
                     self.raise_node(class, level, &node.place, &node.minima, &minima);
                 }
-                return Ok(was_cut);
+                return Ok(cut);
             };
-            was_cut = true;
+            cut = Cut::All;
             if let Some(node) = &stretch.node {
                 let minima = minima_of(class.slots, stretch.parts.iter().take(cut_at));
                 self.set_minima(class, level, &node.place, &minima);
@@ -161,10 +175,10 @@ impl WriteContext<'_> {
             } else {
                 minima_of(class.slots, stretch.parts.iter().skip(cut_at))
             };
-            self.put_node(class, level, &cut.place, &minima);
-            place = cut.place.clone();
+            self.put_node(class, level, &middle.place, &minima);
+            place = middle.place.clone();
         }
-        Ok(was_cut)
+        Ok(Cut::UpTo(place))
     }
 
     /// Reads the stretch that a place lies in: where it is to be changed so that this transaction
