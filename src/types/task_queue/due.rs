@@ -312,17 +312,18 @@ impl WriteContext<'_> {
         let tended = notes_read.iter().map(async |(class, place, tending)| {
             let class = self.class_place(key, *class, slots(*class));
             if class.slots == 0 {
-                return Ok(());
+                return Ok(false);
             }
             // Those that lie in one stretch make the same cuts, however many they are: what is too
             // long still must not be forgotten with them.
-            for place in self.tend(&class, place, *tending).await? {
-                self.leave_untended(key, &class, &place, Tending::Split);
+            let too_long = self.tend(&class, place, *tending).await?;
+            for place in &too_long {
+                self.leave_untended(key, &class, place, Tending::Split);
             }
-            Ok::<_, StoreError>(())
+            Ok::<_, StoreError>(!too_long.is_empty())
         });
-        try_join_all(tended).await?;
-        if has_more_due || notes.len() >= notes_max {
+        let has_more_to_cut = try_join_all(tended).await?.contains(&true);
+        if has_more_due || has_more_to_cut || notes.len() >= notes_max {
             return Ok(false);
         }
         if let Some(at_ms) = self.task_next_due(key).await? {
