@@ -318,7 +318,7 @@ impl WriteContext<'_> {
             // long still must not be forgotten with them.
             let too_long = self.tend(&class, place, *tending).await?;
             for place in &too_long {
-                self.leave_untended(key, &class, place, Tending::Split);
+                self.leave_untended(key, &class, place, Tending::All);
             }
             Ok::<_, StoreError>(!too_long.is_empty())
         });

@@ -144,8 +144,10 @@ impl WriteContext<'_> {
             let mut stretch = self
                 .stretch(class, level, &place, parts_max * 2, first_look)
                 .await?;
-            let has_work = stretch.parts.len() > parts_max
-                || (tending == Tending::All && stretch.raised(class).is_some());
+            // A part that was cut off before all of it was read may seem to need nothing.
+            let raises = tending == Tending::All || matches!(cut, Cut::All);
+            let has_work =
+                stretch.parts.len() > parts_max || (raises && stretch.raised(class).is_some());
             if has_work && first_look == Isolation::Snapshot {
                 stretch = self
                     .stretch(class, level, &place, parts_max * 2, Isolation::Serializable)
@@ -156,8 +158,7 @@ impl WriteContext<'_> {
                 .get(cut_at)
                 .filter(|_| stretch.parts.len() > parts_max)
             else {
-                if tending == Tending::All
-                    && let (Some(minima), Some(node)) = (stretch.raised(class), &stretch.node)
+                if raises && let (Some(minima), Some(node)) = (stretch.raised(class), &stretch.node)
                 {
                     self.raise_node(class, level, &node.place, &node.minima, &minima);
                 }

@@ -122,6 +122,13 @@ fn a_stretch_that_grew_long_before_anyone_looked_after_it_is_cut_all_the_same() 
             let places = places_of(context, class, 0).await;
             let ends = places.iter().skip(1).map(Some).chain([None]);
             let mut longest = 0;
+            let (nodes, _) = context
+                .nodes_between(class, 0, (None, None), 1_000, Isolation::Snapshot)
+                .await
+                .unwrap();
+            // Behind the last something that needs less may come.
+            let lowest = nodes.iter().rev().skip(1).map(|node| node.minima[0]);
+            assert_eq!(lowest.fold(f64::INFINITY, f64::min), 100.0);
             for (place, end) in places.iter().zip(ends) {
                 let stretch = (Some(place.as_ref()), end.map(AsRef::as_ref));
                 let (parts, _) = context
