@@ -12,6 +12,7 @@ mod server;
 use std::path::Path;
 use std::process::Command;
 
+use quoin::layout::LAYOUT_VERSION;
 use server::Server;
 
 /// Exit code, and what it said.
@@ -98,7 +99,8 @@ fn an_embedded_store_that_was_killed_is_healthy() {
         );
         assert!(line(&said, "folder").contains("flag --data-dir"), "{said}");
         assert!(line(&said, "journal").contains("whole records"), "{said}");
-        assert!(line(&said, "layout").contains("version 1"), "{said}");
+        let version = format!("version {LAYOUT_VERSION}");
+        assert!(line(&said, "layout").contains(&version), "{said}");
         assert!(line(&said, "latency").contains("commit of a row"), "{said}");
         assert!(line(&said, "counters").contains("rows counted"), "{said}");
     }
