@@ -380,7 +380,7 @@ impl<'s> Batch<'s> {
     /// Lets go of the clients that wait. Those for whom something may have been popped are told
     /// that, as the other clients of the batch are: to wait on would hide it.
     fn tell_failure(&mut self, error: &StoreError) {
-        if matches!(error, StoreError::UnknownResult) {
+        if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
             let line = CommandError::Store(error.clone()).to_line();
             for (waiter, _) in self.served.drain(..) {
                 let reply = Reply::Error(line.clone());

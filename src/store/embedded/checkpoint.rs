@@ -4,8 +4,14 @@
 //! after a power failure the newest meta page may name pages that never reached the disk. Every
 //! second or few, therefore, the state of that moment is synced, and its meta page is copied to a
 //! file beside the data: the checkpoint. A read transaction keeps the pages of that state from being
-//! written over until the next checkpoint is on the disk. Where the machine was started anew
-//! since, opening puts the checkpoint's meta page back, and the store is as it was then.
+//! written over until the next checkpoint is on the disk. Opening a store that was not closed in
+//! order puts the checkpoint's meta page back, and the store is as it was then; the journal has the
+//! rest.
+//!
+//! That would not be needed where only the process has ended and the system's memory has what it
+//! wrote. But a sync that has failed tells so once, and the pages that it could not write count as
+//! written from then on, for the next process too; and a file system may have been unmounted in
+//! between. What was written since the checkpoint is therefore not relied on, and is written anew.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -91,8 +97,9 @@ impl Checkpoints {
         })
     }
 
-    /// Puts the data file back to the checkpoint where the machine was started anew since. To be
-    /// called before the data file is opened. Tells whether it did.
+    /// Puts the data file back to the checkpoint, where there is one. To be called before the data
+    /// file is opened. Tells whether it did, and the machine was started anew since: the journal may
+    /// lack what was not synced then.
     pub(super) fn restore(&self) -> io::Result<bool> {
         let file = match std::fs::read(self.folder.join(CHECKPOINT_FILE)) {
             Ok(file) => file,
@@ -100,10 +107,7 @@ impl Checkpoints {
             Err(error) => return Err(error),
         };
         let (boot_id, page) = decode(&file).ok_or_else(damaged)?;
-        if Some(boot_id) == self.boot_id.as_ref().map(<[u8; BOOT_ID_BYTES]>::as_slice) {
-            // The kernel is the same: what was written is there, synced or not.
-            return Ok(false);
-        }
+        let own = self.boot_id.as_ref().map(<[u8; BOOT_ID_BYTES]>::as_slice);
         let data = File::options()
             .write(true)
             .open(self.folder.join(DATA_FILE))?;
@@ -114,7 +118,7 @@ impl Checkpoints {
             data.write_all_at(&page, slot * page.len() as u64)?;
         }
         data.sync_all()?;
-        Ok(true)
+        Ok(Some(boot_id) != own)
     }
 
     /// Removes the checkpoint, after everything that the file has was synced.
@@ -167,6 +171,14 @@ pub(super) fn no_room(error: io::Error) -> io::Error {
     } else {
         error
     }
+}
+
+/// The same of pages that LMDB could not write to the data file, which it has not begun to use.
+pub(super) fn not_written(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(libc::EIO) {
+        return io::Error::other(CheckpointError::NoRoom(error));
+    }
+    no_room(error)
 }
 
 /// Whether a checkpoint failed for lack of room only. The one before is still on the disk, and
@@ -344,6 +356,14 @@ mod tests {
         std::fs::write(&path, encode(&[b'1'; BOOT_ID_BYTES], page)).unwrap();
     }
 
+    /// Has all that was committed written to the data file.
+    fn wait_for_drain(store: &EmbeddedStore) {
+        while store.shared.overlay.bytes() > 0 {
+            store.wake_checkpoint();
+            std::thread::yield_now();
+        }
+    }
+
     fn copy_all_but_data(from: &Path, to: &Path) {
         for name in [CHECKPOINT_FILE, "JOURNAL.0", "JOURNAL.1"] {
             std::fs::copy(from.join(name), to.join(name)).unwrap();
@@ -351,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_of_the_system_loses_nothing_where_there_is_a_journal() {
+    fn pages_that_were_not_written_lose_nothing_where_there_is_a_journal() {
         for seed in 0..6 {
             let random = SeededRandom::new(seed);
             let folder = tempfile::tempdir().unwrap();
@@ -359,22 +379,26 @@ mod tests {
             churn(&store, &random);
             if seed % 2 == 0 {
                 // Another checkpoint on the way, so that both journal files are in use.
-                let before = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
-                store.wake_checkpoint();
-                while std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap() == before {
-                    std::thread::yield_now();
-                }
+                wait_for_drain(&store);
             }
+            // One that is made from here on does not come to be where the store is opened again.
+            let checkpoint = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
             let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
             churn(&store, &random);
             let expected = rows(&store);
 
             let after = tempfile::tempdir().unwrap();
+            copy_all_but_data(folder.path(), after.path());
+            std::fs::write(after.path().join(CHECKPOINT_FILE), checkpoint).unwrap();
+            wait_for_drain(&store);
             let new = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+            assert!(new != old);
             let image = crashed(&old, &new, &random);
             std::fs::write(after.path().join(DATA_FILE), image).unwrap();
-            copy_all_but_data(folder.path(), after.path());
-            reboot(after.path());
+            // Or only the process has ended, after a sync that failed.
+            if seed % 3 != 0 {
+                reboot(after.path());
+            }
 
             let reopened = open(after.path(), FsyncPolicy::Always);
             assert!(rows(&reopened) == expected, "seed {seed}");
@@ -437,6 +461,13 @@ mod tests {
             std::thread::yield_now();
         }
         churn(&store, &random);
+    }
+
+    #[test]
+    fn only_of_pages_of_the_data_file_a_failed_write_is_tried_again() {
+        let failed = || io::Error::from_raw_os_error(libc::EIO);
+        assert!(lacks_room(&not_written(failed()).into()));
+        assert!(!lacks_room(&no_room(failed()).into()));
     }
 
     #[test]

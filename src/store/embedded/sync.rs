@@ -123,7 +123,8 @@ impl Work {
         if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
-        if !*has_switched {
+        let goes_on = *has_switched;
+        if !goes_on {
             // Nobody commits meanwhile: the layer ends where the journal's file does.
             let _writer = self.shared.writer.lock();
             // A record of the next file must not be on the disk without those before it.
@@ -143,6 +144,11 @@ impl Work {
         }
         *last = self.checkpoints.take(&self.environment)?;
         *has_switched = false;
+        if goes_on {
+            // This was of the layers of then. What was committed since is in layers and in a
+            // journal that only the next closes and switches, and writers may wait for that.
+            self.shared.is_unsynced.store(true, Ordering::SeqCst);
+        }
         Ok(())
     }
 
@@ -156,7 +162,7 @@ impl Work {
                 // The data file keeps what it gets, also a part of the layer.
                 self.journal.sync()?;
             }
-            drain::write_layer(&self.environment, &self.rows, &closed).map_err(no_room)?;
+            drain::write_layer(&self.environment, &self.rows, &closed).map_err(not_written)?;
             self.shared.overlay.remove(&closed);
             self.look_for_room()?;
             last = Some(until).filter(|until| closed.sequence < *until);
@@ -199,10 +205,11 @@ impl Work {
     }
 }
 
-/// What the drain lacks room for is in the journal, so that it may be tried again.
-fn no_room(error: heed::Error) -> heed::Error {
+/// What the drain could not write is in the journal, so that it may be tried again. On a disk that
+/// is nearly full LMDB gives the system less than it asks for, and says that the disk has failed.
+fn not_written(error: heed::Error) -> heed::Error {
     match error {
-        heed::Error::Io(error) => checkpoint::no_room(error).into(),
+        heed::Error::Io(error) => checkpoint::not_written(error).into(),
         error => error,
     }
 }
