@@ -138,6 +138,22 @@ impl CallId {
     };
 }
 
+impl CallId {
+    /// Of a command within EXEC, the EXEC.
+    fn whole(self) -> Self {
+        match self {
+            Self::Submitted {
+                submission, call, ..
+            } => Self::Submitted {
+                submission,
+                call,
+                part: 0,
+            },
+            waiter @ Self::Waiter(_) => waiter,
+        }
+    }
+}
+
 /// How one attempt ended.
 enum Attempt {
     /// Everything in `replies` is durable.
@@ -265,6 +281,9 @@ impl<'s> Batch<'s> {
         match ended {
             Err(Attempt::Failed(error)) => return Attempt::Failed(error),
             _ if !recalls.is_empty() => {
+                if ended.is_ok() {
+                    self.recalls_for = None;
+                }
                 self.recalls.extend(recalls);
                 return Attempt::Again { after_pause: false };
             }

@@ -1,6 +1,6 @@
 //! The write lane: forms batches and keeps as many of them under way as the store can use.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use crate::limits::{
 };
 use crate::store::Store;
 use crate::types::Environment;
+use crate::types::signals::ClientKey;
 
 use super::batch::{Batch, Done, Slot};
 use super::claims::{ClaimSet, Claims};
@@ -26,6 +27,8 @@ pub(super) struct WriteLane {
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
     pending: VecDeque<Submission>,
+    /// The keys that a submission of `pending` looks after those who wait for.
+    to_serve: HashSet<ClientKey>,
     claimed: ClaimSet,
     passed_over: ClaimSet,
     chosen: ClaimSet,
@@ -86,6 +89,7 @@ impl WriteLane {
             statistics,
             shared,
             pending: VecDeque::new(),
+            to_serve: HashSet::new(),
             claimed: ClaimSet::default(),
             passed_over: ClaimSet::default(),
             chosen: ClaimSet::default(),
@@ -135,7 +139,7 @@ impl WriteLane {
                     let not_run = std::mem::take(&mut done.not_run);
                     free_slots.push(self.release(done, not_run.is_empty()));
                     for submission in not_run.into_iter().rev() {
-                        self.pending.push_front(submission);
+                        self.put_in_front(submission);
                     }
                 }
                 arrived = receiver.recv(), if is_open && self.pending.len() < BATCH_COMMANDS_MAX => {
@@ -197,7 +201,7 @@ impl WriteLane {
             let claims = claimed.map(|key| Claims::hash_key(key.database, &key.key));
             let claims = Claims::Keys(claims.collect());
             // In front: they have waited longer than who has just come.
-            self.pending.push_front(Submission {
+            self.put_in_front(Submission {
                 calls: vec![Call {
                     work: Work::Serve,
                     database: key.database,
@@ -210,6 +214,23 @@ impl WriteLane {
                 respond: None,
             });
         }
+    }
+
+    /// Puts a submission in front of the others. One that is there for those who wait for a key
+    /// serves for every nudge of it, since it has not begun to look: on a busy key there are more
+    /// nudges than looks.
+    fn put_in_front(&mut self, submission: Submission) {
+        if let Some(key) = served_key(&submission)
+            && !self.to_serve.insert(key.clone())
+        {
+            let mut pending = self.pending.iter_mut();
+            if let Some(other) = pending.find(|other| served_key(other).as_ref() == Some(&key)) {
+                // What those claim who wait now.
+                *other = submission;
+            }
+            return;
+        }
+        self.pending.push_front(submission);
     }
 
     fn accept(&mut self, submission: Submission) {
@@ -297,7 +318,12 @@ impl WriteLane {
             }
             let is_alone = uses_claims && is_alone(submission);
             commands += length;
-            chosen.extend(self.pending.remove(at));
+            if let Some(submission) = self.pending.remove(at) {
+                if let Some(key) = served_key(&submission) {
+                    self.to_serve.remove(&key);
+                }
+                chosen.push(submission);
+            }
             if is_alone {
                 break;
             }
@@ -318,6 +344,16 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
+/// The key that a submission is for which looks after those who wait.
+fn served_key(submission: &Submission) -> Option<ClientKey> {
+    let call = submission.calls.first()?;
+    let key = call.arguments.first()?;
+    matches!(call.work, Work::Serve).then(|| ClientKey {
+        database: call.database,
+        key: key.clone(),
+    })
+}
+
 fn is_alone(submission: &Submission) -> bool {
     let mut calls = submission.calls.iter();
     calls.any(|call| matches!(call.claims, Claims::Alone(_)))
@@ -327,8 +363,13 @@ fn is_alone(submission: &Submission) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use bytes::Bytes;
+
     use super::*;
     use crate::commands::testing::Bench;
+    use crate::executor::Waiter;
+    use crate::layout::ValueType;
+    use crate::reply::Reply;
 
     fn lane(bench: &Bench) -> WriteLane {
         WriteLane::new(
@@ -386,6 +427,65 @@ mod tests {
         std::thread::sleep(GATHER_CLUSTER_MAX);
         lane.release_held();
         assert!(lane.held.is_empty());
+    }
+
+    /// A lane whose server has a client that waits for that key, of a batch which is at it.
+    fn awaited(bench: &Bench, key: &ClientKey) -> WriteLane {
+        let mut lane = lane(bench);
+        let (waiter, _outcome) = Waiter::new(
+            key.database,
+            |_, _| Box::pin(async { Ok(Reply::Null) }),
+            Vec::new(),
+            vec![key.key.clone()],
+            ValueType::List,
+            None,
+        );
+        lane.shared.waiters.park(&waiter, 0);
+        lane.shared.waiters.settle(&waiter);
+        lane.claimed.add(&claims_of(key));
+        lane
+    }
+
+    fn claims_of(key: &ClientKey) -> Claims {
+        Claims::Keys([Claims::hash_key(key.database, &key.key)].into())
+    }
+
+    fn some_key() -> ClientKey {
+        ClientKey {
+            database: 0,
+            key: Bytes::from_static(b"q"),
+        }
+    }
+
+    fn nudge(lane: &mut WriteLane) {
+        lane.shared.waiters.nudge([some_key()]);
+        lane.take_nudged();
+    }
+
+    #[test]
+    fn however_often_a_busy_key_is_nudged_it_is_looked_at_once() {
+        let bench = Bench::cluster_like();
+        let mut lane = awaited(&bench, &some_key());
+        for _ in 0..10_000 {
+            nudge(&mut lane);
+            assert!(lane.form_batch(true, 8).is_empty());
+        }
+        assert_eq!(lane.pending.len(), 1);
+    }
+
+    #[test]
+    fn a_key_that_is_nudged_while_it_is_looked_at_is_looked_at_again() {
+        let bench = Bench::cluster_like();
+        let mut lane = awaited(&bench, &some_key());
+        nudge(&mut lane);
+        lane.claimed.release(&claims_of(&some_key()));
+        let mut looked_at = lane.form_batch(true, 8);
+        assert_eq!(looked_at.len(), 1);
+        nudge(&mut lane);
+        assert_eq!(lane.pending.len(), 1);
+        // And where the batch did not come to it, that is the same look.
+        lane.put_in_front(looked_at.remove(0));
+        assert_eq!(lane.pending.len(), 1);
     }
 
     #[test]

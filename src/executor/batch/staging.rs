@@ -313,7 +313,7 @@ impl Batch<'_> {
         self.recalls.clear();
         match self.recalls_for.take() {
             Some(id) => {
-                self.rolled_back.insert(id, error);
+                self.rolled_back.insert(id.whole(), error);
                 Err(Attempt::Again { after_pause: false })
             }
             None => Err(self.after_error(StoreError::Conflict)),
