@@ -17,7 +17,7 @@ use crate::types::relay::write_messages;
 use crate::types::signals::{ClientKey, Ready, Signals};
 
 use super::statistics::ExecutorStatistics;
-use super::waiters::Waiter;
+use super::waiters::{Resumption, Waiter};
 use super::{Call, Claims, Finished, Shared, Submission};
 
 mod fence;
@@ -93,6 +93,8 @@ pub(super) struct Batch<'s> {
     /// Keys that may have something for more waiters than this batch could serve.
     /// By the place of who is next.
     unserved: HashMap<ClientKey, u64>,
+    /// Where the batch's looks at those who wait began.
+    resumptions: HashMap<ClientKey, Resumption>,
     /// What became ready in the latest attempt, where others may have begun to wait meanwhile.
     made_ready: Vec<Ready>,
     /// The place of whoever was parked last when the latest attempt began.
@@ -190,6 +192,7 @@ impl<'s> Batch<'s> {
             served_max: WAITERS_SERVED_PER_BATCH_MAX,
             conflicts: 0,
             unserved: HashMap::new(),
+            resumptions: HashMap::new(),
             made_ready: Vec::new(),
             last_order: 0,
             last_error: None,
@@ -378,9 +381,13 @@ impl<'s> Batch<'s> {
         for waiter in self.parked.values() {
             waiters.settle(waiter);
         }
-        for (key, order) in self.unserved.drain() {
-            waiters.nudge_from(key, order);
+        for (key, from) in self.unserved.drain() {
+            let begun = self.resumptions.remove(&key).unwrap_or_default();
+            let begins_anew = begun.begins_anew;
+            waiters.nudge_from(key, Resumption { from, begins_anew });
         }
+        let looked_at = self.resumptions.drain();
+        waiters.nudge(looked_at.filter_map(|(key, begun)| begun.begins_anew.then_some(key)));
         // Whoever began to wait in another batch may have looked before this was committed.
         for ready in self.made_ready.drain(..) {
             match ready {

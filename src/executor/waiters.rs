@@ -87,6 +87,18 @@ enum Stage {
     },
 }
 
+/// Where a look at those who wait for a key goes on.
+///
+/// A look goes on to the end, however often the key is nudged meanwhile: those at the end would never
+/// have their turn else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Resumption {
+    /// From which place on.
+    pub(super) from: u64,
+    /// Behind that they are to be looked at from the first on.
+    pub(super) begins_anew: bool,
+}
+
 impl Waiter {
     /// A command that is to wait for `keys` of a type, and where its outcome will arrive.
     pub fn new(
@@ -174,11 +186,18 @@ struct Queues {
     nudged: HashSet<ClientKey>,
     /// Keys that somebody has begun to wait for, or that nobody waits for any more.
     changed: HashSet<ClientKey>,
-    /// Of nudged keys the place from which on they are to be looked at; absent is the first.
-    resumptions: HashMap<ClientKey, u64>,
+    /// Of nudged keys where to go on; absent is at the first.
+    resumptions: HashMap<ClientKey, Resumption>,
 }
 
 impl Queues {
+    fn nudge(&mut self, key: ClientKey) {
+        if let Some(resumption) = self.resumptions.get_mut(&key) {
+            resumption.begins_anew = true;
+        }
+        self.nudged.insert(key);
+    }
+
     fn insert(&mut self, waiter: &Arc<Waiter>, order: u64) {
         for key in waiter.client_keys() {
             let by_type = self.by_key.entry(key).or_default();
@@ -286,8 +305,7 @@ impl Waiters {
     fn make_good(&self, queues: &mut Queues, waiter: &Waiter, was_missed: bool) {
         if was_missed {
             for key in waiter.client_keys() {
-                queues.resumptions.remove(&key);
-                queues.nudged.insert(key);
+                queues.nudge(key);
             }
             self.nudged.notify_one();
         }
@@ -442,8 +460,7 @@ impl Waiters {
         let mut queues = self.queues();
         for key in keys {
             if queues.by_key.contains_key(&key) {
-                queues.resumptions.remove(&key);
-                queues.nudged.insert(key);
+                queues.nudge(key);
             }
         }
         if !queues.nudged.is_empty() {
@@ -451,21 +468,24 @@ impl Waiters {
         }
     }
 
-    /// [`Self::nudge`] of a key whose waiters in front of a place have been looked after.
-    pub(super) fn nudge_from(&self, key: ClientKey, order: u64) {
+    /// [`Self::nudge`] of a key of whose waiters some have been looked after.
+    pub(super) fn nudge_from(&self, key: ClientKey, resumption: Resumption) {
         let mut queues = self.queues();
         if !queues.by_key.contains_key(&key) {
             return;
         }
-        if queues.nudged.insert(key.clone()) {
-            queues.resumptions.insert(key, order);
-        }
+        let is_new = queues.nudged.insert(key.clone());
+        let resumption = Resumption {
+            begins_anew: resumption.begins_anew || !is_new,
+            ..resumption
+        };
+        queues.resumptions.insert(key, resumption);
         self.nudged.notify_one();
     }
 
-    /// From which place on the waiters of a nudged key are to be looked at.
-    pub(super) fn take_resumption(&self, key: &ClientKey) -> u64 {
-        self.queues().resumptions.remove(key).unwrap_or(0)
+    /// Which waiters of a nudged key are to be looked at.
+    pub(super) fn take_resumption(&self, key: &ClientKey) -> Resumption {
+        self.queues().resumptions.remove(key).unwrap_or_default()
     }
 
     /// Waits for a nudge.

@@ -88,6 +88,10 @@ impl Batch<'_> {
                 database: call.database,
                 key: key.clone(),
             };
+            let waiters = &self.shared.waiters;
+            // Once, however often the batch is tried.
+            let begun = self.resumptions.entry(key.clone());
+            begun.or_insert_with(|| waiters.take_resumption(&key));
             self.serve_what_is_at(&key, None, pass).await?;
         }
         Ok(())
@@ -108,8 +112,8 @@ impl Batch<'_> {
                 let value_type = found.meta.value_type;
                 match wanted {
                     None => {
-                        let from = self.shared.waiters.take_resumption(key);
-                        self.serve_key(key, value_type, from, pass).await
+                        let begun = self.resumptions.get(key).copied().unwrap_or_default();
+                        self.serve_key(key, value_type, begun.from, pass).await
                     }
                     Some((wanted, _)) if wanted != value_type => Ok(()),
                     Some((_, Some(tasks))) => self.serve_tasks(key, tasks, pass).await,

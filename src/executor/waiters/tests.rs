@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Outcome, Wait, Waiter, Waiters};
+use super::{Outcome, Resumption, Wait, Waiter, Waiters};
 use crate::commands::testing::{Bench, bulk, bulks};
 use crate::executor::Work;
 use crate::layout::ValueType;
@@ -451,4 +451,54 @@ fn nobody_waits_whose_connection_has_ended() {
     drop(Wait::new(&waiters, (Arc::clone(&waiter), outcome)));
     waiters.park(&waiter, 0);
     assert!(waiters.is_empty());
+}
+
+/// Waiters that wait for the list, of which some have been looked after.
+fn looked_after_up_to(from: u64) -> Waiters {
+    let waiters = Waiters::default();
+    let (waiter, _outcome) = slow_blpop();
+    waiters.park(&waiter, 0);
+    waiters.settle(&waiter);
+    waiters.take_nudged(1);
+    let resumption = Resumption {
+        from,
+        begins_anew: false,
+    };
+    waiters.nudge_from(list_key(), resumption);
+    waiters
+}
+
+#[test]
+fn a_look_goes_on_where_it_was_whatever_comes_meanwhile_and_then_begins_anew() {
+    let waiters = looked_after_up_to(7);
+    waiters.nudge([list_key()]);
+    assert_eq!(waiters.take_nudged(2), [list_key()]);
+    let expected = Resumption {
+        from: 7,
+        begins_anew: true,
+    };
+    assert_eq!(waiters.take_resumption(&list_key()), expected);
+    // And where it came while a batch was at the key.
+    waiters.nudge([list_key()]);
+    let resumption = Resumption {
+        from: 9,
+        begins_anew: false,
+    };
+    waiters.nudge_from(list_key(), resumption);
+    let expected = Resumption {
+        from: 9,
+        begins_anew: true,
+    };
+    assert_eq!(waiters.take_resumption(&list_key()), expected);
+}
+
+#[test]
+fn a_look_that_nothing_came_into_ends_at_the_end() {
+    let waiters = looked_after_up_to(7);
+    let expected = Resumption {
+        from: 7,
+        begins_anew: false,
+    };
+    assert_eq!(waiters.take_resumption(&list_key()), expected);
+    assert_eq!(waiters.take_resumption(&list_key()), Resumption::default());
 }
