@@ -97,7 +97,11 @@ fn journal(inspection: &Inspection) -> Line {
 fn checkpoint(inspection: &Inspection) -> Line {
     const NAME: &str = "checkpoint";
     match inspection.checkpoint {
-        CheckpointState::Current => Line::ok(NAME, "of this start of the machine"),
+        CheckpointState::Current => Line::ok(
+            NAME,
+            "of this start of the machine: the store goes back to it when it is opened, and on by \
+             the journal",
+        ),
         CheckpointState::Earlier => Line::ok(
             NAME,
             "of an earlier start of the machine: the store goes back to it when it is opened, and \

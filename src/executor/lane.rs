@@ -228,6 +228,8 @@ impl WriteLane {
                 // What those claim who wait now.
                 *other = submission;
             }
+            // It may have been to go on in the middle.
+            self.shared.waiters.begin_anew(&key);
             return;
         }
         self.pending.push_front(submission);
@@ -368,6 +370,7 @@ mod tests {
     use super::*;
     use crate::commands::testing::Bench;
     use crate::executor::Waiter;
+    use crate::executor::waiters::Resumption;
     use crate::layout::ValueType;
     use crate::reply::Reply;
 
@@ -486,6 +489,24 @@ mod tests {
         // And where the batch did not come to it, that is the same look.
         lane.put_in_front(looked_at.remove(0));
         assert_eq!(lane.pending.len(), 1);
+    }
+
+    #[test]
+    fn a_nudge_that_came_while_a_batch_was_at_the_key_has_all_looked_at() {
+        let bench = Bench::cluster_like();
+        let mut lane = awaited(&bench, &some_key());
+        nudge(&mut lane);
+        let resumption = Resumption {
+            from: 65,
+            begins_anew: false,
+        };
+        lane.shared.waiters.nudge_from(some_key(), resumption);
+        lane.take_nudged();
+        let expected = Resumption {
+            begins_anew: true,
+            ..resumption
+        };
+        assert_eq!(lane.shared.waiters.take_resumption(&some_key()), expected);
     }
 
     #[test]

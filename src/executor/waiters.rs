@@ -483,6 +483,14 @@ impl Waiters {
         self.nudged.notify_one();
     }
 
+    /// Where a look at a key's waiters is to go on in the middle, has them looked at from the first on
+    /// behind that.
+    pub(super) fn begin_anew(&self, key: &ClientKey) {
+        if let Some(resumption) = self.queues().resumptions.get_mut(key) {
+            resumption.begins_anew = true;
+        }
+    }
+
     /// Which waiters of a nudged key are to be looked at.
     pub(super) fn take_resumption(&self, key: &ClientKey) -> Resumption {
         self.queues().resumptions.remove(key).unwrap_or_default()

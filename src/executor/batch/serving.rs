@@ -143,7 +143,7 @@ impl Batch<'_> {
         let mut in_vain: Vec<Amounts> = Vec::new();
         loop {
             if self.is_enough(pass) || in_vain.len() >= WAITERS_TRIED_PER_KEY_MAX {
-                self.unserved.insert(key.clone(), from);
+                self.leave_unserved(key, from);
                 return Ok(());
             }
             let waiters = &self.shared.waiters;
@@ -179,7 +179,7 @@ impl Batch<'_> {
             // there for the next still. A search in vain where it is not costs conflicts.
             while pass.signals.is_task_there(place) {
                 if self.is_enough(pass) {
-                    self.unserved.insert(key.clone(), 0);
+                    self.leave_unserved(key, 0);
                     return Ok(());
                 }
                 let waiters = &self.shared.waiters;
@@ -196,6 +196,12 @@ impl Batch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Leaves those who wait for a key to the next batch, from the place `from` on.
+    fn leave_unserved(&mut self, key: &ClientKey, from: u64) {
+        let place = self.unserved.entry(key.clone()).or_insert(from);
+        *place = (*place).min(from);
     }
 
     /// Whether the batch should serve no more waiters.

@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn within_one_run_of_the_system_nothing_goes_back() {
+    fn a_store_that_was_closed_in_order_goes_back_to_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(folder.path(), boot_id());
         let store = open(folder.path(), FsyncPolicy::Always);

@@ -33,9 +33,9 @@ pub struct JournalFile {
 pub enum CheckpointState {
     /// There is none.
     Absent,
-    /// It is of the present start of the operating system; the data file is as it should be.
+    /// It is of the present start of the operating system. The data file will be put back to it.
     Current,
-    /// It is of an earlier one: the data file will be put back to it.
+    /// It is of an earlier one. The data file will be put back to it.
     Earlier,
     /// It cannot be read, and the store will not open.
     Damaged,

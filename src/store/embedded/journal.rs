@@ -3,8 +3,8 @@
 //! LMDB alone needs two, one for the pages and one for the meta page that names them, and writes
 //! whole pages. Here a commit appends its writes to a file as one record and syncs that; LMDB
 //! gets them later, from the [overlay](super::overlay), without a sync; every second a
-//! [checkpoint](super::checkpoint) syncs it. After a crash the data file is as LMDB has it (the
-//! process died) or back at the checkpoint (the system died), and the records that may be missing
+//! [checkpoint](super::checkpoint) syncs it. After a crash the data file goes back to the
+//! checkpoint (or is as LMDB has it, where there are none), and the records that may be missing
 //! there are applied again. A record says what rows are, not how they change, so it does no harm
 //! that LMDB has some of what later records say: when the last was applied all is as it was.
 //!
