@@ -138,9 +138,7 @@ impl CallId {
         call: 0,
         part: 0,
     };
-}
 
-impl CallId {
     /// Of a command within EXEC, the EXEC.
     fn whole(self) -> Self {
         match self {

@@ -43,9 +43,7 @@ pub async fn prepare(
         match take_instance(store, &layout).await {
             Ok(instance) => break instance,
             // An attempt of unknown result may have used a number up; the next takes another.
-            Err(StartError::Store(error))
-                if attempts < COMMIT_ATTEMPTS_MAX
-                    && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) => {}
+            Err(StartError::Store(error)) if may_try_again(attempts, &error) => {}
             Err(error) => return Err(error),
         }
     };
@@ -81,12 +79,16 @@ pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), Sta
             Err(error) => Err(error),
         };
         match committed {
-            Err(error)
-                if attempts < COMMIT_ATTEMPTS_MAX
-                    && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) => {}
+            Err(error) if may_try_again(attempts, &error) => {}
             ended => return Ok(ended?),
         }
     }
+}
+
+/// Whether what has failed may be done anew, which does no harm where it was done after all.
+fn may_try_again(attempts: u32, error: &StoreError) -> bool {
+    attempts < COMMIT_ATTEMPTS_MAX
+        && (error.is_retryable() || matches!(error, StoreError::UnknownResult))
 }
 
 async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartError> {
