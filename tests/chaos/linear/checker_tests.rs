@@ -220,6 +220,35 @@ fn on_a_cluster_pushes_at_the_same_time_may_have_found_the_same_place() {
 }
 
 #[test]
+fn on_a_cluster_what_is_moved_may_have_come_in_its_batch_and_found_its_place_before() {
+    let to_other = Ask::Push(1, Side::Back, vec![7]);
+    let moving = || Ask::Move((1, Side::Back), (0, Side::Front));
+    let moved = || Reply::Items(vec![(7, 0)]);
+    let history = |ask: Ask, reply: Reply, invoked: Moment| {
+        [
+            push(0, 1, 9, 1),
+            // Takes effect with the push to the other list, after that was seen to be empty, but
+            // stands behind what was pushed to the head by then.
+            record(invoked, 20, ask, reply),
+            record(2, 20, to_other.clone(), Reply::Integer(1)),
+            record(3, 4, Ask::Push(0, Side::Front, vec![8]), Reply::Integer(2)),
+            record(5, 6, Ask::Length(1), Reply::Integer(0)),
+            read(21, 22, &[8, 7, 9]),
+        ]
+    };
+    let both = || Ask::Transaction(vec![moving(), Ask::Remove(3)]);
+    let replies = || Reply::All(vec![moved(), Reply::Integer(0)]);
+    for (ask, reply) in [(moving(), moved()), (both(), replies())] {
+        let overlapping = history(ask.clone(), reply.clone(), 2);
+        assert_eq!(check(&overlapping, CLUSTER), Verdict::Linearizable);
+        let verdict = check(&overlapping, EXACT);
+        assert!(matches!(verdict, Verdict::NotLinearizable(_)));
+        // What was there before it was asked for it must see.
+        assert_not(&history(ask, reply, 5));
+    }
+}
+
+#[test]
 fn pushes_of_one_transaction_stay_together() {
     let both = Ask::Push(0, Side::Back, vec![1, 2]);
     let both = record(0, 9, both, Reply::Integer(2));

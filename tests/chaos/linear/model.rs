@@ -42,7 +42,12 @@ pub struct State {
     set: Vec<Item>,
     /// The places that commands which are under way may have found, by their number.
     found: BTreeMap<usize, BTreeSet<Vec<i64>>>,
+    /// The lists that those of them have seen which take part in both.
+    seen: BTreeMap<usize, Lists>,
 }
+
+/// For each list, the indices that its elements had at moments.
+type Lists = [BTreeSet<Vec<i64>>; LISTS];
 
 /// A command, without the syntax that it has for lists and for sorted sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +140,7 @@ pub fn outcomes(ask: &Ask, state: &State, exactness: Exactness) -> Vec<(State, R
             .collect();
     };
     let mut state = state.clone();
+    state.seen.remove(number);
     let found = state.found.remove(number).unwrap_or_default().into_iter();
     let ways = found.flat_map(|places| {
         let mut way = Way::new(&state, exactness);
@@ -148,12 +154,81 @@ pub fn outcomes(ask: &Ask, state: &State, exactness: Exactness) -> Vec<(State, R
 }
 
 /// A command that is under way may find the places of what it will push.
+///
+/// It sees the lists as they were at the beginning of its transaction, with what others of the
+/// same batch have changed by then; those take effect with it. So it may see one list at one
+/// moment and the other at another, where a push of its batch has filled it.
 pub fn find_places(ask: &Ask, state: &mut State, exactness: Exactness) {
-    if let Ask::Placed(number, ask) = ask
-        && let Some((way, _)) = Way::new(state, exactness).go(ask).first()
-    {
-        let places = way.places.clone();
-        state.found.entry(*number).or_default().insert(places);
+    let Ask::Placed(number, ask) = ask else {
+        return;
+    };
+    let mut places = BTreeSet::new();
+    if takes_part_in_both_lists(ask) {
+        let mut seen = state.seen.remove(number).unwrap_or_default();
+        let mut is_new = false;
+        for (seen, list) in seen.iter_mut().zip(&state.lists) {
+            is_new |= seen.insert(list.iter().map(|placed| placed.index).collect());
+        }
+        let [first, second] = &seen;
+        let pairs = first
+            .iter()
+            .flat_map(|one| second.iter().map(move |other| [one, other]));
+        for lists in pairs.filter(|_| is_new) {
+            let state = State {
+                lists: lists.map(|indices| placed_at(indices)),
+                set: state.set.clone(),
+                ..State::default()
+            };
+            places.extend(places_in(ask, &state, exactness));
+        }
+        state.seen.insert(*number, seen);
+    } else {
+        places.extend(places_in(ask, state, exactness));
+    }
+    state.found.entry(*number).or_default().extend(places);
+}
+
+/// The places that the pushes of a command find where it sees that state.
+fn places_in(ask: &Ask, state: &State, exactness: Exactness) -> Option<Vec<i64>> {
+    let ways = Way::new(state, exactness).go(ask);
+    ways.into_iter().next().map(|(way, _)| way.places)
+}
+
+/// Elements at those indices; which ones does not matter to pushes.
+fn placed_at(indices: &[i64]) -> Vec<Placed> {
+    let placed = indices.iter().map(|index| Placed {
+        value: 0,
+        index: *index,
+        push: 0,
+    });
+    placed.collect()
+}
+
+fn takes_part_in_both_lists(ask: &Ask) -> bool {
+    let mut lists = BTreeSet::new();
+    add_keys(ask, &mut lists);
+    (0..LISTS).all(|list| lists.contains(&list))
+}
+
+fn add_keys(ask: &Ask, keys: &mut BTreeSet<usize>) {
+    match ask {
+        Ask::Push(key, ..)
+        | Ask::PushIfThere(key, ..)
+        | Ask::Read(key)
+        | Ask::Length(key)
+        | Ask::Peek(key, _)
+        | Ask::Set(key, ..)
+        | Ask::Trim(key, _)
+        | Ask::Delete(key)
+        | Ask::Saw(key, ..)
+        | Ask::Take(key, ..) => drop(keys.insert(*key)),
+        Ask::Pop(several, ..) => keys.extend(several),
+        Ask::Move((from, _), (to, _)) | Ask::Rename(from, to) | Ask::Copy(from, to) => {
+            keys.extend([from, to]);
+        }
+        Ask::Add(..) | Ask::Increment(..) | Ask::Remove(_) | Ask::Score(_) => {}
+        Ask::Transaction(asks) => asks.iter().for_each(|ask| add_keys(ask, keys)),
+        Ask::Placed(_, ask) => add_keys(ask, keys),
     }
 }
 
