@@ -124,10 +124,9 @@ impl KeyGlances {
     /// not be read for anything else.
     fn meets_signpost(&self, value_type: ValueType) -> bool {
         let mut ends = self.ends.iter();
-        !self.with_length
-            && ends.any(|end| {
-                end.value_type == value_type && value_type.section_popped(end.from_end).is_some()
-            })
+        ends.any(|end| {
+            end.value_type == value_type && value_type.section_popped(end.from_end).is_some()
+        })
     }
 
     fn add_end(&mut self, value_type: ValueType, from_end: bool, count: usize) {
@@ -253,8 +252,14 @@ impl ReadContext<'_> {
         let name = KeyName::new(&key.key);
         let data = self.read_data_ahead(glances, hint);
         let (meta, data) = if hint.has_signposts && glances.meets_signpost(hint.value_type) {
-            let data = data.await.ok()?;
             let meta_key = self.layout().meta_key(hint.namespace, &name);
+            let length = async {
+                if glances.with_length {
+                    self.length_at(&meta_key, Isolation::Snapshot).await?;
+                }
+                Ok::<(), StoreError>(())
+            };
+            let (data, ()) = futures_util::try_join!(data, length).ok()?;
             let signpost = data.signpost.as_ref()?;
             if signpost.meta_key != meta_key {
                 return None;

@@ -111,7 +111,11 @@ impl ReadContext<'_> {
         self.length_at(&key.meta_key, isolation).await
     }
 
-    async fn length_at(&self, meta_key: &[u8], isolation: Isolation) -> Result<i64, StoreError> {
+    pub(super) async fn length_at(
+        &self,
+        meta_key: &[u8],
+        isolation: Isolation,
+    ) -> Result<i64, StoreError> {
         let length_key = self.layout().length_key(meta_key);
         let value = self.transaction.get(&length_key, isolation).await?;
         decode_length(value.as_ref())

@@ -21,6 +21,8 @@ struct Trips {
     under_way: Cell<usize>,
     count: Cell<usize>,
     reads: Cell<usize>,
+    /// Those of them that read a range.
+    ranges: Cell<usize>,
 }
 
 struct Counting<'c> {
@@ -67,6 +69,7 @@ impl ReadTransaction for Counting<'_> {
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
+        self.trips.ranges.set(self.trips.ranges.get() + 1);
         StoreFuture::Pending(Box::pin(Later {
             answer: self.inner.get_range(query),
             trips: self.trips,
@@ -77,6 +80,11 @@ impl ReadTransaction for Counting<'_> {
 
 /// Round trips and reads of reading ahead.
 fn trips(bench: &Bench, glances: &Glances, hints: &Hints) -> (usize, usize) {
+    let trips = read_ahead(bench, glances, hints);
+    (trips.count.get(), trips.reads.get())
+}
+
+fn read_ahead(bench: &Bench, glances: &Glances, hints: &Hints) -> Trips {
     let transaction = bench.store.begin_read().unwrap();
     let trips = Trips::default();
     let counting = Counting {
@@ -87,7 +95,7 @@ fn trips(bench: &Bench, glances: &Glances, hints: &Hints) -> (usize, usize) {
     let environment = bench.executor.environment();
     let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
     bench.block_on(context.read_ahead(glances, hints));
-    (trips.count.get(), trips.reads.get())
+    trips
 }
 
 fn pops_of(keys: usize) -> Glances {
@@ -240,8 +248,27 @@ fn what_several_commands_look_at_is_read_once() {
         );
     }
     trips(&bench, &glances, &hints);
-    // The namespace, the metadata with the length, the elements.
+    // The namespace, the elements with the metadata, the length.
     assert_eq!(trips(&bench, &glances, &hints), (1, 3));
+}
+
+#[test]
+fn a_push_to_a_known_queue_reads_one_range_and_the_length() {
+    let bench = filled(1);
+    let hints = Hints::default();
+    let mut glances = Glances::default();
+    let push = Glance::End {
+        value_type: ValueType::List,
+        from_end: true,
+        count: 0,
+        with_length: true,
+    };
+    glances.add(0, &Bytes::from_static(b"q0"), &push);
+    trips(&bench, &glances, &hints);
+    let known = read_ahead(&bench, &glances, &hints);
+    // The namespace, the outermost element with the metadata, the length.
+    assert_eq!(known.count.get(), 1);
+    assert_eq!((known.reads.get(), known.ranges.get()), (3, 1));
 }
 
 #[test]
