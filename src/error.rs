@@ -41,6 +41,9 @@ pub enum CommandError {
         "ERR command needs more than one transaction of the store can hold; nothing was changed"
     )]
     TooLarge,
+    /// An EXEC's replies together are more than a client is sent at once.
+    #[error("ERR replies of the transaction are too large; nothing was changed")]
+    RepliesTooLarge,
     /// The store failed.
     #[error("{}", store_error_text(.0))]
     Store(#[from] StoreError),

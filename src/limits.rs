@@ -72,8 +72,10 @@ pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
 pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
 /// Places that a table of channels keeps however few channels there are.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
-/// Time after which a client that waits in a command is looked at again, whether it is still
-/// there.
+/// Bytes that are read from a client which waits in a command, beyond those that came with it.
+pub const INPUT_WHILE_WAITING_BYTES_MAX: usize = 1024 * 1024;
+/// Time after which a client that waits in a command, and has sent more than that, is looked at
+/// again, whether it is still there.
 pub const GONE_CHECK_INTERVAL_MS: u64 = 1_000;
 
 /// The longest time before a TCP keepalive probe that Linux takes.
@@ -93,8 +95,10 @@ pub const LANE_QUEUE_MAX: usize = 16_384;
 
 /// Commands that a client may queue between MULTI and EXEC.
 pub const TRANSACTION_COMMANDS_MAX: usize = 1024 * 1024;
-/// Bytes of their arguments.
+/// Bytes of their arguments, and of what holds each of them.
 pub const TRANSACTION_QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of their replies, which EXEC holds all at once.
+pub const TRANSACTION_REPLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Keys that a client may watch at once.
 pub const WATCHED_KEYS_MAX: usize = 100_000;
 

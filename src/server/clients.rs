@@ -23,7 +23,7 @@ pub struct ClientRecord {
     pub file_descriptor: i32,
     /// When it connected, in milliseconds since the Unix epoch.
     pub connected_ms: i64,
-    /// When it last sent a command, in milliseconds since the Unix epoch.
+    /// When it last sent or took something, in milliseconds since the Unix epoch.
     pub last_interaction_ms: AtomicI64,
     /// Its last command, as its place in the table's entries; [`NO_COMMAND`] before the first.
     pub last_command: AtomicUsize,
@@ -92,6 +92,18 @@ impl ClientRecord {
     /// The details, for reading or changing.
     pub fn details(&self) -> MutexGuard<'_, ClientDetails> {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that bytes came from it or went to it.
+    pub fn note_interaction(&self, now_ms: i64) {
+        self.last_interaction_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Whether the setting `timeout` is over: nothing came or went for longer. Clients that wait
+    /// in a command and subscribers have nothing to say (Redis: `clientsCronHandleTimeout`).
+    fn is_idle(&self, timeout_ms: i64, now_ms: i64) -> bool {
+        let idle_ms = now_ms.saturating_sub(self.last_interaction_ms.load(Ordering::Relaxed));
+        idle_ms > timeout_ms && !self.is_blocked() && !self.is_subscriber()
     }
 
     /// Ends the client's connection, after the command that it is at.
@@ -238,6 +250,21 @@ impl ClientRegistry {
     /// How many clients there are.
     pub fn count(&self) -> usize {
         self.lock().len()
+    }
+
+    /// Disconnects clients that were idle for longer than the setting `timeout`, which also holds for
+    /// those that do not read their replies.
+    pub fn close_idle(&self, timeout_s: u32, now_ms: i64) {
+        if timeout_s == 0 {
+            return;
+        }
+        let timeout_ms = i64::from(timeout_s) * 1_000;
+        for client in self.all() {
+            if client.is_idle(timeout_ms, now_ms) {
+                tracing::debug!(client.id, "closing idle client");
+                client.kill();
+            }
+        }
     }
 
     /// All clients, oldest first.

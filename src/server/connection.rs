@@ -24,8 +24,8 @@ use crate::commands::{Row, table};
 use crate::events::EventClasses;
 use crate::executor::Call;
 use crate::limits::{
-    GONE_CHECK_INTERVAL_MS, OUTPUT_FLUSH_BYTES, READ_BYTES, SUBMISSION_BYTES_MAX,
-    SUBMISSION_COMMANDS_MAX,
+    GONE_CHECK_INTERVAL_MS, INPUT_WHILE_WAITING_BYTES_MAX, OUTPUT_FLUSH_BYTES, READ_BYTES,
+    SUBMISSION_BYTES_MAX, SUBMISSION_COMMANDS_MAX,
 };
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
@@ -138,36 +138,33 @@ impl Connection {
                 self.output = BytesMut::new();
             }
         }
-        let wanted = self.parser.bytes_to_reserve(&self.input).max(READ_BYTES);
-        self.input.reserve(wanted);
+        self.reserve_input();
         let is_subscriber = !self.session.subscriptions.is_empty();
-        let timeout_s = match is_subscriber {
-            // Redis: no timeout for subscribers, which have nothing to say.
-            true => 0,
-            false => u64::from(self.state.config.timeout_s()),
-        };
-        let idle = async {
-            if timeout_s == 0 {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(Duration::from_secs(timeout_s)).await;
-        };
         tokio::select! {
             read = self.stream.read_buf(&mut self.input) => match read {
                 Ok(0) | Err(_) => Err(Ended),
                 Ok(count) => {
-                    self.state.statistics.input_bytes.add(count as u64);
-                    self.state.statistics.reads_processed.add(1);
-                    let now_ms = self.state.clock.now_ms();
-                    self.session.client.last_interaction_ms.store(now_ms, Ordering::Relaxed);
+                    self.note_read(count);
                     Ok(true)
                 }
             },
             () = self.session.client.mailbox.ready(), if is_subscriber => Ok(false),
             () = self.session.client.wait_killed() => Err(Ended),
             () = super::listener::stopping(shutdown) => Err(Ended),
-            () = idle => Err(Ended),
         }
+    }
+
+    fn reserve_input(&mut self) {
+        let wanted = self.parser.bytes_to_reserve(&self.input).max(READ_BYTES);
+        self.input.reserve(wanted);
+    }
+
+    fn note_read(&self, bytes: usize) {
+        self.state.statistics.input_bytes.add(bytes as u64);
+        self.state.statistics.reads_processed.add(1);
+        self.session
+            .client
+            .note_interaction(self.state.clock.now_ms());
     }
 
     /// Carries out every whole request that has arrived.
@@ -185,7 +182,9 @@ impl Connection {
                     self.run_calls().await?;
                     if let Some(line) = error.to_line() {
                         self.state.statistics.record_error("ERR");
-                        encode_error_line(&line, &mut self.output);
+                        if self.session.take_reply_mode() {
+                            encode_error_line(&line, &mut self.output);
+                        }
                     }
                     self.session.is_closing = true;
                 }
@@ -207,6 +206,7 @@ impl Connection {
         let is_allowed = self.session.is_authenticated || self.state.is_allowed(&self.session);
         let is_confined = self.session.is_confined();
         let dispatched = dispatch(&request.arguments, is_allowed, is_confined);
+        self.wait_to_queue(&dispatched).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
             WithinMulti::CarriedOut(dispatched, request) => (dispatched, request),
             WithinMulti::Answered(reply) => {
@@ -217,8 +217,7 @@ impl Connection {
         };
         match dispatched {
             Dispatch::Data(row) => {
-                let is_write =
-                    row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE);
+                let is_write = is_write(row);
                 if self.state.pause.applies(is_write) {
                     self.run_calls().await?;
                     self.wait_for_pause(is_write).await?;
@@ -241,8 +240,7 @@ impl Connection {
             Dispatch::Connection(command, row) => {
                 // In the order of the pipeline: what came before is done first.
                 self.run_calls().await?;
-                self.wait_for_pause(row.flags.contains(Flags::WRITE))
-                    .await?;
+                self.wait_for_pause(is_write(row)).await?;
                 self.carry_out_here(command, row, &request.arguments)
                     .await?;
                 self.flush_when_large().await
@@ -263,6 +261,8 @@ impl Connection {
                 self.flush_when_large().await
             }
             Dispatch::Hangup => {
+                // What stood before it in the pipeline was asked for.
+                self.run_calls().await?;
                 tracing::warn!(
                     "closed a connection from {} that sent a web request",
                     self.session.client.address
@@ -300,16 +300,25 @@ impl Connection {
         tokio::pin!(waiting);
         loop {
             let is_subscriber = !self.session.subscriptions.is_empty();
+            let has_room = self.input.len() < INPUT_WHILE_WAITING_BYTES_MAX;
+            if has_room {
+                self.reserve_input();
+            }
             tokio::select! {
                 biased;
                 answer = &mut waiting => return Ok(answer),
                 () = self.session.client.mailbox.ready(), if is_subscriber => {}
-                () = gone(&self.stream) => return Err(Ended),
+                // As Redis does: only behind what it has sent a client can be seen to be gone.
+                read = receive(&mut self.stream, &mut self.input, has_room) => match read {
+                    Ok(0) | Err(_) => return Err(Ended),
+                    Ok(count) => self.note_read(count),
+                },
                 () = self.session.client.wait_killed() => return Err(Ended),
                 () = self.state.stopping() => return Err(Ended),
             }
             self.put_messages().await?;
             self.flush().await?;
+            self.note_buffers();
         }
     }
 
@@ -332,11 +341,13 @@ impl Connection {
         self.note_buffers();
         let started = Instant::now();
         if row.group == Group::Transactions {
+            // CLIENT REPLY among the commands of an EXEC is about what comes behind it.
+            let is_answered = self.session.take_reply_mode();
             let reply = self
                 .carry_out_transaction_command(command, row, arguments)
                 .await?;
+            self.session.skip_next();
             self.record(row, started.elapsed(), &reply, Some(arguments));
-            let is_answered = self.session.take_reply_mode();
             self.answer(&reply, is_answered);
             // The transaction may have ended subscriptions, behind what it published itself.
             return self.put_last_messages().await;
@@ -362,6 +373,24 @@ impl Connection {
         self.answer(&reply, is_answered);
         Ok(())
     }
+}
+
+/// Whether CLIENT PAUSE WRITE holds a command back.
+fn is_write(row: &Row) -> bool {
+    row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
+}
+
+/// Waits for bytes from a client; where there is no room for more, for its end.
+async fn receive(
+    stream: &mut TcpStream,
+    input: &mut BytesMut,
+    has_room: bool,
+) -> std::io::Result<usize> {
+    if has_room {
+        return stream.read_buf(input).await;
+    }
+    gone(stream).await;
+    Ok(0)
 }
 
 /// Waits until a client has closed its connection, also behind what was not read yet.

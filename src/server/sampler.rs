@@ -75,6 +75,8 @@ pub(super) async fn run(state: &ServerState) {
             let memory = machine::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
             state.pubsub.close_overdue(&state.clients);
+            let timeout_s = state.config.timeout_s();
+            state.clients.close_idle(timeout_s, state.clock.now_ms());
         }
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);

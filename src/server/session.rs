@@ -90,6 +90,13 @@ impl Session {
         self.client.details().watched = Some(self.watch.touched());
     }
 
+    /// Lets a CLIENT REPLY SKIP that was among the commands of an EXEC hold from the next command on.
+    pub fn skip_next(&mut self) {
+        if self.reply_mode == ReplyMode::SkipNext {
+            self.reply_mode = ReplyMode::Skip;
+        }
+    }
+
     /// Whether the command that comes next is answered; counts a SKIP down.
     pub fn take_reply_mode(&mut self) -> bool {
         match self.reply_mode {

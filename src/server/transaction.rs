@@ -43,8 +43,8 @@ pub struct OpenTransaction {
 
 impl OpenTransaction {
     /// Queues a command. False, and the transaction is spoilt, where there are too many.
-    pub fn queue(&mut self, command: QueuedCommand, argument_bytes: usize) -> bool {
-        self.bytes = self.bytes.saturating_add(argument_bytes);
+    pub fn queue(&mut self, command: QueuedCommand, held_bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(held_bytes);
         let has_room = self.commands.len() < TRANSACTION_COMMANDS_MAX
             && self.bytes <= TRANSACTION_QUEUE_BYTES_MAX;
         if has_room {

@@ -36,9 +36,11 @@ pub struct Request {
 }
 
 impl Request {
-    /// Bytes of all arguments together; used to bound what waits for the executor.
-    pub fn argument_bytes(&self) -> usize {
-        self.arguments.iter().map(Bytes::len).sum()
+    /// Bytes that the arguments take, what holds each of them included; used to bound what waits
+    /// for the executor, or for EXEC.
+    pub fn held_bytes(&self) -> usize {
+        let held = |argument: &Bytes| argument.len() + size_of::<Bytes>();
+        size_of::<Self>() + self.arguments.iter().map(held).sum::<usize>()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::script::{play, play_to_quoin};
-use crate::server::{Server, Socket, wait_until};
+use crate::server::{Server, Socket, request, wait_until};
 
 fn id(socket: &mut Socket) -> String {
     let reply = socket.run("CLIENT ID");
@@ -265,4 +265,53 @@ fn a_blocked_subscriber_of_resp3_hears_its_messages() {
          b: RPUSH l x => :1|
          a< *2|$1|l|$1|x|",
     );
+}
+
+#[test]
+fn a_client_that_left_behind_what_it_has_sent_gets_nothing() {
+    play(
+        "a> BLPOP l 0
+         a>> PING
+         sleep 100
+         a!
+         sleep 100
+         b: RPUSH l x => :1|
+         b: LLEN l => :1|",
+    );
+}
+
+#[test]
+fn what_a_client_sends_while_it_waits_is_carried_out_behind() {
+    play(
+        "a> BLPOP l 0
+         a>> PING
+         a>> RPUSH m y
+         a.
+         b: LLEN m => :0|
+         b: RPUSH l x => :1|
+         a< *2|$1|l|$1|x|
+         a< +PONG|
+         a< :1|",
+    );
+}
+
+#[test]
+fn much_that_a_client_sends_while_it_waits_is_carried_out_behind() {
+    let server = Server::start();
+    let (mut waiting, _) = blocked(&server, "BLPOP l 0");
+    let value = "x".repeat(300_000);
+    let pushes = request(&["RPUSH", "m", &value]).repeat(20);
+    // More than the server takes from it meanwhile.
+    let sender = std::thread::spawn(move || {
+        waiting.send(&pushes);
+        waiting
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    let mut other = server.connect();
+    assert_eq!(other.run("RPUSH l x"), ":1\r\n");
+    let mut waiting = sender.join().unwrap();
+    assert_eq!(waiting.reply(), "*2\r\n$1\r\nl\r\n$1\r\nx\r\n");
+    for length in 1..=20 {
+        assert_eq!(waiting.reply(), format!(":{length}\r\n"));
+    }
 }

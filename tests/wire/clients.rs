@@ -236,3 +236,46 @@ fn an_idle_client_is_disconnected_after_the_timeout() {
     assert_eq!(socket.rest(), "");
     assert!(begun.elapsed() >= Duration::from_millis(900));
 }
+
+#[test]
+fn a_timeout_that_is_set_holds_for_clients_that_are_idle_already() {
+    let server = Server::start();
+    let mut idle = server.connect();
+    assert_eq!(idle.run("PING"), "+PONG\r\n");
+    std::thread::sleep(Duration::from_millis(50));
+    let mut other = server.connect();
+    assert_eq!(other.run("CONFIG SET timeout 1"), "+OK\r\n");
+    assert_eq!(idle.rest(), "");
+}
+
+#[test]
+fn a_client_that_does_not_read_its_reply_is_disconnected_after_the_timeout() {
+    let server = Server::start_with(&["--timeout", "1"]);
+    let value = "x".repeat(1_000_000);
+    let mut other = server.connect();
+    for _ in 0..20 {
+        other.command(&["RPUSH", "list", &value]);
+    }
+    let mut greedy = server.connect();
+    let number = id(&mut greedy);
+    greedy.send("LRANGE list 0 -1\r\n");
+    wait_until("it is disconnected", || {
+        let list = other.run(&format!("CLIENT LIST ID {number}"));
+        list == "$0\r\n\r\n"
+    });
+}
+
+#[test]
+fn a_pause_holds_back_what_multi_queues() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let mut writer = server.connect();
+    assert_eq!(writer.run("MULTI"), "+OK\r\n");
+    assert_eq!(socket.run("CLIENT PAUSE 100000 WRITE"), "+OK\r\n");
+    assert_eq!(writer.run("LLEN list"), "+QUEUED\r\n");
+    writer.send("RPUSH list a\r\n");
+    assert!(writer.is_silent_for(Duration::from_millis(100)));
+    assert_eq!(socket.run("CLIENT UNPAUSE"), "+OK\r\n");
+    assert_eq!(writer.reply(), "+QUEUED\r\n");
+    assert_eq!(writer.run("EXEC"), "*2\r\n:0\r\n:1\r\n");
+}

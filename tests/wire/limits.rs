@@ -78,3 +78,44 @@ fn an_announced_length_costs_nothing_before_its_bytes_come() {
         "{before} to {after} bytes"
     );
 }
+
+#[test]
+fn what_multi_queues_is_bounded_by_what_it_takes_to_hold() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("MULTI"), "+OK\r\n");
+    let mut words = vec!["RPUSH", "list"];
+    words.resize(1_000_000, "");
+    let push = request(&words);
+    let queued = (0..20)
+        .take_while(|_| {
+            socket.send(&push);
+            socket.reply() == "+QUEUED\r\n"
+        })
+        .count();
+    assert!((1..10).contains(&queued), "{queued}");
+    assert!(socket.run("EXEC").starts_with("-EXECABORT"));
+}
+
+#[test]
+fn replies_of_an_exec_are_bounded_and_above_that_nothing_is_done() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let value = "x".repeat(1_000_000);
+    for _ in 0..10 {
+        socket.command(&["RPUSH", "list", &value]);
+    }
+    let before = server.memory_bytes();
+    assert_eq!(socket.run("MULTI"), "+OK\r\n");
+    assert_eq!(socket.run("RPUSH other x"), "+QUEUED\r\n");
+    for _ in 0..200 {
+        assert_eq!(socket.run("LRANGE list 0 -1"), "+QUEUED\r\n");
+    }
+    assert_eq!(
+        socket.run("EXEC"),
+        "-ERR replies of the transaction are too large; nothing was changed\r\n"
+    );
+    assert_eq!(socket.run("EXISTS other"), ":0\r\n");
+    let grown = server.memory_bytes().saturating_sub(before);
+    assert!(grown < 1_000_000_000, "{grown}");
+}

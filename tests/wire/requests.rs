@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::script::play;
 use crate::server::{Server, request};
 
 #[test]
@@ -102,6 +103,15 @@ fn a_web_browser_is_hung_up_on() {
 }
 
 #[test]
+fn what_stands_before_a_web_request_is_carried_out() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.send("RPUSH list a\r\nPOST / HTTP/1.1\r\n");
+    socket.rest();
+    assert_eq!(server.connect().run("LLEN list"), ":1\r\n");
+}
+
+#[test]
 fn unknown_commands_and_wrong_numbers_of_arguments_are_answered_as_in_redis() {
     let server = Server::start();
     let mut socket = server.connect();
@@ -147,4 +157,34 @@ fn a_client_can_ask_not_to_be_answered() {
     assert!(socket.is_silent_for(Duration::from_millis(100)));
     assert_eq!(socket.run("CLIENT REPLY ON"), "+OK\r\n");
     assert_eq!(socket.run("LLEN list"), ":3\r\n");
+}
+
+#[test]
+fn a_skip_holds_for_the_reset_behind_it() {
+    play(
+        "a>> CLIENT REPLY SKIP
+         a>> RESET
+         a: PING => +PONG|",
+    );
+}
+
+#[test]
+fn who_wants_no_replies_is_not_told_what_is_not_the_protocol() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.send("CLIENT REPLY OFF\r\n*abc\r\n");
+    assert_eq!(socket.rest(), "");
+}
+
+#[test]
+fn a_skip_within_exec_holds_for_the_command_behind_it() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.send("MULTI\r\nCLIENT REPLY SKIP\r\nRPUSH list a\r\nEXEC\r\nPING\r\nECHO x\r\n");
+    let expected = "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n$1\r\nx\r\n";
+    let mut answered = String::new();
+    while answered.len() < expected.len() {
+        answered.push_str(&socket.reply());
+    }
+    assert_eq!(answered, expected);
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Attempt, Batch, CallId, Submission};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, Work};
-use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX};
+use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::ahead::Glances;
@@ -229,10 +229,16 @@ impl Batch<'_> {
                 }
                 pass.transaction.conflict_on_own();
                 let mut replies = Vec::with_capacity(bundle.calls.len());
+                let mut reply_bytes: usize = 0;
                 for (part, call) in (1..).zip(&bundle.calls) {
-                    replies.push(self.run_one(id(part), call, true, pass).await?);
+                    let reply = self.run_one(id(part), call, true, pass).await?;
+                    reply_bytes = reply_bytes.saturating_add(reply.size_hint());
+                    replies.push(reply);
                     if pass.is_too_large() {
                         return Err(self.leave_out(pass, CommandError::TooLarge));
+                    }
+                    if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {
+                        return Err(self.leave_out(pass, CommandError::RepliesTooLarge));
                     }
                 }
                 Ok(Reply::Array(replies))

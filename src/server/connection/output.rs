@@ -79,12 +79,27 @@ impl Connection {
             .output_bytes
             .add(self.output.len() as u64);
         self.state.statistics.writes_processed.add(1);
-        let written = tokio::select! {
-            biased;
-            written = self.stream.write_all(&self.output) => written.is_ok(),
-            () = self.session.client.wait_killed() => false,
-        };
+        let written = self.write_output().await;
         self.output.clear();
-        if written { Ok(()) } else { Err(Ended) }
+        written
+    }
+
+    async fn write_output(&mut self) -> Result<(), Ended> {
+        let mut rest = self.output.as_ref();
+        while !rest.is_empty() {
+            let written = tokio::select! {
+                biased;
+                written = self.stream.write(rest) => written.unwrap_or(0),
+                () = self.session.client.wait_killed() => 0,
+            };
+            if written == 0 {
+                return Err(Ended);
+            }
+            rest = rest.get(written..).unwrap_or_default();
+            // So that a client which reads slowly, but does, is not an idle one.
+            let now_ms = self.state.clock.now_ms();
+            self.session.client.note_interaction(now_ms);
+        }
+        Ok(())
     }
 }

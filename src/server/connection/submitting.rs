@@ -31,7 +31,7 @@ impl Connection {
             ReplyMode::On => true,
             _ => self.session.take_reply_mode(),
         };
-        self.call_bytes += request.argument_bytes();
+        self.call_bytes += request.held_bytes();
         let queued = Queued { row, is_answered };
         let mut call = Call {
             work,

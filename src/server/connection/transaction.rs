@@ -27,6 +27,17 @@ pub(super) enum WithinMulti {
 }
 
 impl Connection {
+    /// CLIENT PAUSE holds back what MULTI queues, too.
+    pub(super) async fn wait_to_queue(&mut self, dispatched: &Dispatch) -> Result<(), Ended> {
+        let (Dispatch::Data(row) | Dispatch::Connection(_, row)) = dispatched else {
+            return Ok(());
+        };
+        if self.session.transaction.is_none() || row.flags.contains(Flags::NO_MULTI) {
+            return Ok(());
+        }
+        self.wait_for_pause(super::is_write(row)).await
+    }
+
     /// Queues a request for EXEC, unless it is one of those that are carried out all the same.
     pub(super) fn queue_for_exec(&mut self, dispatched: Dispatch, request: Request) -> WithinMulti {
         let Some(transaction) = &mut self.session.transaction else {
@@ -56,7 +67,7 @@ impl Connection {
             let line = "ERR Command not allowed inside a transaction".to_owned();
             return WithinMulti::Answered(Reply::Error(line));
         }
-        let bytes = request.argument_bytes();
+        let bytes = request.held_bytes();
         let command = QueuedCommand {
             kind,
             row,
@@ -188,10 +199,8 @@ impl Connection {
             let line = "EXECABORT Transaction discarded because of previous errors.".to_owned();
             return Ok(Reply::Error(line));
         }
-        let is_write = transaction.commands.iter().any(|command| {
-            let flags = command.row.flags;
-            flags.contains(Flags::WRITE) || flags.contains(Flags::MAY_REPLICATE)
-        });
+        let mut commands = transaction.commands.iter();
+        let is_write = commands.any(|command| super::is_write(command.row));
         self.wait_for_pause(is_write).await?;
         let started = Instant::now();
         let mut commands = transaction.commands;

@@ -144,7 +144,10 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     state.pubsub.unsubscribe_all(&session.client, subscriptions);
     set_protocol(session, Protocol::Resp2);
     session.database = 0;
-    session.reply_mode = ReplyMode::On;
+    // Redis: a SKIP before RESET holds for RESET itself.
+    if session.reply_mode != ReplyMode::Skip {
+        session.reply_mode = ReplyMode::On;
+    }
     session.discard(state);
     session.is_authenticated = state.config.requirepass().is_none();
     let mut details = session.client.details();

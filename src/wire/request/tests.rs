@@ -294,10 +294,8 @@ fn short_arguments_share_chunks_of_bounded_size() {
     let mut buffer = BytesMut::from(multibulk(&arguments).as_slice());
     let request = parser.parse(&mut buffer, true).unwrap().unwrap();
     assert_eq!(request.arguments, arguments);
-    assert_eq!(
-        request.argument_bytes(),
-        arguments.iter().map(Vec::len).sum::<usize>()
-    );
+    let argument_bytes = arguments.iter().map(Vec::len).sum::<usize>();
+    assert!(request.held_bytes() >= argument_bytes + 3000 * size_of::<Bytes>());
     assert!(parser.shared_arguments.capacity() <= 2 * REQUEST_SHARED_CHUNK_ARGUMENTS_MAX);
     assert!(parser.shared.is_empty());
 }
