@@ -62,6 +62,17 @@ impl Value {
     }
 }
 
+/// What came of the commands between MULTI and EXEC.
+#[derive(Debug)]
+pub(super) enum Transaction {
+    /// They ran; a reply each, of which some may be errors.
+    Done(Vec<Value>),
+    /// None of them ran: a watched key had changed.
+    Changed,
+    /// None of them ran; the server's error.
+    Refused(Value),
+}
+
 /// A connection.
 pub(super) struct Client {
     address: Address,
@@ -137,6 +148,43 @@ impl Client {
             return Ok(());
         }
         Err(self.unexpected(&reply))
+    }
+
+    /// Puts commands between MULTI and EXEC behind those that are sent next.
+    pub(super) fn queue_transaction(&mut self, commands: &[&[&[u8]]]) {
+        self.queue(&["MULTI"]);
+        for words in commands {
+            self.queue(words);
+        }
+        self.queue(&["EXEC"]);
+    }
+
+    /// What came of so many commands between MULTI and EXEC.
+    pub(super) fn read_transaction(&mut self, commands: usize) -> Result<Transaction, ImportError> {
+        let mut refusal = None;
+        for _ in 0..=commands {
+            let reply = self.read()?;
+            // OK, and then QUEUED. A server without MULTI runs the commands at once.
+            if !matches!(&reply, Value::Line(line) if line.starts_with('+')) {
+                refusal.get_or_insert(reply);
+            }
+        }
+        Ok(match (self.read()?, refusal) {
+            (_, Some(refusal)) => Transaction::Refused(refusal),
+            (Value::Array(replies), None) if replies.len() == commands => {
+                Transaction::Done(replies)
+            }
+            (Value::Nil, None) => Transaction::Changed,
+            (other, None) => Transaction::Refused(other),
+        })
+    }
+
+    /// A section of INFO.
+    pub(super) fn info(&mut self, section: &str) -> Result<String, ImportError> {
+        match self.call(&["INFO", section])? {
+            Value::Bytes(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
+            other => Err(self.unexpected(&other)),
+        }
     }
 
     /// The error for a reply that makes no sense here.

@@ -3,21 +3,23 @@
 //! A small value becomes a payload of RESTORE, which replaces the key at once. A large one is
 //! put together under a temporary name and then renamed, so that no command is larger than a
 //! transaction. Either way a key is there as a whole or as it was before, and copying it again
-//! ends the same.
+//! ends the same. And either way it is what the source had at one moment: a small value is read
+//! in a transaction, and of a large one, which takes many commands, the source tells at the end
+//! whether it has changed meanwhile.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::ImportError;
-use super::client::Client;
-use super::source::{Kind, Source, SourceKey};
+use super::client::{Client, Transaction, Value};
+use super::source::{Kind, Source, SourceKey, Whole};
 use super::tally::Tally;
 use crate::dump::{ListWriter, SetWriter, small_set};
 use crate::limits::{
     IMPORT_ATTEMPTS_MAX, IMPORT_CHUNK_BYTES, IMPORT_CHUNK_ELEMENTS_MAX, IMPORT_CHUNK_ELEMENTS_MIN,
     IMPORT_KEYS_AT_ONCE, IMPORT_RETRY_PAUSE_MS, IMPORT_SMALL_ELEMENTS_MAX,
-    IMPORT_TEMPORARY_LIFETIME_MS,
+    IMPORT_TEMPORARY_LIFETIME_MS, TRANSACTION_QUEUE_BYTES_MAX,
 };
 use crate::number::parse_double;
 
@@ -31,8 +33,18 @@ pub(super) struct Copier<'a> {
     pub(super) tally: &'a mut Tally,
 }
 
-/// Why one key was not copied; others may be.
-type Refusal = String;
+/// Why a key was not copied that was busy at every attempt.
+const CHANGED: &str = "it changed at the source each time while it was being read";
+
+/// What came of copying one key.
+enum Attempt {
+    /// It is at the target, with so many elements.
+    Copied(u64),
+    /// It was deleted or has expired.
+    Vanished,
+    /// Why it was not copied; others may be.
+    Refused(String),
+}
 
 impl Copier<'_> {
     /// Copies keys; calls `after_each` from time to time.
@@ -93,22 +105,29 @@ impl Copier<'_> {
         large: &mut Vec<SourceKey>,
     ) -> Result<(), ImportError> {
         for key in keys {
-            self.source.queue_stretch(key, 0, -1);
+            self.source.queue_whole(key);
         }
         self.source.client().send()?;
         let mut sent = Vec::new();
         for key in keys {
-            let words = self.source.read_stretch()?.unwrap_or_default();
+            let Whole {
+                words,
+                expire_at_ms,
+            } = self.source.read_whole()?;
             if words.is_empty() {
                 self.tally.vanished_keys += 1;
                 continue;
             }
             let count = elements_in(key.kind, words.len());
-            let Some(payload) = payload(key.kind, words) else {
+            let payload = match i64::try_from(count) {
+                Ok(..=IMPORT_SMALL_ELEMENTS_MAX) => payload(key.kind, words),
+                _ => None,
+            };
+            let Some(payload) = payload else {
                 large.push(key.clone());
                 continue;
             };
-            let ttl = key.expire_at_ms.unwrap_or(0).to_string();
+            let ttl = expire_at_ms.unwrap_or(0).to_string();
             let words: [&[u8]; 6] = [
                 b"RESTORE",
                 &key.name,
@@ -149,54 +168,67 @@ impl Copier<'_> {
         key: &SourceKey,
         after_each: &mut dyn FnMut(&Tally),
     ) -> Result<(), ImportError> {
-        let mut attempt = 1;
-        loop {
-            let elements_before = self.tally.copied_elements;
-            let refusal = match self.try_copy_large(key, after_each)? {
-                Ok(()) => return Ok(()),
-                Err(refusal) => refusal,
-            };
-            self.tally.copied_elements = elements_before;
-            if attempt >= IMPORT_ATTEMPTS_MAX {
-                self.tally.failed(&key.name, &refusal);
-                return Ok(());
+        let temporary = [self.temporary_prefix.as_bytes(), &key.name].concat();
+        let elements_before = self.tally.copied_elements;
+        let mut refusal = String::new();
+        for attempt in 0..IMPORT_ATTEMPTS_MAX {
+            if attempt > 0 {
+                std::thread::sleep(Duration::from_millis(IMPORT_RETRY_PAUSE_MS));
             }
-            attempt += 1;
-            std::thread::sleep(Duration::from_millis(IMPORT_RETRY_PAUSE_MS));
+            match self.try_copy_large(key, &temporary, after_each)? {
+                Attempt::Copied(count) => {
+                    self.tally.copied_keys += 1;
+                    self.tally.copied_elements = elements_before + count;
+                    return Ok(());
+                }
+                Attempt::Vanished => {
+                    self.tally.copied_elements = elements_before;
+                    self.tally.vanished_keys += 1;
+                    return Ok(());
+                }
+                Attempt::Refused(why) => refusal = why,
+            }
+            // Nothing of this attempt may be under the name, or before the elements of the next.
+            self.tally.copied_elements = elements_before;
+            self.target.call(&[b"DEL", temporary.as_slice()])?;
         }
+        self.tally.failed(&key.name, &refusal);
+        Ok(())
     }
 
     fn try_copy_large(
         &mut self,
         key: &SourceKey,
+        temporary: &[u8],
         after_each: &mut dyn FnMut(&Tally),
-    ) -> Result<Result<(), Refusal>, ImportError> {
-        let name = [self.temporary_prefix.as_bytes(), &key.name].concat();
-        self.target.call(&[b"DEL", name.as_slice()])?;
+    ) -> Result<Attempt, ImportError> {
+        let expire_at_ms = self.source.watch(key)?;
         let mut start = 0_i64;
         let mut size = IMPORT_CHUNK_ELEMENTS_MIN;
         loop {
-            self.source.queue_stretch(key, start, start + size - 1);
-            self.source.client().send()?;
-            let words = self.source.read_stretch()?.unwrap_or_default();
+            let words = self.source.stretch(key, start, start + size - 1)?;
             if words.is_empty() {
                 break;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             let count = elements_in(key.kind, words.len());
-            if let Err(refusal) = self.push(key.kind, &name, words)? {
-                return Ok(Err(refusal));
+            if let Err(refusal) = self.push(key.kind, temporary, words)? {
+                self.source.unwatch()?;
+                return Ok(Attempt::Refused(refusal));
             }
             self.tally.copied_elements += count;
             after_each(self.tally);
             start = start.saturating_add_unsigned(count);
             size = next_size(size, count, bytes);
         }
-        if start == 0 {
-            self.tally.vanished_keys += 1;
-            return Ok(Ok(()));
+        // Stretches are counted from the head: a pop between two of them hides an element.
+        if !self.source.is_unchanged(key)? {
+            return Ok(Attempt::Refused(CHANGED.to_owned()));
         }
-        self.finish_large(key, &name)
+        if start == 0 {
+            return Ok(Attempt::Vanished);
+        }
+        self.finish_large(key, temporary, expire_at_ms, start.unsigned_abs())
     }
 
     /// Adds to the temporary key, in commands of bounded size.
@@ -205,7 +237,7 @@ impl Copier<'_> {
         kind: Kind,
         name: &[u8],
         words: Vec<Vec<u8>>,
-    ) -> Result<Result<(), Refusal>, ImportError> {
+    ) -> Result<Result<(), String>, ImportError> {
         let lifetime = IMPORT_TEMPORARY_LIFETIME_MS.to_string();
         let words_of_one = match kind {
             Kind::List => 1,
@@ -226,6 +258,7 @@ impl Copier<'_> {
                 .split_at_checked(taken * words_of_one)
                 .unwrap_or((words, &[]));
             words = later;
+            let bytes: usize = now.iter().map(Vec::len).sum();
             let mut command: Vec<&[u8]> = Vec::with_capacity(now.len() + 2);
             match kind {
                 Kind::List => {
@@ -239,14 +272,22 @@ impl Copier<'_> {
                     }
                 }
             }
-            self.target.queue(&command);
             // What a killed import leaves behind goes away by itself.
-            self.target.queue(&[b"PEXPIRE", name, lifetime.as_bytes()]);
-            self.target.send()?;
-            let pushed = self.target.read()?;
-            self.target.read()?;
-            if pushed.integer().is_none() {
-                return Ok(Err(pushed.error().unwrap_or("no number").to_owned()));
+            let expire: &[&[u8]] = &[b"PEXPIRE", name, lifetime.as_bytes()];
+            let replies = if bytes <= TRANSACTION_QUEUE_BYTES_MAX / 2 {
+                match self.transaction(&[&command, expire])? {
+                    Ok(replies) => replies,
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+            } else {
+                // A single element that a transaction would not take.
+                self.target.queue(&command);
+                self.target.queue(expire);
+                self.target.send()?;
+                vec![self.target.read()?, self.target.read()?]
+            };
+            if let Some(error) = replies.iter().find_map(Value::error) {
+                return Ok(Err(error.to_owned()));
             }
         }
         Ok(Ok(()))
@@ -256,31 +297,44 @@ impl Copier<'_> {
     fn finish_large(
         &mut self,
         key: &SourceKey,
-        name: &[u8],
-    ) -> Result<Result<(), Refusal>, ImportError> {
-        match key.expire_at_ms {
-            Some(at_ms) => {
-                let at_ms = at_ms.to_string();
-                self.target.queue(&[b"PEXPIREAT", name, at_ms.as_bytes()]);
+        temporary: &[u8],
+        expire_at_ms: Option<i64>,
+        count: u64,
+    ) -> Result<Attempt, ImportError> {
+        let at_ms = expire_at_ms.unwrap_or_default().to_string();
+        let expire: &[&[u8]] = match expire_at_ms {
+            Some(_) => &[b"PEXPIREAT", temporary, at_ms.as_bytes()],
+            None => &[b"PERSIST", temporary],
+        };
+        // Not one without the other: a temporary key without an expiry would stay for ever.
+        let commands = [expire, &[b"RENAME", temporary, &key.name]];
+        let replies = match self.transaction(&commands)? {
+            Ok(replies) => replies,
+            Err(refusal) => return Ok(Attempt::Refused(refusal)),
+        };
+        match replies.iter().find_map(Value::error) {
+            None => Ok(Attempt::Copied(count)),
+            Some("ERR no such key") if expire_at_ms.is_some() => {
+                // Its time was over before it had its name.
+                self.target.call(&[b"DEL", key.name.as_slice()])?;
+                Ok(Attempt::Vanished)
             }
-            None => self.target.queue(&[b"PERSIST", name]),
+            Some(line) => Ok(Attempt::Refused(line.to_owned())),
         }
-        self.target.queue(&[b"RENAME", name, key.name.as_slice()]);
+    }
+
+    /// Runs commands at the target, all or none: their replies, or why it refuses them.
+    fn transaction(
+        &mut self,
+        commands: &[&[&[u8]]],
+    ) -> Result<Result<Vec<Value>, String>, ImportError> {
+        self.target.queue_transaction(commands);
         self.target.send()?;
-        let expired = self.target.read()?;
-        let renamed = self.target.read()?;
-        if renamed.is_ok() {
-            self.tally.copied_keys += 1;
-            return Ok(Ok(()));
-        }
-        let line = expired.error().or(renamed.error()).unwrap_or("no OK");
-        if key.expire_at_ms.is_some() && line == "ERR no such key" {
-            // Its time was over before it had its name.
-            self.target.call(&[b"DEL", key.name.as_slice()])?;
-            self.tally.vanished_keys += 1;
-            return Ok(Ok(()));
-        }
-        Ok(Err(line.to_owned()))
+        Ok(match self.target.read_transaction(commands.len())? {
+            Transaction::Done(replies) => Ok(replies),
+            Transaction::Changed => Err("no reply to EXEC".to_owned()),
+            Transaction::Refused(reply) => Err(reply.error().unwrap_or("no OK").to_owned()),
+        })
     }
 }
 

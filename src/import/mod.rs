@@ -18,7 +18,7 @@ pub use address::Address;
 pub use options::{Databases, Options, command, parse};
 pub use tally::Tally;
 
-use client::{Client, Value};
+use client::Client;
 use copy::Copier;
 use progress::Progress;
 use source::{Page, Source, SourceKey};
@@ -122,13 +122,11 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError>
 
 /// What tells one running server from another.
 fn run_id(client: &mut Client) -> Result<Option<String>, ImportError> {
-    match client.call(&["INFO", "server"])? {
-        Value::Bytes(text) => Ok(String::from_utf8_lossy(&text)
-            .lines()
-            .find_map(|line| line.strip_prefix("run_id:"))
-            .map(str::to_owned)),
-        other => Err(client.unexpected(&other)),
-    }
+    let text = client.info("server")?;
+    let mut lines = text.lines();
+    Ok(lines
+        .find_map(|line| line.strip_prefix("run_id:"))
+        .map(str::to_owned))
 }
 
 /// Compares the numbers of elements.

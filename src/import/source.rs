@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::ImportError;
-use super::client::{Client, Value};
+use super::client::{Client, Transaction, Value};
 use super::options::Options;
-use crate::limits::IMPORT_SCAN_COUNT;
+use crate::limits::{IMPORT_SCAN_COUNT, IMPORT_SMALL_ELEMENTS_MAX};
 
 /// The types that are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,13 @@ impl Page {
     }
 }
 
+/// A small value with its expiry, both of one moment.
+pub(super) struct Whole {
+    /// Elements, or members and scores in turn; none where the key is gone or of another type.
+    pub(super) words: Vec<Vec<u8>>,
+    pub(super) expire_at_ms: Option<i64>,
+}
+
 pub(super) struct Source {
     client: Client,
     pattern: Option<String>,
@@ -82,11 +89,7 @@ impl Source {
 
     /// The databases that have keys.
     pub(super) fn databases(&mut self) -> Result<Vec<u32>, ImportError> {
-        let reply = self.client.call(&["INFO", "keyspace"])?;
-        let Value::Bytes(text) = &reply else {
-            return Err(self.client.unexpected(&reply));
-        };
-        let text = String::from_utf8_lossy(text);
+        let text = self.client.info("keyspace")?;
         Ok(text
             .lines()
             .filter_map(|line| line.strip_prefix("db")?.split_once(':')?.0.parse().ok())
@@ -154,79 +157,165 @@ impl Source {
         }
         self.client.queue(&["TIME"]);
         for (name, kind) in &kept {
-            let expiry: &[u8] = if self.tells_expiry {
-                b"PEXPIRETIME"
-            } else {
-                b"PTTL"
-            };
             self.client.queue(&[kind.counting(), name]);
-            self.client.queue(&[expiry, name]);
+            self.client.queue(&[self.expiry_command(), name]);
         }
         self.client.send()?;
-        let base_ms = match self.time_ms()? {
-            _ if self.tells_expiry => 0,
-            now_ms => now_ms,
-        };
+        let time = self.client.read()?;
         for (name, kind) in kept {
             let count = self.client.read()?;
             let expiry = self.client.read()?;
             // Another type by now, or nothing: as if it had not been met.
-            if let (Some(count), Some(expiry)) = (count.integer(), expiry.integer())
-                && count > 0
-            {
+            let count = self.count_of(&count)?;
+            let expire_at_ms = self.expire_at_ms(&time, &expiry)?;
+            if count > 0 {
                 page.keys.push(SourceKey {
                     name,
                     kind,
                     count,
-                    expire_at_ms: (expiry >= 0).then_some(base_ms + expiry),
+                    expire_at_ms,
                 });
             }
         }
         Ok(page)
     }
 
-    fn time_ms(&mut self) -> Result<i64, ImportError> {
-        let reply = self.client.read()?;
+    fn expiry_command(&self) -> &'static [u8] {
+        if self.tells_expiry {
+            b"PEXPIRETIME"
+        } else {
+            b"PTTL"
+        }
+    }
+
+    /// A number of elements; 0 where the key is of another type by now.
+    fn count_of(&self, reply: &Value) -> Result<i64, ImportError> {
+        match reply.integer() {
+            Some(count) => Ok(count),
+            None if is_wrong_type(reply) => Ok(0),
+            None => Err(self.client.unexpected(reply)),
+        }
+    }
+
+    /// When a key expires, of the replies to TIME and to the command that asks for its expiry.
+    fn expire_at_ms(&self, time: &Value, expiry: &Value) -> Result<Option<i64>, ImportError> {
+        let Some(expiry_ms) = expiry.integer() else {
+            return Err(self.client.unexpected(expiry));
+        };
+        if expiry_ms < 0 {
+            return Ok(None);
+        }
+        let base_ms = if self.tells_expiry {
+            0
+        } else {
+            self.time_ms(time)?
+        };
+        Ok(Some(base_ms.saturating_add(expiry_ms)))
+    }
+
+    fn time_ms(&self, reply: &Value) -> Result<i64, ImportError> {
         let parts = reply.clone().into_strings().unwrap_or_default();
         let mut numbers = parts
             .iter()
             .filter_map(|part| std::str::from_utf8(part).ok()?.parse::<i64>().ok());
         match (numbers.next(), numbers.next()) {
             (Some(seconds), Some(microseconds)) => Ok(seconds * 1_000 + microseconds / 1_000),
-            _ => Err(self.client.unexpected(&reply)),
+            _ => Err(self.client.unexpected(reply)),
         }
     }
 
-    /// Asks for a stretch of a value, from one rank to another; −1 is the last.
-    pub(super) fn queue_stretch(&mut self, key: &SourceKey, start: i64, stop: i64) {
+    /// Asks for a small value and its expiry. They are read at one moment: a key that is deleted
+    /// and made anew between two questions would get the other's expiry.
+    pub(super) fn queue_whole(&mut self, key: &SourceKey) {
+        let expiry = [self.expiry_command(), &key.name];
+        // One element more than is small tells that it is not.
+        let stop = IMPORT_SMALL_ELEMENTS_MAX.to_string();
+        let stretch = stretch(key, b"0", stop.as_bytes());
+        self.client
+            .queue_transaction(&[&[b"TIME"], &expiry, &stretch]);
+    }
+
+    /// What was asked for so.
+    pub(super) fn read_whole(&mut self) -> Result<Whole, ImportError> {
+        let replies = match self.client.read_transaction(3)? {
+            Transaction::Done(replies) => <[Value; 3]>::try_from(replies),
+            Transaction::Refused(reply) => return Err(self.client.unexpected(&reply)),
+            Transaction::Changed => Err(Vec::new()),
+        };
+        let Ok([time, expiry, words]) = replies else {
+            return Err(self.client.unexpected(&Value::Nil));
+        };
+        Ok(Whole {
+            words: self.words_of(words)?,
+            expire_at_ms: self.expire_at_ms(&time, &expiry)?,
+        })
+    }
+
+    /// Begins to read a large value: from here on it is known whether the key changes. Answers
+    /// what its expiry is. To be ended with `is_unchanged` or `unwatch`.
+    pub(super) fn watch(&mut self, key: &SourceKey) -> Result<Option<i64>, ImportError> {
+        self.client.queue(&[b"WATCH", key.name.as_slice()]);
+        self.client.queue(&["TIME"]);
+        self.client
+            .queue(&[self.expiry_command(), key.name.as_slice()]);
+        self.client.send()?;
+        let watched = self.client.read()?;
+        let time = self.client.read()?;
+        let expiry = self.client.read()?;
+        if !watched.is_ok() {
+            return Err(self.client.unexpected(&watched));
+        }
+        self.expire_at_ms(&time, &expiry)
+    }
+
+    /// Whether a watched key is as it was; no longer watches it.
+    pub(super) fn is_unchanged(&mut self, key: &SourceKey) -> Result<bool, ImportError> {
+        self.client.queue_transaction(&[&[b"TYPE", &key.name]]);
+        self.client.send()?;
+        match self.client.read_transaction(1)? {
+            Transaction::Done(_) => Ok(true),
+            Transaction::Changed => Ok(false),
+            Transaction::Refused(reply) => Err(self.client.unexpected(&reply)),
+        }
+    }
+
+    /// No longer watches a key.
+    pub(super) fn unwatch(&mut self) -> Result<(), ImportError> {
+        self.client.call_ok(&["UNWATCH"])
+    }
+
+    /// A stretch of a value, from one rank to another: elements, or members and scores in turn.
+    /// Nothing where the key is of another type by now.
+    pub(super) fn stretch(
+        &mut self,
+        key: &SourceKey,
+        start: i64,
+        stop: i64,
+    ) -> Result<Vec<Vec<u8>>, ImportError> {
         let (start, stop) = (start.to_string(), stop.to_string());
-        let bounds = [key.name.as_slice(), start.as_bytes(), stop.as_bytes()];
-        match key.kind {
-            Kind::List => {
-                let [name, start, stop] = bounds;
-                self.client.queue(&[b"LRANGE", name, start, stop]);
-            }
-            Kind::SortedSet => {
-                let [name, start, stop] = bounds;
-                self.client
-                    .queue(&[b"ZRANGE", name, start, stop, b"WITHSCORES"]);
-            }
-        }
+        let words = stretch(key, start.as_bytes(), stop.as_bytes());
+        let reply = self.client.call(&words)?;
+        self.words_of(reply)
     }
 
-    /// A stretch of a value: elements, or members and scores in turn. `None` where the key is of
-    /// another type by now.
-    pub(super) fn read_stretch(&mut self) -> Result<Option<Vec<Vec<u8>>>, ImportError> {
-        let reply = self.client.read()?;
-        if reply
-            .error()
-            .is_some_and(|line| line.starts_with("WRONGTYPE"))
-        {
-            return Ok(None);
-        }
+    fn words_of(&self, reply: Value) -> Result<Vec<Vec<u8>>, ImportError> {
         match &reply {
-            Value::Array(_) => Ok(reply.into_strings()),
+            Value::Array(_) => Ok(reply.into_strings().unwrap_or_default()),
+            other if is_wrong_type(other) => Ok(Vec::new()),
             other => Err(self.client.unexpected(other)),
         }
+    }
+}
+
+fn is_wrong_type(reply: &Value) -> bool {
+    let mut line = reply.error().into_iter();
+    line.any(|line| line.starts_with("WRONGTYPE"))
+}
+
+/// The command for a stretch of a value.
+fn stretch<'a>(key: &'a SourceKey, start: &'a [u8], stop: &'a [u8]) -> Vec<&'a [u8]> {
+    match key.kind {
+        Kind::List => vec![b"LRANGE", &key.name, start, stop],
+        Kind::SortedSet => vec![b"ZRANGE", &key.name, start, stop, b"WITHSCORES"],
     }
 }

@@ -3,24 +3,33 @@
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::or_say_so;
 use crate::redis_server::Redis;
 use crate::resp::{Connection, Value, Words};
 use crate::server::Server;
 use crate::values::{Held, Values};
-use crate::{or_say_so, start_redis};
 
 const SEED: u64 = 5;
 
-struct Pair {
-    server: Server,
-    redis: Redis,
+pub struct Pair {
+    pub server: Server,
+    pub redis: Redis,
     _folder: tempfile::TempDir,
 }
 
 impl Pair {
-    fn start(flags: &[&str]) -> Option<Self> {
+    pub fn start(flags: &[&str]) -> Option<Self> {
+        Self::start_both(flags, &[])
+    }
+
+    /// With flags for the Redis.
+    pub fn start_with_redis(flags: &[&str]) -> Option<Self> {
+        Self::start_both(&[], flags)
+    }
+
+    fn start_both(flags: &[&str], redis_flags: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let redis = start_redis(folder.path())?;
+        let redis = or_say_so(Redis::start_with_port(folder.path(), redis_flags))?;
         Some(Self {
             server: Server::start_with(flags),
             redis,
@@ -28,11 +37,11 @@ impl Pair {
         })
     }
 
-    fn redis(&self) -> Connection {
+    pub fn redis(&self) -> Connection {
         Connection::open(self.redis.address().unwrap()).unwrap()
     }
 
-    fn quoin(&self) -> Connection {
+    pub fn quoin(&self) -> Connection {
         Connection::open(self.server.address()).unwrap()
     }
 
@@ -58,7 +67,7 @@ impl Pair {
     }
 }
 
-fn run(connection: &mut Connection, line: &str) -> Value {
+pub fn run(connection: &mut Connection, line: &str) -> Value {
     let words: Vec<&str> = line.split(' ').collect();
     connection.command(&words).unwrap()
 }
@@ -87,7 +96,7 @@ fn contents(connection: &mut Connection, database: u32) -> Vec<(Vec<u8>, Held, V
 }
 
 /// A list that needs several commands, with elements that tell their place.
-fn long_list(count: usize) -> Held {
+pub fn long_list(count: usize) -> Held {
     Held::List(
         (0..count)
             .map(|number| format!("element {number}").into_bytes())

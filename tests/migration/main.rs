@@ -11,8 +11,10 @@
     unreachable_pub
 )]
 
+mod between;
 mod dumping;
 mod importing;
+mod interference;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]

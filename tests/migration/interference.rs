@@ -1,0 +1,175 @@
+//! `quoin import` while something happens to its servers at the wrong moment.
+
+use std::process::Command;
+
+use crate::between::{Between, Fate, find};
+use crate::importing::{Pair, long_list, run};
+use crate::resp::Connection;
+use crate::values::Held;
+
+/// Imports between two addresses; the exit code, and what was said.
+fn import(from: std::net::SocketAddr, to: std::net::SocketAddr) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args(["import", "--from", &format!("redis://{from}")])
+        .args(["--to", &format!("redis://{to}")])
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(text).unwrap(),
+    )
+}
+
+/// Runs a command at the source before the import's `nth` command of a name arrives there.
+fn import_and_interfere(
+    pair: &Pair,
+    command: &'static str,
+    nth: usize,
+    lines: &'static [&'static str],
+) -> (i32, String) {
+    let mut redis = pair.redis();
+    let mut seen = 0;
+    let between = Between::start(pair.redis.address().unwrap(), move |sent| {
+        if find(sent, command).is_some() {
+            seen += 1;
+            if seen == nth {
+                for line in lines {
+                    assert_eq!(run(&mut redis, line).error(), None);
+                }
+            }
+        }
+        Fate::Passes
+    });
+    import(between.unwrap().address(), pair.server.address())
+}
+
+fn temporary_keys(quoin: &mut Connection) -> usize {
+    run(quoin, "KEYS quoin-import-*").items().unwrap().len()
+}
+
+#[test]
+fn a_pop_amid_the_copy_of_a_long_list_hides_no_other_element() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    long_list(5_000).put(&mut redis, b"list");
+    let (code, text) = import_and_interfere(&pair, "LRANGE", 3, &["LPOP list"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("1 keys copied, with 4999 elements"), "{text}");
+    let expected = Held::get(&mut redis, b"list");
+    assert!(Held::get(&mut quoin, b"list") == expected);
+    assert_eq!(temporary_keys(&mut quoin), 0);
+}
+
+#[test]
+fn a_pop_amid_the_copy_of_a_large_sorted_set_hides_no_other_member() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    let members = (0..5_000_u16).map(|number| (format!("m{number}").into(), f64::from(number)));
+    Held::Set(members.collect()).put(&mut redis, b"set");
+    let (code, text) = import_and_interfere(&pair, "ZRANGE", 3, &["ZPOPMIN set"]);
+    assert_eq!(code, 0, "{text}");
+    let expected = Held::get(&mut redis, b"set");
+    assert!(Held::get(&mut quoin, b"set") == expected);
+}
+
+#[test]
+fn a_long_list_that_changes_at_every_attempt_is_named_and_not_copied() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    long_list(2_000).put(&mut redis, b"list");
+    run(&mut quoin, "RPUSH list before");
+    let mut other = pair.redis();
+    let between = Between::start(pair.redis.address().unwrap(), move |sent| {
+        if find(sent, "LRANGE").is_some() {
+            // As many elements as before: only the order tells.
+            run(&mut other, "RPOPLPUSH list list");
+        }
+        Fate::Passes
+    });
+    let (code, text) = import(between.unwrap().address(), pair.server.address());
+    assert_eq!(code, 1, "{text}");
+    let line = "\"list\": not copied: it changed at the source each time while it was being read\n";
+    assert!(text.contains(line), "{text}");
+    assert!(text.contains("1 could not be copied\n"), "{text}");
+    assert!(Held::get(&mut quoin, b"list") == Some(Held::List(vec![b"before".to_vec()])));
+    assert_eq!(temporary_keys(&mut quoin), 0);
+}
+
+#[test]
+fn a_small_key_that_is_made_anew_has_its_new_expiry() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    run(&mut pair.redis(), "RPUSH list old");
+    let lines = &["DEL list", "RPUSH list new", "PEXPIREAT list 4000000000000"];
+    let (code, text) = import_and_interfere(&pair, "LRANGE", 1, lines);
+    assert_eq!(code, 0, "{text}");
+    let mut quoin = pair.quoin();
+    assert!(Held::get(&mut quoin, b"list") == Some(Held::List(vec![b"new".to_vec()])));
+    let at = run(&mut quoin, "PEXPIRETIME list").integer();
+    assert_eq!(at, Some(4_000_000_000_000));
+}
+
+#[test]
+fn a_long_list_that_is_made_anew_has_its_new_expiry() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    long_list(300).put(&mut pair.redis(), b"list");
+    let lines = &["PEXPIREAT list 4000000000000"];
+    let (code, text) = import_and_interfere(&pair, "LRANGE", 1, lines);
+    assert_eq!(code, 0, "{text}");
+    let at = run(&mut pair.quoin(), "PEXPIRETIME list").integer();
+    assert_eq!(at, Some(4_000_000_000_000));
+}
+
+#[test]
+fn a_source_without_transactions_is_refused() {
+    for command in ["MULTI", "WATCH"] {
+        let flags = ["--rename-command", command, ""];
+        let Some(pair) = Pair::start_with_redis(&flags) else {
+            return;
+        };
+        long_list(300).put(&mut pair.redis(), b"list");
+        run(&mut pair.redis(), "RPUSH small a");
+        let (code, text) = import(pair.redis.address().unwrap(), pair.server.address());
+        assert_eq!(code, 1, "{text}");
+        let error = format!("answers: ERR unknown command '{command}'");
+        assert!(text.contains(&error), "{text}");
+    }
+}
+
+/// The import's temporary key when its connection breaks before the first command of a name.
+fn lifetime_after_a_break_before(command: &'static str) -> Vec<i64> {
+    let Some(pair) = Pair::start(&[]) else {
+        return Vec::new();
+    };
+    long_list(300).put(&mut pair.redis(), b"list");
+    let between = Between::start(pair.server.address(), move |sent| {
+        match find(sent, command) {
+            // In front of the mark of its length.
+            Some(at) => Fate::BreaksAfter(at - "*3\r\n$0\r\n".len()),
+            None => Fate::Passes,
+        }
+    });
+    let to = between.unwrap().address();
+    let (code, text) = import(pair.redis.address().unwrap(), to);
+    assert!(code == 1 && text.contains("run it again"), "{text}");
+    let mut quoin = pair.quoin();
+    // What has arrived is done before this is.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let keys = run(&mut quoin, "KEYS quoin-import-*");
+    let names = keys.items().unwrap().iter();
+    names
+        .map(|name| {
+            let words = [b"PTTL", name.bytes().unwrap()];
+            quoin.command(&words).unwrap().integer().unwrap()
+        })
+        .collect()
+}
+
+#[test]
+fn no_break_leaves_a_temporary_key_for_ever() {
+    for command in ["PEXPIRE\r\n", "RENAME\r\n"] {
+        for lifetime_ms in lifetime_after_a_break_before(command) {
+            assert!(lifetime_ms > 0, "before {command:?} it stays");
+        }
+    }
+}
