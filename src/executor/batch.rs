@@ -445,12 +445,18 @@ impl<'s> Batch<'s> {
                 let its_claims = submission.calls.iter().map(|call| call.claims.clone());
                 claims.extend(its_claims);
             }
+            let run = replies_of_each.next().unwrap_or_default();
             let mut replies = match &failure {
                 Some(error) => {
                     let line = CommandError::Store(error.clone()).to_line();
-                    vec![Reply::Error(line); submission.calls.len()]
+                    let told = match error {
+                        // What was not in the transaction was certainly not applied: its turn comes.
+                        StoreError::UnknownResult => run.len(),
+                        _ => submission.calls.len(),
+                    };
+                    vec![Reply::Error(line); told]
                 }
-                None => replies_of_each.next().unwrap_or_default(),
+                None => run,
             };
             if replies.is_empty() && !submission.calls.is_empty() {
                 not_run.push(submission);

@@ -150,14 +150,38 @@ impl Reaper {
     /// # Errors
     /// Where the executor has stopped, or the pass has failed.
     pub async fn end_lapsed_claims(&self, executor: &Executor) -> Result<i64, ReaperError> {
-        let pass = Work::Write(|context, _| Box::pin(end_lapsed_claims(context)));
-        let (lapsed, elements) = run(executor, pass, 0, Vec::new()).await?;
+        let look = Work::Read(|context, _| Box::pin(lapsed_claims(context)));
+        let rows = match executor.run(look, 0, Vec::new()).await? {
+            Reply::Array(rows) => rows,
+            Reply::Error(line) => return Err(ReaperError::Failed(line)),
+            _ => Vec::new(),
+        };
+        let (mut lapsed, mut elements) = (0, 0);
+        for row in rows {
+            let Reply::Bulk(row) = row else {
+                continue;
+            };
+            // Each by itself: one that cannot go back must not keep the others.
+            let end = Work::Write(|context, arguments| Box::pin(end_claim(context, arguments)));
+            match run(executor, end, 0, vec![row]).await {
+                Ok((claims, returned)) => {
+                    lapsed += claims;
+                    elements += returned;
+                }
+                Err(ReaperError::Failed(line)) => {
+                    tracing::error!("elements of a claim that has lapsed do not go back: {line}");
+                }
+                Err(stopped) => return Err(stopped),
+            }
+        }
         if lapsed > 0 {
             tracing::warn!(
                 elements,
                 "a server has not fetched elements that were popped for it: they went back"
             );
         }
+        let remove = Work::Write(|context, _| Box::pin(remove_old_requests(context)));
+        run(executor, remove, 0, Vec::new()).await?;
         Ok(lapsed)
     }
 
@@ -295,9 +319,24 @@ async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> 
     Ok(pair(context.alarm_pass().await?, 0))
 }
 
-async fn end_lapsed_claims(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
-    let (lapsed, elements) = context.staging_pass().await?;
-    Ok(pair(lapsed, elements))
+async fn lapsed_claims(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
+    let rows = context.lapsed_claims().await?;
+    Ok(Reply::Array(rows.into_iter().map(Reply::Bulk).collect()))
+}
+
+async fn end_claim(context: &WriteContext<'_>, rows: &[Bytes]) -> Result<Reply, CommandError> {
+    let [row] = rows else {
+        return Ok(pair(0, 0));
+    };
+    Ok(match context.end_lapsed_claim(row).await? {
+        Some(elements) => pair(1, i64::try_from(elements).unwrap_or(i64::MAX)),
+        None => pair(0, 0),
+    })
+}
+
+async fn remove_old_requests(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
+    context.remove_old_requests().await?;
+    Ok(pair(0, 0))
 }
 
 async fn expire(context: &WriteContext<'_>) -> Result<Reply, CommandError> {

@@ -88,6 +88,7 @@ fn fill(bench: &Bench) {
         "LPOP drained".to_owned(),
         "COPY list copied".to_owned(),
         "RENAME copied renamed".to_owned(),
+        format!("COPY list {long_name}c"),
         "RPUSH replaced a b".to_owned(),
         "ZADD other 1 a".to_owned(),
         "RENAME other replaced".to_owned(),

@@ -3,12 +3,13 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
 
 use super::running::Pass;
-use super::{Attempt, Batch, CallId};
+use super::{Attempt, Batch};
 use crate::error::CommandError;
 use crate::executor::claims::{BuildClaimHasher, Claims};
 use crate::executor::heat::Asked;
@@ -375,13 +376,10 @@ impl Batch<'_> {
     /// After the batch's own commands: puts back what they have not taken of their claims, and
     /// pops for other servers.
     pub(super) async fn end_staging(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
-        let before = (pass.transaction.mutation_count(), Instant::now());
         if !pass.staged.is_empty() {
             let context = pass.write_context(0);
             if let Err(error) = context.give_back_rest(&pass.staged).await {
-                return self
-                    .judge(CallId::FIRST, Err(error), pass, before)
-                    .map(drop);
+                return Err(self.after_lost_rest(error, pass));
             }
         }
         self.fulfilled = 0;
@@ -417,6 +415,18 @@ impl Batch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What was fetched and no command has taken cannot be put back: this transaction must not be
+    /// committed. It is of no command of the batch in particular.
+    fn after_lost_rest(&mut self, error: CommandError, pass: &Pass<'_>) -> Attempt {
+        match error {
+            CommandError::Store(StoreError::TooLarge) => {
+                self.leave_out(pass, CommandError::TooLarge)
+            }
+            CommandError::Store(error) => self.after_error(error),
+            error => Attempt::Failed(StoreError::Unavailable(Arc::new(error))),
+        }
     }
 
     /// What others want is too large to be popped together: they time out and pop alone.

@@ -8,7 +8,7 @@ use crate::executor::watchers::Touched;
 use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
 use crate::limits::BATCH_AGE_MAX_MS;
 use crate::reply::Reply;
-use crate::store::faults::{Fault, FaultPoint};
+use crate::store::faults::{Fault, FaultPoint, FaultRates};
 use crate::store::{Isolation, StoreError};
 use crate::types::signals::ClientKey;
 
@@ -266,4 +266,37 @@ fn what_moves_on_to_another_queue_conflicts() {
     assert!(conflict(&lines, "LPUSH m b"));
     let lines = ["PQ.PUSH q 5 a", "PQ.MOVE q r MIN"];
     assert!(conflict(&lines, "PQ.PUSH q 1 b"));
+}
+
+#[test]
+fn what_was_not_in_a_transaction_of_unknown_result_has_its_turn() {
+    let (bench, faulty) = Bench::faulty(1);
+    let large = |key: &'static str| {
+        let mut call = push(key);
+        call.arguments.pop();
+        call.arguments.push(Bytes::from(vec![b'v'; 1_000]));
+        call
+    };
+    faulty.set_transaction_bytes_max(2_500);
+    faulty.set_rates(FaultRates {
+        unknown_not_applied_ppm: 1_000_000,
+        ..FaultRates::default()
+    });
+    let calls = vec![large("a"), large("b"), large("c"), large("d")];
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    faulty.set_rates(FaultRates::default());
+    let line = CommandError::Store(StoreError::UnknownResult).to_line();
+    assert!(finished.replies.len() < 4, "{}", finished.replies.len());
+    assert!(
+        finished
+            .replies
+            .iter()
+            .all(|reply| *reply == Reply::Error(line.clone()))
+    );
+    let rest = finished.rest.len();
+    assert_eq!(finished.replies.len() + rest, 4);
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
+    assert_eq!(finished.replies[0], Reply::Integer(1));
 }

@@ -23,6 +23,8 @@ const OPERATION_CANCELLED: i32 = 1101;
 const TRANSACTION_TOO_LARGE: i32 = 2101;
 const KEY_TOO_LARGE: i32 = 2102;
 const VALUE_TOO_LARGE: i32 = 2103;
+const UNKNOWN_ERROR: i32 = 4000;
+const INTERNAL_ERROR: i32 = 4100;
 const PERMISSION_DENIED: i32 = 6000;
 /// io_error, file_not_found, file_not_readable, no_cluster_file_found, file_too_large,
 /// connection_string_invalid.
@@ -180,6 +182,9 @@ pub(super) fn is_unknown_result(error: FdbError) -> bool {
             | TRANSACTION_TIMED_OUT
             | CLUSTER_VERSION_CHANGED
             | OPERATION_CANCELLED
+            // What nobody has thought of may come after the commit was sent, too.
+            | UNKNOWN_ERROR
+            | INTERNAL_ERROR
     ) || error.is_maybe_committed()
 }
 
@@ -213,7 +218,7 @@ mod tests {
     #[test]
     fn commits_tell_what_is_known() {
         assert!(matches!(commit(1020), StoreError::Conflict));
-        for unknown in [1021, 1025, 1031, 1039, 1101] {
+        for unknown in [1021, 1025, 1031, 1039, 1101, 4000, 4100] {
             assert!(matches!(commit(unknown), StoreError::UnknownResult));
         }
         assert!(matches!(commit(1007), StoreError::TooOld));

@@ -82,7 +82,10 @@ impl WriteContext<'_> {
         let rows = self.read_requests(key.data()).await?;
         let mut fulfilled = Fulfilled::default();
         for row in rows {
-            let (_, request) = self.layout().read_staged_request(&row.key, &row.value)?;
+            // One that cannot be read must not keep those who pop here (`quoin doctor` tells of it).
+            let Ok((_, request)) = self.layout().read_staged_request(&row.key, &row.value) else {
+                continue;
+            };
             let is_own = request.id.instance == self.environment.ids.instance();
             let age_ms = self.now_ms.saturating_sub(request.at_ms);
             if is_own || (request.from_end != from_end && age_ms <= STAGED_REQUEST_AGE_MAX_MS) {

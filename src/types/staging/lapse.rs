@@ -1,20 +1,23 @@
 //! Claims that nobody has fetched: of servers that have died.
 
+use bytes::Bytes;
+
 use super::claims::{innermost_first, read_claimed_elements};
 use crate::error::CommandError;
 use crate::layout::{Id, Meta, StagedClaim, successor};
-use crate::limits::{STAGED_LAPSES_PER_PASS, STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS};
+use crate::limits::{
+    STAGED_CLAIM_LAPSE_MS, STAGED_LAPSES_PER_PASS, STAGED_REQUEST_AGE_MAX_MS, STAGED_ROWS_PER_PASS,
+};
 use crate::store::{Isolation, StoreError, Transaction};
-use crate::types::context::WriteContext;
+use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
 
-impl WriteContext<'_> {
-    /// Has the elements of claims that have lapsed go back to their queues, and removes requests
-    /// that nobody waits for any more. Answers how many claims those were, and how many elements.
+impl ReadContext<'_> {
+    /// The rows of claims that have lapsed, in the order in which they are to go back to their queues.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn staging_pass(&self) -> Result<(i64, i64), CommandError> {
+    pub async fn lapsed_claims(&self) -> Result<Vec<Bytes>, StoreError> {
         let mut due = Vec::new();
         let claims = self.layout().all_staged_claims();
         for row in self.first_rows(&claims, STAGED_ROWS_PER_PASS).await? {
@@ -22,37 +25,42 @@ impl WriteContext<'_> {
             let Ok(claim) = StagedClaim::decode(&row.value) else {
                 continue;
             };
-            // By this server's clock: where it is fast, the one that asked pops anew.
-            if claim.lapses_at_ms <= self.now_ms && due.len() < STAGED_LAPSES_PER_PASS {
-                let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
-                let read = read_claimed_elements(self.layout(), self.transaction, data, id);
-                match read.await {
-                    Ok(elements) => {
-                        let first = elements.into_iter().next().map(|first| first.name);
-                        due.push((first, row.key, claim));
-                    }
-                    Err(StoreError::Corrupt(what)) => {
-                        tracing::error!(what, "a claim that has lapsed cannot be read");
-                    }
-                    Err(error) => return Err(error.into()),
+            // By this server's clock: where it is fast, the one that asked pops anew. Where the clock
+            // of the one that popped is far ahead, that must not keep the elements away.
+            let left_ms = claim.lapses_at_ms.saturating_sub(self.now_ms);
+            let is_due = left_ms <= 0 || left_ms > 2 * STAGED_CLAIM_LAPSE_MS;
+            if !is_due || due.len() >= STAGED_LAPSES_PER_PASS {
+                continue;
+            }
+            let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
+            match read_claimed_elements(self.layout(), self.transaction, data, id).await {
+                Ok(elements) => {
+                    let first = elements.into_iter().next().map(|first| first.name);
+                    due.push((first, row.key, claim));
                 }
+                Err(StoreError::Corrupt(what)) => {
+                    tracing::error!(what, "a claim that has lapsed cannot be read");
+                }
+                Err(error) => return Err(error),
             }
         }
         innermost_first(&mut due, |(first, _, claim)| {
             (first.as_ref(), claim.value_type, claim.from_end)
         });
-        let (mut lapsed, mut returned) = (0, 0);
-        for (_, row, claim) in due {
-            if self.is_full() {
-                break;
-            }
-            if let Some(elements) = self.end_claim(&row, &claim).await? {
-                lapsed += 1;
-                returned += i64::try_from(elements).unwrap_or(i64::MAX);
-            }
-        }
-        self.remove_old_requests().await?;
-        Ok((lapsed, returned))
+        Ok(due.into_iter().map(|(_, row, _)| row).collect())
+    }
+}
+
+impl WriteContext<'_> {
+    /// [`Self::end_claim`] of a row of [`ReadContext::lapsed_claims`].
+    ///
+    /// # Errors
+    /// `Corrupt` where the claim, its elements or its queue cannot be read, or when the store fails.
+    pub async fn end_lapsed_claim(&self, row: &[u8]) -> Result<Option<usize>, CommandError> {
+        let Some(value) = self.transaction.get(row, Isolation::Snapshot).await? else {
+            return Ok(None);
+        };
+        self.end_claim(row, &StagedClaim::decode(&value)?).await
     }
 
     /// Has the elements of a claim that has lapsed go back to their queue, and answers how many;
@@ -93,10 +101,17 @@ impl WriteContext<'_> {
         Ok(count)
     }
 
-    async fn remove_old_requests(&self) -> Result<(), StoreError> {
+    /// Removes requests that nobody waits for any more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn remove_old_requests(&self) -> Result<(), StoreError> {
         let requests = self.layout().all_staged_requests();
         for row in self.first_rows(&requests, STAGED_ROWS_PER_PASS).await? {
-            let (_, request) = self.layout().read_staged_request(&row.key, &row.value)?;
+            // One that cannot be read must not keep the others (`quoin doctor` tells of it).
+            let Ok((_, request)) = self.layout().read_staged_request(&row.key, &row.value) else {
+                continue;
+            };
             let age_ms = self.now_ms.saturating_sub(request.at_ms);
             if age_ms > 2 * STAGED_REQUEST_AGE_MAX_MS {
                 remove_request(self.transaction, &row.key);

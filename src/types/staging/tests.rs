@@ -171,7 +171,11 @@ fn pass(bench: &Bench) -> i64 {
     let mut lapsed = 0;
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
-        (lapsed, _) = context.staging_pass().await.unwrap();
+        for row in context.lapsed_claims().await.unwrap() {
+            let elements = context.end_lapsed_claim(&row).await.unwrap();
+            lapsed += i64::from(elements.is_some());
+        }
+        context.remove_old_requests().await.unwrap();
     });
     commit(bench, transaction).unwrap();
     lapsed
@@ -705,4 +709,35 @@ fn claims_that_lapse_together_come_back_in_their_order() {
         let all = bulks(&["a", "b", "c", "d", "e", "f"]);
         assert_eq!(bench.run("LRANGE q 0 -1"), all);
     }
+}
+
+#[test]
+fn a_request_that_cannot_be_read_does_not_keep_others_from_theirs() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c d");
+    let asker = Asker::new(&bench);
+    let unreadable = asker.ask(LEFT);
+    let transaction = bench.store.begin_write().unwrap();
+    transaction.set(&unreadable.request_row, b"?");
+    commit(&bench, transaction).unwrap();
+    let call = asker.ask(LEFT);
+    assert_eq!(fulfilled(&bench, LEFT), 1);
+    assert_eq!(asker.fetched(&call, LEFT, 2), ["a", "b"]);
+    bench.clock.advance_ms(3 * STAGED_REQUEST_AGE_MAX_MS);
+    assert_eq!(pass(&bench), 0);
+}
+
+#[test]
+fn a_claim_by_a_clock_far_ahead_goes_back_all_the_same() {
+    let bench = Bench::cluster_like();
+    bench.run("RPUSH q a b c");
+    let asker = Asker::new(&bench);
+    asker.ask(LEFT);
+    let hour_ms = 3_600_000;
+    bench.clock.advance_ms(hour_ms);
+    asker.ask(LEFT);
+    assert_eq!(fulfilled(&bench, LEFT), 1);
+    bench.clock.advance_ms(-hour_ms);
+    assert_eq!(pass(&bench), 1);
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["a", "b", "c"]));
 }
