@@ -52,6 +52,12 @@ pub enum ImportError {
         /// Its error.
         reply: String,
     },
+    /// The source is a replica in a Redis Cluster, which does not let its keys be watched.
+    #[error("{address} is a replica of a Redis Cluster; import from its master")]
+    ClusterReplica {
+        /// The server.
+        address: Address,
+    },
     /// Both addresses lead to one server.
     #[error("--from and --to are the same server")]
     SameServer,
@@ -75,8 +81,14 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError>
     };
     databases.sort_unstable();
     let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
-    let mut tally = Tally::default();
+    let mut tally = Tally {
+        is_of_cluster: source.is_of_cluster(),
+        ..Tally::default()
+    };
     let mut progress = Progress::new();
+    if tally.is_of_cluster {
+        progress.say("the source is one master of a Redis Cluster; only its own keys are copied");
+    }
     if options.pattern.is_none() {
         let mut total = 0;
         for database in &databases {

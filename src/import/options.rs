@@ -53,7 +53,9 @@ pub fn command() -> Command {
                 .long("from")
                 .value_name("ADDRESS")
                 .required(true)
-                .help("The Redis (6.0 or later) or Valkey to read"),
+                .help(
+                    "The Redis (6.0 or later) or Valkey to read; of a cluster, each master in turn",
+                ),
         )
         .arg(
             Arg::new("to")

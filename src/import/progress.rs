@@ -41,6 +41,11 @@ impl Progress {
         }
     }
 
+    /// Says something that is to be read before the end.
+    pub(super) fn say(&self, line: &str) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
     /// Begins a phase.
     pub(super) fn begin(&mut self, phase: &'static str) {
         self.phase = phase;

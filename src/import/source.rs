@@ -61,21 +61,34 @@ pub(super) struct Source {
     pattern: Option<String>,
     /// Redis before 7.0 has no PEXPIRETIME; its clock and PTTL tell the same, nearly.
     tells_expiry: bool,
+    is_of_cluster: bool,
 }
 
 impl Source {
     pub(super) fn connect(options: &Options) -> Result<Self, ImportError> {
         let mut client = Client::connect(&options.from)?;
-        let reply = client.call(&["PEXPIRETIME", "x"])?;
-        let tells_expiry = reply.integer().is_some();
-        if reply.error().is_some_and(|line| !line.starts_with("ERR")) {
-            return Err(client.unexpected(&reply));
+        let is_of_cluster = has_line(&client.info("cluster")?, "cluster_enabled:1");
+        if is_of_cluster && has_line(&client.info("replication")?, "role:slave") {
+            // It sends each question about a key to its master.
+            return Err(ImportError::ClusterReplica {
+                address: options.from.clone(),
+            });
         }
+        // Without a key: a node of a cluster answers only for keys of its own.
+        let reply = client.call(&["PEXPIRETIME"])?;
+        let mut error = reply.error().into_iter();
+        let tells_expiry = error.any(|line| line.contains("wrong number of arguments"));
         Ok(Self {
             client,
             pattern: options.pattern.clone(),
             tells_expiry,
+            is_of_cluster,
         })
+    }
+
+    /// Whether it is a node of a Redis Cluster, and so has a part of the keys only.
+    pub(super) fn is_of_cluster(&self) -> bool {
+        self.is_of_cluster
     }
 
     pub(super) fn client(&mut self) -> &mut Client {
@@ -305,6 +318,10 @@ impl Source {
             other => Err(self.client.unexpected(other)),
         }
     }
+}
+
+fn has_line(info: &str, line: &str) -> bool {
+    info.lines().any(|one| one == line)
 }
 
 fn is_wrong_type(reply: &Value) -> bool {

@@ -24,6 +24,8 @@ pub struct Tally {
     pub checked_keys: u64,
     /// Those of them that differed.
     pub different_keys: u64,
+    /// Whether the source was one node of a Redis Cluster.
+    pub is_of_cluster: bool,
     /// Lines about the first keys with which something is wrong.
     pub complaints: Vec<String>,
 }
@@ -82,8 +84,16 @@ impl fmt::Display for Tally {
         }
         write!(out, "{} keys compared: ", self.checked_keys)?;
         match self.different_keys {
-            0 => write!(out, "all have the same number of elements on both sides"),
-            count => write!(out, "{count} DIFFER in their number of elements"),
+            0 => write!(out, "all have the same number of elements on both sides")?,
+            count => write!(out, "{count} DIFFER in their number of elements")?,
         }
+        if self.is_of_cluster {
+            write!(
+                out,
+                "\nONLY THIS MASTER'S KEYS were copied, of a Redis Cluster: run it once for each \
+                 of its masters"
+            )?;
+        }
+        Ok(())
     }
 }

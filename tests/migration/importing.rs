@@ -27,6 +27,25 @@ impl Pair {
         Self::start_both(&[], flags)
     }
 
+    /// With a Redis that is a node of a cluster and has these slots of it.
+    pub fn start_with_node(first_slot: u16, last_slot: u16) -> Option<Self> {
+        // What it would take by itself can be above the highest port.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port().to_string();
+        drop(free);
+        let flags = ["--cluster-enabled", "yes", "--cluster-port", &port];
+        let partial = ["--cluster-require-full-coverage", "no"];
+        let pair = Self::start_with_redis(&[&flags[..], &partial].concat())?;
+        let mut redis = pair.redis();
+        let add = format!("CLUSTER ADDSLOTSRANGE {first_slot} {last_slot}");
+        assert_eq!(run(&mut redis, &add).error(), None);
+        crate::server::wait_until("the cluster serves", || {
+            let info = run(&mut redis, "CLUSTER INFO");
+            String::from_utf8_lossy(info.bytes().unwrap()).contains("cluster_state:ok")
+        });
+        Some(pair)
+    }
+
     fn start_both(flags: &[&str], redis_flags: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let redis = or_say_so(Redis::start_with_port(folder.path(), redis_flags))?;
@@ -312,6 +331,65 @@ fn what_cannot_be_done_is_said_with_the_exit_code() {
     assert_eq!(import(&[]).0, 2);
     assert_eq!(import(&["--from", "http://x"]).0, 2);
     assert_eq!(import(&["--help"]).0, 0);
+}
+
+#[test]
+fn of_a_cluster_one_masters_keys_are_copied_and_that_is_said() {
+    // The slots of "b" and "c", and those of "a" and "foo".
+    for (slots, names) in [((0, 8_000), ["b", "c"]), ((8_001, 16_383), ["a", "foo"])] {
+        let Some(pair) = Pair::start_with_node(slots.0, slots.1) else {
+            return;
+        };
+        let mut redis = pair.redis();
+        long_list(300).put(&mut redis, names[0].as_bytes());
+        run(&mut redis, &format!("RPUSH {} small", names[1]));
+        run(&mut redis, &format!("PEXPIREAT {} 4000000000000", names[0]));
+        let (code, text) = pair.import(&["--databases", "all"]);
+        assert_eq!(code, 0, "{text}");
+        assert_eq!(contents(&mut pair.quoin(), 0), contents(&mut redis, 0));
+        assert_eq!(contents(&mut redis, 0).len(), 2);
+        for line in [
+            "the source is one master of a Redis Cluster; only its own keys are copied\n",
+            "ONLY THIS MASTER'S KEYS were copied, of a Redis Cluster: run it once for each of \
+             its masters\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_replica_of_a_cluster_is_refused() {
+    let Some(master) = Pair::start_with_node(0, 16_383) else {
+        return;
+    };
+    let Some(replica) = Pair::start_with_node(0, 0) else {
+        return;
+    };
+    let (mut redis, mut other) = (master.redis(), replica.redis());
+    let id = run(&mut redis, "CLUSTER MYID");
+    let id = String::from_utf8(id.bytes().unwrap().to_vec()).unwrap();
+    assert_eq!(run(&mut other, "CLUSTER FLUSHSLOTS").error(), None);
+    let port = |pair: &Pair, name: &str| {
+        let reply = run(&mut pair.redis(), &format!("CONFIG GET {name}"));
+        String::from_utf8(reply.items().unwrap()[1].bytes().unwrap().to_vec()).unwrap()
+    };
+    let meet = format!(
+        "CLUSTER MEET 127.0.0.1 {} {}",
+        port(&master, "port"),
+        port(&master, "cluster-port")
+    );
+    assert_eq!(run(&mut other, &meet).error(), None);
+    crate::server::wait_until("they know each other", || {
+        let reply = run(&mut other, &format!("CLUSTER REPLICATE {id}"));
+        reply.error().is_none()
+    });
+    let (code, text) = replica.import(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("is a replica of a Redis Cluster; import from its master"),
+        "{text}"
+    );
 }
 
 /// A client that writes commands as Redis 6 understands them; there is no such Redis here, so a
