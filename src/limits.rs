@@ -226,6 +226,11 @@ pub const COMMIT_RETRY_MAX_MS: u64 = 5_000;
 pub const INLINE_NAME_BYTES_MAX: usize = 900;
 /// Bytes of the key of a list element or score; below LMDB's limit for keys.
 pub const ELEMENT_KEY_BYTES_MAX: usize = 1_900;
+/// Bytes that an element of a list takes in the store beside its own, at the least. By this and
+/// the next, commands are refused that cannot fit into a transaction, before they make anything.
+pub const LIST_ELEMENT_BYTES_MIN: usize = 16;
+/// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
+pub const SET_MEMBER_BYTES_MIN: usize = 48;
 /// Bytes of one chunk of a value that is split (FoundationDB: 100,000 a value, with our header).
 pub const VALUE_CHUNK_BYTES_MAX: usize = 90_000;
 /// Rows that a long range read fetches at a time.
@@ -314,6 +319,11 @@ pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
 /// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
 pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
 
+/// Values that SORT makes with several GET; one GET for each element is always taken.
+pub const SORT_VALUES_MAX: usize = 1_000_000;
+/// Bytes of those in an answer, unless the elements have as many.
+pub const SORT_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+
 /// Keys that one command looks up side by side.
 pub const KEY_READS_AT_ONCE: usize = 100;
 /// Elements that MEMORY USAGE looks at where SAMPLES does not say.
@@ -371,9 +381,9 @@ pub const DUMP_SMALL_SET_MEMBER_BYTES_MAX: usize = 64;
 pub const RESTORE_STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
 /// Bytes that RESTORE reserves for a packed string's claimed length before they are there.
 pub const RESTORE_RESERVE_BYTES_MAX: usize = 64 * 1024;
-/// Bytes that each element takes in the store beside its own, at the least: RESTORE refuses by
-/// it what cannot fit into a transaction before it writes anything.
-pub const RESTORE_ELEMENT_BYTES_MIN: usize = 16;
+/// Members after which RESTORE first looks whether one comes twice, and then each time that they
+/// have doubled.
+pub const RESTORE_MEMBERS_FIRST_LOOK: usize = 1_024;
 
 /// Time in which a server must accept the connection of an import.
 pub const IMPORT_CONNECT_TIMEOUT_MS: u64 = 10_000;

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::dump::{ListElements, ListWriter, Serialized, SetWriter, small_set};
+use crate::dump::{DumpError, ListElements, ListWriter, Serialized, SetWriter, small_set};
 use crate::error::CommandError;
 use crate::layout::{ValueType, corrupt};
 use crate::limits::{
-    DUMP_BYTES_MAX, DUMP_SMALL_SET_MEMBERS_MAX, RANGE_PAGE_ROWS, RESTORE_ELEMENT_BYTES_MIN,
+    DUMP_BYTES_MAX, DUMP_SMALL_SET_MEMBERS_MAX, RANGE_PAGE_ROWS, RESTORE_MEMBERS_FIRST_LOOK,
 };
 
 use super::context::{ReadContext, WriteContext};
@@ -103,37 +103,36 @@ impl ReadContext<'_> {
     /// `Payload` where it is not sound; `TooLarge` where one transaction of the store cannot hold
     /// it for certain.
     pub fn restorable(&self, value: Serialized) -> Result<Restorable, CommandError> {
-        let mut room = Room {
-            left_bytes: self.environment.capabilities.transaction_bytes_max,
-        };
+        let mut room = self.room();
         match value {
             Serialized::List(elements) => {
                 let mut is_empty = true;
                 // Only read: elements are unpacked again when they are written, rather than kept.
                 for element in elements.clone() {
-                    room.take(element?.len())?;
+                    room.take_element(element?.len())?;
                     is_empty = false;
                 }
                 if is_empty {
-                    return Err(crate::dump::DumpError::Format.into());
+                    return Err(DumpError::Format.into());
                 }
                 Ok(Restorable::List(elements))
             }
             Serialized::SortedSet(members) => {
                 let mut read = Vec::new();
+                let mut next_look = RESTORE_MEMBERS_FIRST_LOOK;
                 for member in members {
                     let (member, score) = member?;
-                    // A row by its score, and one by its bytes.
-                    room.take(member.len())?;
-                    room.take(0)?;
+                    room.take_member(member.len())?;
                     read.push(ScoredMember { member, score });
+                    // A few bytes can stand for millions of equal members.
+                    if read.len() == next_look {
+                        check_distinct(&mut read)?;
+                        next_look = next_look.saturating_mul(2);
+                    }
                 }
-                read.sort_unstable_by(|one, other| one.member.cmp(&other.member));
-                let is_distinct = read
-                    .windows(2)
-                    .all(|pair| !matches!(pair, [one, other] if one.member == other.member));
-                if read.is_empty() || !is_distinct {
-                    return Err(crate::dump::DumpError::Format.into());
+                check_distinct(&mut read)?;
+                if read.is_empty() {
+                    return Err(DumpError::Format.into());
                 }
                 read.sort_unstable_by(ScoredMember::order);
                 Ok(Restorable::SortedSet(read))
@@ -142,19 +141,16 @@ impl ReadContext<'_> {
     }
 }
 
-/// What a transaction can still hold at the most.
-struct Room {
-    left_bytes: usize,
-}
-
-impl Room {
-    fn take(&mut self, bytes: usize) -> Result<(), CommandError> {
-        let bytes = bytes.saturating_add(RESTORE_ELEMENT_BYTES_MIN);
-        self.left_bytes = self
-            .left_bytes
-            .checked_sub(bytes)
-            .ok_or(CommandError::TooLarge)?;
+/// Whether no member comes twice; puts them into the order of their bytes.
+fn check_distinct(members: &mut [ScoredMember]) -> Result<(), DumpError> {
+    members.sort_unstable_by(|one, other| one.member.cmp(&other.member));
+    let is_distinct = members
+        .windows(2)
+        .all(|pair| !matches!(pair, [one, other] if one.member == other.member));
+    if is_distinct {
         Ok(())
+    } else {
+        Err(DumpError::Format)
     }
 }
 

@@ -14,6 +14,7 @@ pub mod notices;
 pub mod pages;
 pub mod priority_queue;
 pub mod relay;
+pub mod room;
 pub mod scanning;
 pub mod signals;
 pub mod sizing;

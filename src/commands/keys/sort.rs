@@ -6,6 +6,7 @@ use crate::commands::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
+use crate::limits::{SORT_ANSWER_BYTES_MAX, SORT_VALUES_MAX};
 use crate::reply::Reply;
 use crate::types::list::End;
 use crate::types::sort::{SortBy, SortQuery};
@@ -35,18 +36,20 @@ pub(super) async fn sort(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let sort = Sort::parse(arguments, true)?;
-    let rows = sort.run(context, argument(arguments, 1)?).await?;
+    let elements = sort.elements(context, argument(arguments, 1)?).await?;
     let Some(destination) = sort.destination else {
-        return Ok(reply(rows));
+        return sort.answer(elements);
     };
-    if rows.is_empty() {
+    if elements.is_empty() {
         if let Some(old) = context.find_any(destination).await? {
             context.remove(&old);
             context.notify(EventClasses::GENERIC, "del", destination);
         }
         return Ok(Reply::Integer(0));
     }
-    let values: Vec<Bytes> = rows.into_iter().map(Option::unwrap_or_default).collect();
+    sort.check_storable(context, &elements)?;
+    let values = sort.values(elements);
+    let values: Vec<Bytes> = values.map(Option::unwrap_or_default).collect();
     let key = context.create(destination, ValueType::List, None).await?;
     context.list_push(&key, &values, End::Right).await?;
     context.notify(EventClasses::LIST, "sortstore", destination);
@@ -59,14 +62,7 @@ pub(super) async fn sort_ro(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let sort = Sort::parse(arguments, false)?;
-    Ok(reply(sort.run(context, argument(arguments, 1)?).await?))
-}
-
-fn reply(rows: Vec<Option<Bytes>>) -> Reply {
-    let cells = rows
-        .into_iter()
-        .map(|cell| cell.map_or(Reply::Null, Reply::Bulk));
-    Reply::Array(cells.collect())
+    sort.answer(sort.elements(context, argument(arguments, 1)?).await?)
 }
 
 impl<'a> Sort<'a> {
@@ -131,26 +127,87 @@ impl<'a> Sort<'a> {
         Ok(sort)
     }
 
-    /// The result, cell by cell: the element, or what each GET finds for it.
-    async fn run(
+    /// The elements of the result, of which there are not too many for what GET makes of each.
+    async fn elements(
         &self,
         context: &ReadContext<'_>,
         name: &Bytes,
-    ) -> Result<Vec<Option<Bytes>>, CommandError> {
+    ) -> Result<Vec<Bytes>, CommandError> {
         let Some(key) = context.find_any(name).await? else {
             return Ok(Vec::new());
         };
         let elements = context.sort(&key, &self.query).await?;
-        if self.gets.is_empty() {
-            return Ok(elements.into_iter().map(Some).collect());
-        }
-        let cells = elements.iter().flat_map(|element| {
-            self.gets
-                .iter()
-                .map(|get| (*get == Get::Element).then(|| element.clone()))
-        });
-        Ok(cells.collect())
+        check_value_count(elements.len(), self.gets.len())?;
+        Ok(elements)
     }
+
+    /// How often each element stands in the result.
+    fn repetitions(&self) -> usize {
+        if self.gets.is_empty() {
+            return 1;
+        }
+        self.gets.iter().filter(|get| **get == Get::Element).count()
+    }
+
+    /// The reply, which is refused where GET makes too much of the elements: a reply is in memory
+    /// at once.
+    fn answer(&self, elements: Vec<Bytes>) -> Result<Reply, CommandError> {
+        let element_bytes: usize = elements.iter().map(Bytes::len).sum();
+        let answer_bytes = element_bytes.saturating_mul(self.repetitions());
+        if answer_bytes > SORT_ANSWER_BYTES_MAX.max(element_bytes) {
+            let line = format!(
+                "ERR too long an answer of SORT with GET (more than {SORT_ANSWER_BYTES_MAX} bytes)"
+            );
+            return Err(CommandError::Text(line.into()));
+        }
+        let values = self.values(elements);
+        let values = values.map(|value| value.map_or(Reply::Null, Reply::Bulk));
+        Ok(Reply::Array(values.collect()))
+    }
+
+    /// Refuses what one transaction cannot hold, before anything of it is made.
+    fn check_storable(
+        &self,
+        context: &WriteContext<'_>,
+        elements: &[Bytes],
+    ) -> Result<(), CommandError> {
+        let repetitions = self.repetitions();
+        // What is not there is stored as an empty element.
+        let absent_count = self.gets.len().saturating_sub(repetitions);
+        let mut room = context.room();
+        for element in elements {
+            room.take_elements(element.len(), repetitions)?;
+            room.take_elements(0, absent_count)?;
+        }
+        Ok(())
+    }
+
+    /// The result: of each element itself, or what each GET finds for it.
+    fn values(&self, elements: Vec<Bytes>) -> impl Iterator<Item = Option<Bytes>> {
+        let gets = match self.gets.as_slice() {
+            [] => &[Get::Element],
+            gets => gets,
+        };
+        elements.into_iter().flat_map(move |element| {
+            gets.iter()
+                .map(move |get| (*get == Get::Element).then(|| element.clone()))
+        })
+    }
+}
+
+/// Whether so many times GET make not too much of so many elements: each element at least can be
+/// asked for, as without GET.
+pub(super) fn check_value_count(
+    element_count: usize,
+    get_count: usize,
+) -> Result<(), CommandError> {
+    let value_count = element_count.saturating_mul(get_count);
+    if value_count > SORT_VALUES_MAX && get_count > 1 {
+        return Err(CommandError::Text(
+            format!("ERR too many values for SORT with GET (more than {SORT_VALUES_MAX})").into(),
+        ));
+    }
+    Ok(())
 }
 
 /// Whether a pattern has a place for the element, before any zero byte.

@@ -1,5 +1,8 @@
 use crate::commands::testing::{Bench, START_MS, bulk, bulks};
+use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::types::ReadContext;
+use crate::types::context::NamespaceCache;
 
 const BAD_FORMAT: &str = "ERR Bad data format";
 const BAD_CHECKSUM: &str = "ERR DUMP payload version or checksum are wrong";
@@ -230,4 +233,44 @@ fn what_no_transaction_can_hold_is_refused_and_changes_nothing() {
         error(too_large)
     );
     assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a"]));
+}
+
+/// A sorted set of so many members.
+fn many_members(count: u32, member: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
+    let mut value = vec![5, 0x80];
+    value.extend(count.to_be_bytes());
+    for number in 0..count {
+        value.extend(crate::dump::testing::string(&member(number)));
+        value.extend(1_f64.to_le_bytes());
+    }
+    crate::dump::testing::sealed(10, &value)
+}
+
+#[test]
+fn a_member_that_comes_twice_is_seen_before_millions_are_read() {
+    // Read to its end, each would be more than a transaction holds.
+    let bench = Bench::cluster_like();
+    let names = |number: u32| number.to_be_bytes().to_vec();
+    let alternating = many_members(300_000, |number| names(number % 2));
+    let again_later = many_members(300_000, |number| names(number % 100_000));
+    for payload in [alternating, again_later] {
+        let refused = restore(&bench, "set", "0", &payload, &[]);
+        assert_eq!(refused, error(BAD_FORMAT));
+    }
+}
+
+#[test]
+fn members_are_found_too_many_before_they_are_written() {
+    let bench = Bench::cluster_like();
+    // Fewer than would fit if a row were all that a member takes.
+    let payload = many_members(200_000, |number| number.to_be_bytes().to_vec());
+    let value = crate::dump::open(&payload.into()).unwrap();
+    let transaction = bench.store.begin_read().unwrap();
+    let namespaces = NamespaceCache::default();
+    let environment = bench.executor.environment();
+    let context = ReadContext::new(&*transaction, environment, &namespaces, START_MS, 0);
+    assert!(matches!(
+        context.restorable(value),
+        Err(CommandError::TooLarge)
+    ));
 }

@@ -1,4 +1,11 @@
+use bytes::Bytes;
+
 use super::*;
+use crate::commands::testing::START_MS;
+use crate::error::CommandError;
+use crate::types::WriteContext;
+use crate::types::context::NamespaceCache;
+use crate::types::signals::Signals;
 
 #[test]
 fn elements_are_sorted_as_numbers_or_as_bytes() {
@@ -106,4 +113,94 @@ fn refusals_of_sort_are_those_of_redis() {
         assert_eq!(bench.run(command), error(line), "{command}");
     }
     assert_eq!(bench.run("EXISTS d"), Reply::Integer(0));
+}
+
+const TOO_MANY: &str = "ERR too many values for SORT with GET (more than 1000000)";
+
+/// SORT of `l` without an order, with so many times GET and what is behind that.
+fn sort_with_gets(bench: &Bench, get: &str, count: usize, options: &str) -> Reply {
+    let gets = format!(" GET {get}").repeat(count);
+    bench.run(&format!("SORT l BY nosort{gets} {options}"))
+}
+
+#[test]
+fn what_store_cannot_hold_is_refused_before_it_is_made() {
+    let bench = Bench::cluster_like();
+    for _ in 0..10 {
+        bench.run_words(&[b"RPUSH", b"l", &[b'x'; 100_000]]);
+    }
+    let transaction = bench.store.begin_write().unwrap();
+    let (namespaces, signals) = (NamespaceCache::default(), Signals::default());
+    let environment = bench.executor.environment();
+    let context = WriteContext::new(
+        &*transaction,
+        environment,
+        &namespaces,
+        &signals,
+        START_MS,
+        0,
+    );
+    let store = |get: &'static str, count: usize| {
+        let options = ["SORT", "l", "BY", "nosort", "STORE", "d"];
+        let gets = ["GET", get].repeat(count);
+        let words: Vec<Bytes> = options.into_iter().chain(gets).map(Bytes::from).collect();
+        bench.block_on(crate::commands::keys::sort::sort(&context, &words))
+    };
+    assert!(matches!(store("#", 10), Err(CommandError::TooLarge)));
+    assert!(matches!(
+        store("absent", 100_000),
+        Err(CommandError::TooLarge)
+    ));
+    assert_eq!(transaction.mutation_count(), 0);
+    assert_eq!(store("#", 8).unwrap(), Reply::Integer(80));
+}
+
+#[test]
+fn what_one_reply_should_not_hold_is_refused_before_it_is_made() {
+    let bench = Bench::embedded();
+    bench.run_words(&[b"RPUSH", b"l", &[b'x'; 600_000]]);
+    let too_long = "ERR too long an answer of SORT with GET (more than 536870912 bytes)";
+    assert_eq!(sort_with_gets(&bench, "#", 1_000, ""), error(too_long));
+    for (get, count) in [("#", 800), ("absent", 1_000)] {
+        let answer = sort_with_gets(&bench, get, count, "");
+        assert!(matches!(answer, Reply::Array(values) if values.len() == count));
+    }
+}
+
+#[test]
+fn values_that_get_makes_are_counted() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH l a b c d e f g h i j");
+        for get in ["#", "absent"] {
+            let most = sort_with_gets(bench, get, 100_000, "");
+            assert!(matches!(most, Reply::Array(values) if values.len() == 1_000_000));
+            for options in ["", "STORE d"] {
+                let refused = sort_with_gets(bench, get, 100_001, options);
+                assert_eq!(refused, error(TOO_MANY), "{get} {options}");
+            }
+            // Of what LIMIT leaves out nothing is made.
+            let limited = sort_with_gets(bench, get, 100_001, "LIMIT 0 2");
+            assert!(matches!(limited, Reply::Array(values) if values.len() == 200_002));
+        }
+    });
+}
+
+#[test]
+fn one_get_for_each_of_very_many_elements_is_not_too_much() {
+    let check = crate::commands::keys::sort::check_value_count;
+    for (element_count, get_count, is_taken) in [
+        (5_000_000, 0, true),
+        (5_000_000, 1, true),
+        (5_000_000, 2, false),
+        (500_000, 2, true),
+        (500_000, 3, false),
+        (0, 5_000_000, true),
+        (usize::MAX, usize::MAX, false),
+    ] {
+        assert_eq!(
+            check(element_count, get_count).is_ok(),
+            is_taken,
+            "{element_count} {get_count}"
+        );
+    }
 }

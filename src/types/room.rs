@@ -1,0 +1,73 @@
+//! What a transaction can hold, for commands that would make much before a store could refuse it.
+
+use crate::error::CommandError;
+use crate::limits::{INLINE_NAME_BYTES_MAX, LIST_ELEMENT_BYTES_MIN, SET_MEMBER_BYTES_MIN};
+
+use super::context::ReadContext;
+
+/// What a transaction can still hold at the most. What is taken is the least that rows come to,
+/// so that nothing is refused which would have fit.
+#[derive(Debug)]
+pub struct Room {
+    left_bytes: usize,
+}
+
+impl ReadContext<'_> {
+    /// That of a transaction without writes.
+    pub fn room(&self) -> Room {
+        Room {
+            left_bytes: self.environment.capabilities.transaction_bytes_max,
+        }
+    }
+}
+
+impl Room {
+    /// For an element of a list.
+    ///
+    /// # Errors
+    /// `TooLarge` where so much does not fit.
+    pub fn take_element(&mut self, element_bytes: usize) -> Result<(), CommandError> {
+        self.take_elements(element_bytes, 1)
+    }
+
+    /// For `count` elements of a list that are equal.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_elements(
+        &mut self,
+        element_bytes: usize,
+        count: usize,
+    ) -> Result<(), CommandError> {
+        self.take(
+            element_bytes
+                .saturating_add(LIST_ELEMENT_BYTES_MIN)
+                .saturating_mul(count),
+        )
+    }
+
+    /// For a member of a sorted set: a row by its score, and one by its name.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_member(&mut self, member_bytes: usize) -> Result<(), CommandError> {
+        // Both rows repeat it, but not the end of a long one.
+        let repeated_bytes = member_bytes.min(INLINE_NAME_BYTES_MAX);
+        self.take(
+            member_bytes
+                .saturating_add(repeated_bytes)
+                .saturating_add(SET_MEMBER_BYTES_MIN),
+        )
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), CommandError> {
+        self.left_bytes = self
+            .left_bytes
+            .checked_sub(bytes)
+            .ok_or(CommandError::TooLarge)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
