@@ -18,6 +18,7 @@ use crate::limits::{
 use crate::number::parse_i64;
 use crate::reply::Reply;
 use crate::store::StoreError;
+use crate::types::ghosts::Ghost;
 use crate::types::{ReadContext, WriteContext};
 
 use super::{Claims, Executor, Work};
@@ -41,6 +42,8 @@ pub enum ReaperError {
 pub struct Reaper {
     expires_actively: Arc<AtomicBool>,
     ghosts_from: GhostPlace,
+    /// What the last look for ghosts has found, in that database: swept if nobody uses it until the next.
+    ghosts: (u32, Vec<Ghost>),
 }
 
 /// Where the sweep for ghosts goes on.
@@ -61,6 +64,7 @@ impl Reaper {
                 database: u32::try_from(random.below(u64::from(DATABASES))).unwrap_or(0),
                 hash: random.below(1 << HASH_BITS),
             },
+            ghosts: (0, Vec::new()),
         }
     }
 
@@ -185,15 +189,49 @@ impl Reaper {
         Ok(lapsed)
     }
 
-    /// One pass of the sweep for ghosts; answers how many were swept.
+    /// One pass of the sweep for ghosts: sweeps what the last one has found, and looks for more. Answers
+    /// how many were swept.
     ///
     /// # Errors
     /// Where the executor has stopped, or the pass has failed.
     pub async fn sweep_ghosts(&mut self, executor: &Executor) -> Result<i64, ReaperError> {
+        let (database, ghosts) = std::mem::take(&mut self.ghosts);
+        let swept = match ghosts.is_empty() {
+            true => Ok(0),
+            false => {
+                let sweep = Work::Write(|context, rows| Box::pin(sweep(context, rows)));
+                let rows = ghosts
+                    .into_iter()
+                    .flat_map(|ghost| [ghost.meta_key, ghost.counter]);
+                let swept = run(executor, sweep, database, rows.collect()).await;
+                swept.map(|(swept, _)| swept)
+            }
+        };
+        self.look_for_ghosts(executor).await?;
+        swept
+    }
+
+    async fn look_for_ghosts(&mut self, executor: &Executor) -> Result<(), ReaperError> {
         let GhostPlace { database, hash } = self.ghosts_from;
-        let sweep = Work::Write(|context, arguments| Box::pin(sweep(context, arguments)));
+        let look = Work::Read(|context, arguments| Box::pin(look_for_ghosts(context, arguments)));
         let arguments = vec![Bytes::from(hash.to_string())];
-        let (next_hash, swept) = run(executor, sweep, database, arguments).await?;
+        let found = executor.run(look, database, arguments).await?;
+        let (next_hash, rows) = match found {
+            Reply::Array(parts) => match <[Reply; 2]>::try_from(parts) {
+                Ok([Reply::Integer(next_hash), Reply::Array(rows)]) => (next_hash, rows),
+                _ => return Err(ReaperError::Failed("odd reply".to_owned())),
+            },
+            Reply::Error(line) => return Err(ReaperError::Failed(line)),
+            reply => return Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
+        };
+        let ghosts = rows.chunks_exact(2).filter_map(|ghost| match ghost {
+            [Reply::Bulk(meta_key), Reply::Bulk(counter)] => Some(Ghost {
+                meta_key: meta_key.clone(),
+                counter: counter.clone(),
+            }),
+            _ => None,
+        });
+        self.ghosts = (database, ghosts.collect());
         self.ghosts_from = match u64::try_from(next_hash) {
             Ok(hash) if hash != 0 => GhostPlace { database, hash },
             _ => GhostPlace {
@@ -201,7 +239,7 @@ impl Reaper {
                 hash: 0,
             },
         };
-        Ok(swept)
+        Ok(())
     }
 }
 
@@ -349,12 +387,36 @@ async fn clear_trash(context: &WriteContext<'_>) -> Result<Reply, CommandError> 
     Ok(pair(0, 0))
 }
 
-async fn sweep(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+async fn sweep(context: &WriteContext<'_>, rows: &[Bytes]) -> Result<Reply, CommandError> {
+    let mut swept = 0;
+    for ghost in rows.chunks_exact(2) {
+        if let [meta_key, counter] = ghost {
+            let ghost = Ghost {
+                meta_key: meta_key.clone(),
+                counter: counter.clone(),
+            };
+            swept += i64::from(context.sweep_ghost(&ghost).await?);
+        }
+    }
+    Ok(pair(swept, 0))
+}
+
+async fn look_for_ghosts(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
     let hash = arguments
         .first()
         .and_then(|hash| parse_i64(hash))
         .and_then(|hash| u64::try_from(hash).ok())
         .unwrap_or(0);
-    let (next_hash, swept) = context.ghost_pass(hash, GHOST_SWEEP_KEYS_PER_PASS).await?;
-    Ok(pair(i64::try_from(next_hash).unwrap_or(0), swept))
+    let (next_hash, ghosts) = context.ghosts(hash, GHOST_SWEEP_KEYS_PER_PASS).await?;
+    let rows = ghosts.into_iter().flat_map(|ghost| {
+        let Ghost { meta_key, counter } = ghost;
+        [Reply::Bulk(meta_key), Reply::Bulk(counter)]
+    });
+    Ok(Reply::Array(vec![
+        Reply::Integer(i64::try_from(next_hash).unwrap_or(0)),
+        Reply::Array(rows.collect()),
+    ]))
 }

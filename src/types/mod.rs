@@ -7,6 +7,7 @@ pub mod copying;
 pub mod dumping;
 pub mod fingerprint;
 pub mod flush;
+pub mod ghosts;
 pub mod ids;
 pub mod keyspace;
 pub mod list;

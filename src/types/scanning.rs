@@ -19,6 +19,8 @@ pub struct WalkedKey {
     pub key: OpenKey,
     /// Its number of elements.
     pub length: i64,
+    /// Its length counter as it is stored.
+    pub counter: Option<Bytes>,
 }
 
 impl WalkedKey {
@@ -75,7 +77,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
                 continue;
             };
             let meta = Meta::decode(&row.value)?;
-            let length = self.length_of(&row.key).await?;
+            let counter = self.counter_of(&row.key).await?;
             return Ok(Some(WalkedKey {
                 key: OpenKey {
                     database: None,
@@ -84,7 +86,8 @@ impl<'c, 't> KeyWalk<'c, 't> {
                     meta_key: row.key.to_vec(),
                     meta,
                 },
-                length,
+                length: decode_length(counter.as_ref())?,
+                counter,
             }));
         }
         Ok(None)
@@ -103,15 +106,14 @@ impl<'c, 't> KeyWalk<'c, 't> {
         Ok(None)
     }
 
-    /// The length beside a metadata row, which comes right behind it.
-    async fn length_of(&mut self, meta_key: &[u8]) -> Result<i64, StoreError> {
+    /// The length counter beside a metadata row, which comes right behind it.
+    async fn counter_of(&mut self, meta_key: &[u8]) -> Result<Option<Bytes>, StoreError> {
         self.fill().await?;
         let length_key = self.context.layout().length_key(meta_key);
         if self.rows.front().is_none_or(|row| row.key != length_key) {
-            return Ok(0);
+            return Ok(None);
         }
-        let row = self.rows.pop_front();
-        decode_length(row.as_ref().map(|row| &row.value))
+        Ok(self.rows.pop_front().map(|row| row.value))
     }
 
     async fn next_row(&mut self) -> Result<Option<KeyValue>, StoreError> {

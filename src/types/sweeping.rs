@@ -1,5 +1,5 @@
 //! What is left to do when clients have had their replies, a bounded piece at a time: removing
-//! expired keys, clearing what FLUSHDB and DEL have put into the trash, and sweeping ghosts.
+//! expired keys, and clearing what FLUSHDB and DEL have put into the trash.
 
 use futures_util::future::try_join_all;
 
@@ -240,46 +240,5 @@ impl WriteContext<'_> {
             budget.spend(ROWS_OF_A_KEY, 0);
         }
         Ok(false)
-    }
-
-    /// Sweeps ghosts (see [`super::keyspace`]) among the keys of the context's database from
-    /// `hash` on, looking at about `keys_max`. Answers where to go on, 0 at the end, and how
-    /// many were swept.
-    ///
-    /// No push is lost: a push reads the key's metadata serializably and adds to its length. One
-    /// that commits before this changes the length that was read here, and this conflicts; one
-    /// that commits after this finds its metadata changed, conflicts, and makes the key anew.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn ghost_pass(&self, hash: u64, keys_max: usize) -> Result<(u64, i64), StoreError> {
-        let namespace = self.namespace().await?;
-        let mut walk =
-            KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
-        let mut looked_at = 0_usize;
-        let mut last_hash = 0;
-        let mut swept = 0;
-        while let Some(found) = walk.next().await? {
-            let hash = found.key.name.hash();
-            if looked_at >= keys_max && hash != last_hash {
-                return Ok((last_hash + 1, swept));
-            }
-            looked_at += 1;
-            last_hash = hash;
-            if found.length != 0 || !self.may_be_ghost(&found.key.meta) {
-                continue;
-            }
-            let meta = self
-                .transaction
-                .get(&found.key.meta_key, Isolation::Serializable)
-                .await?;
-            let is_empty = self.length(&found.key, Isolation::Serializable).await? == 0;
-            // Elements that a dead server has claimed come back to it.
-            if meta.is_some() && is_empty && !self.has_claims(&found.key).await? {
-                self.remove_empty(&found.key);
-                swept += 1;
-            }
-        }
-        Ok((0, swept))
     }
 }

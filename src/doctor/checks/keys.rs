@@ -233,7 +233,7 @@ async fn missing_expiry(
 }
 
 /// Removes a key that is empty and has no expiry, as the background work of servers does
-/// (`WriteContext::ghost_pass`): whoever pushes meanwhile conflicts with this, or this with them.
+/// (`WriteContext::sweep_ghost`): whoever pushes meanwhile conflicts with this, or this with them.
 async fn sweep(
     subject: &Subject<'_>,
     transaction: &dyn Transaction,

@@ -252,7 +252,8 @@ fn a_push_that_commits_before_the_sweep_is_not_lost() {
     let signals = Signals::default();
     let environment = bench.executor.environment();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-    assert_eq!(bench.block_on(context.ghost_pass(0, 100)).unwrap(), (0, 1));
+    let (_, ghosts) = bench.block_on(context.ghosts(0, 100)).unwrap();
+    assert!(bench.block_on(context.sweep_ghost(&ghosts[0])).unwrap());
     assert_eq!(bench.run("RPUSH l b"), Reply::Integer(1));
     let committed = bench.block_on(transaction.commit());
     assert!(
@@ -260,6 +261,26 @@ fn a_push_that_commits_before_the_sweep_is_not_lost() {
         "{committed:?}"
     );
     assert_eq!(bench.run("LRANGE l 0 -1"), bulks(&["b"]));
+}
+
+#[test]
+fn an_empty_queue_that_was_used_since_it_was_found_is_not_swept() {
+    let bench = bench_with_ghost();
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
+    let environment = bench.executor.environment();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
+    let (_, ghosts) = bench.block_on(context.ghosts(0, 100)).unwrap();
+    bench.run("RPUSH l b");
+    bench.run("LPOP l");
+    let transaction = bench.store.begin_write().unwrap();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
+    assert!(!bench.block_on(context.sweep_ghost(&ghosts[0])).unwrap());
+    // Nor does the look conflict with the next push, whatever else is committed with it.
+    transaction.set(b"other", b"");
+    bench.run("RPUSH l c");
+    bench.block_on(transaction.commit()).unwrap();
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! Sweeping ghosts: metadata of keys that have no elements (see [`super::keyspace`]).
+//!
+//! A queue whose consumers keep up is empty whenever one looks, and must not be swept amid its
+//! pushes, which would conflict with that. So a ghost is swept at the second look, if nobody has
+//! used it since the first.
+
+use bytes::Bytes;
+
+use super::context::{ReadContext, WriteContext};
+use super::keyspace::OpenKey;
+use super::scanning::KeyWalk;
+use crate::layout::{KeysRow, Meta, decode_length, successor};
+use crate::store::{Isolation, StoreError};
+
+/// A ghost as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ghost {
+    /// Key of its metadata.
+    pub meta_key: Bytes,
+    /// Its length counter, which every use of the key changes; empty where there is none.
+    pub counter: Bytes,
+}
+
+impl ReadContext<'_> {
+    /// Looks for ghosts among the keys of the context's database from `hash` on, looking at about
+    /// `keys_max`. Answers where to go on, 0 at the end, and what was found. Conflicts with nobody.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn ghosts(
+        &self,
+        hash: u64,
+        keys_max: usize,
+    ) -> Result<(u64, Vec<Ghost>), StoreError> {
+        let namespace = self.namespace().await?;
+        let mut walk =
+            KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
+        let mut looked_at = 0_usize;
+        let mut last_hash = 0;
+        let mut ghosts = Vec::new();
+        while let Some(found) = walk.next().await? {
+            let hash = found.key.name.hash();
+            if looked_at >= keys_max && hash != last_hash {
+                return Ok((last_hash + 1, ghosts));
+            }
+            looked_at += 1;
+            last_hash = hash;
+            if found.length == 0 && self.may_be_ghost(&found.key.meta) {
+                ghosts.push(Ghost {
+                    meta_key: found.key.meta_key.into(),
+                    counter: found.counter.unwrap_or_default(),
+                });
+            }
+        }
+        Ok((0, ghosts))
+    }
+}
+
+impl WriteContext<'_> {
+    /// Sweeps a ghost of the context's database, if nobody has used it since it was found; answers
+    /// whether it did.
+    ///
+    /// No push is lost: a push reads the key's metadata serializably and adds to its length. One
+    /// that commits before this changes the length that was read here, and this conflicts; one
+    /// that commits after this finds its metadata changed, conflicts, and makes the key anew.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sweep_ghost(&self, ghost: &Ghost) -> Result<bool, StoreError> {
+        let KeysRow::Meta(name) = self.layout().read_keys_row(&ghost.meta_key)? else {
+            return Ok(false);
+        };
+        let namespace = self.namespace().await?;
+        let meta_key = self.layout().meta_key(namespace, &name);
+        // The database may show another namespace by now.
+        if meta_key != ghost.meta_key {
+            return Ok(false);
+        }
+        let length_key = self.layout().length_key(&meta_key);
+        let (meta, counter) = futures_util::try_join!(
+            self.transaction.get(&meta_key, Isolation::Snapshot),
+            self.transaction.get(&length_key, Isolation::Snapshot),
+        )?;
+        let Some(meta) = meta.map(|value| Meta::decode(&value)).transpose()? else {
+            return Ok(false);
+        };
+        let is_empty = decode_length(counter.as_ref())? == 0;
+        let is_used = counter.unwrap_or_default() != ghost.counter;
+        if is_used || !is_empty || !self.may_be_ghost(&meta) {
+            return Ok(false);
+        }
+        // Only now: what is not swept must not conflict.
+        for row in [&meta_key, &length_key] {
+            self.transaction
+                .add_read_conflict_range(row, &successor(row));
+        }
+        let key = OpenKey {
+            database: None,
+            namespace,
+            name,
+            meta_key,
+            meta,
+        };
+        // Elements that a dead server has claimed come back to it.
+        if self.has_claims(&key).await? {
+            return Ok(false);
+        }
+        self.remove_empty(&key);
+        Ok(true)
+    }
+}
