@@ -41,6 +41,8 @@ macro_rules! transact {
     }};
 }
 
+mod returning;
+
 fn commit(bench: &Bench, transaction: Box<dyn Transaction + '_>) -> Result<(), StoreError> {
     bench.block_on(transaction.commit())
 }
@@ -239,36 +241,6 @@ fn queues_of_every_type_are_popped_from_both_ends() {
 }
 
 #[test]
-fn what_is_not_taken_of_a_claim_goes_back_to_where_it_was() {
-    for (value_type, push, all) in [
-        (ValueType::List, "RPUSH q a b c", "LRANGE q 0 -1"),
-        (
-            ValueType::SortedSet,
-            "ZADD q 1 a 2.5 b 3 c",
-            "ZRANGE q 0 -1 WITHSCORES",
-        ),
-        (
-            ValueType::PriorityQueue,
-            "PQ.PUSH q 1 a 2.5 b 3 c",
-            "PQ.RANGE q 0 -1",
-        ),
-    ] {
-        for from_end in [false, true] {
-            let bench = Bench::cluster_like();
-            bench.run(push);
-            let before = bench.run(all);
-            let asker = Asker::new(&bench);
-            let demand = demand(value_type, from_end, 2);
-            let call = asker.ask(demand);
-            fulfilled(&bench, demand);
-            assert!(asker.fetched(&call, demand, 0).is_empty());
-            assert_eq!(bench.run(all), before, "{push}");
-            assert_eq!(rows_left(&bench), 0);
-        }
-    }
-}
-
-#[test]
 fn a_request_that_is_taken_back_is_not_fulfilled() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c");
@@ -383,209 +355,6 @@ fn a_command_that_wants_more_than_could_be_put_back_is_not_fulfilled() {
 }
 
 #[test]
-fn what_comes_back_does_not_take_the_place_of_what_was_inserted_there_meanwhile() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b");
-    let environment = bench.executor.environment();
-    let name = Bytes::from_static(b"q");
-    let find = async |context: &WriteContext<'_>| {
-        context.find(&name, ValueType::List).await.unwrap().unwrap()
-    };
-    let mut taken = Vec::new();
-    let popping = transact!(bench, environment, context, {
-        let key = find(&context).await;
-        taken = context.take_elements(&key, false, 1).await.unwrap();
-    });
-    commit(&bench, popping).unwrap();
-    let coming_back = transact!(bench, environment, context, {
-        let key = find(&context).await;
-        context.put_back(&key, taken.clone(), false).await.unwrap();
-    });
-    let inserting = transact!(bench, environment, context, {
-        let key = find(&context).await;
-        let elements = context
-            .layout()
-            .section_prefix(key.data(), Section::Elements);
-        let row = [&elements[..], &taken[0].name[..]].concat();
-        context.transaction.set(&row, b"");
-    });
-    commit(&bench, inserting).unwrap();
-    let outcome = commit(&bench, coming_back);
-    assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
-}
-
-#[test]
-fn a_claim_that_nobody_fetches_goes_back_to_the_head_when_it_lapses() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b c");
-    let asker = Asker::new(&bench);
-    let call = asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
-    bench.run("LPUSH q z");
-    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS - 1);
-    assert_eq!(pass(&bench), 0);
-    bench.clock.advance_ms(1);
-    assert_eq!(pass(&bench), 1);
-    assert_eq!(bench.run("LLEN q"), Reply::Integer(4));
-    let all = bulks(&["a", "b", "z", "c"]);
-    assert_eq!(bench.run("LRANGE q 0 -1"), all);
-    assert_eq!(rows_left(&bench), 0);
-    assert!(asker.fetched(&call, LEFT, 2).is_empty());
-}
-
-#[test]
-fn a_claim_is_either_fetched_or_lapses() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b c");
-    let asker = Asker::new(&bench);
-    let call = asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
-    let (popped, fetching) = asker.fetch(&call, LEFT, 2);
-    assert_eq!(popped, ["a", "b"]);
-    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
-    assert_eq!(pass(&bench), 1);
-    let conflict = commit(&bench, fetching);
-    assert!(matches!(conflict, Err(StoreError::Conflict)));
-    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["a", "b", "c"]));
-}
-
-#[test]
-fn an_emptied_queue_is_not_swept_while_elements_of_it_are_claimed() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b");
-    let asker = Asker::new(&bench);
-    asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
-    assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
-    let environment = bench.executor.environment();
-    let sweep = transact!(bench, environment, context, {
-        let (_, ghosts) = context.ghosts(0, 100).await.unwrap();
-        assert_eq!(ghosts.len(), 1);
-        assert!(!context.sweep_ghost(&ghosts[0]).await.unwrap());
-    });
-    commit(&bench, sweep).unwrap();
-    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
-    assert_eq!(pass(&bench), 1);
-    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["a", "b"]));
-}
-
-#[test]
-fn a_renamed_queue_takes_along_what_was_claimed_of_it() {
-    for (line, name) in [("RENAME q other", "other"), ("EXPIRE q 1000", "q")] {
-        let bench = Bench::cluster_like();
-        bench.run("RPUSH q a b c");
-        let asker = Asker::new(&bench);
-        let call = asker.ask(LEFT);
-        fulfilled(&bench, LEFT);
-        assert!(!matches!(bench.run(line), Reply::Error(_)));
-        assert_eq!(
-            bench.run(&format!("LRANGE {name} 0 -1")),
-            bulks(&["a", "b", "c"])
-        );
-        assert_eq!(bench.run(&format!("LLEN {name}")), Reply::Integer(3));
-        assert!(asker.fetched(&call, LEFT, 2).is_empty());
-    }
-}
-
-#[test]
-fn no_other_key_takes_the_place_of_a_queue_whose_last_elements_are_claimed() {
-    let wrong_type = CommandError::WrongType.to_line();
-    for (line, expected) in [
-        ("RENAMENX other q", Reply::Integer(0)),
-        ("COPY other q", Reply::Integer(0)),
-        ("ZADD q 1 x", Reply::Error(wrong_type)),
-        ("RENAME other q", Reply::OK),
-    ] {
-        let bench = Bench::cluster_like();
-        bench.run("RPUSH q a b");
-        bench.run("RPUSH other x");
-        let asker = Asker::new(&bench);
-        let call = asker.ask(LEFT);
-        fulfilled(&bench, LEFT);
-        assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
-        assert_eq!(bench.run(line), expected, "{line}");
-        let left = match expected {
-            Reply::OK => bulks(&["x"]),
-            _ => bulks(&["a", "b"]),
-        };
-        assert_eq!(bench.run("LRANGE q 0 -1"), left, "{line}");
-        assert!(asker.fetched(&call, LEFT, 2).is_empty());
-        assert_eq!(rows_left(&bench), 0);
-    }
-}
-
-#[test]
-fn what_is_left_of_a_claim_moves_along_with_a_queue_that_the_same_transaction_renames() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b c");
-    let asker = Asker::new(&bench);
-    let call = asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
-    let mut recalls = Vec::new();
-    for is_second in [false, true] {
-        let transaction = transact!(bench, &asker.environment, context, {
-            for key in &recalls {
-                context.recall_claims(key).await.unwrap();
-            }
-            let staged = Staged::default();
-            let is_served = context.fetch_claim(&call, &staged).await.unwrap();
-            assert_eq!(is_served, !is_second);
-            let name = Bytes::from_static(b"q");
-            let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
-            let to = Bytes::from_static(b"other");
-            context.move_key(&key, &context, &to).await.unwrap();
-            context.give_back_rest(&staged).await.unwrap();
-            recalls = context.signals.take_recalls();
-            assert_eq!(recalls.is_empty(), is_second);
-        });
-        if is_second {
-            commit(&bench, transaction).unwrap();
-        }
-    }
-    assert_eq!(bench.run("LRANGE other 0 -1"), bulks(&["a", "b", "c"]));
-    assert_eq!(rows_left(&bench), 0);
-}
-
-#[test]
-fn values_of_one_priority_that_were_popped_from_above_come_back_in_their_order() {
-    let bench = Bench::cluster_like();
-    bench.run("PQ.PUSH q 9 a 9 b 9 c");
-    let before = bench.run("PQ.RANGE q 0 -1");
-    let [first, second] = [Asker::new(&bench), Asker::new(&bench)];
-    let one = demand(ValueType::PriorityQueue, true, 1);
-    for asker in [first, second] {
-        asker.ask(one);
-        assert_eq!(fulfilled(&bench, one), 1);
-    }
-    bench.run("PQ.POPMAX q");
-    assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
-    assert!(matches!(bench.run("ZADD q 1 x"), Reply::Error(_)));
-    bench.run("PQ.PUSH q 9 c");
-    assert_eq!(bench.run("PQ.RANGE q 0 -1"), before);
-}
-
-#[test]
-fn a_claim_on_a_deleted_queue_is_fetched_but_does_not_come_back() {
-    for is_fetched in [true, false] {
-        let bench = Bench::cluster_like();
-        bench.run("RPUSH q a b c");
-        let asker = Asker::new(&bench);
-        let call = asker.ask(LEFT);
-        fulfilled(&bench, LEFT);
-        assert_eq!(bench.run("DEL q"), Reply::Integer(1));
-        bench.run("RPUSH q new");
-        if is_fetched {
-            assert_eq!(asker.fetched(&call, LEFT, 2), ["a", "b"]);
-        } else {
-            bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
-            assert_eq!(pass(&bench), 1);
-        }
-        assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["new"]));
-        assert_eq!(rows_left(&bench), 0);
-    }
-}
-
-#[test]
 fn an_old_request_is_removed_rather_than_fulfilled() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c");
@@ -665,53 +434,6 @@ fn a_claim_holds_whole_commands_of_a_request() {
 }
 
 #[test]
-fn what_comes_back_stands_in_front_of_what_was_pushed_to_the_emptied_queue() {
-    for (value_type, first, second, all) in [
-        (ValueType::List, "RPUSH q a", "RPUSH q b", "LRANGE q 0 -1"),
-        (
-            ValueType::PriorityQueue,
-            "PQ.PUSH q 1 a",
-            "PQ.PUSH q 1 b",
-            "PQ.RANGE q 0 -1",
-        ),
-    ] {
-        let bench = Bench::cluster_like();
-        bench.run(first);
-        bench.run(second);
-        let asker = Asker::new(&bench);
-        let demand = demand(value_type, false, 2);
-        asker.ask(demand);
-        fulfilled(&bench, demand);
-        bench.run(&first.replace('a', "x"));
-        bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
-        assert_eq!(pass(&bench), 1);
-        bench.run(&first.replace('a', "y"));
-        let expected = Bench::cluster_like();
-        for value in ["a", "b", "x", "y"] {
-            expected.run(&first.replace('a', value));
-        }
-        assert_eq!(bench.run(all), expected.run(all));
-    }
-}
-
-#[test]
-fn claims_that_lapse_together_come_back_in_their_order() {
-    for from_end in [false, true] {
-        let bench = Bench::cluster_like();
-        bench.run("RPUSH q a b c d e f");
-        let [first, second] = [Asker::new(&bench), Asker::new(&bench)];
-        let demand = demand(ValueType::List, from_end, 2);
-        let calls = [second.ask(demand), first.ask(demand)];
-        assert_eq!(fulfilled(&bench, demand), 2);
-        assert_ne!(calls[0].id, calls[1].id);
-        bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
-        assert_eq!(pass(&bench), 2);
-        let all = bulks(&["a", "b", "c", "d", "e", "f"]);
-        assert_eq!(bench.run("LRANGE q 0 -1"), all);
-    }
-}
-
-#[test]
 fn a_request_that_cannot_be_read_does_not_keep_others_from_theirs() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c d");
@@ -725,19 +447,4 @@ fn a_request_that_cannot_be_read_does_not_keep_others_from_theirs() {
     assert_eq!(asker.fetched(&call, LEFT, 2), ["a", "b"]);
     bench.clock.advance_ms(3 * STAGED_REQUEST_AGE_MAX_MS);
     assert_eq!(pass(&bench), 0);
-}
-
-#[test]
-fn a_claim_by_a_clock_far_ahead_goes_back_all_the_same() {
-    let bench = Bench::cluster_like();
-    bench.run("RPUSH q a b c");
-    let asker = Asker::new(&bench);
-    asker.ask(LEFT);
-    let hour_ms = 3_600_000;
-    bench.clock.advance_ms(hour_ms);
-    asker.ask(LEFT);
-    assert_eq!(fulfilled(&bench, LEFT), 1);
-    bench.clock.advance_ms(-hour_ms);
-    assert_eq!(pass(&bench), 1);
-    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["a", "b", "c"]));
 }

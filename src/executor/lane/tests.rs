@@ -1,0 +1,165 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::commands::testing::Bench;
+use crate::executor::Waiter;
+use crate::executor::waiters::Resumption;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+
+fn lane(bench: &Bench) -> WriteLane {
+    WriteLane::new(
+        Arc::clone(&bench.store),
+        Arc::clone(bench.executor.environment()),
+        Arc::default(),
+        Arc::default(),
+    )
+}
+
+fn done(answered: usize, commands: usize, duration: Duration) -> Done {
+    Done {
+        slot: Slot::new(0),
+        claims: vec![Claims::Keys([1].into_iter().collect())],
+        not_run: Vec::new(),
+        answered,
+        commands,
+        is_staged: false,
+        has_fulfilled: false,
+        duration,
+    }
+}
+
+const LONG: Duration = Duration::from_secs(1);
+
+/// Whether the keys of a batch are free after it.
+fn is_free_after(lane: &mut WriteLane, done: Done) -> bool {
+    for claims in &done.claims {
+        lane.claimed.add(claims);
+    }
+    let claims = done.claims.clone();
+    lane.release(done, true);
+    claims.iter().all(|claims| lane.claimed.is_free(claims))
+}
+
+#[test]
+fn a_key_is_kept_until_the_clients_of_its_batch_are_back() {
+    let bench = Bench::cluster_like();
+    let mut lane = lane(&bench);
+    assert!(!is_free_after(&mut lane, done(2, 2, LONG)));
+    lane.arrived += 1;
+    lane.release_held();
+    assert_eq!(lane.held.len(), 1);
+    lane.arrived += 1;
+    lane.release_held();
+    assert!(lane.held.is_empty());
+    assert!(is_free_after(&mut lane, done(1, 1, LONG)));
+}
+
+#[test]
+fn a_key_is_kept_no_longer_than_the_pause() {
+    let bench = Bench::cluster_like();
+    let mut lane = lane(&bench);
+    assert!(!is_free_after(&mut lane, done(2, 2, LONG)));
+    std::thread::sleep(GATHER_CLUSTER_MAX);
+    lane.release_held();
+    assert!(lane.held.is_empty());
+}
+
+/// A lane whose server has a client that waits for that key, of a batch which is at it.
+fn awaited(bench: &Bench, key: &ClientKey) -> WriteLane {
+    let mut lane = lane(bench);
+    let (waiter, _outcome) = Waiter::new(
+        key.database,
+        |_, _| Box::pin(async { Ok(Reply::Null) }),
+        Vec::new(),
+        vec![key.key.clone()],
+        ValueType::List,
+        None,
+    );
+    lane.shared.waiters.park(&waiter, 0);
+    lane.shared.waiters.settle(&waiter);
+    lane.claimed.add(&claims_of(key));
+    lane
+}
+
+fn claims_of(key: &ClientKey) -> Claims {
+    Claims::Keys([Claims::hash_key(key.database, &key.key)].into())
+}
+
+fn some_key() -> ClientKey {
+    ClientKey {
+        database: 0,
+        key: Bytes::from_static(b"q"),
+    }
+}
+
+fn nudge(lane: &mut WriteLane) {
+    lane.shared.waiters.nudge([some_key()]);
+    lane.take_nudged();
+}
+
+#[test]
+fn however_often_a_busy_key_is_nudged_it_is_looked_at_once() {
+    let bench = Bench::cluster_like();
+    let mut lane = awaited(&bench, &some_key());
+    for _ in 0..10_000 {
+        nudge(&mut lane);
+        assert!(lane.form_batch(true, 8).is_empty());
+    }
+    assert_eq!(lane.pending.len(), 1);
+}
+
+#[test]
+fn a_key_that_is_nudged_while_it_is_looked_at_is_looked_at_again() {
+    let bench = Bench::cluster_like();
+    let mut lane = awaited(&bench, &some_key());
+    nudge(&mut lane);
+    lane.claimed.release(&claims_of(&some_key()));
+    let mut looked_at = lane.form_batch(true, 8);
+    assert_eq!(looked_at.len(), 1);
+    nudge(&mut lane);
+    assert_eq!(lane.pending.len(), 1);
+    // And where the batch did not come to it, that is the same look.
+    lane.put_in_front(looked_at.remove(0));
+    assert_eq!(lane.pending.len(), 1);
+}
+
+#[test]
+fn a_nudge_that_came_while_a_batch_was_at_the_key_has_all_looked_at() {
+    let bench = Bench::cluster_like();
+    let mut lane = awaited(&bench, &some_key());
+    nudge(&mut lane);
+    let resumption = Resumption {
+        from: 65,
+        begins_anew: false,
+    };
+    lane.shared.waiters.nudge_from(some_key(), resumption);
+    lane.take_nudged();
+    let expected = Resumption {
+        begins_anew: true,
+        ..resumption
+    };
+    assert_eq!(lane.shared.waiters.take_resumption(&some_key()), expected);
+}
+
+#[test]
+fn nobody_waits_behind_a_batch_that_is_large_or_fast_or_awaited_by_others() {
+    let bench = Bench::cluster_like();
+    let mut lane = lane(&bench);
+    assert!(is_free_after(&mut lane, done(1, 1, LONG)));
+    let large = done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG);
+    assert!(is_free_after(&mut lane, large));
+    assert!(is_free_after(&mut lane, done(2, 2, GATHER_CLUSTER_MIN)));
+    let staged = Done {
+        is_staged: true,
+        ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
+    };
+    assert!(!is_free_after(&mut lane, staged));
+    let awaited_by_others = Done {
+        has_fulfilled: true,
+        ..done(2, 2, LONG)
+    };
+    assert!(is_free_after(&mut lane, awaited_by_others));
+}
