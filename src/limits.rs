@@ -391,14 +391,15 @@ pub const IMPORT_CONNECT_TIMEOUT_MS: u64 = 10_000;
 pub const IMPORT_REPLY_TIMEOUT_MS: u64 = 120_000;
 /// Keys that an import asks SCAN for at a time.
 pub const IMPORT_SCAN_COUNT: usize = 1_000;
-/// Small values that an import asks for at once.
+/// Small values that an import asks for at once, of `IMPORT_CHUNK_BYTES` together.
 pub const IMPORT_KEYS_AT_ONCE: usize = 100;
-/// Elements up to which an import copies a value with one command.
+/// Elements up to which an import copies a value with one command, where they have no more than
+/// `IMPORT_CHUNK_BYTES`.
 pub const IMPORT_SMALL_ELEMENTS_MAX: i64 = 128;
 /// Bytes of elements that an import puts into one command, unless one element has more.
 pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
-/// Elements that an import asks for first, of a value whose elements it does not know.
-pub const IMPORT_CHUNK_ELEMENTS_MIN: i64 = 100;
+/// Elements by which the source of an import tells how many bytes a value takes.
+pub const IMPORT_SIZE_SAMPLES: i64 = IMPORT_SMALL_ELEMENTS_MAX;
 /// Elements that an import puts into one command.
 pub const IMPORT_CHUNK_ELEMENTS_MAX: i64 = 10_000;
 /// Attempts of an import at copying one key.

@@ -13,12 +13,12 @@ use bytes::Bytes;
 
 use super::ImportError;
 use super::client::{Client, Transaction, Value};
-use super::source::{Kind, Source, SourceKey, Whole};
+use super::pace::{first_size, next_size, size_max};
+use super::source::{Kind, Source, SourceKey, Watched, Whole};
 use super::tally::Tally;
 use crate::dump::{ListWriter, SetWriter, small_set};
 use crate::limits::{
-    IMPORT_ATTEMPTS_MAX, IMPORT_CHUNK_BYTES, IMPORT_CHUNK_ELEMENTS_MAX, IMPORT_CHUNK_ELEMENTS_MIN,
-    IMPORT_KEYS_AT_ONCE, IMPORT_RETRY_PAUSE_MS, IMPORT_SMALL_ELEMENTS_MAX,
+    IMPORT_ATTEMPTS_MAX, IMPORT_CHUNK_BYTES, IMPORT_RETRY_PAUSE_MS, IMPORT_SMALL_ELEMENTS_MAX,
     IMPORT_TEMPORARY_LIFETIME_MS, TRANSACTION_QUEUE_BYTES_MAX,
 };
 use crate::number::parse_double;
@@ -58,11 +58,25 @@ impl Copier<'_> {
         } else {
             keys
         };
-        let (small, mut large): (Vec<SourceKey>, Vec<SourceKey>) = keys
+        let (few, mut large): (Vec<SourceKey>, Vec<SourceKey>) = keys
             .into_iter()
             .partition(|key| key.count <= IMPORT_SMALL_ELEMENTS_MAX);
-        for group in small.chunks(IMPORT_KEYS_AT_ONCE) {
-            self.copy_small(group, &mut large)?;
+        let mut small = Vec::new();
+        let sizes = self.source.sizes(&few)?;
+        for (key, bytes) in few.into_iter().zip(sizes) {
+            if bytes.is_some_and(|bytes| bytes > IMPORT_CHUNK_BYTES as u64) {
+                large.push(key);
+            } else {
+                small.push((key, bytes));
+            }
+        }
+        let mut rest = small.as_slice();
+        while !rest.is_empty() {
+            let sizes = rest.iter().map(|(_, bytes)| *bytes);
+            let count = self.source.pace.values_at_once(sizes);
+            let (now, later) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            self.copy_small(now, &mut large)?;
+            rest = later;
             after_each(self.tally);
         }
         for key in large {
@@ -101,15 +115,16 @@ impl Copier<'_> {
     /// Copies keys with a command each; those for which that does not do are put to `large`.
     fn copy_small(
         &mut self,
-        keys: &[SourceKey],
+        keys: &[(SourceKey, Option<u64>)],
         large: &mut Vec<SourceKey>,
     ) -> Result<(), ImportError> {
-        for key in keys {
+        for (key, _) in keys {
             self.source.queue_whole(key);
         }
         self.source.client().send()?;
         let mut sent = Vec::new();
-        for key in keys {
+        let mut largest_bytes = 0;
+        for (key, _) in keys {
             let Whole {
                 words,
                 expire_at_ms,
@@ -118,6 +133,7 @@ impl Copier<'_> {
                 self.tally.vanished_keys += 1;
                 continue;
             }
+            largest_bytes = largest_bytes.max(words.iter().map(Vec::len).sum());
             let count = elements_in(key.kind, words.len());
             let payload = match i64::try_from(count) {
                 Ok(..=IMPORT_SMALL_ELEMENTS_MAX) => payload(key.kind, words),
@@ -142,6 +158,7 @@ impl Copier<'_> {
                 self.finish_small(&mut sent, large)?;
             }
         }
+        self.source.pace.learn(largest_bytes);
         self.finish_small(&mut sent, large)
     }
 
@@ -202,9 +219,14 @@ impl Copier<'_> {
         temporary: &[u8],
         after_each: &mut dyn FnMut(&Tally),
     ) -> Result<Attempt, ImportError> {
-        let expire_at_ms = self.source.watch(key)?;
+        let Watched {
+            count,
+            bytes,
+            expire_at_ms,
+        } = self.source.watch(key)?;
         let mut start = 0_i64;
-        let mut size = IMPORT_CHUNK_ELEMENTS_MIN;
+        let mut size = first_size(count, bytes);
+        let size_max = size_max(count, size, bytes);
         loop {
             let words = self.source.stretch(key, start, start + size - 1)?;
             if words.is_empty() {
@@ -219,7 +241,7 @@ impl Copier<'_> {
             self.tally.copied_elements += count;
             after_each(self.tally);
             start = start.saturating_add_unsigned(count);
-            size = next_size(size, count, bytes);
+            size = next_size(size, count, bytes).min(size_max);
         }
         // Stretches are counted from the head: a pop between two of them hides an element.
         if !self.source.is_unchanged(key)? {
@@ -344,18 +366,6 @@ fn elements_in(kind: Kind, words: usize) -> u64 {
         Kind::List => words as u64,
         Kind::SortedSet => words as u64 / 2,
     }
-}
-
-/// How many elements to ask for after `count` that had so many bytes.
-fn next_size(size: i64, count: u64, bytes: usize) -> i64 {
-    let fitting = (IMPORT_CHUNK_BYTES as u64)
-        .saturating_mul(count)
-        .checked_div(bytes as u64)
-        .unwrap_or(u64::MAX);
-    i64::try_from(fitting)
-        .unwrap_or(i64::MAX)
-        .min(size.saturating_mul(4))
-        .clamp(1, IMPORT_CHUNK_ELEMENTS_MAX)
 }
 
 /// A payload for RESTORE; `None` where it would be too large, or a score is no number.

@@ -8,6 +8,7 @@ mod address;
 mod client;
 mod copy;
 mod options;
+mod pace;
 mod progress;
 mod source;
 mod tally;

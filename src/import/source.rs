@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use super::ImportError;
 use super::client::{Client, Transaction, Value};
 use super::options::Options;
-use crate::limits::{IMPORT_SCAN_COUNT, IMPORT_SMALL_ELEMENTS_MAX};
+use super::pace::Pace;
+use crate::limits::{IMPORT_SCAN_COUNT, IMPORT_SIZE_SAMPLES, IMPORT_SMALL_ELEMENTS_MAX};
 
 /// The types that are copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,12 +57,25 @@ pub(super) struct Whole {
     pub(super) expire_at_ms: Option<i64>,
 }
 
+/// What a large value is before it is read.
+pub(super) struct Watched {
+    /// Elements; 0 where the key is gone or of another type.
+    pub(super) count: i64,
+    /// Bytes that it takes at the source, nearly, where that tells.
+    pub(super) bytes: Option<u64>,
+    pub(super) expire_at_ms: Option<i64>,
+}
+
 pub(super) struct Source {
     client: Client,
     pattern: Option<String>,
     /// Redis before 7.0 has no PEXPIRETIME; its clock and PTTL tell the same, nearly.
     tells_expiry: bool,
     is_of_cluster: bool,
+    /// Until it refuses MEMORY USAGE: some do not have it, some do not let everybody.
+    tells_memory: bool,
+    /// How small values are asked for.
+    pub(super) pace: Pace,
 }
 
 impl Source {
@@ -83,6 +97,8 @@ impl Source {
             pattern: options.pattern.clone(),
             tells_expiry,
             is_of_cluster,
+            tells_memory: true,
+            pace: Pace::new(),
         })
     }
 
@@ -264,21 +280,72 @@ impl Source {
         })
     }
 
-    /// Begins to read a large value: from here on it is known whether the key changes. Answers
-    /// what its expiry is. To be ended with `is_unchanged` or `unwatch`.
-    pub(super) fn watch(&mut self, key: &SourceKey) -> Result<Option<i64>, ImportError> {
+    /// Bytes that values take at the source, nearly, where that tells.
+    pub(super) fn sizes(&mut self, keys: &[SourceKey]) -> Result<Vec<Option<u64>>, ImportError> {
+        if !self.tells_memory {
+            return Ok(vec![None; keys.len()]);
+        }
+        for key in keys {
+            self.queue_size(key);
+        }
+        self.client.send()?;
+        keys.iter().map(|_| self.read_size()).collect()
+    }
+
+    fn queue_size(&mut self, key: &SourceKey) {
+        let samples = IMPORT_SIZE_SAMPLES.to_string();
+        let words: [&[u8]; 5] = [
+            b"MEMORY",
+            b"USAGE",
+            &key.name,
+            b"SAMPLES",
+            samples.as_bytes(),
+        ];
+        self.client.queue(&words);
+    }
+
+    fn read_size(&mut self) -> Result<Option<u64>, ImportError> {
+        let reply = self.client.read()?;
+        if reply.error().is_some() {
+            self.tells_memory = false;
+        }
+        Ok(match reply {
+            Value::Nil => Some(0), // gone meanwhile
+            other => other.integer().and_then(|bytes| u64::try_from(bytes).ok()),
+        })
+    }
+
+    /// Begins to read a large value: from here on it is known whether the key changes. To be
+    /// ended with `is_unchanged` or `unwatch`.
+    pub(super) fn watch(&mut self, key: &SourceKey) -> Result<Watched, ImportError> {
+        let tells_memory = self.tells_memory;
         self.client.queue(&[b"WATCH", key.name.as_slice()]);
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
+        self.client
+            .queue(&[key.kind.counting(), key.name.as_slice()]);
+        if tells_memory {
+            self.queue_size(key);
+        }
         self.client.send()?;
         let watched = self.client.read()?;
         let time = self.client.read()?;
         let expiry = self.client.read()?;
+        let count = self.client.read()?;
+        let bytes = if tells_memory {
+            self.read_size()?
+        } else {
+            None
+        };
         if !watched.is_ok() {
             return Err(self.client.unexpected(&watched));
         }
-        self.expire_at_ms(&time, &expiry)
+        Ok(Watched {
+            count: self.count_of(&count)?,
+            bytes,
+            expire_at_ms: self.expire_at_ms(&time, &expiry)?,
+        })
     }
 
     /// Whether a watched key is as it was; no longer watches it.

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What becomes of what a client has sent.
 pub enum Fate {
@@ -13,6 +15,7 @@ pub enum Fate {
 /// Passes one connection on to a server.
 pub struct Between {
     address: SocketAddr,
+    answered_bytes_max: Arc<AtomicUsize>,
 }
 
 impl Between {
@@ -23,13 +26,25 @@ impl Between {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
+        let answered_bytes_max = Arc::new(AtomicUsize::new(0));
+        let largest = Arc::clone(&answered_bytes_max);
         std::thread::spawn(move || -> io::Result<()> {
             let (mut client, _) = listener.accept()?;
             let mut server = TcpStream::connect(server)?;
             let (mut from_server, mut to_client) = (server.try_clone()?, client.try_clone()?);
+            let answered = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&answered);
             std::thread::spawn(move || -> io::Result<()> {
-                io::copy(&mut from_server, &mut to_client)?;
-                to_client.shutdown(Shutdown::Both)
+                let mut buffer = vec![0; 64 * 1024];
+                loop {
+                    let count = from_server.read(&mut buffer)?;
+                    if count == 0 {
+                        return to_client.shutdown(Shutdown::Both);
+                    }
+                    let sum = counted.fetch_add(count, Ordering::SeqCst) + count;
+                    largest.fetch_max(sum, Ordering::SeqCst);
+                    to_client.write_all(&buffer[..count])?;
+                }
             });
             let mut buffer = vec![0; 64 * 1024];
             loop {
@@ -37,6 +52,7 @@ impl Between {
                 if count == 0 {
                     return server.shutdown(Shutdown::Both);
                 }
+                answered.store(0, Ordering::SeqCst);
                 match look(&buffer[..count]) {
                     Fate::Passes => server.write_all(&buffer[..count])?,
                     Fate::BreaksAfter(arriving) => {
@@ -47,11 +63,19 @@ impl Between {
                 }
             }
         });
-        Ok(Self { address })
+        Ok(Self {
+            address,
+            answered_bytes_max,
+        })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The most bytes that the server answered to what the client had sent in one go.
+    pub fn answered_bytes_max(&self) -> usize {
+        self.answered_bytes_max.load(Ordering::SeqCst)
     }
 }
 

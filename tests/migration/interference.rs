@@ -1,6 +1,8 @@
 //! `quoin import` while something happens to its servers at the wrong moment.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::between::{Between, Fate, find};
 use crate::importing::{Pair, long_list, run};
@@ -29,11 +31,12 @@ fn import_and_interfere(
     lines: &'static [&'static str],
 ) -> (i32, String) {
     let mut redis = pair.redis();
-    let mut seen = 0;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
     let between = Between::start(pair.redis.address().unwrap(), move |sent| {
         if find(sent, command).is_some() {
-            seen += 1;
-            if seen == nth {
+            let count = counted.fetch_add(1, Ordering::SeqCst) + 1;
+            if count == nth {
                 for line in lines {
                     assert_eq!(run(&mut redis, line).error(), None);
                 }
@@ -41,7 +44,9 @@ fn import_and_interfere(
         }
         Fate::Passes
     });
-    import(between.unwrap().address(), pair.server.address())
+    let done = import(between.unwrap().address(), pair.server.address());
+    assert!(seen.load(Ordering::SeqCst) >= nth, "too early an end");
+    done
 }
 
 fn temporary_keys(quoin: &mut Connection) -> usize {
@@ -52,10 +57,13 @@ fn temporary_keys(quoin: &mut Connection) -> usize {
 fn a_pop_amid_the_copy_of_a_long_list_hides_no_other_element() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
-    long_list(5_000).put(&mut redis, b"list");
+    long_list(25_000).put(&mut redis, b"list");
     let (code, text) = import_and_interfere(&pair, "LRANGE", 3, &["LPOP list"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("1 keys copied, with 4999 elements"), "{text}");
+    assert!(
+        text.contains("1 keys copied, with 24999 elements"),
+        "{text}"
+    );
     let expected = Held::get(&mut redis, b"list");
     assert!(Held::get(&mut quoin, b"list") == expected);
     assert_eq!(temporary_keys(&mut quoin), 0);
@@ -65,10 +73,12 @@ fn a_pop_amid_the_copy_of_a_long_list_hides_no_other_element() {
 fn a_pop_amid_the_copy_of_a_large_sorted_set_hides_no_other_member() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
-    let members = (0..5_000_u16).map(|number| (format!("m{number}").into(), f64::from(number)));
+    let members = (0..25_000_u16).map(|number| (format!("m{number}").into(), f64::from(number)));
     Held::Set(members.collect()).put(&mut redis, b"set");
     let (code, text) = import_and_interfere(&pair, "ZRANGE", 3, &["ZPOPMIN set"]);
     assert_eq!(code, 0, "{text}");
+    let line = "1 keys copied, with 24999 elements";
+    assert!(text.contains(line), "{text}");
     let expected = Held::get(&mut redis, b"set");
     assert!(Held::get(&mut quoin, b"set") == expected);
 }
@@ -136,11 +146,9 @@ fn a_source_without_transactions_is_refused() {
     }
 }
 
-/// The import's temporary key when its connection breaks before the first command of a name.
-fn lifetime_after_a_break_before(command: &'static str) -> Vec<i64> {
-    let Some(pair) = Pair::start(&[]) else {
-        return Vec::new();
-    };
+/// How long the import's temporary keys stay when its connection breaks before the first command of a name.
+fn lifetimes_after_a_break_before(command: &'static str) -> Option<Vec<i64>> {
+    let pair = Pair::start(&[])?;
     long_list(300).put(&mut pair.redis(), b"list");
     let between = Between::start(pair.server.address(), move |sent| {
         match find(sent, command) {
@@ -157,19 +165,59 @@ fn lifetime_after_a_break_before(command: &'static str) -> Vec<i64> {
     std::thread::sleep(std::time::Duration::from_millis(300));
     let keys = run(&mut quoin, "KEYS quoin-import-*");
     let names = keys.items().unwrap().iter();
-    names
-        .map(|name| {
-            let words = [b"PTTL", name.bytes().unwrap()];
-            quoin.command(&words).unwrap().integer().unwrap()
-        })
-        .collect()
+    let lifetimes_ms = names.map(|name| {
+        let words = [b"PTTL", name.bytes().unwrap()];
+        quoin.command(&words).unwrap().integer().unwrap()
+    });
+    Some(lifetimes_ms.collect())
 }
 
 #[test]
 fn no_break_leaves_a_temporary_key_for_ever() {
-    for command in ["PEXPIRE\r\n", "RENAME\r\n"] {
-        for lifetime_ms in lifetime_after_a_break_before(command) {
+    for (command, count) in [("PEXPIRE\r\n", 0), ("RENAME\r\n", 1)] {
+        let Some(lifetimes_ms) = lifetimes_after_a_break_before(command) else {
+            return;
+        };
+        assert_eq!(lifetimes_ms.len(), count, "before {command:?}");
+        for lifetime_ms in lifetimes_ms {
             assert!(lifetime_ms > 0, "before {command:?} it stays");
         }
     }
+}
+
+/// Imports 20 lists of 1 MB, whose elements are few, and perhaps one of 12 MB; the most bytes
+/// that the Redis had to answer at once.
+fn answered_bytes_max(pair: &Pair, has_larger: bool) -> usize {
+    let mut redis = pair.redis();
+    for number in 0..20 {
+        let list = Held::List(vec![vec![b'x'; 10_000]; 100]);
+        list.put(&mut redis, format!("list{number}").as_bytes());
+    }
+    if has_larger {
+        Held::List(vec![vec![b'x'; 100_000]; 120]).put(&mut redis, b"larger");
+        // Its head does not tell what comes.
+        let list = [vec![b"x".to_vec(); 20], vec![vec![b'x'; 100_000]; 100]];
+        Held::List(list.concat()).put(&mut redis, b"uneven");
+    }
+    let between = Between::start(pair.redis.address().unwrap(), |_| Fate::Passes).unwrap();
+    let (code, text) = import(between.address(), pair.server.address());
+    assert_eq!(code, 0, "{text}");
+    between.answered_bytes_max()
+}
+
+#[test]
+fn few_elements_of_many_bytes_are_not_asked_for_at_once() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let bytes = answered_bytes_max(&pair, true);
+    assert!(bytes < 2 * 1024 * 1024, "{bytes}");
+}
+
+#[test]
+fn nor_of_a_source_that_does_not_tell_how_large_a_value_is() {
+    let flags = ["--rename-command", "MEMORY", ""];
+    let Some(pair) = Pair::start_with_redis(&flags) else {
+        return;
+    };
+    let bytes = answered_bytes_max(&pair, false);
+    assert!(bytes < 2 * 1024 * 1024, "{bytes}");
 }
