@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::arguments::is_word;
 use super::waits::Waits;
 use crate::executor::{ReadHandler, Work, WriteHandler};
 
@@ -321,19 +322,27 @@ impl Row {
                 }
                 std::iter::once(1).chain(sources).collect()
             }
-            KeyPositions::Sort => {
-                let store = arguments
-                    .iter()
-                    .enumerate()
-                    .skip(2)
-                    .filter(|(_, word)| word.eq_ignore_ascii_case(b"store"))
-                    .map(|(at, _)| at + 1)
-                    .filter(|at| *at < arguments.len())
-                    .last();
-                std::iter::once(1).chain(store).collect()
-            }
+            KeyPositions::Sort => std::iter::once(1).chain(stored_key(arguments)).collect(),
         }
     }
+}
+
+/// The key behind the last STORE of a SORT, found as Redis finds it (`sortGetKeys` in `db.c`),
+/// which passes over the arguments of other options, but not over STORE's own.
+fn stored_key(arguments: &[Bytes]) -> Option<usize> {
+    let mut stored = None;
+    let mut at = 2;
+    while let Some(word) = arguments.get(at) {
+        if is_word(word, "limit") {
+            at += 2;
+        } else if is_word(word, "get") || is_word(word, "by") {
+            at += 1;
+        } else if is_word(word, "store") && at + 1 < arguments.len() {
+            stored = Some(at + 1);
+        }
+        at += 1;
+    }
+    stored
 }
 
 fn counted_keys(arguments: &[Bytes], count_at: usize) -> Vec<usize> {

@@ -9,6 +9,7 @@ use crate::reply::Reply;
 use crate::types::{ReadContext, WriteContext};
 
 const MS_PER_SECOND: i64 = 1000;
+const HALF_SECOND_MS: u64 = 500;
 
 /// How one of the four commands writes a time.
 struct TimeForm {
@@ -125,7 +126,9 @@ impl Conditions {
             } else if is_word(option, "lt") {
                 conditions.only_earlier = true;
             } else {
-                let option = String::from_utf8_lossy(option);
+                // Redis's text ends where a C string does.
+                let shown = option.split(|byte| *byte == 0).next().unwrap_or_default();
+                let option = String::from_utf8_lossy(shown);
                 return Err(CommandError::Text(
                     format!("ERR Unsupported option {option}").into(),
                 ));
@@ -225,7 +228,8 @@ async fn read_expiry(
     })
 }
 
-/// Half a second or more counts as one, as in Redis.
+/// Half a second or more counts as one, as in Redis, where the sum has room for that.
 fn to_seconds(time_ms: i64) -> i64 {
-    time_ms.saturating_add(MS_PER_SECOND / 2) / MS_PER_SECOND
+    let seconds = (time_ms.unsigned_abs() + HALF_SECOND_MS) / MS_PER_SECOND.unsigned_abs();
+    i64::try_from(seconds).unwrap_or(i64::MAX)
 }

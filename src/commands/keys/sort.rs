@@ -111,7 +111,7 @@ impl<'a> Sort<'a> {
                     behind
                 }
                 [option, pattern, behind @ ..] if is_word(option, "get") => {
-                    sort.gets.push(if pattern.as_ref() == b"#" {
+                    sort.gets.push(if c_string(pattern) == b"#" {
                         Get::Element
                     } else {
                         Get::Absent
@@ -210,10 +210,12 @@ pub(super) fn check_value_count(
     Ok(())
 }
 
-/// Whether a pattern has a place for the element, before any zero byte.
+/// Whether a pattern has a place for the element.
 fn has_star(pattern: &[u8]) -> bool {
-    pattern
-        .iter()
-        .take_while(|byte| **byte != 0)
-        .any(|byte| *byte == b'*')
+    c_string(pattern).contains(&b'*')
+}
+
+/// What Redis sees of a pattern where it takes it for a C string: what is in front of a zero byte.
+fn c_string(pattern: &[u8]) -> &[u8] {
+    pattern.split(|byte| *byte == 0).next().unwrap_or_default()
 }

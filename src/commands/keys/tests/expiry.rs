@@ -135,3 +135,34 @@ fn an_element_pushed_later_does_not_change_the_expiry() {
         assert_eq!(bench.run("LLEN a"), Reply::Integer(0));
     });
 }
+
+#[test]
+fn the_farthest_time_is_rounded_as_any_other() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH a 1");
+        for (at_ms, expected) in [
+            ("9223372036854775807", 9_223_372_036_854_776),
+            ("9223372036854775500", 9_223_372_036_854_776),
+            ("9223372036854775499", 9_223_372_036_854_775),
+        ] {
+            bench.run(&format!("PEXPIREAT a {at_ms}"));
+            assert_eq!(
+                bench.run("EXPIRETIME a"),
+                Reply::Integer(expected),
+                "{at_ms}"
+            );
+        }
+    });
+}
+
+#[test]
+fn an_unknown_condition_is_shown_up_to_a_zero_byte() {
+    let bench = Bench::embedded();
+    for (option, shown) in [("a\0b", "a"), ("\0b", "")] {
+        let words = ["EXPIRE", "l", "1", option].map(str::as_bytes);
+        assert_eq!(
+            bench.run_words(&words),
+            error(&format!("ERR Unsupported option {shown}"))
+        );
+    }
+}

@@ -66,6 +66,51 @@ fn weights_and_values_of_other_keys_are_absent() {
 }
 
 #[test]
+fn patterns_end_at_a_zero_byte() {
+    let bench = Bench::embedded();
+    bench.run("RPUSH l 3 1");
+    for (option, pattern, expected) in [
+        ("GET", "#\0abc", vec![bulk("1"), bulk("3")]),
+        ("GET", "#abc", vec![Reply::Null, Reply::Null]),
+        ("GET", "\0#", vec![Reply::Null, Reply::Null]),
+        ("BY", "w\0*", vec![bulk("3"), bulk("1")]),
+        ("BY", "w*\0", vec![bulk("1"), bulk("3")]),
+    ] {
+        let words = ["SORT", "l", option, pattern].map(str::as_bytes);
+        assert_eq!(
+            bench.run_words(&words),
+            Reply::Array(expected),
+            "{option} {pattern:?}"
+        );
+    }
+}
+
+#[test]
+fn the_key_of_store_is_found_as_in_redis() {
+    for (command, expected) in [
+        ("SORT a", [1].as_slice()),
+        ("SORT a STORE b BY store DESC", &[1, 3]),
+        ("SORT a STORE b GET store ALPHA", &[1, 3]),
+        ("SORT a LIMIT 0 STORE b", &[1]),
+        ("SORT a LIMIT 0 1 STORE b", &[1, 6]),
+        ("SORT a LIMIT STORE b STORE c", &[1, 6]),
+        ("SORT a BY store b", &[1]),
+        ("SORT a GET", &[1]),
+        ("SORT a STORE", &[1]),
+        ("SORT a STORE STORE b", &[1, 4]),
+        ("SORT a STORE b STORE", &[1, 3]),
+        ("SORT a STORE b store c", &[1, 5]),
+        ("SORT a STORE limit x STORE c", &[1, 3]),
+        ("SORT a STORE get STORE d", &[1, 3]),
+        ("SORT_RO a STORE b", &[1]),
+    ] {
+        let words: Vec<Bytes> = command.split(' ').map(Bytes::from).collect();
+        let row = crate::commands::find(&words[0]).unwrap();
+        assert_eq!(row.key_indexes(&words), expected, "{command}");
+    }
+}
+
+#[test]
 fn store_replaces_the_destination_by_a_list() {
     on_both_stores(|bench| {
         bench.run("RPUSH l 3 1 2");
