@@ -8,6 +8,8 @@ use grisu::shortest_digits;
 const INTEGER_TEXT_BYTES: usize = 21;
 /// Whole numbers up to here, 2^62, are written as integers (Redis: `double2ll`).
 const WHOLE_NUMBER_MAX: f64 = 4_611_686_018_427_387_904.0;
+/// The smallest double is 2 to this.
+const EXPONENT_MIN: i64 = -1074;
 
 /// Writes a number as Redis answers it (`d2string` in `util.c`, `emit_digits` in `fpconv_dtoa.c`).
 ///
@@ -118,6 +120,24 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
 /// exponent, and decimal ones. Refuses the empty text, leading or trailing anything, `nan`, and
 /// numbers other than 0 that are too large for a double or so small that they would become 0.
 pub fn parse_double(text: &[u8]) -> Option<f64> {
+    read_double(text).map(|read| read.number)
+}
+
+/// As [`parse_double`], and refuses what underflows: what C's `strtod` sets `ERANGE` for, because
+/// it is too small for a normal double and not exactly a subnormal one.
+pub fn parse_double_without_underflow(text: &[u8]) -> Option<f64> {
+    read_double(text)
+        .filter(|read| !read.underflows)
+        .map(|read| read.number)
+}
+
+/// A number that was read, and whether it lost digits because it is so small.
+struct Read {
+    number: f64,
+    underflows: bool,
+}
+
+fn read_double(text: &[u8]) -> Option<Read> {
     if text.first().copied().is_none_or(is_space) {
         return None;
     }
@@ -126,16 +146,55 @@ pub fn parse_double(text: &[u8]) -> Option<f64> {
         [b'+', rest @ ..] => (false, rest),
         rest => (false, rest),
     };
-    let number = match magnitude {
+    let mut read = match magnitude {
         [b'0', b'x' | b'X', rest @ ..] => parse_hexadecimal(rest)?,
         _ if magnitude.eq_ignore_ascii_case(b"inf")
             || magnitude.eq_ignore_ascii_case(b"infinity") =>
         {
-            f64::INFINITY
+            Read {
+                number: f64::INFINITY,
+                underflows: false,
+            }
         }
-        _ => parse_decimal(magnitude)?,
+        _ => {
+            let number = parse_decimal(magnitude)?;
+            Read {
+                number,
+                underflows: number.is_subnormal() && !is_exact(magnitude, number),
+            }
+        }
     };
-    Some(if is_negative { -number } else { number })
+    if is_negative {
+        read.number = -read.number;
+    }
+    Some(read)
+}
+
+/// Whether a decimal text, which was read as this subnormal number, is no other.
+fn is_exact(text: &[u8], number: f64) -> bool {
+    /// No double has more behind its point.
+    const FRACTION_DIGITS_MAX: usize = 1074;
+    /// Every subnormal number has more significant digits.
+    const DIGITS_MIN: usize = 700;
+    let digits = |text: &[u8]| {
+        let mantissa = text
+            .iter()
+            .take_while(|byte| !matches!(byte, b'e' | b'E'))
+            .filter(|byte| **byte != b'.');
+        let mut digits: Vec<u8> = mantissa
+            .skip_while(|byte| **byte == b'0')
+            .copied()
+            .collect();
+        digits.truncate(
+            digits
+                .iter()
+                .rposition(|byte| *byte != b'0')
+                .map_or(0, |at| at + 1),
+        );
+        digits
+    };
+    text.len() > DIGITS_MIN
+        && digits(text) == digits(format!("{number:.FRACTION_DIGITS_MAX$}").as_bytes())
 }
 
 /// Digits with an optional point, then an optional exponent.
@@ -154,7 +213,7 @@ fn parse_decimal(text: &[u8]) -> Option<f64> {
 
 /// What follows `0x`: hexadecimal digits with an optional point, then an optional binary exponent.
 /// Rounds to nearest, ties to even, as C does.
-fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
+fn parse_hexadecimal(text: &[u8]) -> Option<Read> {
     let (mantissa, exponent) = match text.iter().position(|byte| matches!(byte, b'p' | b'P')) {
         Some(position) => {
             let (mantissa, rest) = text.split_at(position);
@@ -188,10 +247,27 @@ fn parse_hexadecimal(text: &[u8]) -> Option<f64> {
         return None;
     }
     if significand == 0 {
-        return Some(0.0);
+        return Some(Read {
+            number: 0.0,
+            underflows: false,
+        });
     }
     let number = round_to_double(significand, exponent);
-    (number.is_finite() && number != 0.0).then_some(number)
+    (number.is_finite() && number != 0.0).then(|| Read {
+        number,
+        underflows: underflows(significand, exponent),
+    })
+}
+
+/// Whether [`round_to_double`] gives fewer bits than it would if exponents had no end, where that
+/// changes the number.
+fn underflows(significand: u64, exponent: i64) -> bool {
+    /// The smallest normal double times 2^1074.
+    const MIN_POSITIVE_SCALED: f64 = 4_503_599_627_370_496.0;
+    let exponent_last = exponent.saturating_add(significand.trailing_zeros().into());
+    let is_exact = exponent_last >= EXPONENT_MIN;
+    let scaled = round_to_double(significand, exponent.saturating_sub(EXPONENT_MIN));
+    !is_exact && scaled < MIN_POSITIVE_SCALED
 }
 
 /// Decimal digits with an optional sign; stops growing where it no longer matters.
@@ -217,7 +293,6 @@ fn parse_binary_exponent(text: &[u8]) -> Option<i64> {
 /// bits, its last bit is set and it has at least 61.
 fn round_to_double(significand: u64, exponent: i64) -> f64 {
     const FRACTION_BITS: i64 = 52;
-    const EXPONENT_MIN: i64 = -1074;
     let shift = significand.leading_zeros();
     let significand = significand << shift;
     let exponent = exponent.saturating_sub(i64::from(shift));

@@ -217,3 +217,38 @@ proptest! {
         let _ = (parse_i64(&text), parse_double(&text));
     }
 }
+
+#[test]
+fn what_underflows_is_what_loses_digits_below_the_normal_numbers() {
+    let smallest = format!("{:.1074}", f64::from_bits(1));
+    let digits = smallest.trim_start_matches(['0', '.']);
+    let with_exponent = format!("{}.{}e-324", &digits[..1], &digits[1..]);
+    let inexact = smallest.replace('4', "5");
+    for (text, underflows) in [
+        ("0x1p-1074", false),
+        ("-0x1p-1074", false),
+        ("0x1.8p-1074", true),
+        ("0x0.0000000000001p-1022", false),
+        ("0x0.fffffffffffffp-1022", false),
+        // Of 53 bits, so that a greater exponent would not round it up.
+        ("0x0.fffffffffffff8p-1022", true),
+        ("0x0.fffffffffffffcp-1022", false),
+        ("0x1.00000000000000000000p-1050", false),
+        ("0x1.00000000000000000000000001p-1050", true),
+        ("0x1p-1022", false),
+        ("0x1.00000000000008p-1022", false),
+        ("5e-324", true),
+        ("1e-310", true),
+        ("1e-300", false),
+        ("0", false),
+        ("-inf", false),
+        (&smallest, false),
+        (&format!("-00{smallest}00"), false),
+        (&with_exponent, false),
+        (&inexact, true),
+    ] {
+        assert!(parse_double(text.as_bytes()).is_some(), "{text}");
+        let strict = parse_double_without_underflow(text.as_bytes());
+        assert_eq!(strict.is_none(), underflows, "{text}");
+    }
+}

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::layout::ValueType;
-use crate::number::parse_double;
+use crate::number::parse_double_without_underflow;
 
 use super::context::ReadContext;
 use super::keyspace::OpenKey;
@@ -154,9 +154,7 @@ fn weight(element: &[u8]) -> Result<f64, CommandError> {
     }
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let blanks = text.iter().take_while(|byte| is_blank(byte)).count();
-    parse_double(text.get(blanks..).unwrap_or_default())
-        .filter(|number| !number.is_subnormal())
-        .ok_or(NO_NUMBER)
+    parse_double_without_underflow(text.get(blanks..).unwrap_or_default()).ok_or(NO_NUMBER)
 }
 
 #[cfg(test)]
@@ -172,6 +170,7 @@ mod tests {
             (b"1.5e3", Some(1500.0)),
             (b"0x10", Some(16.0)),
             (b"-inf", Some(f64::NEG_INFINITY)),
+            (b"0x1p-1074", Some(f64::from_bits(1))),
             (b"7\0abc", Some(7.0)),
             (b" ", None),
             (b"12 ", None),
