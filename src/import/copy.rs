@@ -36,6 +36,9 @@ pub(super) struct Copier<'a> {
 /// Why a key was not copied that was busy at every attempt.
 const CHANGED: &str = "it changed at the source each time while it was being read";
 
+/// Why one was not copied of which the target lost a part each time.
+const NOT_WHOLE: &str = "the target has lost a part of its temporary key";
+
 /// What came of copying one key.
 enum Attempt {
     /// It is at the target, with so many elements.
@@ -249,6 +252,11 @@ impl Copier<'_> {
         }
         if start == 0 {
             return Ok(Attempt::Vanished);
+        }
+        // An import that was paused for longer than the temporary key lives has only the rest.
+        let question = [key.kind.counting(), temporary];
+        if self.target.call(&question)?.integer() != Some(start) {
+            return Ok(Attempt::Refused(NOT_WHOLE.to_owned()));
         }
         self.finish_large(key, temporary, expire_at_ms, start.unsigned_abs())
     }

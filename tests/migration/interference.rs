@@ -146,6 +146,28 @@ fn a_source_without_transactions_is_refused() {
     }
 }
 
+#[test]
+fn a_temporary_key_that_expired_amid_the_copy_is_begun_anew() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    long_list(25_000).put(&mut pair.redis(), b"list");
+    let mut quoin = pair.quoin();
+    let mut is_done = false;
+    let between = Between::start(pair.server.address(), move |sent| {
+        let keys = run(&mut quoin, "KEYS quoin-import-*");
+        if let (false, [name]) = (is_done, keys.items().unwrap())
+            && find(sent, "RPUSH").is_some()
+        {
+            let gone = quoin.command(&[b"DEL", name.bytes().unwrap()]).unwrap();
+            is_done = gone.integer() == Some(1);
+        }
+        Fate::Passes
+    });
+    let to = between.unwrap().address();
+    let (code, text) = import(pair.redis.address().unwrap(), to);
+    assert_eq!(code, 0, "{text}");
+    assert!(Held::get(&mut pair.quoin(), b"list") == Some(long_list(25_000)));
+}
+
 /// How long the import's temporary keys stay when its connection breaks before the first command of a name.
 fn lifetimes_after_a_break_before(command: &'static str) -> Option<Vec<i64>> {
     let pair = Pair::start(&[])?;
