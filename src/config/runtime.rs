@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use super::load::LoadedSettings;
 use super::parameters::{Change, PARAMETERS, ParameterRow};
@@ -19,6 +19,8 @@ use crate::glob::{self, Case};
 pub struct RuntimeConfig {
     state: RwLock<State>,
     file: Option<PathBuf>,
+    /// Held while the settings file is written.
+    rewriting: Mutex<()>,
     maxclients: AtomicU32,
     timeout_s: AtomicU32,
     tcp_keepalive_s: AtomicU32,
@@ -86,6 +88,7 @@ impl RuntimeConfig {
                 remembered,
             }),
             file: loaded.file.map(absolute),
+            rewriting: Mutex::new(()),
             log_level_listener: OnceLock::new(),
         }
     }
@@ -249,6 +252,11 @@ impl RuntimeConfig {
         let Some(path) = &self.file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
+        // One at a time, from the settings to the file: two of them would write into one another.
+        let _rewriting = self
+            .rewriting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         rewrite::rewrite(path, &self.settings())
             .map_err(|error| format!("ERR Rewriting config file: {error}"))
     }

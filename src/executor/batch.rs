@@ -76,8 +76,8 @@ pub(super) struct Batch<'s> {
     rolled_back: HashMap<CallId, CommandError>,
     /// Commands that this batch may run; the rest waits for the next.
     commands_max: usize,
-    /// The first command alone was too slow for a transaction, and is all that may run.
-    is_slow: bool,
+    /// What was too slow for a transaction though nothing else was run in it.
+    slow: Option<CallId>,
     /// What others are to hear of, from the latest attempt.
     signals: Signals,
     /// Blocking commands of the batch that found nothing, by submission.
@@ -182,7 +182,7 @@ impl<'s> Batch<'s> {
             replies: Vec::new(),
             rolled_back: HashMap::new(),
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
-            is_slow: false,
+            slow: None,
             signals: Signals::default(),
             parked: HashMap::new(),
             served: Vec::new(),
@@ -253,15 +253,14 @@ impl<'s> Batch<'s> {
         }
     }
 
-    /// Fails the one command that is too slow for a transaction rather than the whole batch.
-    /// False where it is not known to be one.
+    /// Fails the one command, or client that waits, that is too slow for a transaction rather than
+    /// the whole batch. False where it is not known to be one.
     fn give_first_up(&mut self) -> bool {
-        let is_new = self.is_slow && !self.rolled_back.contains_key(&CallId::FIRST);
-        if is_new {
-            let error = CommandError::Store(StoreError::TooOld);
-            self.rolled_back.insert(CallId::FIRST, error);
-        }
-        is_new
+        let Some(slow) = self.slow.take() else {
+            return false;
+        };
+        let error = CommandError::Store(StoreError::TooOld);
+        self.rolled_back.insert(slow, error).is_none()
     }
 
     async fn attempt(&mut self) -> Attempt {

@@ -219,3 +219,28 @@ fn rewrite_writes_what_was_set() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.starts_with("timeout = 9 # idle\n"), "{text}");
 }
+
+#[test]
+fn rewrites_at_the_same_time_do_not_spoil_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quoin.toml");
+    let comment = "# ours, and longer than what any of them changes in it\n";
+    std::fs::write(&path, format!("{comment}timeout = 1\n")).unwrap();
+    let config = RuntimeConfig::new(load(Some(path.clone()), [], []).unwrap());
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let config = &config;
+            scope.spawn(move || {
+                for number in 0..25 {
+                    let length = 10_u64.pow((number % 9) as u32) + thread;
+                    set(config, &["slowlog-max-len", &length.to_string()]).unwrap();
+                    config.rewrite().unwrap();
+                }
+            });
+        }
+    });
+    config.rewrite().unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with(comment));
+    let again = load(Some(path), [], []).unwrap();
+    assert_eq!(again.settings, config.settings());
+}

@@ -7,6 +7,9 @@
 //! therefore looked for once more, among all keys at one moment. That decides: an id that no key
 //! names at one moment is never named again, for a transaction that gives a key an id either
 //! makes the id, or has read (and conflicts on) another key that names it.
+//!
+//! Where the metadata of any key cannot be read, what seems to belong to none may be its own: a
+//! person may still save it, so nothing is removed then.
 
 use std::collections::BTreeSet;
 
@@ -28,12 +31,15 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     let mut count = 0_u64;
     let mut unreadable = 0_u64;
     let mut suspects = BTreeSet::new();
+    let mut all_names_are_known = true;
     while let Some(from) = begin.take() {
         let page = ids(subject, from, DOCTOR_IDS_AT_ONCE).await?;
         count += page.ids.len() as u64;
         unreadable += page.unreadable;
         begin = page.next;
-        for id in unnamed(subject, page.ids).await? {
+        let looked_for = unnamed(subject, page.ids).await?;
+        all_names_are_known &= looked_for.all_names_are_known;
+        for id in looked_for.ids {
             if suspects.len() <= DOCTOR_SUSPECTS_MAX {
                 suspects.insert(id);
             }
@@ -46,8 +52,24 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
             confirm(subject, transaction, suspects.clone()).await
         })
         .await?;
+    if let Some(confirmed) = &confirmed {
+        all_names_are_known &= confirmed.all_names_are_known;
+    }
     let lost = match confirmed {
-        Some(lost) => lost,
+        _ if !all_names_are_known => {
+            if !suspects.is_empty() {
+                outcome.note(
+                    Level::Warn,
+                    format!(
+                        "{} values seem to belong to no key, but the metadata of some keys cannot be \
+                         read, whose they may be: nothing of them is removed",
+                        suspects.len()
+                    ),
+                );
+            }
+            BTreeSet::new()
+        }
+        Some(confirmed) => confirmed.ids.into_iter().collect(),
         None if subject.is_offline => suspects,
         None => {
             outcome.note(
@@ -139,10 +161,21 @@ async fn ids(subject: &Subject<'_>, begin: Vec<u8>, limit: usize) -> Result<IdPa
     Ok(page)
 }
 
+/// Ids that no key names.
+struct Unnamed {
+    ids: Vec<Id>,
+    /// The metadata of all keys could be read.
+    all_names_are_known: bool,
+}
+
 /// Those of the ids that no key names while all are walked.
-async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Vec<Id>, StoreError> {
+async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreError> {
+    let mut all_names_are_known = true;
     if ids.is_empty() {
-        return Ok(ids);
+        return Ok(Unnamed {
+            ids,
+            all_names_are_known,
+        });
     }
     let mut is_named = vec![false; ids.len()];
     let mut begin = Some(walk::first(&subject.layout));
@@ -160,12 +193,16 @@ async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Vec<Id>, StoreEr
                 *is_named = true;
             }
         }
+        all_names_are_known &= page.unreadable.is_empty();
         count += page.keys.len() as u64;
         subject.progress.show("keys compared with values", count);
         begin = next;
     }
     let unnamed = ids.into_iter().zip(is_named).filter(|(_, named)| !named);
-    Ok(unnamed.map(|(id, _)| id).collect())
+    Ok(Unnamed {
+        ids: unnamed.map(|(id, _)| id).collect(),
+        all_names_are_known,
+    })
 }
 
 /// Those of the ids that have data, are not in the trash, and that no key names at one moment.
@@ -173,10 +210,8 @@ async fn confirm(
     subject: &Subject<'_>,
     transaction: &dyn ReadTransaction,
     suspects: BTreeSet<Id>,
-) -> Result<BTreeSet<Id>, StoreError> {
-    if suspects.is_empty() {
-        return Ok(suspects);
-    }
+) -> Result<Unnamed, StoreError> {
+    let mut all_names_are_known = true;
     let mut lost = BTreeSet::new();
     let all: Vec<Id> = suspects.into_iter().collect();
     for some in all.chunks(DOCTOR_READS_AT_ONCE) {
@@ -193,9 +228,13 @@ async fn confirm(
         for key in &page.keys {
             lost.remove(&key.meta.data);
         }
+        all_names_are_known &= page.unreadable.is_empty();
         begin = next;
     }
-    Ok(lost)
+    Ok(Unnamed {
+        ids: lost.into_iter().collect(),
+        all_names_are_known,
+    })
 }
 
 async fn is_there(

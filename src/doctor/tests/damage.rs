@@ -117,6 +117,19 @@ fn data_that_no_key_names() {
 }
 
 #[test]
+fn data_of_a_key_whose_metadata_cannot_be_read_stays() {
+    assert_told(
+        "data",
+        Level::Warn,
+        "1 values seem to belong to no key, but the metadata of some keys cannot be read",
+        |bench, layout| {
+            let key = meta_key(layout, "list");
+            change(bench, |transaction, _| transaction.set(&key, b"?"));
+        },
+    );
+}
+
+#[test]
 fn many_data_ids_that_no_key_names_among_many_keys() {
     assert_repaired(
         "data",

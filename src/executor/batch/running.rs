@@ -328,7 +328,7 @@ impl Batch<'_> {
                     } else {
                         // The others go on without it; the next batch begins with it.
                         self.commands_max = (pass.commands_run - 1).max(1);
-                        self.is_slow = pass.commands_run == 1;
+                        self.slow = (pass.commands_run == 1).then_some(id.whole());
                     }
                 }
                 Err(self.after_error(error))

@@ -5,11 +5,13 @@ use bytes::Bytes;
 
 use super::{Outcome, Resumption, Wait, Waiter, Waiters};
 use crate::commands::testing::{Bench, bulk, bulks};
-use crate::executor::Work;
+use crate::error::CommandError;
+use crate::executor::{Call, Claims, Work};
 use crate::layout::ValueType;
-use crate::limits::WAITERS_SERVED_PER_BATCH_MAX;
+use crate::limits::{BATCH_AGE_MAX_MS, WAITERS_SERVED_PER_BATCH_MAX};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
+use crate::store::StoreError;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::types::signals::ClientKey;
 
@@ -501,4 +503,48 @@ fn a_look_that_nothing_came_into_ends_at_the_end() {
     };
     assert_eq!(waiters.take_resumption(&list_key()), expected);
     assert_eq!(waiters.take_resumption(&list_key()), Resumption::default());
+}
+
+/// A client that waits for a list with a command that reads for longer than a transaction can.
+fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<Outcome> {
+    let key = Bytes::from_static(b"list");
+    let (waiter, outcome) = Waiter::new(
+        0,
+        |_, _| {
+            Box::pin(async {
+                tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
+                Err(CommandError::Store(StoreError::TooOld))
+            })
+        },
+        vec![key.clone()],
+        vec![key.clone()],
+        ValueType::List,
+        None,
+    );
+    let look = Call {
+        work: Work::Write(|_, _| Box::pin(async { Ok(Reply::Null) })),
+        arguments: vec![key],
+        database: 0,
+        claims: Claims::Nothing,
+        waiter: Some(waiter),
+        pops: None,
+        ahead: Vec::new(),
+    };
+    let finished = bench.block_on(bench.executor.submit(vec![look])).unwrap();
+    assert!(finished.is_parked);
+    outcome
+}
+
+#[test]
+fn who_waits_with_what_is_too_slow_is_told_and_does_not_keep_those_behind() {
+    let bench = Bench::cluster_like();
+    let slow = wait_with_what_is_too_slow(&bench);
+    let next = bench.wait("BLPOP list 0");
+    assert_eq!(bench.run("RPUSH list a"), Reply::Integer(1));
+    assert_eq!(next.reply(&bench), bulks(&["list", "a"]));
+    let line = CommandError::Store(StoreError::TooOld).to_line();
+    match bench.block_on(slow) {
+        Ok(Outcome::Served(reply)) => assert_eq!(reply, Reply::Error(line)),
+        other => panic!("{other:?}"),
+    }
 }
