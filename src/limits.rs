@@ -348,8 +348,10 @@ pub const EMBEDDED_OVERLAY_ENTRY_BYTES: usize = 100;
 /// Bytes that the drain writes in one transaction of the data file. Each row may change a page of
 /// its own, which LMDB has in memory until the commit and keeps for the next.
 pub const EMBEDDED_DRAIN_SLICE_BYTES: usize = 512 * 1024;
-/// Bytes of journal records that a restart applies in one transaction.
+/// Bytes of journal records that a restart applies in one transaction, and makes a checkpoint of.
 pub const EMBEDDED_REPLAY_BYTES: usize = 1024 * 1024;
+/// The same at least where there is no room for more.
+pub const EMBEDDED_REPLAY_BYTES_MIN: usize = 16 * 1024;
 /// Bytes of the journal after which a checkpoint is made before its time.
 pub const EMBEDDED_JOURNAL_NUDGE_BYTES: u64 = 128 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.

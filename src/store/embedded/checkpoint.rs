@@ -42,7 +42,7 @@ const META_PAGE_SIZE_OFFSET: usize = 16 + 24;
 
 #[derive(Debug, thiserror::Error)]
 enum CheckpointError {
-    #[error("there is no room for a checkpoint: {0}")]
+    #[error("no room on the disk: {0}")]
     NoRoom(io::Error),
     #[error("the meta page does not have the expected form")]
     MetaPage,
@@ -60,6 +60,14 @@ pub(super) fn boot_id() -> Option<[u8; BOOT_ID_BYTES]> {
 pub(super) struct Checkpoints {
     folder: PathBuf,
     boot_id: Option<[u8; BOOT_ID_BYTES]>,
+}
+
+/// What the data file was put back to.
+pub(super) struct Restored {
+    /// Whether the machine was started anew since: the journal may lack what was not synced then.
+    pub(super) is_of_earlier_boot: bool,
+    /// LMDB's number of the transaction that made that state.
+    transaction: u64,
 }
 
 /// A state that the disk has. While it lives, LMDB does not write over its pages.
@@ -98,15 +106,15 @@ impl Checkpoints {
     }
 
     /// Puts the data file back to the checkpoint, where there is one. To be called before the data
-    /// file is opened. Tells whether it did, and the machine was started anew since: the journal may
-    /// lack what was not synced then.
-    pub(super) fn restore(&self) -> io::Result<bool> {
+    /// file is opened.
+    pub(super) fn restore(&self) -> io::Result<Option<Restored>> {
         let file = match std::fs::read(self.folder.join(CHECKPOINT_FILE)) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         let (boot_id, page) = decode(&file).ok_or_else(damaged)?;
+        let transaction = transaction_of(page).ok_or_else(damaged)?;
         let own = self.boot_id.as_ref().map(<[u8; BOOT_ID_BYTES]>::as_slice);
         let data = File::options()
             .write(true)
@@ -118,7 +126,10 @@ impl Checkpoints {
             data.write_all_at(&page, slot * page.len() as u64)?;
         }
         data.sync_all()?;
-        Ok(Some(boot_id) != own)
+        Ok(Some(Restored {
+            is_of_earlier_boot: Some(boot_id) != own,
+            transaction,
+        }))
     }
 
     /// Removes the checkpoint, after everything that the file has was synced.
@@ -146,6 +157,27 @@ impl Checkpoints {
         if let Some(boot_id) = &self.boot_id {
             self.write(&encode(boot_id, &page)).map_err(no_room)?;
         }
+        Ok(Checkpoint { _pages: pages })
+    }
+
+    /// The checkpoint that a start begins with. Where there is no room for a new file the one of
+    /// before is as good, if the data file has just been put back to it: its pages are kept.
+    pub(super) fn take_first(
+        &self,
+        environment: &Env<WithoutTls>,
+        restored: Option<&Restored>,
+    ) -> Result<Checkpoint, heed::Error> {
+        let error = match self.take(environment) {
+            Err(error) if lacks_room(&error) => error,
+            taken => return taken,
+        };
+        let pages = environment.clone().static_read_txn()?;
+        let is_present = |restored: &Restored| restored.transaction == pages.id() as u64;
+        if !restored.is_some_and(is_present) {
+            return Err(error);
+        }
+        // The process before may not have come to this behind its last renaming.
+        self.sync_folder()?;
         Ok(Checkpoint { _pages: pages })
     }
 
@@ -203,14 +235,16 @@ fn read_meta_page(environment: &Env<WithoutTls>, transaction: u64) -> Result<Vec
     let mut page = vec![0; page_bytes as usize];
     // The meta pages are pages 0 and 1, written in turn.
     data.read_exact_at(&mut page, (transaction & 1) * u64::from(page_bytes))?;
-    let found = page
-        .get(META_TRANSACTION_OFFSET..)
-        .and_then(<[u8]>::first_chunk)
-        .map(|bytes| u64::from_ne_bytes(*bytes));
-    if found != Some(transaction) {
+    if transaction_of(&page) != Some(transaction) {
         return Err(malformed().into());
     }
     Ok(page)
+}
+
+/// The number of the transaction that wrote a meta page.
+fn transaction_of(page: &[u8]) -> Option<u64> {
+    let bytes = page.get(META_TRANSACTION_OFFSET..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*bytes))
 }
 
 fn encode(boot_id: &[u8; BOOT_ID_BYTES], page: &[u8]) -> Vec<u8> {
@@ -506,7 +540,7 @@ mod tests {
         let expected = rows(&store);
         drop(checkpoint);
         drop(store);
-        assert!(!checkpoints.restore().unwrap());
+        assert!(checkpoints.restore().unwrap().is_none());
         assert!(rows(&open(folder.path(), FsyncPolicy::Always)) == expected);
     }
 

@@ -2,11 +2,12 @@
 
 use std::error::Error as StdError;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heed::MdbError;
 
+use super::checkpoint;
 use crate::store::StoreError;
 
 /// Why the data folder could not be opened.
@@ -26,6 +27,14 @@ pub enum OpenError {
         /// The data folder.
         folder: PathBuf,
     },
+    /// There is no room on the disk for what opening writes. Nothing is lost by that.
+    #[error("cannot open data folder {}: {source}; nothing is lost: make room and start again", folder.display())]
+    NoRoom {
+        /// The data folder.
+        folder: PathBuf,
+        /// What there was no room for.
+        source: Box<dyn StdError + Send + Sync>,
+    },
     /// The engine refused the folder's files.
     #[error("cannot open data folder {}: {source}", folder.display())]
     Engine {
@@ -34,6 +43,26 @@ pub enum OpenError {
         /// What the engine said.
         source: Box<dyn StdError + Send + Sync>,
     },
+}
+
+impl OpenError {
+    /// What it means that the engine, or a file beside its own, fails while a folder is opened.
+    pub(super) fn of_engine(folder: &Path, error: heed::Error) -> Self {
+        let folder = folder.to_owned();
+        let is_full = match &error {
+            heed::Error::Io(cause) => {
+                matches!(cause.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+            }
+            _ => false,
+        };
+        let is_full = is_full || checkpoint::lacks_room(&error);
+        let source = Box::new(error);
+        if is_full {
+            Self::NoRoom { folder, source }
+        } else {
+            Self::Engine { folder, source }
+        }
+    }
 }
 
 /// What a failure of LMDB means to the caller.

@@ -148,10 +148,8 @@ impl EmbeddedStore {
     /// See [`OpenError`].
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
         let (mut store, work, first) = Self::prepare(folder, options)?;
-        let syncer = Syncer::start(work, first).map_err(|error| OpenError::Engine {
-            folder: folder.to_owned(),
-            source: Box::new(error),
-        })?;
+        let syncer = Syncer::start(work, first)
+            .map_err(|error| OpenError::of_engine(folder, error.into()))?;
         store.syncer = Some(syncer);
         Ok(store)
     }
@@ -162,17 +160,14 @@ impl EmbeddedStore {
         options: EmbeddedOptions,
     ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
         let lock = lock_folder(folder)?;
-        let refused = |error: heed::Error| OpenError::Engine {
-            folder: folder.to_owned(),
-            source: Box::new(error),
-        };
+        let refused = |error: heed::Error| OpenError::of_engine(folder, error);
         let map_bytes = options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT;
         create::create_data_file(folder, map_bytes).map_err(refused)?;
         let checkpoints = Checkpoints::new(folder, checkpoint::boot_id());
-        if checkpoints
+        let restored = checkpoints
             .restore()
-            .map_err(|error| refused(error.into()))?
-        {
+            .map_err(|error| refused(error.into()))?;
+        if restored.as_ref().is_some_and(|at| at.is_of_earlier_boot) {
             tracing::warn!(
                 folder = %folder.display(),
                 "the system ended without syncing: the store is back at its last checkpoint"
@@ -186,15 +181,16 @@ impl EmbeddedStore {
         // The data file may have parts of records that only the system's memory has.
         journal::sync_files(folder).map_err(|error| refused(error.into()))?;
         // Replaying writes pages, and no reader guards those of the last checkpoint any more.
-        let before = checkpoints.take(&environment).map_err(refused)?;
+        let before = checkpoints
+            .take_first(&environment, restored.as_ref())
+            .map_err(refused)?;
         if !checkpoints.are_possible() {
             // One of a system that told: later starts must not go back to it.
             let removed = checkpoints.remove();
             removed.map_err(|error| refused(error.into()))?;
         }
-        let applied = replay::replay(folder, &environment, &rows).map_err(refused)?;
-        let first = checkpoints.take(&environment).map_err(refused)?;
-        drop(before);
+        let (applied, first) =
+            replay::replay(folder, &environment, &rows, &checkpoints, before).map_err(refused)?;
         // The checkpoint holds all that the old journal does.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();

@@ -5,52 +5,62 @@ use std::path::Path;
 
 use heed::{Env, RwTxn, WithoutTls};
 
+use super::checkpoint::{Checkpoint, Checkpoints};
 use super::journal::{self, APPLIED_KEY, Write};
+use super::sync::{lacks_room, not_written};
 use super::{Rows, drain};
 use crate::limits;
 
-/// Brings the data file up to the end of the journal; answers the number of the last record.
+/// Brings the data file up to the end of the journal, from the state of a checkpoint; answers the
+/// number of the last record, and the checkpoint that has it.
+///
+/// Each step is made a checkpoint. Pages that it freed may then be written over, so that the file
+/// need not grow by all that the journal ever touched; and a start that finds no room, or is
+/// killed, goes on from there at the next. The journal itself is on the disk and not changed, and
+/// whatever the checkpoint has is not needed of it.
 ///
 /// # Errors
-/// When a file cannot be read or written, or where a record that is whole makes no sense.
+/// When a file cannot be read or written, or where a record that is whole makes no sense. One for
+/// want of room ([`lacks_room`]) has lost nothing.
 pub(super) fn replay(
     folder: &Path,
     environment: &Env<WithoutTls>,
     rows: &Rows,
-) -> Result<u64, heed::Error> {
+    checkpoints: &Checkpoints,
+    guard: Checkpoint,
+) -> Result<(u64, Checkpoint), heed::Error> {
     let first = last_applied(environment, rows)?;
     let mut replay = Replay {
         environment,
         rows,
+        checkpoints,
+        guard,
+        is_guarded: true,
+        step_bytes: limits::EMBEDDED_REPLAY_BYTES,
         transaction: None,
         bytes: 0,
         applied: first,
     };
-    let mut failure = None;
-    let read = journal::read_all(folder, |sequence, body| {
-        if sequence <= replay.applied {
-            return Ok(());
+    loop {
+        match replay.read(folder) {
+            // Smaller steps need less at a time: the pages that one step changes.
+            Err(error)
+                if lacks_room(&error) && replay.step_bytes > limits::EMBEDDED_REPLAY_BYTES_MIN =>
+            {
+                replay.step_bytes /= 4;
+                replay.applied = last_applied(environment, rows)?;
+            }
+            Err(error) => return Err(error),
+            Ok(()) => break,
         }
-        if sequence != replay.applied + 1 {
-            return Err(missing(replay.applied + 1));
-        }
-        replay.apply(sequence, body).map_err(|error| {
-            failure = Some(error);
-            io::Error::other("a record was not applied")
-        })
-    });
-    if let Some(error) = failure {
-        return Err(error);
     }
-    read?;
-    replay.commit()?;
     if replay.applied > first {
         tracing::info!(
             records = replay.applied - first,
             "applied what the journal had more than the data file"
         );
     }
-    Ok(replay.applied)
+    Ok((replay.applied, replay.guard))
 }
 
 fn missing(sequence: u64) -> io::Error {
@@ -69,6 +79,13 @@ fn last_applied(environment: &Env<WithoutTls>, rows: &Rows) -> Result<u64, heed:
 struct Replay<'e> {
     environment: &'e Env<WithoutTls>,
     rows: &'e Rows,
+    checkpoints: &'e Checkpoints,
+    /// The last checkpoint.
+    guard: Checkpoint,
+    /// Whether that has everything which was committed.
+    is_guarded: bool,
+    /// Bytes of records after which a step ends.
+    step_bytes: usize,
     /// Has the records since the last commit; many, for a commit writes whole pages.
     transaction: Option<RwTxn<'e>>,
     /// Bytes of records in the transaction.
@@ -78,6 +95,30 @@ struct Replay<'e> {
 }
 
 impl Replay<'_> {
+    /// Applies what there is behind the last record that was.
+    fn read(&mut self, folder: &Path) -> Result<(), heed::Error> {
+        self.transaction = None;
+        self.bytes = 0;
+        let mut failure = None;
+        let read = journal::read_all(folder, |sequence, body| {
+            if sequence <= self.applied {
+                return Ok(());
+            }
+            if sequence != self.applied + 1 {
+                return Err(missing(self.applied + 1));
+            }
+            self.apply(sequence, body).map_err(|error| {
+                failure = Some(error);
+                io::Error::other("a record was not applied")
+            })
+        });
+        if let Some(error) = failure {
+            return Err(not_written(error));
+        }
+        read?;
+        self.commit().map_err(not_written)
+    }
+
     fn apply(&mut self, sequence: u64, body: &[u8]) -> Result<(), heed::Error> {
         let mut transaction = match self.transaction.take() {
             Some(transaction) => transaction,
@@ -101,7 +142,7 @@ impl Replay<'_> {
         self.transaction = Some(transaction);
         self.applied = sequence;
         self.bytes += body.len();
-        if self.bytes >= limits::EMBEDDED_REPLAY_BYTES {
+        if self.bytes >= self.step_bytes {
             self.commit()?;
         }
         Ok(())
@@ -109,11 +150,20 @@ impl Replay<'_> {
 
     fn commit(&mut self) -> Result<(), heed::Error> {
         self.bytes = 0;
-        let Some(mut transaction) = self.transaction.take() else {
-            return Ok(());
-        };
-        let applied = self.applied.to_le_bytes();
-        self.rows.put(&mut transaction, APPLIED_KEY, &applied)?;
-        transaction.commit()
+        if let Some(mut transaction) = self.transaction.take() {
+            let applied = self.applied.to_le_bytes();
+            self.rows.put(&mut transaction, APPLIED_KEY, &applied)?;
+            self.is_guarded = false;
+            transaction.commit()?;
+        }
+        if !self.is_guarded {
+            // Only then the one before is let go, with its pages.
+            self.guard = self.checkpoints.take(self.environment)?;
+            self.is_guarded = true;
+        }
+        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

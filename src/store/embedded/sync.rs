@@ -207,7 +207,7 @@ impl Work {
 
 /// What the drain could not write is in the journal, so that it may be tried again. On a disk that
 /// is nearly full LMDB gives the system less than it asks for, and says that the disk has failed.
-fn not_written(error: heed::Error) -> heed::Error {
+pub(super) fn not_written(error: heed::Error) -> heed::Error {
     match error {
         heed::Error::Io(error) => checkpoint::not_written(error).into(),
         error => error,
@@ -215,7 +215,7 @@ fn not_written(error: heed::Error) -> heed::Error {
 }
 
 /// Whether there was no room for what was to be written, so that trying again may help.
-fn lacks_room(error: &heed::Error) -> bool {
+pub(super) fn lacks_room(error: &heed::Error) -> bool {
     match error {
         heed::Error::Mdb(heed::MdbError::MapFull) => true,
         error => checkpoint::lacks_room(error),

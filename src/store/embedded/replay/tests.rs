@@ -1,0 +1,176 @@
+//! Starts on disks that are nearly full, after a process that was killed.
+
+use std::path::Path;
+
+use futures_util::FutureExt;
+
+use crate::random::{Random, SeededRandom};
+use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError};
+use crate::store::{Isolation, RangeQuery, Store};
+
+const MIB: u64 = 1024 * 1024;
+
+fn options() -> EmbeddedOptions {
+    EmbeddedOptions {
+        fsync: FsyncPolicy::EverySecond,
+        map_bytes: 256 << 20,
+    }
+}
+
+fn write(store: &EmbeddedStore, random: &SeededRandom, rows: u64) {
+    let transaction = store.begin_write().unwrap();
+    for _ in 0..rows {
+        let key = random.below(2_000).to_be_bytes();
+        transaction.set(&key, &[random.next_u64() as u8; 900]);
+    }
+    transaction.commit().now_or_never().unwrap().unwrap();
+}
+
+fn rows(store: &EmbeddedStore) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let snapshot = store.begin_read().unwrap();
+    let query = RangeQuery {
+        begin: b"",
+        end: &[0xff],
+        limit: usize::MAX,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    };
+    let rows = snapshot.get_range(query).now_or_never().unwrap().unwrap();
+    rows.into_iter()
+        .map(|row| (row.key.to_vec(), row.value.to_vec()))
+        .collect()
+}
+
+/// What a process that dies now leaves.
+fn killed(folder: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["data.mdb", "CHECKPOINT", "JOURNAL.0", "JOURNAL.1"] {
+        std::fs::copy(folder.join(name), copy.path().join(name)).unwrap();
+    }
+    copy
+}
+
+/// From now on no checkpoint finds room.
+fn fill(folder: &Path) {
+    std::os::unix::fs::symlink("/dev/full", folder.join("CHECKPOINT.new")).unwrap();
+}
+
+/// A store with a checkpoint, and what it holds.
+fn closed_in_order() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), options()).unwrap();
+    write(&store, &SeededRandom::new(1), 5_000);
+    folder
+}
+
+#[test]
+fn pages_that_a_replay_has_freed_are_used_again() {
+    let random = SeededRandom::new(2);
+    let folder = closed_in_order();
+    let (store, work, first) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    for _ in 0..400 {
+        write(&store, &random, 100);
+    }
+    let expected = rows(&store);
+    let after = killed(folder.path());
+    drop((store, work, first));
+    let size = || after.path().join("data.mdb").metadata().unwrap().len();
+    let before = size();
+    let (reopened, ..) = EmbeddedStore::prepare(after.path(), options()).unwrap();
+    assert!(rows(&reopened) == expected);
+    // Each of some 35 steps writes about half of the pages anew.
+    assert!(before > MIB && size() < 5 * before, "{before} {}", size());
+}
+
+#[test]
+fn a_store_with_nothing_to_apply_opens_where_no_checkpoint_has_room() {
+    let folder = closed_in_order();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    let expected = rows(&store);
+    let after = killed(folder.path());
+    fill(after.path());
+    for _ in 0..2 {
+        let (reopened, ..) = EmbeddedStore::prepare(after.path(), options()).unwrap();
+        assert!(rows(&reopened) == expected);
+        // What is written is applied by the next start that has room.
+        write(&reopened, &SeededRandom::new(3), 10);
+        let expected = rows(&reopened);
+        let again = killed(after.path());
+        drop(reopened);
+        assert!(rows(&EmbeddedStore::open(again.path(), options()).unwrap()) == expected);
+        std::fs::copy(
+            folder.path().join("JOURNAL.0"),
+            after.path().join("JOURNAL.0"),
+        )
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_start_without_room_for_what_is_to_be_applied_says_so_and_loses_nothing() {
+    let folder = closed_in_order();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    write(&store, &SeededRandom::new(4), 3_000);
+    let expected = rows(&store);
+    let after = killed(folder.path());
+    fill(after.path());
+    for _ in 0..3 {
+        let opened = EmbeddedStore::open(after.path(), options());
+        let error = opened.err().unwrap();
+        assert!(matches!(error, OpenError::NoRoom { .. }), "{error}");
+        assert!(error.to_string().contains("nothing is lost"), "{error}");
+    }
+    std::fs::remove_file(after.path().join("CHECKPOINT.new")).unwrap();
+    assert!(rows(&EmbeddedStore::open(after.path(), options()).unwrap()) == expected);
+}
+
+#[test]
+fn a_start_that_is_killed_goes_on_behind_its_last_step() {
+    let folder = closed_in_order();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    let random = SeededRandom::new(5);
+    for _ in 0..50 {
+        write(&store, &random, 100);
+    }
+    let expected = rows(&store);
+    let after = killed(folder.path());
+    drop(store);
+    // A start ends at a record that is missing.
+    let file = after.path().join("JOURNAL.0");
+    let whole = std::fs::read(&file).unwrap();
+    let mut cut = 32;
+    let length = |at: usize| {
+        let body = u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+        24 + body as usize
+    };
+    for _ in 0..30 {
+        cut += length(cut);
+    }
+    std::fs::write(&file, [&whole[..cut], &whole[cut + length(cut)..]].concat()).unwrap();
+    let checkpoint = || std::fs::read(after.path().join("CHECKPOINT")).unwrap();
+    let before = checkpoint();
+    assert!(EmbeddedStore::open(after.path(), options()).is_err());
+    assert!(checkpoint() != before);
+    std::fs::write(&file, whole).unwrap();
+    assert!(rows(&EmbeddedStore::open(after.path(), options()).unwrap()) == expected);
+}
+
+#[test]
+fn a_start_with_little_room_applies_the_journal_in_smaller_steps() {
+    let folder = closed_in_order();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    let random = SeededRandom::new(6);
+    for _ in 0..20 {
+        write(&store, &random, 100);
+    }
+    let expected = rows(&store);
+    let after = killed(folder.path());
+    // A step of the usual size changes nearly every page of the file.
+    let size = after.path().join("data.mdb").metadata().unwrap().len();
+    let options = EmbeddedOptions {
+        map_bytes: size as usize * 8 / 5,
+        ..options()
+    };
+    let (reopened, ..) = EmbeddedStore::prepare(after.path(), options).unwrap();
+    assert!(rows(&reopened) == expected);
+}
