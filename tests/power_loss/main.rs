@@ -27,6 +27,7 @@ mod disk;
 mod entry;
 mod history;
 mod in_part;
+mod little_room;
 mod load;
 mod machine;
 mod recorded;

@@ -28,12 +28,14 @@
 use std::fs::File;
 use std::hash::Hasher;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip::SipHasher13;
 
+use super::error::is_out_of_room;
 use super::inspect::JournalFile;
 use crate::limits;
 
@@ -45,6 +47,8 @@ const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
 const MAGIC: &[u8; 16] = b"quoin-journal-01";
 const FILE_HEADER_BYTES: usize = 32;
 const RECORD_HEADER_BYTES: usize = 24;
+/// What file systems give to a file at a time, or a multiple of it.
+const BLOCK_BYTES: u64 = 4096;
 
 const SET: u8 = 1;
 const CLEAR: u8 = 2;
@@ -302,6 +306,8 @@ struct State {
     allocated: [u64; 2],
     /// Number of the next record.
     sequence: u64,
+    /// By how much a file grows the next time: little where there was no room for more.
+    step_bytes: u64,
 }
 
 impl Journal {
@@ -331,8 +337,17 @@ impl Journal {
             offset: 0,
             allocated: [0; 2],
             sequence,
+            step_bytes: limits::EMBEDDED_JOURNAL_STEP_BYTES,
         };
         state.begin_file(0)?;
+        // Blocks that the journal has will do when the disk is full.
+        let header_bytes = FILE_HEADER_BYTES as u64;
+        for (turn, from) in [(0, header_bytes), (1, 0)] {
+            match state.grow(turn, from, header_bytes, File::write_all_at) {
+                Err(error) if !is_out_of_room(&error) => return Err(error),
+                _ => {}
+            }
+        }
         File::open(folder)?.sync_all()?;
         Ok(Self {
             state: Mutex::new(state),
@@ -429,32 +444,68 @@ impl State {
 
     /// Makes sure that the current file has blocks up to `end`.
     fn allocate(&mut self, end: u64) -> io::Result<()> {
-        let turn = self.turn;
+        self.grow(self.turn, self.offset, end, File::write_all_at)
+    }
+
+    /// Makes sure that a file, which is used up to `used`, has blocks up to `end`; where there is
+    /// room, up to the end of a step.
+    fn grow(
+        &mut self,
+        turn: usize,
+        used: u64,
+        end: u64,
+        write: impl Fn(&File, &[u8], u64) -> io::Result<()>,
+    ) -> io::Result<()> {
         let Some(allocated) = self.allocated.get(turn).copied() else {
             return Ok(());
         };
         if end <= allocated {
             return Ok(());
         }
-        let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
-        let target = end.div_ceil(step) * step;
-        let zeros = vec![0; usize::try_from(step).unwrap_or(0)];
         let file = self.file(turn)?;
         // What lies between the last record and `allocated` belongs to an earlier epoch.
-        let mut at = allocated.max(self.offset);
-        while at < target {
-            let length = (target - at).min(step);
-            let part = zeros
-                .get(..usize::try_from(length).unwrap_or(0))
-                .unwrap_or(&zeros);
-            file.write_all_at(part, at)?;
-            at += length;
-        }
+        let from = allocated.max(used);
+        let rounded = |step: u64| end.div_ceil(step) * step;
+        let (whole, least) = (rounded(self.step_bytes), rounded(BLOCK_BYTES));
+        let (reached, step_bytes) = match write_zeros(file, from..whole, &write) {
+            Ok(()) => {
+                let next = (2 * self.step_bytes).min(limits::EMBEDDED_JOURNAL_STEP_BYTES);
+                (whole, next)
+            }
+            Err(error) if is_out_of_room(&error) && least < whole => {
+                // What it got of the step is left to the data file.
+                if file.metadata()?.len() > least {
+                    file.set_len(least)?;
+                }
+                write_zeros(file, from..least, &write)?;
+                (least, BLOCK_BYTES)
+            }
+            Err(error) => return Err(error),
+        };
         if let Some(allocated) = self.allocated.get_mut(turn) {
-            *allocated = target;
+            *allocated = reached;
         }
+        self.step_bytes = step_bytes;
         Ok(())
     }
+}
+
+fn write_zeros(
+    file: &File,
+    range: Range<u64>,
+    write: impl Fn(&File, &[u8], u64) -> io::Result<()>,
+) -> io::Result<()> {
+    let length = range.end.saturating_sub(range.start);
+    let length = length.min(limits::EMBEDDED_JOURNAL_STEP_BYTES);
+    let zeros = vec![0; usize::try_from(length).unwrap_or(0)];
+    let mut at = range.start;
+    while at < range.end {
+        let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+        let part = zeros.get(..left).unwrap_or(&zeros);
+        write(file, part, at)?;
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

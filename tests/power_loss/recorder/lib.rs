@@ -11,7 +11,7 @@
 //!   log; they take a random time of at most so many microseconds instead.
 //! - `QUOIN_TEST_DISK_BOOT_ID`: the file that is read in place of Linux's boot id.
 //! - `QUOIN_TEST_DISK_FULL`: while this file is there, writes fail for want of room: those that
-//!   make a file longer, or all of them where it says `all`.
+//!   make a file longer; where it says `all`, all of them; where `steps`, those of many bytes.
 //! - `QUOIN_TEST_DISK_KILL_AT`: the process dies after so many writes to `data.mdb`, counted from
 //!   when the file `QUOIN_TEST_DISK_ARMED` is there.
 #![cfg(target_os = "linux")]
@@ -236,12 +236,17 @@ fn kill_in_time(fd: i32) {
     }
 }
 
+/// What a write may have where the disk has only little room.
+const LITTLE_BYTES: usize = 256 * 1024;
+
 /// How many of the bytes there is room for.
 fn room(fd: i32, at: i64, length: usize) -> usize {
     let full = settings().and_then(|settings| settings.full.as_ref());
     match full.and_then(|file| system::first_byte(file)) {
         None => length,
         Some(b'a') => 0,
+        Some(b's') if length <= LITTLE_BYTES => length,
+        Some(b's') => 0,
         Some(_) => {
             let room = system::length(fd).saturating_sub(at);
             usize::try_from(room).unwrap_or(0).min(length)

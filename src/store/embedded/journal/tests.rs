@@ -72,6 +72,56 @@ fn reading_ends_before_a_record_that_was_never_finished() {
     }
 }
 
+/// Writes as a disk does on which files can have so many bytes.
+fn with_room(bytes: u64) -> impl Fn(&File, &[u8], u64) -> io::Result<()> {
+    move |file, data, at| {
+        let fitting = data.len().min(bytes.saturating_sub(at) as usize);
+        file.write_all_at(&data[..fitting], at)?;
+        if fitting < data.len() {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn where_a_step_finds_no_room_the_file_grows_by_what_the_record_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    let length = || folder.path().join(FILE_NAMES[0]).metadata().unwrap().len();
+    let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+    let room = step + 100 * BLOCK_BYTES;
+    let mut state = journal.lock();
+    let mut grow = |end, room| state.grow(0, 32, end, with_room(room));
+    assert_eq!(length(), step);
+    grow(step + 100, room).unwrap();
+    assert_eq!(length(), step + BLOCK_BYTES);
+    // A little more each time, as long as that fits.
+    grow(step + BLOCK_BYTES + 1, room).unwrap();
+    assert_eq!(length(), step + 2 * BLOCK_BYTES);
+    grow(step + 2 * BLOCK_BYTES + 1, room).unwrap();
+    assert_eq!(length(), step + 4 * BLOCK_BYTES);
+    let last = step + 99 * BLOCK_BYTES + 1;
+    grow(last, room).unwrap();
+    assert_eq!(length(), room);
+    assert!(grow(room + 1, room).is_err());
+    grow(room + 1, u64::MAX).unwrap();
+    for more in 1..20 {
+        grow(step + more * step / 4, u64::MAX).unwrap();
+    }
+    assert_eq!(length() % step, 0);
+}
+
+#[test]
+fn both_files_have_blocks_from_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    for name in FILE_NAMES {
+        let length = folder.path().join(name).metadata().unwrap().len();
+        assert_eq!(length, limits::EMBEDDED_JOURNAL_STEP_BYTES);
+    }
+}
+
 proptest! {
     #[test]
     fn writes_are_read_back(
