@@ -293,6 +293,9 @@ pub const EMBEDDED_TOUCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const EMBEDDED_TOUCHED_RANGES_MAX: usize = 1024;
 /// Time between two syncs of the embedded store with `fsync = everysec`.
 pub const EMBEDDED_SYNC_INTERVAL_MS: u64 = 1_000;
+/// Age of what is not on the disk above which writes wait for a sync, with `fsync = everysec`
+/// (Redis: as long).
+pub const EMBEDDED_SYNC_LAG_MS_MAX: u64 = 2_000;
 
 /// Rows that one trash pass clears, about.
 pub const REAPER_ROWS_PER_PASS: usize = 2_000;

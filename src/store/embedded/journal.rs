@@ -31,7 +31,8 @@ use std::io::{self, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use siphasher::sip::SipHasher13;
 
@@ -291,11 +292,21 @@ pub(super) struct Journal {
     state: Mutex<State>,
     /// Whether a record is on the disk when it was appended.
     syncs_appends: bool,
+    /// Held by who syncs, where appending does not.
+    syncs: Mutex<Syncs>,
+}
+
+#[derive(Debug)]
+struct Syncs {
+    /// Number of the first record that may not be on the disk.
+    next: u64,
+    /// A sync has failed. The next might not say so, of the same bytes.
+    has_failed: bool,
 }
 
 #[derive(Debug)]
 struct State {
-    files: [File; 2],
+    files: [Arc<File>; 2],
     /// Which of the files is written to.
     turn: usize,
     /// Grows whenever a file is begun.
@@ -308,6 +319,8 @@ struct State {
     sequence: u64,
     /// By how much a file grows the next time: little where there was no room for more.
     step_bytes: u64,
+    /// Since when, at most, something has waited to be synced, where appending does not.
+    unsynced_since: Option<Instant>,
 }
 
 impl Journal {
@@ -322,12 +335,9 @@ impl Journal {
         syncs_appends: bool,
     ) -> io::Result<Self> {
         let create = |path: &PathBuf| {
-            File::options()
-                .create(true)
-                .truncate(true)
-                .read(true)
-                .write(true)
-                .open(path)
+            let mut options = File::options();
+            options.create(true).truncate(true).read(true).write(true);
+            options.open(path).map(Arc::new)
         };
         let [first, second] = paths(folder);
         let mut state = State {
@@ -338,6 +348,7 @@ impl Journal {
             allocated: [0; 2],
             sequence,
             step_bytes: limits::EMBEDDED_JOURNAL_STEP_BYTES,
+            unsynced_since: None,
         };
         state.begin_file(0)?;
         // Blocks that the journal has will do when the disk is full.
@@ -352,6 +363,10 @@ impl Journal {
         Ok(Self {
             state: Mutex::new(state),
             syncs_appends,
+            syncs: Mutex::new(Syncs {
+                next: sequence,
+                has_failed: false,
+            }),
         })
     }
 
@@ -365,8 +380,9 @@ impl Journal {
     }
 
     /// Puts a record into the file, and on the disk where that is what appending does here;
-    /// answers its number. After an error it is not there, unless the error came from writing
-    /// or syncing it ([`AppendError::Unknown`]).
+    /// answers its number. Where appending does not sync, and what was appended long ago is not on
+    /// the disk, it waits for that, as Redis does. After an error the record is not there, unless
+    /// the error came from writing or syncing it ([`AppendError::Unknown`]).
     pub(super) fn append(&self, record: &mut Record) -> Result<u64, AppendError> {
         let mut state = self.lock();
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
@@ -385,28 +401,76 @@ impl Journal {
             .map_err(AppendError::Unknown)?;
         state.offset = end;
         state.sequence = sequence + 1;
+        if self.syncs_appends {
+            return Ok(sequence);
+        }
+        let since = *state.unsynced_since.get_or_insert_with(Instant::now);
+        drop(state);
+        if is_late(since) {
+            self.sync_where(|state| state.unsynced_since.is_some_and(is_late))
+                .map_err(AppendError::Unknown)?;
+        }
         Ok(sequence)
     }
 
-    /// Puts on the disk what was appended before the call, where appending does not.
+    /// Puts on the disk what was appended before the call, where appending does not. Others may
+    /// append meanwhile. After a failure every later call fails too.
     pub(super) fn sync(&self) -> io::Result<()> {
+        self.sync_where(|_| true)
+    }
+
+    /// The same where that is still due when nobody else syncs any more.
+    fn sync_where(&self, is_due: impl Fn(&State) -> bool) -> io::Result<()> {
         if self.syncs_appends {
             return Ok(());
         }
-        let file = {
+        let mut syncs = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
+        if syncs.has_failed {
+            return Err(io::Error::other("a sync of the journal has failed before"));
+        }
+        let (file, next) = {
             let state = self.lock();
-            state.file(state.turn)?.try_clone()?
+            if state.sequence == syncs.next || !is_due(&state) {
+                return Ok(());
+            }
+            // The other file was synced before the switch.
+            (Arc::clone(state.file(state.turn)?), state.sequence)
         };
-        file.sync_data()
+        let begun = Instant::now();
+        if let Err(error) = file.sync_data() {
+            syncs.has_failed = true;
+            return Err(error);
+        }
+        syncs.next = next;
+        let mut state = self.lock();
+        state.unsynced_since = (state.sequence != next).then_some(begun);
+        Ok(())
     }
 
-    /// Goes on in the other file. To be called while nobody commits, when a checkpoint begins;
+    /// Whether somebody has to call [`Self::sync`].
+    pub(super) fn needs_syncs(&self) -> bool {
+        !self.syncs_appends
+    }
+
+    /// Whether everything is on the disk.
+    #[cfg(test)]
+    pub(super) fn is_synced(&self) -> bool {
+        let syncs = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
+        syncs.next == self.lock().sequence
+    }
+
+    /// Goes on in the other file. To be called while nobody commits and everything is synced,
+    /// when a checkpoint begins;
     /// and not again before that checkpoint is on the disk.
     pub(super) fn switch(&self) -> io::Result<()> {
         let mut state = self.lock();
         let turn = 1 - state.turn;
         state.begin_file(turn)
     }
+}
+
+fn is_late(since: Instant) -> bool {
+    since.elapsed() > Duration::from_millis(limits::EMBEDDED_SYNC_LAG_MS_MAX)
 }
 
 /// Why a record was not appended.
@@ -419,7 +483,7 @@ pub(super) enum AppendError {
 }
 
 impl State {
-    fn file(&self, turn: usize) -> io::Result<&File> {
+    fn file(&self, turn: usize) -> io::Result<&Arc<File>> {
         self.files
             .get(turn)
             .ok_or_else(|| io::Error::other("there are two journal files"))

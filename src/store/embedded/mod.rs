@@ -66,9 +66,10 @@ pub enum FsyncPolicy {
     /// Before it is acknowledged: every commit is synced. Nothing is lost at a power failure.
     #[default]
     Always,
-    /// Within about a second (longer where a sync takes longer). A process that dies loses
-    /// nothing. A power failure or a crash of the operating system loses the writes of the last
-    /// second or two: the store goes back to a state that was.
+    /// Within about a second. Where syncs take longer writes wait, so that no more than two
+    /// seconds of them are not on the disk. A process that dies loses nothing. A power failure or
+    /// a crash of the operating system loses the writes of the last second or two: the store goes
+    /// back to a state that was.
     EverySecond,
 }
 

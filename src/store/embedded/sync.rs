@@ -1,4 +1,5 @@
-//! The thread that brings the overlay into the data file and syncs that every second or few.
+//! The thread that brings the overlay into the data file and syncs that every second or few; and
+//! one beside it that syncs the journal, where commits do not: the former may be busy for long.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ pub(super) enum Wish {
 /// Drains, and makes a checkpoint of what was committed every second or few; syncs all when it
 /// is dropped.
 pub(super) struct Syncer {
+    _journal: Option<JournalSyncer>,
     /// `None` once the thread was told to end.
     wake: Option<mpsc::SyncSender<()>>,
     wants_checkpoint: Arc<AtomicBool>,
@@ -47,13 +49,17 @@ pub(super) struct Work {
 impl Syncer {
     /// Starts the thread; `first` is the checkpoint so far.
     pub(super) fn start(work: Work, first: Checkpoint) -> io::Result<Self> {
+        let journal = work.journal.needs_syncs();
+        let journal = journal.then(|| JournalSyncer::start(&work)).transpose()?;
         let (wake, woken) = mpsc::sync_channel(1);
+        let shared = Arc::clone(&work.shared);
         let wants_checkpoint = Arc::new(AtomicBool::new(false));
         let wants = Arc::clone(&wants_checkpoint);
         let thread = Builder::new()
             .name("store-sync".to_owned())
-            .spawn(move || work.run(&woken, &wants, first))?;
+            .spawn(move || guarded(&shared, || work.run(&woken, &wants, first)))?;
         Ok(Self {
+            _journal: journal,
             wake: Some(wake),
             wants_checkpoint,
             thread: Some(thread),
@@ -71,6 +77,69 @@ impl Syncer {
             let _ = wake.try_send(());
         }
     }
+}
+
+/// Syncs the journal every second, until it is dropped.
+struct JournalSyncer {
+    /// `None` once the thread was told to end.
+    end: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl JournalSyncer {
+    fn start(work: &Work) -> io::Result<Self> {
+        let (end, ended) = mpsc::channel();
+        let (journal, shared) = (Arc::clone(&work.journal), Arc::clone(&work.shared));
+        let thread = Builder::new()
+            .name("store-journal".to_owned())
+            .spawn(move || guarded(&shared, || sync_journal(&journal, &shared, &ended)))?;
+        Ok(Self {
+            end: Some(end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for JournalSyncer {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
+    let interval = Duration::from_millis(limits::EMBEDDED_SYNC_INTERVAL_MS);
+    while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+        if let Err(error) = journal.sync() {
+            tracing::error!(%error, "cannot sync the journal");
+            shared.failed(StoreError::Fatal(Arc::new(error)));
+            return;
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a thread of the store has ended by a panic, which the log tells of")]
+struct Panicked;
+
+/// Does a thread's work. A panic in there breaks the store, or others would wait for ever for what
+/// the thread does.
+pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
+    struct Guard<'s>(&'s Shared);
+    impl Drop for Guard<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                tracing::error!("a thread of the store has panicked: it takes no more commands");
+                self.0.failed(StoreError::Fatal(Arc::new(Panicked)));
+            }
+        }
+    }
+    let guard = Guard(shared);
+    work();
+    drop(guard);
 }
 
 impl Work {

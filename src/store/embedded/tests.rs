@@ -143,6 +143,43 @@ fn every_second_keeps_everything_over_a_reopening() {
     assert_eq!(get(&store, b"key").as_deref(), Some(b"value".as_slice()));
 }
 
+/// Waits for what must come soon.
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed().as_secs() < 20);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn with_every_second_the_journal_is_synced_while_a_checkpoint_takes_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(folder.path(), small(FsyncPolicy::EverySecond)).unwrap();
+    set(&store, b"key", b"value");
+    {
+        // What the checkpoint waits for, behind its own sync.
+        let _writer = store.shared.writer.lock();
+        wait_until(|| !store.shared.is_unsynced.load(Ordering::SeqCst));
+        let mut record = journal::Record::new();
+        record.push(&journal::Write::Set(b"other", b"value"));
+        store.journal.append(&mut record).unwrap();
+        wait_until(|| store.journal.is_synced());
+    }
+    drop(store);
+}
+
+#[test]
+fn a_thread_that_panics_breaks_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder);
+    let shared = Arc::clone(&store.shared);
+    let thread = std::thread::spawn(move || sync::guarded(&shared, || panic!("on purpose")));
+    assert!(thread.join().is_err());
+    assert!(matches!(store.begin_write(), Err(StoreError::Fatal(_))));
+    assert!(matches!(store.begin_read(), Err(StoreError::Fatal(_))));
+}
+
 #[test]
 fn a_full_map_applies_nothing_and_leaves_the_store_usable() {
     let folder = tempfile::tempdir().unwrap();

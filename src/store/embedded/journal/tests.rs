@@ -122,6 +122,38 @@ fn both_files_have_blocks_from_the_start() {
     }
 }
 
+#[test]
+fn where_appending_does_not_sync_it_waits_for_what_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, false).unwrap();
+    let append = || journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    append();
+    assert!(!journal.is_synced());
+    append();
+    assert!(!journal.is_synced());
+    let lag = Duration::from_millis(limits::EMBEDDED_SYNC_LAG_MS_MAX);
+    journal.lock().unsynced_since = Instant::now().checked_sub(2 * lag);
+    append();
+    assert!(journal.is_synced());
+    append();
+    assert!(!journal.is_synced());
+}
+
+#[test]
+fn after_a_sync_that_failed_none_says_that_all_is_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, false).unwrap();
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    // What cannot be synced.
+    let (pipe, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(pipe)));
+    let file = std::mem::replace(&mut journal.lock().files[0], pipe);
+    assert!(journal.sync().is_err());
+    journal.lock().files[0] = file;
+    assert!(journal.sync().is_err());
+    assert!(!journal.is_synced());
+}
+
 proptest! {
     #[test]
     fn writes_are_read_back(
