@@ -469,11 +469,22 @@ pub const TASK_TENDED_SIZES: u64 = 7;
 /// On a store with many writers the index of a queue is looked after at multiples of this.
 pub const TASK_TEND_STEP_MS: i64 = 500;
 /// Task queues that one background pass looks at.
-pub const TASK_QUEUES_PER_PASS: usize = 16;
-/// Alarms that it fetches at a time until it knows so many.
-pub const TASK_ALARMS_PER_PAGE: usize = 64;
+pub const TASK_QUEUES_PER_PASS: usize = 512;
+/// Of those, queues in which it does something: what their clients want waits as long.
+pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
+/// On a store with many writers the number is halved at random every other time, down to 1: so
+/// many sizes there are.
+pub const TASK_BUSY_QUEUES_SIZES: u64 = 8;
+/// Queues that a pass looks after side by side where a read is a round trip.
+pub const TASK_BUSY_QUEUES_AT_ONCE: usize = 16;
+/// Times [`TASK_QUEUES_PER_PASS`] queues among which a pass of one of several servers chooses.
+pub const TASK_ALARM_WINDOWS: usize = 4;
+/// Alarms that it fetches at a time until it knows so many queues.
+pub const TASK_ALARMS_PER_PAGE: usize = 512;
 /// Alarms that it fetches at most: a queue has one for many a moment.
-pub const TASK_ALARMS_PER_PASS: usize = 512;
+pub const TASK_ALARMS_PER_PASS: usize = 4096;
+/// A task queue of which something cannot be read is looked at again at a multiple of this.
+pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Background work looks at task queues at multiples of this.
 pub const TASK_ALARM_STEP_MS: i64 = 100;
 

@@ -303,22 +303,23 @@ async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
     Ok(pair(i64::from(due.expired), trash | alarms))
 }
 
-/// The queues of alarms that have gone off: what clients of this server do with them waits, and
-/// so does not conflict with it.
-async fn alarm_claims(executor: &Executor) -> Result<Claims, ReaperError> {
+/// The queues with alarms in which there is something to do: what clients of this server do with
+/// them waits, and so does not conflict with it.
+async fn alarm_claims(executor: &Executor, turn: Vec<Bytes>) -> Result<Claims, ReaperError> {
     if !executor.needs_claims() {
         return Ok(Claims::Nothing);
     }
-    let look = Work::Read(|context, _| {
+    let look = Work::Read(|context, arguments| {
         Box::pin(async {
-            let queues = context.alarmed_queues().await?.into_iter();
+            let queues = context.alarmed_queues(turn_of(arguments)).await?;
+            let queues = queues.into_iter();
             let parts = queues.map(|(database, name)| {
                 Reply::Array(vec![Reply::Integer(i64::from(database)), Reply::Bulk(name)])
             });
             Ok(Reply::Array(parts.collect()))
         })
     });
-    let reply = executor.run(look, 0, Vec::new()).await?;
+    let reply = executor.run(look, 0, turn).await?;
     let queues = match &reply {
         Reply::Array(queues) => queues.as_slice(),
         Reply::Error(line) => return Err(ReaperError::Failed(line.clone())),
@@ -339,9 +340,11 @@ async fn alarm_claims(executor: &Executor) -> Result<Claims, ReaperError> {
 
 /// Answers how many alarms were looked at.
 async fn go_after_alarms(executor: &Executor) -> Result<i64, ReaperError> {
-    let heed = Work::Write(|context, _| Box::pin(heed_alarms(context)));
-    let claims = alarm_claims(executor).await?;
-    let reply = executor.run_claiming(heed, 0, Vec::new(), claims).await?;
+    let heed = Work::Write(|context, arguments| Box::pin(heed_alarms(context, arguments)));
+    let turn = executor.environment().random.below(1 << 32);
+    let turn = vec![Bytes::from(turn.to_string())];
+    let claims = alarm_claims(executor, turn.clone()).await?;
+    let reply = executor.run_claiming(heed, 0, turn, claims).await?;
     integers(&reply).map(|(done, _)| done)
 }
 
@@ -353,8 +356,17 @@ async fn remove_expired(executor: &Executor) -> Result<(), ReaperError> {
     Ok(())
 }
 
-async fn heed_alarms(context: &WriteContext<'_>) -> Result<Reply, CommandError> {
-    Ok(pair(context.alarm_pass().await?, 0))
+/// The number by which a pass over alarms chooses among many queues.
+fn turn_of(arguments: &[Bytes]) -> u64 {
+    let turn = arguments.first().and_then(|turn| parse_i64(turn));
+    turn.and_then(|turn| u64::try_from(turn).ok()).unwrap_or(0)
+}
+
+async fn heed_alarms(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    Ok(pair(context.alarm_pass(turn_of(arguments)).await?, 0))
 }
 
 async fn lapsed_claims(context: &ReadContext<'_>) -> Result<Reply, CommandError> {

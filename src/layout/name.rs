@@ -30,7 +30,7 @@ pub fn digest(name: &[u8]) -> NameDigest {
     Sha256::digest(name).into()
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Form {
     Inline(Bytes),
     Digest(NameDigest),
@@ -38,7 +38,7 @@ enum Form {
 
 /// A name as it stands in keys: `(hash, name)`, or `(hash, nil, digest)` for one longer than
 /// [`INLINE_NAME_BYTES_MAX`], whose full bytes are then in the row's value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeyName {
     hash: u64,
     form: Form,

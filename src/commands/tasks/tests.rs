@@ -3,6 +3,7 @@ use crate::executor::Reaper;
 use crate::random::{Random, SeededRandom};
 use crate::reply::Reply;
 
+mod alarms;
 mod blocking;
 mod conflicts;
 mod index;

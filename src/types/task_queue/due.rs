@@ -1,109 +1,33 @@
 //! Leases and delays that end: their tasks are put back by whoever takes next, and by background
-//! work that alarms lead to the queue.
-//!
-//! An alarm is a row by time and key. It says only that somebody should look, so there may be too
-//! many of them, and one that is out of date does no harm.
+//! work that [alarms](super::alarms) lead to the queue.
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::tend::Tending;
-use crate::layout::{Id, KeyName, Meta, TaskRow, TaskState, ValueType, successor};
+use crate::layout::{TaskRegistry, TaskRow, TaskState, successor};
 use crate::limits::{
-    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARMS_PER_PAGE,
-    TASK_ALARMS_PER_PASS, TASK_DUE_PER_PASS, TASK_DUE_READS_FIRST, TASK_QUEUES_PER_PASS,
-    TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
+    REAPER_READS_AT_ONCE, TASK_DUE_READS_FIRST, TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
 };
 use crate::store::{Isolation, KeyValue, StoreError};
-use crate::types::context::{ReadContext, WriteContext};
+use crate::types::context::WriteContext;
 use crate::types::keyspace::OpenKey;
 
-/// A queue with alarms that have gone off.
-struct Alarmed {
-    namespace: Id,
-    name: KeyName,
-    /// Their rows.
-    alarms: Vec<Bytes>,
-}
+/// A row in the order of what falls due, and the task's own, where it is there.
+type Due = (KeyValue, Option<TaskRow>);
 
-impl ReadContext<'_> {
-    /// The queues that [`WriteContext::alarm_pass`] would look at, as far as their names are
-    /// known: their databases and keys.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn alarmed_queues(&self) -> Result<Vec<(u32, Bytes)>, StoreError> {
-        let alarmed = self.alarmed().await?;
-        let shown = self.all_shown().await?;
-        let mut queues: Vec<(u32, Bytes)> = Vec::new();
-        for queue in alarmed {
-            let database = shown.iter().find(|(known, _)| *known == queue.namespace);
-            if let (Some((_, database)), Some(name)) = (database, queue.name.inline()) {
-                queues.push((*database, name.clone()));
-            }
-        }
-        Ok(queues)
-    }
-
-    /// The queues that a pass is to look at, the one whose alarm went off first before others.
-    async fn alarmed(&self) -> Result<Vec<Alarmed>, StoreError> {
-        let mut range = self.layout().alarms_by(self.now_ms);
-        let mut queues: Vec<Alarmed> = Vec::new();
-        let mut fetched = 0;
-        // Past the many alarms that one queue may have, so that the others have their turn.
-        while queues.len() < TASK_QUEUES_PER_PASS && fetched < TASK_ALARMS_PER_PASS {
-            let page = self
-                .task_rows(&range, TASK_ALARMS_PER_PAGE, Isolation::Snapshot)
-                .await?;
-            fetched += page.len();
-            let is_last = page.len() < TASK_ALARMS_PER_PAGE;
-            for alarm in page {
-                range.begin = successor(&alarm.key);
-                let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
-                let is_full = queues.len() >= TASK_QUEUES_PER_PASS;
-                let known = queues
-                    .iter_mut()
-                    .find(|queue| queue.namespace == namespace && queue.name == name);
-                match known {
-                    Some(queue) => queue.alarms.push(alarm.key),
-                    None if !is_full => queues.push(Alarmed {
-                        namespace,
-                        name,
-                        alarms: vec![alarm.key],
-                    }),
-                    None => {}
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        Ok(queues)
-    }
-
-    /// The namespace that each database shows.
-    async fn all_shown(&self) -> Result<Vec<(Id, u32)>, StoreError> {
-        // Side by side, because on a cluster each read is a round trip.
-        let namespaces = (0..DATABASES).map(async |database| {
-            let namespace = self.namespace_of(database).await?;
-            Ok::<_, StoreError>((namespace, database))
-        });
-        try_join_all(namespaces).await
-    }
+/// What there is to do for a queue, read before anything is written for it.
+pub(super) struct Upkeep {
+    due: Vec<Due>,
+    has_more_due: bool,
+    notes: Vec<KeyValue>,
+    notes_max: usize,
+    notes_read: Vec<(u32, Vec<u8>, Tending)>,
+    registry: TaskRegistry,
 }
 
 impl WriteContext<'_> {
-    /// Has background work look at a queue at a time, or a moment later.
-    pub(in crate::types) fn set_alarm(&self, key: &OpenKey, at_ms: i64) {
-        // Few times, so that many leases need few rows.
-        let step = TASK_ALARM_STEP_MS;
-        let at_ms = at_ms.saturating_add(step - 1) / step * step;
-        let row = self.layout().alarm_key(at_ms, key.namespace, &key.name);
-        self.transaction.set(&row, b"");
-    }
-
     /// Puts back up to so many tasks whose lease or delay is over, about so many bytes of payloads
     /// and no more than the batch should hold, but one at least. Answers whether there may be more.
     ///
@@ -115,53 +39,56 @@ impl WriteContext<'_> {
         limit: usize,
         bytes_max: usize,
     ) -> Result<bool, StoreError> {
+        let (due, has_more) = self.task_due_rows(key, limit, bytes_max).await?;
+        self.put_back_all(key, &due).await?;
+        Ok(has_more)
+    }
+
+    /// The tasks that [`Self::task_put_back`] puts back, and whether there may be more.
+    async fn task_due_rows(
+        &self,
+        key: &OpenKey,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Result<(Vec<Due>, bool), StoreError> {
         let range = self.layout().task_due_by(key.data(), self.now_ms);
         let due = self.task_rows(&range, limit, self.relaxed()).await?;
         let soft_max = self.environment.capabilities.batch_bytes_soft_max;
         let room = soft_max.saturating_sub(self.transaction.size_bytes());
         let mut bytes_left = bytes_max.min(room);
-        let mut rest = due.as_slice();
+        let mut found: Vec<Due> = Vec::with_capacity(due.len());
         let mut reads_max = TASK_DUE_READS_FIRST;
-        let (mut is_first, mut has_changed) = (true, false);
-        while !rest.is_empty() && (is_first || (bytes_left > 0 && !self.is_full_or_old())) {
-            let (some, _) = rest.split_at(rest.len().min(reads_max));
+        while found.len() < due.len()
+            && (found.is_empty() || (bytes_left > 0 && !self.is_full_or_old()))
+        {
+            let some = due.get(found.len()..).unwrap_or_default();
+            let (some, _) = some.split_at(some.len().min(reads_max));
             // Side by side, because on a cluster each read is a round trip.
             let reads = some
                 .iter()
                 .map(|row| self.task_row(key, &row.value, Isolation::Serializable));
-            let mut back = Vec::with_capacity(some.len());
             let mut bytes_largest = 1;
             for (due_row, row) in some.iter().zip(try_join_all(reads).await?) {
                 let bytes = row.as_ref().map_or(0, |row| row.payload.len());
                 bytes_largest = bytes_largest.max(bytes);
-                if bytes > bytes_left && !is_first {
+                if bytes > bytes_left && !found.is_empty() {
                     bytes_left = 0;
                     break;
                 }
                 bytes_left = bytes_left.saturating_sub(bytes);
-                is_first = false;
-                back.push((due_row, row));
+                found.push((due_row.clone(), row));
             }
-            rest = rest.get(back.len()..).unwrap_or_default();
-            has_changed |= self.put_back_all(key, back).await?;
             reads_max = (bytes_left / bytes_largest).clamp(1, REAPER_READS_AT_ONCE);
         }
-        if has_changed {
-            self.mark_changed(key);
-        }
-        Ok(!rest.is_empty() || due.len() >= limit)
+        let has_more = found.len() < due.len() || due.len() >= limit;
+        Ok((found, has_more))
     }
 
-    /// Puts tasks back whose rows in the order of what falls due are given with their own; answers
-    /// whether there were any.
-    async fn put_back_all(
-        &self,
-        key: &OpenKey,
-        due: Vec<(&KeyValue, Option<TaskRow>)>,
-    ) -> Result<bool, StoreError> {
+    /// Puts tasks back.
+    async fn put_back_all(&self, key: &OpenKey, due: &[Due]) -> Result<(), StoreError> {
         let mut back = Vec::with_capacity(due.len());
         for (due_row, row) in due {
-            let Some(mut row) = row else {
+            let Some(mut row) = row.clone() else {
                 self.transaction.clear(&due_row.key);
                 continue;
             };
@@ -183,94 +110,25 @@ impl WriteContext<'_> {
             let enter = back.iter().map(|(id, row)| self.task_enter(key, id, row));
             try_join_all(enter).await?;
         }
-        Ok(!back.is_empty())
+        if !back.is_empty() {
+            self.mark_changed(key);
+        }
+        Ok(())
     }
 
     /// Whether the batch holds as much, or is as old, as one should.
-    fn is_full_or_old(&self) -> bool {
+    pub(super) fn is_full_or_old(&self) -> bool {
         self.is_full() || self.is_old()
     }
 
-    /// Looks at queues whose alarms have gone off: puts back what is due, and tends the index
-    /// where somebody has left a note. Answers how many alarms it has looked at.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn alarm_pass(&self) -> Result<i64, StoreError> {
-        let alarmed = self.alarmed().await?;
-        if alarmed.is_empty() {
-            return Ok(0);
-        }
-        let shown = self.all_shown().await?;
-        let mut count = 0;
-        for queue in alarmed {
-            if count > 0 && self.is_full_or_old() {
-                break;
-            }
-            let Alarmed {
-                namespace,
-                name,
-                alarms,
-            } = queue;
-            // Before others are set, which may be for the same moment.
-            for alarm in &alarms {
-                // An alarm that is set anew meanwhile must stay.
-                self.transaction
-                    .add_read_conflict_range(alarm, &successor(alarm));
-                self.transaction.clear(alarm);
-            }
-            count += i64::try_from(alarms.len()).unwrap_or(i64::MAX);
-            let database = shown
-                .iter()
-                .find(|(known, _)| *known == namespace)
-                .map(|(_, database)| *database);
-            let meta_key = self.layout().meta_key(namespace, &name);
-            let next = self.layout().alarm_key(self.now_ms, namespace, &name);
-            if !self
-                .alarm_upkeep((database, namespace, name), &meta_key)
-                .await?
-            {
-                // There is more to do, behind those who have waited for longer.
-                self.transaction.set(&next, b"");
-            }
-        }
-        Ok(count)
-    }
-
-    /// Looks after a queue, if there is one; answers whether that was all there is to do now.
-    async fn alarm_upkeep(
+    /// Reads what there is to do for a queue: up to so many tasks that are put back, of about so
+    /// many bytes, and the places of the index that somebody has left a note of.
+    pub(super) async fn task_upkeep_due(
         &self,
-        (database, namespace, name): (Option<u32>, Id, KeyName),
-        meta_key: &[u8],
-    ) -> Result<bool, StoreError> {
-        let meta = self
-            .transaction
-            .get(meta_key, Isolation::Serializable)
-            .await?;
-        let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
-        let queue =
-            meta.filter(|meta| meta.value_type == ValueType::TaskQueue && !self.is_expired(meta));
-        let Some(meta) = queue else {
-            return Ok(true);
-        };
-        let key = OpenKey {
-            database,
-            namespace,
-            name,
-            meta_key: meta_key.to_vec(),
-            meta,
-        };
-        self.task_upkeep(&key).await
-    }
-
-    /// Answers whether that was all there is to do now; sets the next alarm then.
-    async fn task_upkeep(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        let has_more_due = self
-            .task_put_back(key, TASK_DUE_PER_PASS, usize::MAX)
-            .await?;
-        if has_more_due && self.is_full_or_old() {
-            return Ok(false);
-        }
+        key: &OpenKey,
+        (tasks_max, bytes_max): (usize, usize),
+    ) -> Result<Upkeep, StoreError> {
+        let (due, has_more_due) = self.task_due_rows(key, tasks_max, bytes_max).await?;
         let notes = self.layout().task_untended(key.data());
         // However much other servers add, sooner or later a pass is small enough to get through.
         let random = &self.environment.random;
@@ -289,6 +147,34 @@ impl WriteContext<'_> {
                 Ok((class, place, Tending::from_note(&note.value)))
             })
             .collect::<Result<Vec<_>, StoreError>>()?;
+        Ok(Upkeep {
+            due,
+            has_more_due,
+            notes,
+            notes_max,
+            notes_read,
+            registry,
+        })
+    }
+
+    /// Does it. Answers whether that was all there is to do now; sets the next alarm then.
+    pub(super) async fn task_upkeep(
+        &self,
+        key: &OpenKey,
+        upkeep: Upkeep,
+    ) -> Result<bool, StoreError> {
+        let Upkeep {
+            due,
+            has_more_due,
+            notes,
+            notes_max,
+            notes_read,
+            registry,
+        } = upkeep;
+        self.put_back_all(key, &due).await?;
+        if has_more_due && self.is_full_or_old() {
+            return Ok(false);
+        }
         let slots = |class: u32| {
             let mask = usize::try_from(class).ok();
             let mask = mask.and_then(|class| registry.classes.get(class));

@@ -12,7 +12,7 @@ use crate::types::signals::Signals;
 
 /// How often a future is polled until it is ready. On the store that imitates a cluster a read
 /// answers at its second poll, so reads that follow each other need a poll each.
-fn polls<F: Future>(future: F) -> usize {
+pub(super) fn polls<F: Future>(future: F) -> usize {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     (1..100_000)

@@ -1,0 +1,317 @@
+//! Alarms lead background work to queues in which something falls due, or of whose index somebody
+//! has left a note.
+//!
+//! An alarm is a row by time and key. It says only that somebody should look, so there may be too
+//! many of them, and one that is out of date does no harm. A queue in which something is to be done
+//! one day has one at that time at the latest: whoever writes a row of what falls due, or a note,
+//! sets one in the same transaction, and a pass that clears a queue's alarms sets the next.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures_util::future::{try_join, try_join_all};
+
+use crate::layout::{Id, KeyName, Meta, ValueType, successor};
+use crate::limits::{
+    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARM_WINDOWS, TASK_ALARMS_PER_PAGE,
+    TASK_ALARMS_PER_PASS, TASK_BUSY_QUEUES_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS,
+    TASK_BUSY_QUEUES_SIZES, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS, TASK_UNREADABLE_STEP_MS,
+};
+use crate::store::{Isolation, StoreError};
+use crate::types::context::{ReadContext, WriteContext};
+use crate::types::keyspace::OpenKey;
+
+/// A queue with alarms that have gone off.
+struct Alarmed {
+    namespace: Id,
+    name: KeyName,
+    /// Their rows.
+    alarms: Vec<Bytes>,
+}
+
+/// What a look at a queue finds.
+enum Outlook {
+    /// There is no such queue, or not any more.
+    Gone,
+    /// There is nothing to do before a time, if ever.
+    Quiet(OpenKey, Option<i64>),
+    /// There is something to do.
+    Busy(OpenKey),
+    /// Something of it cannot be read.
+    Unreadable(&'static str),
+}
+
+impl ReadContext<'_> {
+    /// The queues in which [`WriteContext::alarm_pass`] would do something, as far as their names
+    /// are known: their databases and keys.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn alarmed_queues(&self, turn: u64) -> Result<Vec<(u32, Bytes)>, StoreError> {
+        let looked_at = self.look_at_alarmed(turn).await?;
+        let busy = looked_at.iter().filter_map(|(_, outlook)| match outlook {
+            Outlook::Busy(key) => Some(key.database.zip(key.name.inline().cloned())),
+            _ => None,
+        });
+        // Those whose names are not known count as well, or others would be claimed in vain.
+        Ok(busy.take(TASK_BUSY_QUEUES_PER_PASS).flatten().collect())
+    }
+
+    /// The queues that a pass is to look at, the one whose alarm went off first before others.
+    ///
+    /// Servers that make passes at the same time get into each other's way where they look at the
+    /// same alarms. Where there are more than one pass takes, `turn` chooses among some parts of
+    /// them.
+    async fn alarmed(&self, turn: u64) -> Result<Vec<Alarmed>, StoreError> {
+        let windows = match self.environment.capabilities.single_writer {
+            true => 1,
+            false => TASK_ALARM_WINDOWS,
+        };
+        let queues_max = TASK_QUEUES_PER_PASS * windows;
+        let mut range = self.layout().alarms_by(self.now_ms);
+        let mut queues: Vec<Alarmed> = Vec::new();
+        let mut known: HashMap<(Id, KeyName), usize> = HashMap::new();
+        let mut fetched = 0;
+        // Past the many alarms that one queue may have, so that the others have their turn.
+        while queues.len() < queues_max && fetched < TASK_ALARMS_PER_PASS {
+            let page = self
+                .task_rows(&range, TASK_ALARMS_PER_PAGE, Isolation::Snapshot)
+                .await?;
+            fetched += page.len();
+            let is_last = page.len() < TASK_ALARMS_PER_PAGE;
+            for alarm in page {
+                range.begin = successor(&alarm.key);
+                let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
+                let at = *known.entry((namespace, name.clone())).or_insert_with(|| {
+                    queues.push(Alarmed {
+                        namespace,
+                        name,
+                        alarms: Vec::new(),
+                    });
+                    queues.len() - 1
+                });
+                if let Some(queue) = queues.get_mut(at) {
+                    queue.alarms.push(alarm.key);
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        let windows = queues
+            .len()
+            .div_ceil(TASK_QUEUES_PER_PASS)
+            .clamp(1, windows);
+        let window = usize::try_from(turn % windows as u64).unwrap_or(0);
+        let queues = queues.into_iter().skip(window * TASK_QUEUES_PER_PASS);
+        Ok(queues.take(TASK_QUEUES_PER_PASS).collect())
+    }
+
+    /// Those queues, and what there is to do in each.
+    async fn look_at_alarmed(&self, turn: u64) -> Result<Vec<(Alarmed, Outlook)>, StoreError> {
+        let mut alarmed = self.alarmed(turn).await?.into_iter().peekable();
+        if alarmed.peek().is_none() {
+            return Ok(Vec::new());
+        }
+        let shown = self.all_shown().await?;
+        let mut looked_at = Vec::with_capacity(alarmed.len());
+        while alarmed.peek().is_some() {
+            // Side by side, because on a cluster each read is a round trip.
+            let looks = alarmed.by_ref().take(REAPER_READS_AT_ONCE);
+            let looks = looks.map(async |queue| {
+                let outlook = match self.look_at(&queue, &shown).await {
+                    Ok(outlook) => outlook,
+                    Err(StoreError::Corrupt(what)) => Outlook::Unreadable(what),
+                    Err(error) => return Err(error),
+                };
+                Ok((queue, outlook))
+            });
+            looked_at.extend(try_join_all(looks).await?);
+        }
+        Ok(looked_at)
+    }
+
+    /// At snapshot, so that looking conflicts with nobody: whoever gives a queue something to do
+    /// sets an alarm as well.
+    async fn look_at(&self, queue: &Alarmed, shown: &[(Id, u32)]) -> Result<Outlook, StoreError> {
+        let meta_key = self.layout().meta_key(queue.namespace, &queue.name);
+        let meta = self.transaction.get(&meta_key, Isolation::Snapshot).await?;
+        let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
+        let meta =
+            meta.filter(|meta| meta.value_type == ValueType::TaskQueue && !self.is_expired(meta));
+        let Some(meta) = meta else {
+            return Ok(Outlook::Gone);
+        };
+        let database = shown
+            .iter()
+            .find(|(known, _)| *known == queue.namespace)
+            .map(|(_, database)| *database);
+        let key = OpenKey {
+            database,
+            namespace: queue.namespace,
+            name: queue.name.clone(),
+            meta_key,
+            meta,
+        };
+        let (due, notes) = (
+            self.layout().task_due(key.data()),
+            self.layout().task_untended(key.data()),
+        );
+        let (due, notes) = try_join(
+            self.task_rows(&due, 1, Isolation::Snapshot),
+            self.task_rows(&notes, 1, Isolation::Snapshot),
+        )
+        .await?;
+        let next_due = due.first();
+        let next_due = next_due.map(|row| self.layout().read_task_due_key(key.data(), &row.key));
+        let next_due = next_due.transpose()?;
+        let is_due = next_due.is_some_and(|at_ms| at_ms <= self.now_ms);
+        Ok(match is_due || !notes.is_empty() {
+            true => Outlook::Busy(key),
+            false => Outlook::Quiet(key, next_due),
+        })
+    }
+
+    /// The namespace that each database shows.
+    async fn all_shown(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+        // Side by side, because on a cluster each read is a round trip.
+        let namespaces = (0..DATABASES).map(async |database| {
+            let namespace = self.namespace_of(database).await?;
+            Ok::<_, StoreError>((namespace, database))
+        });
+        try_join_all(namespaces).await
+    }
+}
+
+impl WriteContext<'_> {
+    /// Has background work look at a queue at a time, or a moment later.
+    pub(in crate::types) fn set_alarm(&self, key: &OpenKey, at_ms: i64) {
+        // Few times, so that many leases need few rows.
+        let step = TASK_ALARM_STEP_MS;
+        let at_ms = at_ms.saturating_add(step - 1) / step * step;
+        let row = self.layout().alarm_key(at_ms, key.namespace, &key.name);
+        self.transaction.set(&row, b"");
+    }
+
+    /// Looks at queues whose alarms have gone off: puts back what is due, and tends the index
+    /// where somebody has left a note. Answers how many alarms it has looked at.
+    ///
+    /// Of many queues `turn` chooses which, see [`ReadContext::alarmed_queues`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn alarm_pass(&self, turn: u64) -> Result<i64, StoreError> {
+        let mut count = 0;
+        let mut busy = Vec::new();
+        for (queue, outlook) in self.look_at_alarmed(turn).await? {
+            let alarms = queue.alarms.len();
+            match outlook {
+                Outlook::Busy(key) => {
+                    busy.push((queue, key));
+                    continue;
+                }
+                Outlook::Gone => self.clear_alarms(&queue),
+                Outlook::Quiet(key, next_due) => {
+                    self.clear_alarms(&queue);
+                    if let Some(at_ms) = next_due {
+                        self.set_alarm(&key, at_ms);
+                    }
+                }
+                Outlook::Unreadable(what) => {
+                    self.clear_alarms(&queue);
+                    self.put_off(&queue, what);
+                }
+            }
+            count += alarms;
+        }
+        busy.truncate(self.busy_queues_max());
+        let at_once = match self.environment.capabilities.single_writer {
+            true => 1,
+            false => TASK_BUSY_QUEUES_AT_ONCE,
+        };
+        for (number, some) in busy.chunks(at_once).enumerate() {
+            if number > 0 && self.is_full_or_old() {
+                break;
+            }
+            // Together no more than one queue by itself.
+            let bytes_max = self.environment.capabilities.batch_bytes_soft_max / some.len();
+            let share = ((TASK_DUE_PER_PASS / some.len()).max(1), bytes_max);
+            // Side by side, because on a cluster each read is a round trip.
+            let heeded = some
+                .iter()
+                .map(|(queue, key)| self.heed_alarms(queue, key, share));
+            try_join_all(heeded).await?;
+            count += some
+                .iter()
+                .map(|(queue, _)| queue.alarms.len())
+                .sum::<usize>();
+        }
+        Ok(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    /// In how many queues a pass does something.
+    fn busy_queues_max(&self) -> usize {
+        if self.environment.capabilities.single_writer {
+            return TASK_BUSY_QUEUES_PER_PASS;
+        }
+        // However much other servers do, sooner or later a pass is small enough to get through.
+        let random = &self.environment.random;
+        match random.below(2) {
+            0 => TASK_BUSY_QUEUES_PER_PASS,
+            _ => (TASK_BUSY_QUEUES_PER_PASS >> random.below(TASK_BUSY_QUEUES_SIZES)).max(1),
+        }
+    }
+
+    /// To be called before others are set, which may be for the same moment.
+    fn clear_alarms(&self, queue: &Alarmed) {
+        for alarm in &queue.alarms {
+            // An alarm that is set anew meanwhile must stay.
+            self.transaction
+                .add_read_conflict_range(alarm, &successor(alarm));
+            self.transaction.clear(alarm);
+        }
+    }
+
+    /// Has a queue that cannot be read looked at later, so that it does not hold up the others.
+    fn put_off(&self, queue: &Alarmed, what: &str) {
+        tracing::error!(
+            key = ?queue.name,
+            "tasks of a queue are not put back, because something of it cannot be read: {what}"
+        );
+        let step = TASK_UNREADABLE_STEP_MS;
+        let at_ms = (self.now_ms / step).saturating_add(1).saturating_mul(step);
+        let next = self.layout().alarm_key(at_ms, queue.namespace, &queue.name);
+        self.transaction.set(&next, b"");
+    }
+
+    /// Looks after a queue.
+    async fn heed_alarms(
+        &self,
+        queue: &Alarmed,
+        key: &OpenKey,
+        share: (usize, usize),
+    ) -> Result<(), StoreError> {
+        // Whoever renames or removes it.
+        self.transaction
+            .add_read_conflict_range(&key.meta_key, &successor(&key.meta_key));
+        let upkeep = self.task_upkeep_due(key, share).await;
+        self.clear_alarms(queue);
+        let upkeep = match upkeep {
+            Ok(upkeep) => upkeep,
+            // Nothing was written for it.
+            Err(StoreError::Corrupt(what)) => {
+                self.put_off(queue, what);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        if !self.task_upkeep(key, upkeep).await? {
+            // There is more to do, behind those who have waited for longer.
+            let next = self
+                .layout()
+                .alarm_key(self.now_ms, queue.namespace, &queue.name);
+            self.transaction.set(&next, b"");
+        }
+        Ok(())
+    }
+}
