@@ -487,6 +487,10 @@ pub const TASK_ALARMS_PER_PASS: usize = 4096;
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Background work looks at task queues at multiples of this.
 pub const TASK_ALARM_STEP_MS: i64 = 100;
+/// A queue in which something falls due later than this is looked at before, at multiples of this.
+pub const TASK_ALARM_NEAR_MS: i64 = 60_000;
+/// The same, at multiples of this, where it falls due later than this.
+pub const TASK_ALARM_FAR_MS: i64 = 3_600_000;
 
 /// Rows that `quoin doctor` reads at a time where they are small.
 pub const DOCTOR_PAGE_ROWS: usize = 512;

@@ -13,13 +13,17 @@ use futures_util::future::{try_join, try_join_all};
 
 use crate::layout::{Id, KeyName, Meta, ValueType, successor};
 use crate::limits::{
-    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_STEP_MS, TASK_ALARM_WINDOWS, TASK_ALARMS_PER_PAGE,
-    TASK_ALARMS_PER_PASS, TASK_BUSY_QUEUES_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS,
-    TASK_BUSY_QUEUES_SIZES, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS, TASK_UNREADABLE_STEP_MS,
+    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_FAR_MS, TASK_ALARM_NEAR_MS, TASK_ALARM_STEP_MS,
+    TASK_ALARM_WINDOWS, TASK_ALARMS_PER_PAGE, TASK_ALARMS_PER_PASS, TASK_BUSY_QUEUES_AT_ONCE,
+    TASK_BUSY_QUEUES_PER_PASS, TASK_BUSY_QUEUES_SIZES, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS,
+    TASK_UNREADABLE_STEP_MS,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
+
+#[cfg(test)]
+mod tests;
 
 /// A queue with alarms that have gone off.
 struct Alarmed {
@@ -39,6 +43,24 @@ enum Outlook {
     Busy(OpenKey),
     /// Something of it cannot be read.
     Unreadable(&'static str),
+}
+
+/// When the alarm goes off for what is due at `due_ms`.
+///
+/// An alarm outlives the lease that it was set for. So there are few moments for them, the fewer
+/// the farther away: of whatever leases and delays, a queue has some hundred alarms at a time. Those
+/// of different queues are spread out, by the hash of their names.
+fn alarm_ms(now_ms: i64, due_ms: i64, hash: u64) -> i64 {
+    let last_multiple = |at_ms: i64, step: i64| {
+        let spread = i64::try_from(hash % step.unsigned_abs()).unwrap_or(0);
+        at_ms - (at_ms - spread).rem_euclid(step)
+    };
+    let (step, near, far) = (TASK_ALARM_STEP_MS, TASK_ALARM_NEAR_MS, TASK_ALARM_FAR_MS);
+    match due_ms.saturating_sub(now_ms) {
+        ahead if ahead <= near => due_ms.saturating_add(step - 1) / step * step,
+        ahead if ahead <= far => last_multiple(due_ms, near),
+        _ => last_multiple(now_ms.saturating_add(far), far),
+    }
 }
 
 impl ReadContext<'_> {
@@ -184,11 +206,10 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Has background work look at a queue at a time, or a moment later.
+    /// Has background work look at a queue at a time, or a moment later; or long before a time that
+    /// is far away, to set the next alarm then.
     pub(in crate::types) fn set_alarm(&self, key: &OpenKey, at_ms: i64) {
-        // Few times, so that many leases need few rows.
-        let step = TASK_ALARM_STEP_MS;
-        let at_ms = at_ms.saturating_add(step - 1) / step * step;
+        let at_ms = alarm_ms(self.now_ms, at_ms, key.name.hash());
         let row = self.layout().alarm_key(at_ms, key.namespace, &key.name);
         self.transaction.set(&row, b"");
     }

@@ -152,6 +152,40 @@ fn more_queues_than_one_pass_looks_after_have_their_turn_later() {
     });
 }
 
+#[test]
+fn leases_that_are_acknowledged_leave_few_alarms() {
+    on_both(|bench| {
+        for number in 0..50 {
+            bench.run(&format!("TASK.ADD q 1 x ID t{number}"));
+            bench.run("TASK.TAKE q LEASE 86400000");
+            bench.run(&format!("TASK.ACK q t{number}"));
+            bench.clock.advance_ms(100);
+        }
+        assert!(alarms(bench).len() <= 2, "{}", alarms(bench).len());
+        bench.clock.advance_ms(3_700_000);
+        reap(bench);
+        assert_eq!(alarms(bench).len(), 0);
+    });
+}
+
+#[test]
+fn a_task_that_falls_due_after_a_long_time_wakes_who_waits_then() {
+    on_both(|bench| {
+        for delay_ms in [61_000, 3_000_000, 3_700_000, 20_000_000] {
+            bench.run(&format!("TASK.ADD q 1 x ID a DELAY {delay_ms}"));
+            let mut waiting = bench.wait("TASK.TAKE q BLOCK 0");
+            let due_ms = bench.clock.now_ms() + delay_ms;
+            while bench.clock.now_ms() < due_ms {
+                assert!(waiting.is_waiting(), "{delay_ms}");
+                let is_near = due_ms - bench.clock.now_ms() <= 200_000;
+                bench.clock.advance_ms(if is_near { 100 } else { 100_000 });
+                reap(bench);
+            }
+            assert_eq!(ids(&waiting.reply(bench)), ["a"]);
+        }
+    });
+}
+
 /// The rows of a queue with a task that can each be spoilt: its metadata, the task's own, and the
 /// one by when it falls due.
 fn rows_of_queue(bench: &Bench, name: &str, id: &str) -> [Vec<u8>; 3] {
