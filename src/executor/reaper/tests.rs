@@ -436,6 +436,36 @@ fn a_take_beside_many_large_tasks_that_have_lapsed_succeeds() {
 }
 
 #[test]
+fn a_take_leases_as_many_large_tasks_as_a_transaction_has_room_for() {
+    let bench = Bench::cluster_like();
+    let payload = "x".repeat(80_000);
+    for _ in 0..128 {
+        bench.run(&format!("TASK.ADD q 1 {payload}"));
+    }
+    let mut left = 128;
+    while left > 0 {
+        let taken = bench.run("TASK.TAKE q COUNT 128 LEASE 100000");
+        match taken {
+            Reply::Array(tasks) => assert!((1..=left).contains(&tasks.len()), "{}", tasks.len()),
+            other => panic!("{other:?}"),
+        }
+        assert!(leased(&bench, "q") > 128 - left);
+        left = 128 - leased(&bench, "q");
+    }
+}
+
+#[test]
+fn a_take_leases_one_task_however_full_its_transaction_is() {
+    let bench = Bench::cluster_like();
+    let payload = "x".repeat(80_000);
+    let add = format!("TASK.ADD q 1 {payload}");
+    let mut lines = vec![add.as_str(); 13];
+    lines.push("TASK.TAKE q COUNT 9 LEASE 1000");
+    assert!(matches!(bench.exec(&lines), Reply::Array(_)));
+    assert_eq!(leased(&bench, "q"), 1);
+}
+
+#[test]
 fn a_take_puts_back_one_task_however_large_it_is() {
     let bench = Bench::cluster_like();
     let payload = "x".repeat(80_000);

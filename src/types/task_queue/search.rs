@@ -208,10 +208,7 @@ impl Lane {
         let until = until.map(AsRef::as_ref);
         let found = self.first_fit(context, from, until).await?;
         match found {
-            Some((place, row)) => {
-                self.from = Some(behind(&place));
-                Ok(self.find(place, row))
-            }
+            Some((place, row)) => Ok(self.find(place, row)),
             None => {
                 self.from = until.map(<[u8]>::to_vec);
                 Ok(None)
@@ -219,7 +216,8 @@ impl Lane {
         }
     }
 
-    /// The first task of a class that fits, in front of `until`, by the index.
+    /// The first task of a class that fits, in front of `until`, by the index. What was read behind
+    /// it is kept for the next.
     async fn first_fit(
         &mut self,
         context: &ReadContext<'_>,
@@ -239,16 +237,19 @@ impl Lane {
                     let rows = context
                         .order_rows(class, (&begin, end), TASK_LEAF_MAX)
                         .await?;
-                    if rows.len() >= TASK_LEAF_MAX
-                        && let Some((last, _)) = rows.last()
-                    {
-                        steps.push(Step::Stretch(Some(behind(last)), to, 0));
-                    }
-                    for (place, row) in rows {
+                    let last = rows.last().filter(|_| rows.len() >= TASK_LEAF_MAX);
+                    let rest = last.map(|(last, _)| behind(last));
+                    let mut rows = rows.into_iter();
+                    while let Some((place, row)) = rows.next() {
                         if fits(&row.amounts, having) {
+                            self.from = rest.or(to);
+                            self.rows = rows.collect();
                             return Ok(Some((place, row)));
                         }
                         lower(&mut least, &row.amounts);
+                    }
+                    if rest.is_some() {
+                        steps.push(Step::Stretch(rest, to, 0));
                     }
                 }
                 Step::Stretch(from, to, levels) => {

@@ -7,7 +7,8 @@ use super::search::Search;
 use super::{Amounts, Task};
 use crate::layout::TaskState;
 use crate::limits::{
-    REAPER_READS_AT_ONCE, TASK_DUE_BYTES_PER_TAKE, TASK_DUE_PER_TAKE, TASK_TEND_EVERY,
+    KEY_READS_AT_ONCE, REAPER_READS_AT_ONCE, TASK_DUE_BYTES_PER_TAKE, TASK_DUE_PER_TAKE,
+    TASK_TEND_EVERY,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
@@ -16,7 +17,7 @@ use crate::types::keyspace::OpenKey;
 /// What a consumer wants.
 #[derive(Debug, Clone, Default)]
 pub struct Taking {
-    /// Most tasks to take.
+    /// Most tasks to take; fewer may be answered.
     pub count: usize,
     /// What it has.
     pub having: Amounts,
@@ -38,12 +39,24 @@ impl ReadContext<'_> {
         let registry = self.task_registry(key, self.relaxed()).await?;
         let mut search = Search::begin(self, key, &registry, having).await?;
         let mut tasks = Vec::new();
-        while tasks.len() < count
-            && let Some(found) = search.next().await?
-        {
-            if let Some(row) = self.task_row(key, &found.id, self.isolation).await? {
-                tasks.push(self.task_shown(key, &registry, found.id, &row).await?);
+        let mut is_over = false;
+        while tasks.len() < count && !is_over {
+            let room = count - tasks.len();
+            let mut some = Vec::new();
+            while some.len() < room.min(KEY_READS_AT_ONCE) && !is_over {
+                match search.next().await? {
+                    Some(found) => some.push(found.id),
+                    None => is_over = true,
+                }
             }
+            // Side by side, because on a cluster each read is a round trip.
+            let shown = some.into_iter().map(async |id| {
+                let Some(row) = self.task_row(key, &id, self.isolation).await? else {
+                    return Ok::<_, StoreError>(None);
+                };
+                Ok(Some(self.task_shown(key, &registry, id, &row).await?))
+            });
+            tasks.extend(try_join_all(shown).await?.into_iter().flatten());
         }
         Ok(tasks)
     }
@@ -51,7 +64,8 @@ impl ReadContext<'_> {
 
 impl WriteContext<'_> {
     /// Takes the tasks that fit, the first in order first, and answers them with the token of
-    /// their leases. What has fallen due is put back before. The caller tells of it and ends with
+    /// their leases; fewer than asked for where a transaction has no room for more. What has fallen
+    /// due is put back before. The caller tells of it and ends with
     /// [`WriteContext::remove_if_empty`].
     ///
     /// Conflicts with whoever takes, cancels or changes the same tasks.
@@ -79,21 +93,25 @@ impl WriteContext<'_> {
         self.repair(key, &stale).await?;
         let mut tasks = Vec::with_capacity(found.len());
         let mut passes_milestone = false;
-        let mut rows = Vec::with_capacity(found.len());
-        for some in found.chunks(REAPER_READS_AT_ONCE) {
+        'all: for some in found.chunks(REAPER_READS_AT_ONCE) {
             // Side by side, because on a cluster each read is a round trip.
             let reads = some
                 .iter()
                 .map(|one| self.task_row(key, &one.id, Isolation::Serializable));
-            rows.extend(try_join_all(reads).await?);
-        }
-        for (one, row) in found.into_iter().zip(rows) {
-            let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
-            passes_milestone |= row.place.index.rem_euclid(TASK_TEND_EVERY) == 0;
-            let task = self
-                .task_hand_out(key, &registry, one.id, row, taking, token)
-                .await?;
-            tasks.push(task);
+            for (one, row) in some.iter().zip(try_join_all(reads).await?) {
+                // A lease writes the task anew, and a transaction has room for so many. Whatever
+                // else is in it must not keep a consumer from the first one.
+                if !tasks.is_empty() && self.is_full() {
+                    break 'all;
+                }
+                let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
+                passes_milestone |= row.place.index.rem_euclid(TASK_TEND_EVERY) == 0;
+                let id = one.id.clone();
+                let task = self
+                    .task_hand_out(key, &registry, id, row, taking, token)
+                    .await?;
+                tasks.push(task);
+            }
         }
         if passes_milestone && self.environment.capabilities.single_writer {
             for (class, first) in heads.iter().filter(|(class, _)| class.slots > 0) {
