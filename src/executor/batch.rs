@@ -370,6 +370,8 @@ impl<'s> Batch<'s> {
         if let Some(subscribers) = self.environment.subscribers.get() {
             for message in self.signals.take_messages() {
                 subscribers.deliver(&message);
+                // Again: the log may have been looked at before this was in it.
+                self.shared.relay.note_news();
             }
         }
         for (waiter, reply) in self.served.drain(..) {

@@ -193,16 +193,16 @@ impl Relay {
         if Instant::now() < self.clearing.next {
             return;
         }
-        self.clearing.next = Instant::now() + RELAY_CLEAR_INTERVAL;
         let has_news = self.shared.relay.has_news.swap(false, Ordering::Relaxed);
-        if !has_news && self.clearing.last_seen.is_none() {
-            return;
-        }
-        if let Err(error) = self.clear().await {
+        if (has_news || self.clearing.last_seen.is_some())
+            && let Err(error) = self.clear().await
+        {
             // The next time is soon enough.
             self.shared.relay.note_news();
             tracing::debug!(%error, "old messages are not cleared yet");
         }
+        // From when the last row was read, however long that took.
+        self.clearing.next = Instant::now() + RELAY_CLEAR_INTERVAL;
     }
 
     async fn clear(&mut self) -> Result<(), StoreError> {
