@@ -275,6 +275,20 @@ pub(super) fn sync_files(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether there is a file of a journal.
+pub(super) fn exists(folder: &Path) -> io::Result<bool> {
+    let [first, second] = paths(folder);
+    Ok(first.try_exists()? || second.try_exists()?)
+}
+
+/// Makes an empty file where there is none, before the first checkpoint: so none is without a
+/// journal, and one that is missing later was lost.
+pub(super) fn make_file(folder: &Path) -> io::Result<()> {
+    let [first, _] = paths(folder);
+    File::options().create(true).append(true).open(first)?;
+    File::open(folder)?.sync_all()
+}
+
 /// Removes the journal, when everything in it is in the synced data file.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {

@@ -181,6 +181,7 @@ impl EmbeddedStore {
         let rows = open_rows(&environment).map_err(refused)?;
         // The data file may have parts of records that only the system's memory has.
         journal::sync_files(folder).map_err(|error| refused(error.into()))?;
+        replay::check_journal(folder, &environment, &rows, restored.is_some()).map_err(refused)?;
         // Replaying writes pages, and no reader guards those of the last checkpoint any more.
         let before = checkpoints
             .take_first(&environment, restored.as_ref())

@@ -11,6 +11,29 @@ use super::sync::{lacks_room, not_written};
 use super::{Rows, drain};
 use crate::limits;
 
+/// Refuses a store that was not closed in order and has no journal: it would open as it was at its
+/// checkpoint, without a word of what was written since. `has_checkpoint`: whether there was one.
+///
+/// # Errors
+/// That, and when a file cannot be read or made.
+pub(super) fn check_journal(
+    folder: &Path,
+    environment: &Env<WithoutTls>,
+    rows: &Rows,
+    has_checkpoint: bool,
+) -> Result<(), heed::Error> {
+    if journal::exists(folder)? {
+        return Ok(());
+    }
+    if has_checkpoint && last_applied(environment, rows)? > 0 {
+        let text = "the journal (JOURNAL.0 and JOURNAL.1) is missing, and with it what was \
+                    acknowledged last: put it back; or make an empty file JOURNAL.0, to do \
+                    without that";
+        return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
+    }
+    Ok(journal::make_file(folder)?)
+}
+
 /// Brings the data file up to the end of the journal, from the state of a checkpoint; answers the
 /// number of the last record, and the checkpoint that has it.
 ///

@@ -174,3 +174,32 @@ fn a_start_with_little_room_applies_the_journal_in_smaller_steps() {
     let (reopened, ..) = EmbeddedStore::prepare(after.path(), options).unwrap();
     assert!(rows(&reopened) == expected);
 }
+
+#[test]
+fn a_copy_without_the_journal_is_refused_with_words_that_help() {
+    let folder = closed_in_order();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    let checkpointed = rows(&store);
+    write(&store, &SeededRandom::new(7), 10);
+    let after = killed(folder.path());
+    for name in ["JOURNAL.0", "JOURNAL.1"] {
+        std::fs::remove_file(after.path().join(name)).unwrap();
+    }
+    for _ in 0..2 {
+        let error = EmbeddedStore::open(after.path(), options()).err().unwrap();
+        assert!(error.to_string().contains("JOURNAL.0"), "{error}");
+    }
+    std::fs::write(after.path().join("JOURNAL.0"), b"").unwrap();
+    assert!(rows(&EmbeddedStore::open(after.path(), options()).unwrap()) == checkpointed);
+}
+
+#[test]
+fn a_start_makes_no_checkpoint_before_there_is_a_file_of_the_journal() {
+    let folder = closed_in_order();
+    let first = folder.path().join("JOURNAL.0");
+    std::os::unix::fs::symlink(folder.path().join("missing/file"), &first).unwrap();
+    assert!(EmbeddedStore::open(folder.path(), options()).is_err());
+    std::fs::remove_file(&first).unwrap();
+    // A start that was killed here must not look like a lost journal.
+    assert!(!rows(&EmbeddedStore::open(folder.path(), options()).unwrap()).is_empty());
+}
