@@ -42,7 +42,7 @@ pub enum CommandError {
     )]
     TooLarge,
     /// An EXEC's replies together are more than a client is sent at once.
-    #[error("ERR replies of the transaction are too large; nothing was changed")]
+    #[error("ERR replies of the transaction are too large; this was not done")]
     RepliesTooLarge,
     /// The store failed.
     #[error("{}", store_error_text(.0))]

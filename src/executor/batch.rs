@@ -259,6 +259,10 @@ impl<'s> Batch<'s> {
         let Some(slow) = self.slow.take() else {
             return false;
         };
+        if matches!(slow, CallId::Waiter(_)) {
+            // It is told now; those behind it, who may be as slow, are looked after next.
+            self.served_max = 1;
+        }
         let error = CommandError::Store(StoreError::TooOld);
         self.rolled_back.insert(slow, error).is_none()
     }

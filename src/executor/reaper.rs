@@ -1,6 +1,7 @@
 //! The background task that removes expired keys, clears trash and sweeps ghosts, through the
 //! executor like any client: in small passes, with pauses in which clients have their turn.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::layout::name::HASH_BITS;
 use crate::limits::{
     DATABASES, GHOST_SWEEP_INTERVAL_MS, GHOST_SWEEP_KEYS_PER_PASS, REAPER_FAILURE_PAUSE_MS,
     REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS, REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
+    STAGED_CLAIM_LAPSE_MS,
 };
 use crate::number::parse_i64;
 use crate::reply::Reply;
@@ -44,6 +46,8 @@ pub struct Reaper {
     ghosts_from: GhostPlace,
     /// What the last look for ghosts has found, in that database: swept if nobody uses it until the next.
     ghosts: (u32, Vec<Ghost>),
+    /// Claims that a clock far ahead of this server's seems to have made, and when each was seen first.
+    claims_ahead: HashMap<Bytes, Instant>,
 }
 
 /// Where the sweep for ghosts goes on.
@@ -65,6 +69,7 @@ impl Reaper {
                 hash: random.below(1 << HASH_BITS),
             },
             ghosts: (0, Vec::new()),
+            claims_ahead: HashMap::new(),
         }
     }
 
@@ -153,18 +158,16 @@ impl Reaper {
     ///
     /// # Errors
     /// Where the executor has stopped, or the pass has failed.
-    pub async fn end_lapsed_claims(&self, executor: &Executor) -> Result<i64, ReaperError> {
+    pub async fn end_lapsed_claims(&mut self, executor: &Executor) -> Result<i64, ReaperError> {
         let look = Work::Read(|context, _| Box::pin(lapsed_claims(context)));
-        let rows = match executor.run(look, 0, Vec::new()).await? {
-            Reply::Array(rows) => rows,
+        let claims = match executor.run(look, 0, Vec::new()).await? {
+            Reply::Pairs(claims) => claims,
             Reply::Error(line) => return Err(ReaperError::Failed(line)),
             _ => Vec::new(),
         };
+        let due = self.due_claims(claims, Instant::now());
         let (mut lapsed, mut elements) = (0, 0);
-        for row in rows {
-            let Reply::Bulk(row) = row else {
-                continue;
-            };
+        for row in due {
             // Each by itself: one that cannot go back must not keep the others.
             let end = Work::Write(|context, arguments| Box::pin(end_claim(context, arguments)));
             match run(executor, end, 0, vec![row]).await {
@@ -172,10 +175,11 @@ impl Reaper {
                     lapsed += claims;
                     elements += returned;
                 }
-                Err(ReaperError::Failed(line)) => {
+                Err(ReaperError::Failed(line)) if line.starts_with("ERR ") => {
                     tracing::error!("elements of a claim that has lapsed do not go back: {line}");
                 }
-                Err(stopped) => return Err(stopped),
+                // The store's failure: those behind it are to go back behind it.
+                Err(error) => return Err(error),
             }
         }
         if lapsed > 0 {
@@ -187,6 +191,28 @@ impl Reaper {
         let remove = Work::Write(|context, _| Box::pin(remove_old_requests(context)));
         run(executor, remove, 0, Vec::new()).await?;
         Ok(lapsed)
+    }
+
+    /// Those of the claims that go back now: of those that a clock far ahead seems to have made, only
+    /// what has been there for as long as claims are.
+    fn due_claims(&mut self, claims: Vec<(Reply, Reply)>, now: Instant) -> Vec<Bytes> {
+        let lapse = Duration::from_millis(STAGED_CLAIM_LAPSE_MS.unsigned_abs());
+        let before = std::mem::take(&mut self.claims_ahead);
+        let mut due = Vec::new();
+        for claim in claims {
+            match claim {
+                (Reply::Bulk(row), Reply::Integer(0)) => due.push(row),
+                (Reply::Bulk(row), _) => {
+                    let seen_first = before.get(&row).copied().unwrap_or(now);
+                    if now.duration_since(seen_first) >= lapse {
+                        due.push(row.clone());
+                    }
+                    self.claims_ahead.insert(row, seen_first);
+                }
+                _ => {}
+            }
+        }
+        due
     }
 
     /// One pass of the sweep for ghosts: sweeps what the last one has found, and looks for more. Answers
@@ -370,8 +396,12 @@ async fn heed_alarms(
 }
 
 async fn lapsed_claims(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
-    let rows = context.lapsed_claims().await?;
-    Ok(Reply::Array(rows.into_iter().map(Reply::Bulk).collect()))
+    let claims = context.lapsed_claims().await?.into_iter();
+    let pairs = claims.map(|claim| {
+        let is_far_ahead = Reply::Integer(claim.is_far_ahead.into());
+        (Reply::Bulk(claim.row), is_far_ahead)
+    });
+    Ok(Reply::Pairs(pairs.collect()))
 }
 
 async fn end_claim(context: &WriteContext<'_>, rows: &[Bytes]) -> Result<Reply, CommandError> {

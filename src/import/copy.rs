@@ -128,10 +128,15 @@ impl Copier<'_> {
         let mut sent = Vec::new();
         let mut largest_bytes = 0;
         for (key, _) in keys {
-            let Whole {
+            let Some(Whole {
                 words,
                 expire_at_ms,
-            } = self.source.read_whole()?;
+            }) = self.source.read_whole()?
+            else {
+                // The careful way tries again.
+                large.push(key.clone());
+                continue;
+            };
             if words.is_empty() {
                 self.tally.vanished_keys += 1;
                 continue;
@@ -223,13 +228,13 @@ impl Copier<'_> {
         after_each: &mut dyn FnMut(&Tally),
     ) -> Result<Attempt, ImportError> {
         let Watched {
-            count,
+            count: count_watched,
             bytes,
             expire_at_ms,
         } = self.source.watch(key)?;
         let mut start = 0_i64;
-        let mut size = first_size(count, bytes);
-        let size_max = size_max(count, size, bytes);
+        let mut size = first_size(count_watched, bytes);
+        let size_max = size_max(count_watched, size, bytes);
         loop {
             let words = self.source.stretch(key, start, start + size - 1)?;
             if words.is_empty() {
@@ -247,7 +252,8 @@ impl Copier<'_> {
             size = next_size(size, count, bytes).min(size_max);
         }
         // Stretches are counted from the head: a pop between two of them hides an element.
-        if !self.source.is_unchanged(key)? {
+        // (Before 6.0.9 a key that expired did not end a WATCH.)
+        if !self.source.is_unchanged()? || (start != 0 && start != count_watched) {
             return Ok(Attempt::Refused(CHANGED.to_owned()));
         }
         if start == 0 {

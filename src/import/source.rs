@@ -253,31 +253,38 @@ impl Source {
         }
     }
 
-    /// Asks for a small value and its expiry. They are read at one moment: a key that is deleted
-    /// and made anew between two questions would get the other's expiry.
+    /// Asks for a small value and its expiry, and whether they are of one moment: a key that is
+    /// deleted and made anew between two questions would get the other's expiry. Not by a
+    /// transaction that reads: a Redis whose memory is full refuses to queue anything in one.
     pub(super) fn queue_whole(&mut self, key: &SourceKey) {
-        let expiry = [self.expiry_command(), &key.name];
+        self.client.queue(&[b"WATCH", key.name.as_slice()]);
+        self.client.queue(&["TIME"]);
+        self.client
+            .queue(&[self.expiry_command(), key.name.as_slice()]);
         // One element more than is small tells that it is not.
         let stop = IMPORT_SMALL_ELEMENTS_MAX.to_string();
-        let stretch = stretch(key, b"0", stop.as_bytes());
-        self.client
-            .queue_transaction(&[&[b"TIME"], &expiry, &stretch]);
+        self.client.queue(&stretch(key, b"0", stop.as_bytes()));
+        self.client.queue_transaction(&[]);
     }
 
-    /// What was asked for so.
-    pub(super) fn read_whole(&mut self) -> Result<Whole, ImportError> {
-        let replies = match self.client.read_transaction(3)? {
-            Transaction::Done(replies) => <[Value; 3]>::try_from(replies),
-            Transaction::Refused(reply) => return Err(self.client.unexpected(&reply)),
-            Transaction::Changed => Err(Vec::new()),
-        };
-        let Ok([time, expiry, words]) = replies else {
-            return Err(self.client.unexpected(&Value::Nil));
-        };
-        Ok(Whole {
+    /// What was asked for so; `None` where it changed meanwhile.
+    pub(super) fn read_whole(&mut self) -> Result<Option<Whole>, ImportError> {
+        let watched = self.client.read()?;
+        let (time, expiry, words) = (
+            self.client.read()?,
+            self.client.read()?,
+            self.client.read()?,
+        );
+        if !watched.is_ok() {
+            return Err(self.client.unexpected(&watched));
+        }
+        if !self.was_unchanged()? {
+            return Ok(None);
+        }
+        Ok(Some(Whole {
             words: self.words_of(words)?,
             expire_at_ms: self.expire_at_ms(&time, &expiry)?,
-        })
+        }))
     }
 
     /// Bytes that values take at the source, nearly, where that tells.
@@ -349,10 +356,14 @@ impl Source {
     }
 
     /// Whether a watched key is as it was; no longer watches it.
-    pub(super) fn is_unchanged(&mut self, key: &SourceKey) -> Result<bool, ImportError> {
-        self.client.queue_transaction(&[&[b"TYPE", &key.name]]);
+    pub(super) fn is_unchanged(&mut self) -> Result<bool, ImportError> {
+        self.client.queue_transaction(&[]);
         self.client.send()?;
-        match self.client.read_transaction(1)? {
+        self.was_unchanged()
+    }
+
+    fn was_unchanged(&mut self) -> Result<bool, ImportError> {
+        match self.client.read_transaction(0)? {
             Transaction::Done(_) => Ok(true),
             Transaction::Changed => Ok(false),
             Transaction::Refused(reply) => Err(self.client.unexpected(&reply)),

@@ -45,6 +45,7 @@ pub struct ClientRecord {
     killed: Notify,
     block: AtomicU8,
     unblocked: Notify,
+    is_awaited: AtomicBool,
 }
 
 /// [`ClientRecord::last_command`] of a client that has sent none.
@@ -99,11 +100,18 @@ impl ClientRecord {
         self.last_interaction_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Whether the setting `timeout` is over: nothing came or went for longer. Clients that wait
-    /// in a command and subscribers have nothing to say (Redis: `clientsCronHandleTimeout`).
+    /// Marks that the server waits for the client, to send something or to take it, until the answer
+    /// is dropped.
+    pub fn await_client(&self) -> Awaited<'_> {
+        self.is_awaited.store(true, Ordering::SeqCst);
+        Awaited { client: self }
+    }
+
+    /// Whether the setting `timeout` is over: the server waits for the client, and nothing came or
+    /// went for longer. Subscribers have nothing to say (Redis: `clientsCronHandleTimeout`).
     fn is_idle(&self, timeout_ms: i64, now_ms: i64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.last_interaction_ms.load(Ordering::Relaxed));
-        idle_ms > timeout_ms && !self.is_blocked() && !self.is_subscriber()
+        idle_ms > timeout_ms && self.is_awaited.load(Ordering::SeqCst) && !self.is_subscriber()
     }
 
     /// Ends the client's connection, after the command that it is at.
@@ -156,6 +164,18 @@ impl ClientRecord {
             self.unblocked.notify_one();
         }
         was_blocked
+    }
+}
+
+/// A client that the server waits for.
+#[derive(Debug)]
+pub struct Awaited<'c> {
+    client: &'c ClientRecord,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.client.is_awaited.store(false, Ordering::SeqCst);
     }
 }
 
@@ -232,6 +252,7 @@ impl ClientRegistry {
             killed: Notify::new(),
             block: AtomicU8::new(NOT_BLOCKED),
             unblocked: Notify::new(),
+            is_awaited: AtomicBool::new(false),
         });
         clients.insert(id, Arc::clone(&record));
         Some(record)

@@ -116,6 +116,7 @@ impl Connection {
 
     /// Waits for bytes from the client, and writes messages to it meanwhile.
     async fn read(&mut self, shutdown: &mut watch::Receiver<bool>) -> Result<(), Ended> {
+        self.note_interaction();
         while !self.read_or_message(shutdown).await? {
             self.put_messages().await?;
             self.flush().await?;
@@ -140,6 +141,8 @@ impl Connection {
         }
         self.reserve_input();
         let is_subscriber = !self.session.subscriptions.is_empty();
+        let client = Arc::clone(&self.session.client);
+        let _awaited = client.await_client();
         tokio::select! {
             read = self.stream.read_buf(&mut self.input) => match read {
                 Ok(0) | Err(_) => Err(Ended),
@@ -162,9 +165,13 @@ impl Connection {
     fn note_read(&self, bytes: usize) {
         self.state.statistics.input_bytes.add(bytes as u64);
         self.state.statistics.reads_processed.add(1);
-        self.session
-            .client
-            .note_interaction(self.state.clock.now_ms());
+        self.note_interaction();
+    }
+
+    /// What `timeout` counts from.
+    fn note_interaction(&self) {
+        let now_ms = self.state.clock.now_ms();
+        self.session.client.note_interaction(now_ms);
     }
 
     /// Carries out every whole request that has arrived.

@@ -147,6 +147,23 @@ fn a_source_without_transactions_is_refused() {
 }
 
 #[test]
+fn a_source_whose_memory_is_full_is_read_all_the_same() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let mut redis = pair.redis();
+    long_list(300).put(&mut redis, b"list");
+    run(&mut redis, "RPUSH small a");
+    run(&mut redis, "CONFIG SET maxmemory 1");
+    let refused = run(&mut redis, "RPUSH small b");
+    assert!(refused.error().unwrap().starts_with(b"OOM"), "{refused:?}");
+    let (code, text) = import(pair.redis.address().unwrap(), pair.server.address());
+    assert_eq!(code, 0, "{text}");
+    let mut quoin = pair.quoin();
+    for key in [b"list".as_slice(), b"small"] {
+        assert!(Held::get(&mut quoin, key) == Held::get(&mut redis, key));
+    }
+}
+
+#[test]
 fn a_temporary_key_that_expired_amid_the_copy_is_begun_anew() {
     let Some(pair) = Pair::start(&[]) else { return };
     long_list(25_000).put(&mut pair.redis(), b"list");

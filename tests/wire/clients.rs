@@ -279,3 +279,13 @@ fn a_pause_holds_back_what_multi_queues() {
     assert_eq!(writer.reply(), "+QUEUED\r\n");
     assert_eq!(writer.run("EXEC"), "*2\r\n:0\r\n:1\r\n");
 }
+
+#[test]
+fn who_has_waited_for_longer_than_the_timeout_is_not_idle() {
+    let server = Server::start_with(&["--timeout", "1"]);
+    let mut quiet = server.connect();
+    // Nothing is written to it when its time is up.
+    quiet.send("CLIENT REPLY OFF\r\nBLPOP list 2.9\r\n");
+    std::thread::sleep(Duration::from_millis(3_600));
+    assert_eq!(quiet.run("CLIENT REPLY ON"), "+OK\r\n");
+}

@@ -113,9 +113,26 @@ fn replies_of_an_exec_are_bounded_and_above_that_nothing_is_done() {
     }
     assert_eq!(
         socket.run("EXEC"),
-        "-ERR replies of the transaction are too large; nothing was changed\r\n"
+        "-ERR replies of the transaction are too large; this was not done\r\n"
     );
     assert_eq!(socket.run("EXISTS other"), ":0\r\n");
     let grown = server.memory_bytes().saturating_sub(before);
     assert!(grown < 1_000_000_000, "{grown}");
+}
+
+#[test]
+fn replies_of_the_servers_own_commands_within_exec_are_bounded_too() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("MULTI"), "+OK\r\n");
+    let count = 10_000;
+    socket.send("COMMAND\r\n".repeat(count));
+    for _ in 0..count {
+        assert_eq!(socket.reply(), "+QUEUED\r\n");
+    }
+    // Read to the end: a reply of that size is not looked through at every read.
+    socket.send("EXEC\r\nQUIT\r\n");
+    let replies = socket.rest();
+    assert!(replies.contains("-ERR replies of the transaction are too large"));
+    assert!(replies.ends_with("+OK\r\n"));
 }

@@ -526,3 +526,22 @@ fn a_queue_with_many_alarms_does_not_keep_the_others_from_their_turn() {
         assert_eq!(bench.run("TASK.LEN busy DELAYED"), Reply::Integer(0));
     });
 }
+
+#[test]
+fn a_claim_of_a_clock_far_ahead_goes_back_when_it_has_been_there_for_long_enough() {
+    let bench = Bench::cluster_like();
+    let mut reaper = Reaper::new(&bench.executor);
+    let claim = |name: &'static [u8], is_far_ahead| {
+        let is_far_ahead = Reply::Integer(is_far_ahead);
+        (Reply::Bulk(Bytes::from_static(name)), is_far_ahead)
+    };
+    let now = Instant::now();
+    let lapse = Duration::from_millis(STAGED_CLAIM_LAPSE_MS.unsigned_abs());
+    let mut due = |claims: Vec<_>, at| reaper.due_claims(claims, at);
+    assert_eq!(due(vec![claim(b"a", 1), claim(b"b", 0)], now), ["b"]);
+    assert!(due(vec![claim(b"a", 1)], now + lapse / 2).is_empty());
+    assert_eq!(due(vec![claim(b"a", 1)], now + lapse), ["a"]);
+    // Another of that name, later.
+    due(Vec::new(), now + lapse);
+    assert!(due(vec![claim(b"a", 1)], now + 2 * lapse).is_empty());
+}

@@ -85,6 +85,8 @@ impl Connection {
     }
 
     async fn write_output(&mut self) -> Result<(), Ended> {
+        self.note_interaction();
+        let _awaited = self.session.client.await_client();
         let mut rest = self.output.as_ref();
         while !rest.is_empty() {
             let written = tokio::select! {
@@ -97,8 +99,7 @@ impl Connection {
             }
             rest = rest.get(written..).unwrap_or_default();
             // So that a client which reads slowly, but does, is not an idle one.
-            let now_ms = self.state.clock.now_ms();
-            self.session.client.note_interaction(now_ms);
+            self.note_interaction();
         }
         Ok(())
     }

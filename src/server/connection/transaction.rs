@@ -9,7 +9,7 @@ use crate::commands::row::{ConnectionCommand, Flags, Handler};
 use crate::commands::{Row, ahead, table};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
-use crate::limits::WATCHED_KEYS_MAX;
+use crate::limits::{TRANSACTION_REPLY_BYTES_MAX, WATCHED_KEYS_MAX};
 use crate::reply::Reply;
 use crate::server::connection_commands;
 use crate::server::dispatch::Dispatch;
@@ -223,6 +223,7 @@ impl Connection {
         let share = started.elapsed() / answered;
         let mut done = replies.into_iter().zip(calls);
         let mut all = Vec::with_capacity(commands.len());
+        let mut reply_bytes: usize = 0;
         self.session.is_in_exec = true;
         for command in commands {
             let reply = match command.kind {
@@ -234,6 +235,10 @@ impl Connection {
                     reply
                 }
                 QueuedKind::Connection(ConnectionCommand::Unwatch) => Reply::OK,
+                // The commands on data are committed by now, so only this one is refused.
+                QueuedKind::Connection(_) if reply_bytes > TRANSACTION_REPLY_BYTES_MAX => {
+                    Reply::Error(CommandError::RepliesTooLarge.to_line())
+                }
                 QueuedKind::Connection(kind) => {
                     let (row, arguments) = (command.row, command.arguments.as_slice());
                     let started = Instant::now();
@@ -253,6 +258,7 @@ impl Connection {
             if let Reply::Error(line) = &reply {
                 self.state.statistics.record_error(line);
             }
+            reply_bytes = reply_bytes.saturating_add(reply.size_hint());
             all.push(reply);
         }
         self.session.is_in_exec = false;

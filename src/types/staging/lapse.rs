@@ -12,12 +12,24 @@ use crate::store::{Isolation, StoreError, Transaction};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::keyspace::OpenKey;
 
+/// A claim that has lapsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lapsed {
+    /// Its row.
+    pub row: Bytes,
+    /// By its own time it lapses long after any claim that is made now: it has to be watched, and has
+    /// lapsed if it stays.
+    pub is_far_ahead: bool,
+}
+
 impl ReadContext<'_> {
-    /// The rows of claims that have lapsed, in the order in which they are to go back to their queues.
+    /// The claims that have lapsed, in the order in which they are to go back to their queues; and
+    /// among them those that a clock far ahead of this server's has made, or any, if this one's is
+    /// behind.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn lapsed_claims(&self) -> Result<Vec<Bytes>, StoreError> {
+    pub async fn lapsed_claims(&self) -> Result<Vec<Lapsed>, StoreError> {
         let mut due = Vec::new();
         let claims = self.layout().all_staged_claims();
         for row in self.first_rows(&claims, STAGED_ROWS_PER_PASS).await? {
@@ -25,18 +37,18 @@ impl ReadContext<'_> {
             let Ok(claim) = StagedClaim::decode(&row.value) else {
                 continue;
             };
-            // By this server's clock: where it is fast, the one that asked pops anew. Where the clock
-            // of the one that popped is far ahead, that must not keep the elements away.
+            // By this server's clock: where it is fast, the one that asked pops anew.
             let left_ms = claim.lapses_at_ms.saturating_sub(self.now_ms);
-            let is_due = left_ms <= 0 || left_ms > 2 * STAGED_CLAIM_LAPSE_MS;
-            if !is_due || due.len() >= STAGED_LAPSES_PER_PASS {
+            let is_far_ahead = left_ms > 2 * STAGED_CLAIM_LAPSE_MS;
+            if (left_ms > 0 && !is_far_ahead) || due.len() >= STAGED_LAPSES_PER_PASS {
                 continue;
             }
             let (data, id) = self.layout().read_staged_claim_key(&row.key)?;
             match read_claimed_elements(self.layout(), self.transaction, data, id).await {
                 Ok(elements) => {
                     let first = elements.into_iter().next().map(|first| first.name);
-                    due.push((first, row.key, claim));
+                    let row = row.key;
+                    due.push((first, Lapsed { row, is_far_ahead }, claim));
                 }
                 Err(StoreError::Corrupt(what)) => {
                     tracing::error!(what, "a claim that has lapsed cannot be read");
@@ -47,12 +59,12 @@ impl ReadContext<'_> {
         innermost_first(&mut due, |(first, _, claim)| {
             (first.as_ref(), claim.value_type, claim.from_end)
         });
-        Ok(due.into_iter().map(|(_, row, _)| row).collect())
+        Ok(due.into_iter().map(|(_, lapsed, _)| lapsed).collect())
     }
 }
 
 impl WriteContext<'_> {
-    /// [`Self::end_claim`] of a row of [`ReadContext::lapsed_claims`].
+    /// [`Self::end_claim`] of one of [`ReadContext::lapsed_claims`].
     ///
     /// # Errors
     /// `Corrupt` where the claim, its elements or its queue cannot be read, or when the store fails.

@@ -173,8 +173,8 @@ fn pass(bench: &Bench) -> i64 {
     let mut lapsed = 0;
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
-        for row in context.lapsed_claims().await.unwrap() {
-            let elements = context.end_lapsed_claim(&row).await.unwrap();
+        for claim in context.lapsed_claims().await.unwrap() {
+            let elements = context.end_lapsed_claim(&claim.row).await.unwrap();
             lapsed += i64::from(elements.is_some());
         }
         context.remove_old_requests().await.unwrap();
