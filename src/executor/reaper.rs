@@ -297,6 +297,9 @@ impl ReaperHandle {
 const TRASH: i64 = 1;
 const ALARMS: i64 = 2;
 
+/// Behind this a pass over alarms is told the queues that it has claimed.
+const CLAIMED: Bytes = Bytes::from_static(b"claimed");
+
 /// Runs one piece of work, which answers with two integers.
 async fn run(
     executor: &Executor,
@@ -329,48 +332,57 @@ async fn look(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
     Ok(pair(i64::from(due.expired), trash | alarms))
 }
 
-/// The queues with alarms in which there is something to do: what clients of this server do with
-/// them waits, and so does not conflict with it.
-async fn alarm_claims(executor: &Executor, turn: Vec<Bytes>) -> Result<Claims, ReaperError> {
-    if !executor.needs_claims() {
-        return Ok(Claims::Nothing);
-    }
+/// The queues with alarms in which there is something to do, each its database and its name: what
+/// clients of this server do with them waits, and so does not conflict with it.
+async fn alarmed_queues(
+    executor: &Executor,
+    turn: Bytes,
+) -> Result<Vec<(u32, Bytes)>, ReaperError> {
     let look = Work::Read(|context, arguments| {
         Box::pin(async {
             let queues = context.alarmed_queues(turn_of(arguments)).await?;
-            let queues = queues.into_iter();
-            let parts = queues.map(|(database, name)| {
+            let parts = queues.into_iter().map(|(database, name)| {
                 Reply::Array(vec![Reply::Integer(i64::from(database)), Reply::Bulk(name)])
             });
             Ok(Reply::Array(parts.collect()))
         })
     });
-    let reply = executor.run(look, 0, turn).await?;
-    let queues = match &reply {
-        Reply::Array(queues) => queues.as_slice(),
-        Reply::Error(line) => return Err(ReaperError::Failed(line.clone())),
-        _ => &[],
+    let queues = match executor.run(look, 0, vec![turn]).await? {
+        Reply::Array(queues) => queues,
+        Reply::Error(line) => return Err(ReaperError::Failed(line)),
+        _ => Vec::new(),
     };
-    let hash = |queue: &Reply| match queue {
-        Reply::Array(parts) => match parts.as_slice() {
-            [Reply::Integer(database), Reply::Bulk(name)] => {
-                let database = u32::try_from(*database).ok()?;
-                Some(Claims::hash_key(database, name))
+    let queues = queues.into_iter().filter_map(|queue| match queue {
+        Reply::Array(parts) => match <[Reply; 2]>::try_from(parts) {
+            Ok([Reply::Integer(database), Reply::Bulk(name)]) => {
+                Some((u32::try_from(database).ok()?, name))
             }
             _ => None,
         },
         _ => None,
-    };
-    Ok(Claims::Alone(queues.iter().filter_map(hash).collect()))
+    });
+    Ok(queues.collect())
 }
 
 /// Answers how many alarms were looked at.
 async fn go_after_alarms(executor: &Executor) -> Result<i64, ReaperError> {
     let heed = Work::Write(|context, arguments| Box::pin(heed_alarms(context, arguments)));
-    let turn = executor.environment().random.below(1 << 32);
-    let turn = vec![Bytes::from(turn.to_string())];
-    let claims = alarm_claims(executor, turn.clone()).await?;
-    let reply = executor.run_claiming(heed, 0, turn, claims).await?;
+    let turn = Bytes::from(executor.environment().random.below(1 << 32).to_string());
+    let mut arguments = vec![turn.clone()];
+    let mut claims = Claims::Nothing;
+    if executor.needs_claims() {
+        let queues = alarmed_queues(executor, turn).await?;
+        let hashes = queues
+            .iter()
+            .map(|(database, name)| Claims::hash_key(*database, name));
+        claims = Claims::Alone(hashes.collect());
+        arguments.push(CLAIMED);
+        let named = queues
+            .into_iter()
+            .flat_map(|(database, name)| [Bytes::from(database.to_string()), name]);
+        arguments.extend(named);
+    }
+    let reply = executor.run_claiming(heed, 0, arguments, claims).await?;
     integers(&reply).map(|(done, _)| done)
 }
 
@@ -392,7 +404,21 @@ async fn heed_alarms(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    Ok(pair(context.alarm_pass(turn_of(arguments)).await?, 0))
+    let claimed = match arguments {
+        [_, word, queues @ ..] if *word == CLAIMED => {
+            let queues = queues.chunks_exact(2).filter_map(|queue| match queue {
+                [database, name] => {
+                    let database = u32::try_from(parse_i64(database)?).ok()?;
+                    Some((database, name.clone()))
+                }
+                _ => None,
+            });
+            Some(queues.collect())
+        }
+        _ => None,
+    };
+    let looked_at = context.alarm_pass(turn_of(arguments), claimed.as_ref());
+    Ok(pair(looked_at.await?, 0))
 }
 
 async fn lapsed_claims(context: &ReadContext<'_>) -> Result<Reply, CommandError> {

@@ -6,7 +6,7 @@
 //! one day has one at that time at the latest: whoever writes a row of what falls due, or a note,
 //! sets one in the same transaction, and a pass that clears a queue's alarms sets the next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
@@ -217,18 +217,33 @@ impl WriteContext<'_> {
     /// Looks at queues whose alarms have gone off: puts back what is due, and tends the index
     /// where somebody has left a note. Answers how many alarms it has looked at.
     ///
-    /// Of many queues `turn` chooses which, see [`ReadContext::alarmed_queues`].
+    /// Of many queues `turn` chooses which, see [`ReadContext::alarmed_queues`]. Where `claimed` names
+    /// the queues that clients of this server leave alone meanwhile, something is done in those
+    /// only; others in which there is something to do by now are left to the next pass.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn alarm_pass(&self, turn: u64) -> Result<i64, StoreError> {
+    pub async fn alarm_pass(
+        &self,
+        turn: u64,
+        claimed: Option<&HashSet<(u32, Bytes)>>,
+    ) -> Result<i64, StoreError> {
+        let is_claimed = |key: &OpenKey| match (claimed, key.database, key.name.inline()) {
+            (Some(claimed), Some(database), Some(name)) => {
+                claimed.contains(&(database, name.clone()))
+            }
+            // Clients do not use it, or it cannot be claimed.
+            _ => true,
+        };
         let mut count = 0;
         let mut busy = Vec::new();
         for (queue, outlook) in self.look_at_alarmed(turn).await? {
             let alarms = queue.alarms.len();
             match outlook {
                 Outlook::Busy(key) => {
-                    busy.push((queue, key));
+                    if is_claimed(&key) {
+                        busy.push((queue, key));
+                    }
                     continue;
                 }
                 Outlook::Gone => self.clear_alarms(&queue),

@@ -56,7 +56,7 @@ fn begin_pass(bench: &Bench, turn: u64) -> (Box<dyn Transaction + '_>, usize) {
     let environment = bench.executor.environment();
     let now_ms = bench.clock.now_ms();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-    let polls = polls(async { assert!(context.alarm_pass(turn).await.unwrap() > 0) });
+    let polls = polls(async { assert!(context.alarm_pass(turn, None).await.unwrap() > 0) });
     (transaction, polls)
 }
 
@@ -85,6 +85,27 @@ fn only_queues_with_something_to_do_are_claimed() {
     let context = ReadContext::new(&*snapshot, environment, &namespaces, now_ms, 0);
     let queues = bench.block_on(context.alarmed_queues(0)).unwrap();
     assert_eq!(queues, [(0, Bytes::from("probe"))]);
+}
+
+#[test]
+fn a_pass_leaves_queues_alone_that_it_has_not_claimed() {
+    let bench = Bench::cluster_like();
+    add_delayed(&bench, 2);
+    bench.clock.advance_ms(2_000);
+    let transaction = bench.store.begin_write().unwrap();
+    let namespaces = NamespaceCache::default();
+    let signals = Signals::default();
+    let environment = bench.executor.environment();
+    let now_ms = bench.clock.now_ms();
+    let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
+    let claimed = [(0, Bytes::from("delayed1"))].into();
+    let looked_at = bench.block_on(context.alarm_pass(0, Some(&claimed)));
+    assert_eq!(looked_at.unwrap(), 1);
+    bench.block_on(transaction.commit()).unwrap();
+    assert_eq!(bench.run("TASK.LEN delayed0 READY"), Reply::Integer(0));
+    assert_eq!(bench.run("TASK.LEN delayed1 READY"), Reply::Integer(1));
+    reap(&bench);
+    assert_eq!(bench.run("TASK.LEN delayed0 READY"), Reply::Integer(1));
 }
 
 #[test]
