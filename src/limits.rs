@@ -483,6 +483,8 @@ pub const TASK_ALARM_WINDOWS: usize = 4;
 pub const TASK_ALARMS_PER_PAGE: usize = 512;
 /// Alarms that it fetches at most: a queue has one for many a moment.
 pub const TASK_ALARMS_PER_PASS: usize = 4096;
+/// Time for which an addition of a task may be under way that asks for the index to be looked after.
+pub const TASK_ALARM_FRESH_MS: i64 = 200;
 /// A task queue of which something cannot be read is looked at again at a multiple of this.
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Background work looks at task queues at multiples of this.

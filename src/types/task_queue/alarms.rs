@@ -13,10 +13,10 @@ use futures_util::future::{try_join, try_join_all};
 
 use crate::layout::{Id, KeyName, Meta, ValueType, successor};
 use crate::limits::{
-    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_FAR_MS, TASK_ALARM_NEAR_MS, TASK_ALARM_STEP_MS,
-    TASK_ALARM_WINDOWS, TASK_ALARMS_PER_PAGE, TASK_ALARMS_PER_PASS, TASK_BUSY_QUEUES_AT_ONCE,
-    TASK_BUSY_QUEUES_PER_PASS, TASK_BUSY_QUEUES_SIZES, TASK_DUE_PER_PASS, TASK_QUEUES_PER_PASS,
-    TASK_UNREADABLE_STEP_MS,
+    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_FAR_MS, TASK_ALARM_FRESH_MS, TASK_ALARM_NEAR_MS,
+    TASK_ALARM_STEP_MS, TASK_ALARM_WINDOWS, TASK_ALARMS_PER_PAGE, TASK_ALARMS_PER_PASS,
+    TASK_BUSY_QUEUES_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_BUSY_QUEUES_SIZES, TASK_DUE_PER_PASS,
+    TASK_QUEUES_PER_PASS, TASK_TEND_STEP_MS, TASK_UNREADABLE_STEP_MS,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
@@ -237,8 +237,7 @@ impl WriteContext<'_> {
         };
         let mut count = 0;
         let mut busy = Vec::new();
-        for (queue, outlook) in self.look_at_alarmed(turn).await? {
-            let alarms = queue.alarms.len();
+        for (mut queue, outlook) in self.look_at_alarmed(turn).await? {
             match outlook {
                 Outlook::Busy(key) => {
                     if is_claimed(&key) {
@@ -248,6 +247,7 @@ impl WriteContext<'_> {
                 }
                 Outlook::Gone => self.clear_alarms(&queue),
                 Outlook::Quiet(key, next_due) => {
+                    self.spare_fresh_alarm(&mut queue);
                     self.clear_alarms(&queue);
                     if let Some(at_ms) = next_due {
                         self.set_alarm(&key, at_ms);
@@ -258,7 +258,7 @@ impl WriteContext<'_> {
                     self.put_off(&queue, what);
                 }
             }
-            count += alarms;
+            count += queue.alarms.len();
         }
         busy.truncate(self.busy_queues_max());
         let at_once = match self.environment.capabilities.single_writer {
@@ -295,6 +295,18 @@ impl WriteContext<'_> {
         match random.below(2) {
             0 => TASK_BUSY_QUEUES_PER_PASS,
             _ => (TASK_BUSY_QUEUES_PER_PASS >> random.below(TASK_BUSY_QUEUES_SIZES)).max(1),
+        }
+    }
+
+    /// Leaves an alarm for later that additions which are under way may be setting once more, with
+    /// their notes: they would conflict with the pass.
+    fn spare_fresh_alarm(&self, queue: &mut Alarmed) {
+        let at_ms = self.now_ms / TASK_TEND_STEP_MS * TASK_TEND_STEP_MS;
+        let is_alone = self.environment.capabilities.single_writer;
+        if !is_alone && self.now_ms - at_ms < TASK_ALARM_FRESH_MS {
+            let layout = self.layout();
+            let fresh = layout.alarm_key(at_ms, queue.namespace, &queue.name);
+            queue.alarms.retain(|alarm| *alarm != fresh);
         }
     }
 
