@@ -316,6 +316,10 @@ pub const REAPER_PAUSE_MS: u64 = 5;
 pub const REAPER_FAILURE_PAUSE_MS: u64 = 1_000;
 /// Time between two passes that sweep ghosts, on a store with many writers.
 pub const GHOST_SWEEP_INTERVAL_MS: u64 = 1_000;
+/// How long a ghost must not have been used for, at the least, to be swept.
+pub const GHOST_REST_MS: i64 = 10_000;
+/// Passes of which it is kept what they have found; more there are only where the clock was set back.
+pub const GHOST_PASSES_KEPT_MAX: usize = 64;
 /// Keys that one such pass looks at.
 pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
 

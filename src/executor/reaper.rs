@@ -1,7 +1,7 @@
 //! The background task that removes expired keys, clears trash and sweeps ghosts, through the
 //! executor like any client: in small passes, with pauses in which clients have their turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use crate::error::CommandError;
 use crate::layout::name::HASH_BITS;
 use crate::limits::{
-    DATABASES, GHOST_SWEEP_INTERVAL_MS, GHOST_SWEEP_KEYS_PER_PASS, REAPER_FAILURE_PAUSE_MS,
-    REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS, REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
-    STAGED_CLAIM_LAPSE_MS,
+    DATABASES, GHOST_PASSES_KEPT_MAX, GHOST_REST_MS, GHOST_SWEEP_INTERVAL_MS,
+    GHOST_SWEEP_KEYS_PER_PASS, REAPER_FAILURE_PAUSE_MS, REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS,
+    REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS, STAGED_CLAIM_LAPSE_MS,
 };
 use crate::number::parse_i64;
 use crate::reply::Reply;
@@ -44,10 +44,18 @@ pub enum ReaperError {
 pub struct Reaper {
     expires_actively: Arc<AtomicBool>,
     ghosts_from: GhostPlace,
-    /// What the last look for ghosts has found, in that database: swept if nobody uses it until the next.
-    ghosts: (u32, Vec<Ghost>),
+    /// What looks for ghosts have found, the oldest first, to be swept if nobody uses it for a while.
+    ghosts: VecDeque<FoundGhosts>,
     /// Claims that a clock far ahead of this server's seems to have made, and when each was seen first.
     claims_ahead: HashMap<Bytes, Instant>,
+}
+
+/// What one look for ghosts has found.
+#[derive(Debug)]
+struct FoundGhosts {
+    at_ms: i64,
+    database: u32,
+    ghosts: Vec<Ghost>,
 }
 
 /// Where the sweep for ghosts goes on.
@@ -68,7 +76,7 @@ impl Reaper {
                 database: u32::try_from(random.below(u64::from(DATABASES))).unwrap_or(0),
                 hash: random.below(1 << HASH_BITS),
             },
-            ghosts: (0, Vec::new()),
+            ghosts: VecDeque::new(),
             claims_ahead: HashMap::new(),
         }
     }
@@ -215,29 +223,34 @@ impl Reaper {
         due
     }
 
-    /// One pass of the sweep for ghosts: sweeps what the last one has found, and looks for more. Answers
-    /// how many were swept.
+    /// One pass of the sweep for ghosts: sweeps what was found long enough ago, and looks for more.
+    /// Answers how many were swept.
     ///
     /// # Errors
     /// Where the executor has stopped, or the pass has failed.
     pub async fn sweep_ghosts(&mut self, executor: &Executor) -> Result<i64, ReaperError> {
-        let (database, ghosts) = std::mem::take(&mut self.ghosts);
-        let swept = match ghosts.is_empty() {
-            true => Ok(0),
-            false => {
-                let sweep = Work::Write(|context, rows| Box::pin(sweep(context, rows)));
-                let rows = ghosts
-                    .into_iter()
-                    .flat_map(|ghost| [ghost.meta_key, ghost.counter]);
-                let swept = run(executor, sweep, database, rows.collect()).await;
-                swept.map(|(swept, _)| swept)
-            }
-        };
-        self.look_for_ghosts(executor).await?;
-        swept
+        let now_ms = executor.environment().clock.now_ms();
+        let mut all_swept = Ok(0);
+        let has_rested = |found: &FoundGhosts| now_ms.saturating_sub(found.at_ms) >= GHOST_REST_MS;
+        while self.ghosts.front().is_some_and(has_rested) {
+            let Some(found) = self.ghosts.pop_front() else {
+                break;
+            };
+            let sweep = Work::Write(|context, rows| Box::pin(sweep(context, rows)));
+            let ghosts = found.ghosts.into_iter();
+            let rows = ghosts.flat_map(|ghost| [ghost.meta_key, ghost.counter]);
+            let swept = run(executor, sweep, found.database, rows.collect()).await;
+            all_swept = all_swept.and_then(|all| Ok(all + swept?.0));
+        }
+        self.look_for_ghosts(executor, now_ms).await?;
+        all_swept
     }
 
-    async fn look_for_ghosts(&mut self, executor: &Executor) -> Result<(), ReaperError> {
+    async fn look_for_ghosts(
+        &mut self,
+        executor: &Executor,
+        at_ms: i64,
+    ) -> Result<(), ReaperError> {
         let GhostPlace { database, hash } = self.ghosts_from;
         let look = Work::Read(|context, arguments| Box::pin(look_for_ghosts(context, arguments)));
         let arguments = vec![Bytes::from(hash.to_string())];
@@ -257,7 +270,17 @@ impl Reaper {
             }),
             _ => None,
         });
-        self.ghosts = (database, ghosts.collect());
+        let ghosts: Vec<Ghost> = ghosts.collect();
+        if self.ghosts.len() >= GHOST_PASSES_KEPT_MAX {
+            self.ghosts.pop_front();
+        }
+        if !ghosts.is_empty() {
+            self.ghosts.push_back(FoundGhosts {
+                at_ms,
+                database,
+                ghosts,
+            });
+        }
         self.ghosts_from = match u64::try_from(next_hash) {
             Ok(hash) if hash != 0 => GhostPlace { database, hash },
             _ => GhostPlace {

@@ -1,7 +1,7 @@
 //! Sweeping ghosts: metadata of keys that have no elements (see [`super::keyspace`]).
 //!
 //! A queue whose consumers keep up is empty whenever one looks, and must not be swept amid its
-//! pushes, which would conflict with that. So a ghost is swept at the second look, if nobody has
+//! pushes, which would conflict with that. So a ghost is swept at a second look, if nobody has
 //! used it since the first.
 
 use bytes::Bytes;
