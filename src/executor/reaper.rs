@@ -168,10 +168,9 @@ impl Reaper {
     /// Where the executor has stopped, or the pass has failed.
     pub async fn end_lapsed_claims(&mut self, executor: &Executor) -> Result<i64, ReaperError> {
         let look = Work::Read(|context, _| Box::pin(lapsed_claims(context)));
-        let claims = match executor.run(look, 0, Vec::new()).await? {
+        let claims = match ask(executor, look, 0, Vec::new()).await? {
             Reply::Pairs(claims) => claims,
-            Reply::Error(line) => return Err(ReaperError::Failed(line)),
-            _ => Vec::new(),
+            reply => return Err(odd(&reply)),
         };
         let due = self.due_claims(claims, Instant::now());
         let (mut lapsed, mut elements) = (0, 0);
@@ -254,27 +253,26 @@ impl Reaper {
         let GhostPlace { database, hash } = self.ghosts_from;
         let look = Work::Read(|context, arguments| Box::pin(look_for_ghosts(context, arguments)));
         let arguments = vec![Bytes::from(hash.to_string())];
-        let found = executor.run(look, database, arguments).await?;
-        let (next_hash, rows) = match found {
-            Reply::Array(parts) => match <[Reply; 2]>::try_from(parts) {
-                Ok([Reply::Integer(next_hash), Reply::Array(rows)]) => (next_hash, rows),
-                _ => return Err(ReaperError::Failed("odd reply".to_owned())),
+        let found = ask(executor, look, database, arguments).await?;
+        let (next_hash, ghosts) = match &found {
+            Reply::Array(parts) => match parts.as_slice() {
+                [Reply::Integer(next_hash), Reply::Pairs(ghosts)] => (*next_hash, ghosts),
+                _ => return Err(odd(&found)),
             },
-            Reply::Error(line) => return Err(ReaperError::Failed(line)),
-            reply => return Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
+            _ => return Err(odd(&found)),
         };
-        let ghosts = rows.chunks_exact(2).filter_map(|ghost| match ghost {
-            [Reply::Bulk(meta_key), Reply::Bulk(counter)] => Some(Ghost {
+        let ghosts = ghosts.iter().filter_map(|ghost| match ghost {
+            (Reply::Bulk(meta_key), Reply::Bulk(counter)) => Some(Ghost {
                 meta_key: meta_key.clone(),
                 counter: counter.clone(),
             }),
             _ => None,
         });
         let ghosts: Vec<Ghost> = ghosts.collect();
-        if self.ghosts.len() >= GHOST_PASSES_KEPT_MAX {
-            self.ghosts.pop_front();
-        }
         if !ghosts.is_empty() {
+            if self.ghosts.len() >= GHOST_PASSES_KEPT_MAX {
+                self.ghosts.pop_front();
+            }
             self.ghosts.push_back(FoundGhosts {
                 at_ms,
                 database,
@@ -330,17 +328,34 @@ async fn run(
     database: u32,
     arguments: Vec<Bytes>,
 ) -> Result<(i64, i64), ReaperError> {
-    integers(&executor.run(work, database, arguments).await?)
+    integers(&ask(executor, work, database, arguments).await?)
+}
+
+/// Runs one piece of work; an error that it answers is the pass's.
+async fn ask(
+    executor: &Executor,
+    work: Work,
+    database: u32,
+    arguments: Vec<Bytes>,
+) -> Result<Reply, ReaperError> {
+    match executor.run(work, database, arguments).await? {
+        Reply::Error(line) => Err(ReaperError::Failed(line)),
+        reply => Ok(reply),
+    }
+}
+
+fn odd(reply: &Reply) -> ReaperError {
+    ReaperError::Failed(format!("odd reply {reply:?}"))
 }
 
 fn integers(reply: &Reply) -> Result<(i64, i64), ReaperError> {
     match reply {
         Reply::Array(parts) => match parts.as_slice() {
             [Reply::Integer(first), Reply::Integer(second)] => Ok((*first, *second)),
-            _ => Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
+            _ => Err(odd(reply)),
         },
         Reply::Error(line) => Err(ReaperError::Failed(line.clone())),
-        _ => Err(ReaperError::Failed(format!("odd reply {reply:?}"))),
+        _ => Err(odd(reply)),
     }
 }
 
@@ -370,10 +385,9 @@ async fn alarmed_queues(
             Ok(Reply::Array(parts.collect()))
         })
     });
-    let queues = match executor.run(look, 0, vec![turn]).await? {
+    let queues = match ask(executor, look, 0, vec![turn]).await? {
         Reply::Array(queues) => queues,
-        Reply::Error(line) => return Err(ReaperError::Failed(line)),
-        _ => Vec::new(),
+        reply => return Err(odd(&reply)),
     };
     let queues = queues.into_iter().filter_map(|queue| match queue {
         Reply::Array(parts) => match <[Reply; 2]>::try_from(parts) {
@@ -502,12 +516,11 @@ async fn look_for_ghosts(
         .and_then(|hash| u64::try_from(hash).ok())
         .unwrap_or(0);
     let (next_hash, ghosts) = context.ghosts(hash, GHOST_SWEEP_KEYS_PER_PASS).await?;
-    let rows = ghosts.into_iter().flat_map(|ghost| {
-        let Ghost { meta_key, counter } = ghost;
-        [Reply::Bulk(meta_key), Reply::Bulk(counter)]
-    });
+    let pairs = ghosts
+        .into_iter()
+        .map(|ghost| (Reply::Bulk(ghost.meta_key), Reply::Bulk(ghost.counter)));
     Ok(Reply::Array(vec![
         Reply::Integer(i64::try_from(next_hash).unwrap_or(0)),
-        Reply::Array(rows.collect()),
+        Reply::Pairs(pairs.collect()),
     ]))
 }
