@@ -148,6 +148,7 @@ fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
                     Fsync::Always => FsyncPolicy::Always,
                     Fsync::EverySec => FsyncPolicy::EverySecond,
                 },
+                accepts_journal_loss: settings.accepts_journal_loss,
                 ..EmbeddedOptions::default()
             };
             let folder: PathBuf = settings.data_dir.clone();

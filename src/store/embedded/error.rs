@@ -50,9 +50,7 @@ impl OpenError {
     pub(super) fn of_engine(folder: &Path, error: heed::Error) -> Self {
         let folder = folder.to_owned();
         let is_full = match &error {
-            heed::Error::Io(cause) => {
-                matches!(cause.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
-            }
+            heed::Error::Io(cause) => self::is_full(cause),
             _ => false,
         };
         let is_full = is_full || checkpoint::lacks_room(&error);
@@ -75,17 +73,36 @@ pub(super) fn store_error(error: heed::Error) -> StoreError {
         heed::Error::Mdb(MdbError::TxnFull | MdbError::CursorFull | MdbError::BadValSize) => {
             StoreError::TooLarge
         }
-        heed::Error::Mdb(MdbError::MapFull | MdbError::ReadersFull) => {
-            StoreError::Unavailable(Arc::new(error))
-        }
-        heed::Error::Io(cause) if is_out_of_room(cause) => StoreError::Unavailable(Arc::new(error)),
+        heed::Error::Mdb(MdbError::MapFull) => StoreError::NoRoom(Arc::new(error)),
+        heed::Error::Mdb(MdbError::ReadersFull) => StoreError::Unavailable(Arc::new(error)),
+        heed::Error::Io(cause) if is_full(cause) => StoreError::NoRoom(Arc::new(error)),
+        heed::Error::Io(cause) if may_pass(cause) => StoreError::Unavailable(Arc::new(error)),
         _ => StoreError::Fatal(Arc::new(error)),
     }
 }
 
-pub(super) fn is_out_of_room(error: &io::Error) -> bool {
+/// Whether there is no room on the disk.
+fn is_full(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM | libc::EFBIG)
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+    )
+}
+
+/// Whether the system lacks something that it may have again later: room on the disk, memory,
+/// descriptors. Trying again may then help.
+pub(super) fn may_pass(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENOSPC
+                | libc::EDQUOT
+                | libc::EFBIG
+                | libc::ENOMEM
+                | libc::EMFILE
+                | libc::ENFILE
+                | libc::EINTR
+                | libc::EAGAIN
+        )
     )
 }

@@ -17,6 +17,7 @@ mod layer;
 mod merge;
 mod overlay;
 mod replay;
+mod room;
 mod rows;
 mod scan;
 mod sync;
@@ -38,16 +39,20 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use self::checkpoint::{Checkpoint, Checkpoints};
 use self::journal::Journal;
 use self::overlay::Overlay;
+use self::replay::OnDamage;
+use self::room::Room;
 use self::sync::{Syncer, Wish};
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
 use self::writer::WriterLock;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
 use crate::limits;
+use crate::log_throttle::LogThrottle;
 use crate::random::{Random, SystemRandom};
 
 pub use self::error::OpenError;
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
+pub use self::journal::Gap as JournalGap;
 
 /// The file in the data folder that a running server holds locked.
 const LOCK_FILE: &str = "LOCK";
@@ -81,6 +86,8 @@ pub struct EmbeddedOptions {
     /// The largest that the data file can become, in bytes: address space that is reserved, not
     /// memory or disk. Rounded down to a multiple of 64 KiB.
     pub map_bytes: usize,
+    /// Whether to go on where the journal is damaged, without the commits from there on.
+    pub accepts_journal_loss: bool,
 }
 
 impl Default for EmbeddedOptions {
@@ -88,6 +95,7 @@ impl Default for EmbeddedOptions {
         Self {
             fsync: FsyncPolicy::default(),
             map_bytes: limits::EMBEDDED_MAP_BYTES,
+            accepts_journal_loss: false,
         }
     }
 }
@@ -118,8 +126,12 @@ struct Shared {
     is_unsynced: AtomicBool,
     /// How many drains and checkpoints in a row have found no room on the disk.
     checkpoints_without_room: AtomicU64,
-    /// Bytes that the data file can still take, when it was last looked at.
-    room_bytes: AtomicU64,
+    /// Checkpoints that were made.
+    checkpoints: AtomicU64,
+    /// How much more can be taken.
+    room: Room,
+    /// Of the warnings that the data file lacks room.
+    lacks_room: LogThrottle,
 }
 
 impl Shared {
@@ -181,7 +193,7 @@ impl EmbeddedStore {
         let rows = open_rows(&environment).map_err(refused)?;
         // The data file may have parts of records that only the system's memory has.
         journal::sync_files(folder).map_err(|error| refused(error.into()))?;
-        replay::check_journal(folder, &environment, &rows, restored.is_some()).map_err(refused)?;
+        replay::check_journal(folder, restored.is_some()).map_err(refused)?;
         // Replaying writes pages, and no reader guards those of the last checkpoint any more.
         let before = checkpoints
             .take_first(&environment, restored.as_ref())
@@ -191,17 +203,28 @@ impl EmbeddedStore {
             let removed = checkpoints.remove();
             removed.map_err(|error| refused(error.into()))?;
         }
-        let (applied, first) =
-            replay::replay(folder, &environment, &rows, &checkpoints, before).map_err(refused)?;
-        // The checkpoint holds all that the old journal does.
+        let on_damage = if options.accepts_journal_loss {
+            OnDamage::GoOn
+        } else {
+            OnDamage::Refuse
+        };
+        let replayed = replay::replay(folder, &environment, &rows, &checkpoints, before, on_damage)
+            .map_err(refused)?;
+        if replayed.is_damaged {
+            journal::set_aside(folder).map_err(|error| refused(error.into()))?;
+        }
+        // The checkpoint holds all that is of use of the old journal.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
-        let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
+        let journal = Journal::create(folder, replayed.applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
+        let data = environment.try_clone_inner_file().map_err(refused)?;
+        let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
         let work = sync::Work {
             folder: folder.to_owned(),
+            files,
             environment: environment.clone(),
             rows,
             checkpoints,
@@ -219,7 +242,7 @@ impl EmbeddedStore {
             folder: folder.to_owned(),
             _lock: lock,
         };
-        Ok((store, work, first))
+        Ok((store, work, replayed.checkpoint))
     }
 
     /// Has closed layers drained soon.
@@ -244,7 +267,14 @@ impl EmbeddedStore {
             self.shared.overlay.close_newest();
         }
         while let Some(closed) = self.shared.overlay.oldest_closed() {
-            drain::write_layer(&self.environment, &self.rows, &closed).unwrap();
+            drain::write_layer(
+                &self.environment,
+                &self.rows,
+                &closed,
+                limits::EMBEDDED_DRAIN_SLICE_BYTES,
+                || Ok(()),
+            )
+            .unwrap();
             self.shared.overlay.remove(&closed);
         }
     }
@@ -268,6 +298,14 @@ impl EmbeddedStore {
     pub fn fsync(&self) -> FsyncPolicy {
         self.fsync
     }
+}
+
+/// Whether a server, or a doctor, has the store in a folder open.
+pub fn is_in_use(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
+        return false;
+    };
+    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 fn lock_folder(folder: &Path) -> Result<File, OpenError> {
@@ -365,5 +403,13 @@ impl Store for EmbeddedStore {
 
     fn disk_bytes(&self) -> Option<u64> {
         self.environment.real_disk_size().ok()
+    }
+
+    fn disk_free_bytes(&self) -> Option<u64> {
+        Some(self.shared.room.free_bytes())
+    }
+
+    fn takes_growth(&self) -> bool {
+        !self.shared.room.is_short()
     }
 }
