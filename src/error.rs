@@ -46,7 +46,8 @@ pub enum CommandError {
     RepliesTooLarge,
     /// The command adds data, and the disk is full.
     #[error(
-        "MISCONF Store has no room on its disk. Commands that add data are refused, commands that          remove data are not."
+        "MISCONF Store has no room on its disk. Commands that add data are refused, commands \
+         that remove data are not."
     )]
     NoRoomToGrow,
     /// The store failed.
