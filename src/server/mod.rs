@@ -56,7 +56,7 @@ pub enum ServerError {
     #[cfg_attr(feature = "fdb", allow(dead_code))]
     StoreMissing(&'static str),
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}{}", what_helps(source))]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
@@ -66,6 +66,20 @@ pub enum ServerError {
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
+}
+
+/// What to do about an address that cannot be listened on.
+fn what_helps(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program listens there, which `ss -ltnp` names: stop it, or choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need privileges: choose another port"
+        }
+        _ => "",
+    }
 }
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.

@@ -192,6 +192,7 @@ impl Work {
         if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
+        let started = Instant::now();
         let goes_on = *has_switched;
         if !goes_on {
             // Nobody commits meanwhile: the layer ends where the journal's file does.
@@ -212,6 +213,10 @@ impl Work {
             return Err(error);
         }
         *last = self.checkpoints.take(&self.environment)?;
+        tracing::debug!(
+            duration_ms = started.elapsed().as_millis(),
+            "took a checkpoint"
+        );
         *has_switched = false;
         if goes_on {
             // This was of the layers of then. What was committed since is in layers and in a
@@ -232,6 +237,11 @@ impl Work {
                 self.journal.sync()?;
             }
             drain::write_layer(&self.environment, &self.rows, &closed).map_err(not_written)?;
+            tracing::debug!(
+                until = closed.sequence,
+                rows = closed.layer.rows().len(),
+                "wrote commits into the data file"
+            );
             self.shared.overlay.remove(&closed);
             self.look_for_room()?;
             last = Some(until).filter(|until| closed.sequence < *until);
