@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_redis_conf_is_told_from_toml_that_is_wrong() {
         assert_eq!(
-            redis_conf("# Redis\n\nprotected-mode yes\nrequirepass foo\nbind 127.0.0.1 ::1\n"),
+            redis_conf("# Redis\n\ndaemonize no\nrequirepass foo\nbind 127.0.0.1 ::1\n"),
             Some((3, "bind = [\"127.0.0.1\", \"::1\"]".to_owned()))
         );
         assert_eq!(

@@ -16,6 +16,8 @@ use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
+use listener::Addresses;
+
 pub mod clients;
 mod connection;
 pub mod connection_commands;
@@ -93,6 +95,8 @@ pub fn run(
     let settings = loaded.settings.clone();
     let config = Arc::new(RuntimeConfig::new(loaded));
     on_config(&config);
+    // Before the store: a start that is refused should leave nothing behind.
+    let addresses = Addresses::take(&settings)?;
     let store = open_store(&config)?;
     let mut builder = match settings.io_threads {
         // Serves connections in the order in which their requests arrive, as Redis does; threads
@@ -128,10 +132,11 @@ pub fn run(
         clock,
         shutdown,
     ));
+    state.set_port(addresses.port);
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
-        let served = listener::serve(Arc::clone(&state), shutdown_seen).await;
+        let served = listener::serve(Arc::clone(&state), addresses, shutdown_seen).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;
         }

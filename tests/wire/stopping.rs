@@ -59,6 +59,8 @@ fn an_address_in_use_is_told_with_what_to_do() {
          program listens there"
     );
     assert!(said.contains(&expected), "{said}");
+    // A start that is refused makes no store.
+    assert!(!folder.path().join("data").exists());
 }
 
 fn length_of(reply: &str) -> usize {
