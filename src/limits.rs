@@ -430,7 +430,7 @@ pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Tasks that one TASK.TAKE, TASK.PEEK or TASK.DEAD answers.
 pub const TASK_COUNT_MAX: usize = 10_000;
-/// The longest delay or lease: a thousand years.
+/// The longest delay, lease or wait for a task: a thousand years.
 pub const TASK_TIME_MS_MAX: i64 = 31_557_600_000_000;
 /// By how much the clocks of servers of one store may differ without a lease ending early.
 pub const TASK_CLOCK_TOLERANCE_MS: i64 = 500;

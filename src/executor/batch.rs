@@ -358,6 +358,7 @@ impl<'s> Batch<'s> {
     fn after_error(&mut self, error: StoreError) -> Attempt {
         self.statistics.count_failure(&error);
         if error.is_retryable() {
+            tracing::trace!(%error, "a batch of commands is run again");
             self.last_error = Some(error);
             Attempt::Again { after_pause: true }
         } else {
@@ -491,6 +492,7 @@ impl<'s> Batch<'s> {
                 is_parked,
             });
         }
+        tracing::trace!(commands, served, duration_us, "ran a batch of commands");
         Done {
             slot: self.slot,
             claims,

@@ -255,12 +255,16 @@ impl ClientRegistry {
             is_awaited: AtomicBool::new(false),
         });
         clients.insert(id, Arc::clone(&record));
+        tracing::debug!("client {id} connected from {address}");
         Some(record)
     }
 
     /// Forgets a client that is gone.
     pub fn remove(&self, id: u64) {
-        self.lock().remove(&id);
+        let removed = self.lock().remove(&id);
+        if let Some(client) = removed {
+            tracing::debug!("client {id} at {} is gone", client.address);
+        }
     }
 
     /// The client of this number.
@@ -282,7 +286,10 @@ impl ClientRegistry {
         let timeout_ms = i64::from(timeout_s) * 1_000;
         for client in self.all() {
             if client.is_idle(timeout_ms, now_ms) {
-                tracing::debug!(client.id, "closing idle client");
+                tracing::debug!(
+                    "client {} was idle for longer than the setting timeout",
+                    client.id
+                );
                 client.kill();
             }
         }

@@ -173,11 +173,15 @@ fn a_key_that_went_and_came_back_the_same_fails_it() {
 
 #[test]
 fn expiry_fails_it() {
+    // Sent together, and with time to spare: the key must be there when it is watched.
     play(
-        "a: RPUSH k x => :1|
-         a: PEXPIRE k 500 => :1|
-         a: WATCH k => +OK|
-         sleep 600
+        "a>> RPUSH k x
+         a>> PEXPIRE k 2000
+         a>> WATCH k
+         a< :1|
+         a< :1|
+         a< +OK|
+         sleep 2100
          a: MULTI => +OK|
          a: EXEC => *-1|",
     );

@@ -335,6 +335,7 @@ impl Batch<'_> {
             }
             error if is_clean => Ok(Reply::Error(error.to_line())),
             error => {
+                tracing::trace!(%error, "a command failed midway: its batch is run again without it");
                 self.statistics.commands_rolled_back.add(1);
                 self.rolled_back.insert(id, error);
                 Err(Attempt::Again { after_pause: false })
