@@ -101,6 +101,9 @@ pub const TRANSACTION_QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const TRANSACTION_REPLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Keys that a client may watch at once.
 pub const WATCHED_KEYS_MAX: usize = 100_000;
+/// Watched keys of a database for which FLUSHDB, FLUSHALL and SWAPDB look whether they exist. Where
+/// there are more, all count as changed.
+pub const EXCHANGED_WATCHED_KEYS_MAX: usize = 10_000;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;

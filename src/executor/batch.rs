@@ -370,6 +370,9 @@ impl<'s> Batch<'s> {
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             self.shared.watchers.touch(&self.signals.take_touched());
+            for exchanged in self.signals.take_exchanged() {
+                self.shared.watchers.touch_later(&exchanged);
+            }
         }
         if let Some(subscribers) = self.environment.subscribers.get() {
             for message in self.signals.take_messages() {

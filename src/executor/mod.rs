@@ -96,7 +96,7 @@ pub struct Shared {
     /// Clients that wait for something to pop.
     pub waiters: Arc<Waiters>,
     /// Clients that watch keys.
-    pub watchers: Watchers,
+    pub watchers: Arc<Watchers>,
     /// Messages from and to other servers.
     pub relay: relay::RelayState,
     /// Queues that several servers pop from.
@@ -199,6 +199,9 @@ impl Executor {
             waiters: Arc::new(Waiters::new(has_bells)),
             ..Shared::default()
         });
+        let watched_keys = Arc::clone(&shared.watchers);
+        // Set already where a test starts two executors with one environment.
+        let _ = environment.watched_keys.set(watched_keys);
         let mut threads = Vec::new();
         let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
         let lane = lane::WriteLane::new(
