@@ -246,6 +246,10 @@ pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
 pub const FDB_TRANSACTION_BYTES_MAX: usize = 9_000_000;
 /// Bytes of one value on FoundationDB.
 pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
+/// Bytes of the name of a key of clients on FoundationDB. It is part of one value, in which its zero
+/// bytes are doubled, and other things stand beside it.
+pub const FDB_KEY_NAME_BYTES_MAX: usize = 48 * 1024;
+const _: () = assert!(2 * FDB_KEY_NAME_BYTES_MAX + 1_000 <= FDB_VALUE_BYTES_MAX);
 /// Bytes of one key on FoundationDB.
 pub const FDB_KEY_BYTES_MAX: usize = 10_000;
 /// Write transactions under way at once on FoundationDB.
