@@ -95,8 +95,8 @@ impl ClientRecord {
     }
 
     /// Shows a command as its last one, by its place in the table's entries. One that blocks is shown
-    /// when it does ([`Self::enter_block`]) or has ended, as if it took no time until then: whoever
-    /// sees a client at it finds it blocked.
+    /// when it does ([`Self::enter_block`]) or has ended, as if it took no time until then: a
+    /// client that is seen at it is blocked.
     pub fn show_command(&self, slot: usize) {
         self.last_command.store(slot, Ordering::Release);
     }

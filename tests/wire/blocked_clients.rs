@@ -81,7 +81,7 @@ fn client_unblock_finds_only_those_who_wait() {
 }
 
 #[test]
-fn whoever_is_shown_at_a_command_that_blocks_can_be_unblocked() {
+fn a_client_that_is_shown_at_a_command_that_blocks_can_be_unblocked() {
     let server = Server::start();
     let mut other = server.connect();
     let mut socket = server.connect();
