@@ -37,7 +37,7 @@ pub(crate) struct Load {
 /// A full disk takes no write at all, where a file has this; else none that makes a file longer.
 pub(crate) const ALL: &str = "all";
 /// What a client is told that cannot be served for want of room.
-const REFUSAL: &[u8] = b"MISCONF Store is not available";
+const REFUSAL: &[u8] = b"MISCONF Store has no room";
 /// What it is told where it is not known what of a write is in the file, until a restart.
 const FAILURE: &[u8] = b"MISCONF Store failed";
 /// A key of the client that waits for the disk to be full.

@@ -180,7 +180,7 @@ fn a_disk_that_lies_about_syncs_is_found_out() {
     let mut machine = Machine::new(folder.path(), plan, StdRng::seed_from_u64(seed()));
     let wrong = (0..3).find_map(|_| machine.live().err());
     let wrong = wrong.expect("what the disk lost must be missed");
-    let is_missed = ["must be there, and only", "the journal lacks record"]
+    let is_missed = ["must be there, and only", "the journal is damaged"]
         .iter()
         .any(|text| wrong.contains(text));
     assert!(is_missed, "{wrong}");

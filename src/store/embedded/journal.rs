@@ -55,6 +55,8 @@ pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
 const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
 /// What file systems give to a file at a time, or a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
+/// What is asked for at a time where a file finds no room for a whole step.
+const SMALL_PIECE_BYTES: usize = 64 * 1024;
 
 /// Counts the whole records of each file, and looks for gaps between them.
 ///
@@ -444,7 +446,11 @@ impl State {
                 if file.metadata()?.len() > least {
                     file.set_len(least)?;
                 }
-                write_zeros(file, from..least, &write)?;
+                // In small pieces: what is left may be scattered.
+                for begin in (from..least).step_by(SMALL_PIECE_BYTES) {
+                    let end = least.min(begin + SMALL_PIECE_BYTES as u64);
+                    write_zeros(file, begin..end, &write)?;
+                }
                 (least, BLOCK_BYTES)
             }
             Err(error) => return Err(error),
