@@ -30,6 +30,7 @@ pub mod number;
 pub mod random;
 pub mod reply;
 pub mod server;
+pub mod sparse;
 pub mod store;
 pub mod types;
 pub mod wire;

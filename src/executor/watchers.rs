@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::sparse::Sparse;
 use crate::types::signals::ClientKey;
 
 /// Whether a key that a client watches was changed.
@@ -47,6 +48,7 @@ impl Watchers {
                 }
             }
         }
+        by_key.shrink_if_sparse();
         self.count.store(by_key.len(), Ordering::SeqCst);
     }
 
