@@ -22,6 +22,7 @@ pub mod dump;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod fatal_panic;
 pub mod glob;
 pub mod import;
 pub mod layout;

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use super::connection::Connection;
 use super::{ServerError, ServerState, sampler};
+use crate::fatal_panic::vital;
 use crate::limits::{ACCEPT_PAUSE_MS, KEEPALIVE_MAX_S, LISTEN_BACKLOG};
 
 /// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
@@ -29,7 +30,8 @@ pub(super) async fn serve(
     announce(&state);
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, Arc::clone(&state), shutdown.clone()));
+        let accept = accept(listener, Arc::clone(&state), shutdown.clone());
+        accepting.spawn(vital("a listener", accept));
     }
     let sampling = sampler::run(&state);
     tokio::pin!(sampling);
