@@ -32,6 +32,8 @@ pub struct Settings {
     pub fsync: Fsync,
     /// Password that clients must give.
     pub requirepass: Option<String>,
+    /// Whether only clients of this machine are answered as long as there is no password.
+    pub protected_mode: bool,
     /// Clients that may be connected at once.
     pub maxclients: u32,
     /// Seconds after which an idle client is disconnected; 0 is never.
@@ -130,6 +132,7 @@ impl Default for Settings {
             root_prefix: "quoin".to_owned(),
             fsync: Fsync::Always,
             requirepass: None,
+            protected_mode: true,
             maxclients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,

@@ -270,10 +270,8 @@ impl Connection {
             Dispatch::Hangup => {
                 // What stood before it in the pipeline was asked for.
                 self.run_calls().await?;
-                tracing::warn!(
-                    "closed a connection from {} that sent a web request",
-                    self.session.client.address
-                );
+                let address = self.session.client.address;
+                self.state.warnings.web_request(address);
                 Err(Ended)
             }
         }

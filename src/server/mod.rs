@@ -16,10 +16,13 @@ use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
+mod admission;
 pub mod clients;
 mod connection;
 pub mod connection_commands;
+mod descriptors;
 mod dispatch;
+mod exposure;
 pub mod latency;
 mod listener;
 mod machine;
@@ -28,10 +31,12 @@ pub mod pause;
 pub mod pubsub;
 pub mod sampler;
 pub mod session;
+mod signals;
 pub mod slowlog;
 pub mod state;
 pub mod statistics;
 pub mod transaction;
+mod warnings;
 
 pub use state::ServerState;
 
@@ -63,6 +68,17 @@ pub enum ServerError {
         /// Why.
         source: io::Error,
     },
+    /// The system lets the process open too few files for a single client.
+    #[error(
+        "the current 'ulimit -n' of {soft} is not enough for the server to start: increase the \
+         limit of open files to at least {wanted}"
+    )]
+    TooFewDescriptors {
+        /// The limit.
+        soft: u64,
+        /// What `maxclients` needs.
+        wanted: u64,
+    },
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -79,7 +95,8 @@ pub fn run(
     let settings = loaded.settings.clone();
     let config = Arc::new(RuntimeConfig::new(loaded));
     on_config(&config);
-    let store = open_store(&config)?;
+    descriptors::fit(&config)?;
+    exposure::warn(&settings);
     let mut builder = match settings.io_threads {
         // Serves connections in the order in which their requests arrive, as Redis does; threads
         // that take work from each other begin with the latest.
@@ -91,6 +108,8 @@ pub fn run(
         .thread_name("quoin-io")
         .enable_all()
         .build()?;
+    signals::outlive_hangup(&runtime)?;
+    let store = open_store(&config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let layout = Layout::new(&settings.root_prefix);
