@@ -13,9 +13,9 @@
 FROM foundationdb/foundationdb:7.3.77 AS foundationdb
 
 FROM rust:1.95-slim-bookworm AS builder
-# bindgen, which reads FoundationDB's headers, wants libclang.
+# bindgen, which reads FoundationDB's headers, wants libclang; the allocator is built with make.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends libclang-dev \
+    && apt-get install --yes --no-install-recommends libclang-dev make \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=foundationdb /usr/lib/libfdb_c.so /usr/lib/libfdb_c.so
 ENV FDB_CLIENT_LIB_PATH=/usr/lib

@@ -2,8 +2,8 @@
 //!
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
-//! `error`, `limits`, `clock`, `random`, `fatal_panic`, `log_throttle` and `sparse` are leaves that
-//! everyone may use; `import` is a client
+//! `error`, `limits`, `clock`, `random`, `allocator`, `fatal_panic`, `log_throttle` and `sparse` are
+//! leaves that everyone may use; `import` is a client
 //! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`.
 #![cfg_attr(
     test,
@@ -15,6 +15,7 @@
     )
 )]
 
+pub mod allocator;
 pub mod clock;
 pub mod commands;
 pub mod config;

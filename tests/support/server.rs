@@ -62,7 +62,7 @@ impl Server {
     }
 
     /// A server that may have so many files open, and no more.
-    pub fn start_with_open_files(files_max: u32, flags: &[&str]) -> Self {
+    pub fn start_with_open_files(files_max: u64, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut all_flags = store_flags(folder.path());
         all_flags.extend(flags.iter().map(Into::into));
