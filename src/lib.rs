@@ -2,7 +2,8 @@
 //!
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
-//! `error`, `limits`, `clock` and `random` are leaves that everyone may use; `import` is a client
+//! `error`, `limits`, `clock`, `random`, `allocator`, `fatal_panic`, `log_throttle` and `sparse` are
+//! leaves that everyone may use; `import` is a client
 //! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`.
 #![cfg_attr(
     test,
@@ -14,6 +15,7 @@
     )
 )]
 
+pub mod allocator;
 pub mod clock;
 pub mod commands;
 pub mod config;
@@ -22,6 +24,7 @@ pub mod dump;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod fatal_panic;
 pub mod glob;
 pub mod import;
 pub mod layout;
@@ -31,6 +34,7 @@ pub mod number;
 pub mod random;
 pub mod reply;
 pub mod server;
+pub mod sparse;
 pub mod store;
 pub mod types;
 pub mod wire;

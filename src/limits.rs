@@ -36,6 +36,17 @@ pub const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
 pub const LISTEN_BACKLOG: u32 = 511;
 /// Pause after a connection could not be accepted.
 pub const ACCEPT_PAUSE_MS: u64 = 50;
+/// Bytes that are read from a client that is refused, so that they do not cost it the reason.
+pub const REFUSED_READ_BYTES: usize = 4 * 1024;
+/// File descriptors that are not for clients (Redis: `CONFIG_MIN_RESERVED_FDS`): the store's files,
+/// one address, what the runtime needs, and what is open for a moment.
+pub const DESCRIPTORS_RESERVED: u64 = 32;
+/// Further ones for each address beyond the first: it, its spare, and a client that is refused.
+pub const DESCRIPTORS_PER_FURTHER_ADDRESS: u64 = 3;
+/// Further ones where metrics are served.
+pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8;
+/// Further ones for FoundationDB's client, which connects to many processes of a cluster.
+pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
 /// Connections at which metrics are read at once; further ones wait to be accepted.
 pub const METRICS_CONNECTIONS_MAX: usize = 16;
@@ -70,7 +81,7 @@ pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_
 pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
 /// Places for messages that the mailbox of a client keeps when none waits.
 pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
-/// Places that a table of channels keeps however few channels there are.
+/// Places that a table keeps however few entries it has.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
 /// Bytes that are read from a client which waits in a command, beyond those that came with it.
 pub const INPUT_WHILE_WAITING_BYTES_MAX: usize = 1024 * 1024;

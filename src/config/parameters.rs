@@ -3,8 +3,8 @@
 //! suites that set them go on. Names, bounds and defaults are those of `config.c`.
 //!
 //! Where Redis's default would be untrue of Quoin it is another: there are no snapshots (`save`
-//! is empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), there is
-//! no protected mode, and DEBUG is there for everyone.
+//! is empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), and
+//! DEBUG is there for everyone.
 
 use super::special;
 use super::value::Kind::{
@@ -89,7 +89,6 @@ impl ParameterRow {
 #[rustfmt::skip]
 pub(super) static PARAMETERS: &[ParameterRow] = &[
     // Server and clients.
-    row("protected-mode", "", YesNo, "no"),
     row("dynamic-hz", "", YesNo, "yes"),
     row("crash-log-enabled", "", YesNo, "yes"),
     row("crash-memcheck-enabled", "", YesNo, "yes"),

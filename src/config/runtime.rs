@@ -2,7 +2,7 @@
 //! of the server asks for at each use. Texts of refusals are those of Redis 7.2 (`config.c`).
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use super::load::LoadedSettings;
@@ -32,10 +32,15 @@ pub struct RuntimeConfig {
     subscriber_soft_s: AtomicU32,
     keyspace_events: Arc<EventSwitch>,
     log_level_listener: OnceLock<LogLevelListener>,
+    maxclients_check: OnceLock<MaxclientsCheck>,
+    is_protected: AtomicBool,
 }
 
 /// What is told of a new log level.
 type LogLevelListener = Box<dyn Fn(LogLevel) + Send + Sync>;
+
+/// Whether so many clients can be served; the error says why not.
+type MaxclientsCheck = Box<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
 
 #[derive(Clone)]
 struct State {
@@ -72,6 +77,7 @@ impl RuntimeConfig {
         keyspace_events.set(settings.keyspace_events);
         let subscriber = settings.output_limits.subscriber;
         RuntimeConfig {
+            is_protected: AtomicBool::new(settings.protected_mode),
             maxclients: AtomicU32::new(settings.maxclients),
             timeout_s: AtomicU32::new(settings.timeout_s),
             tcp_keepalive_s: AtomicU32::new(settings.tcp_keepalive_s),
@@ -90,6 +96,7 @@ impl RuntimeConfig {
             file: loaded.file.map(absolute),
             rewriting: Mutex::new(()),
             log_level_listener: OnceLock::new(),
+            maxclients_check: OnceLock::new(),
         }
     }
 
@@ -106,6 +113,16 @@ impl RuntimeConfig {
     /// The password that clients must give, if any.
     pub fn requirepass(&self) -> Option<String> {
         self.read().settings.requirepass.clone()
+    }
+
+    /// Whether clients must give a password.
+    pub fn has_password(&self) -> bool {
+        self.read().settings.requirepass.is_some()
+    }
+
+    /// Whether only clients of this machine are answered as long as there is no password.
+    pub fn is_protected(&self) -> bool {
+        self.is_protected.load(Ordering::Relaxed)
     }
 
     /// Whether `given` is the password. Without one, every password is. The time it takes does
@@ -125,6 +142,18 @@ impl RuntimeConfig {
     /// Clients that may be connected at once.
     pub fn maxclients(&self) -> u32 {
         self.maxclients.load(Ordering::Relaxed)
+    }
+
+    /// Lets fewer clients in than the settings ask for: there is no room for more.
+    pub fn lower_maxclients(&self, maxclients: u32) {
+        self.write(|state| state.settings.maxclients = maxclients);
+        self.maxclients.store(maxclients, Ordering::Relaxed);
+    }
+
+    /// Names what is asked before CONFIG SET changes `maxclients`. Only the first call counts.
+    pub fn on_maxclients(&self, check: impl Fn(u32) -> Result<(), String> + Send + Sync + 'static) {
+        // A second check is dropped: there is one process.
+        let _ = self.maxclients_check.set(Box::new(check));
     }
 
     /// Seconds after which an idle client is disconnected; 0 is never.
@@ -233,6 +262,12 @@ impl RuntimeConfig {
                 .set(parameter, value)
                 .map_err(|reason| refusal(name, &reason))?;
         }
+        let maxclients = state.settings.maxclients;
+        if let Some(check) = self.maxclients_check.get()
+            && maxclients != guard.settings.maxclients
+        {
+            check(maxclients).map_err(|reason| refusal("maxclients", &reason))?;
+        }
         let old_level = guard.settings.log_level;
         let new_level = state.settings.log_level;
         self.publish(&state.settings);
@@ -273,6 +308,7 @@ impl RuntimeConfig {
     fn publish(&self, settings: &Settings) {
         let Settings {
             maxclients,
+            protected_mode,
             timeout_s,
             tcp_keepalive_s,
             slowlog_log_slower_than_us,
@@ -283,6 +319,7 @@ impl RuntimeConfig {
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
+        self.is_protected.store(protected_mode, Ordering::Relaxed);
         self.timeout_s.store(timeout_s, Ordering::Relaxed);
         self.tcp_keepalive_s
             .store(tcp_keepalive_s, Ordering::Relaxed);

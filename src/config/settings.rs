@@ -34,6 +34,8 @@ pub struct Settings {
     pub accepts_journal_loss: bool,
     /// Password that clients must give.
     pub requirepass: Option<String>,
+    /// Whether only clients of this machine are answered as long as there is no password.
+    pub protected_mode: bool,
     /// Clients that may be connected at once.
     pub maxclients: u32,
     /// Seconds after which an idle client is disconnected; 0 is never.
@@ -133,6 +135,7 @@ impl Default for Settings {
             fsync: Fsync::Always,
             accepts_journal_loss: false,
             requirepass: None,
+            protected_mode: true,
             maxclients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,

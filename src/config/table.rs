@@ -81,7 +81,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "bind",
         kind: Kind::Special(special::ADDRESSES),
         default: "127.0.0.1",
-        help: "Addresses to listen on. Beyond loopback, set requirepass too: there is no other protection",
+        help: "Addresses to listen on. Beyond loopback, set requirepass too: without it, protected-mode refuses clients of other machines",
         is_runtime_changeable: false,
         apply: |settings, value| parse_addresses(value).map(|list| settings.bind = list),
         render: |settings| {
@@ -262,10 +262,25 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.requirepass.clone().unwrap_or_default(),
     },
     SettingRow {
+        name: "protected-mode",
+        kind: Kind::YesNo,
+        default: "yes",
+        help: "Whether only clients of this machine (127.0.0.1, ::1) are answered as long as there is no requirepass",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.protected_mode = value == "yes";
+            Some(())
+        },
+        render: |settings| match settings.protected_mode {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
+        },
+    },
+    SettingRow {
         name: "maxclients",
         kind: Kind::Integer(1, u32::MAX as i128),
         default: "10000",
-        help: "Clients that may be connected at once; more are refused",
+        help: "Clients that may be connected at once; more are refused. Where the operating system allows too few open files (ulimit -n), it is lowered at the start",
         is_runtime_changeable: true,
         apply: |settings, value| {
             value
@@ -430,6 +445,7 @@ mod tests {
             ("fdb-tls-password", "secret"),
             ("root-prefix", "other"),
             ("requirepass", "secret"),
+            ("protected-mode", "no"),
             ("maxclients", "4294967295"),
             ("timeout", "2147483647"),
             ("tcp-keepalive", "2147483647"),

@@ -31,6 +31,7 @@ use crate::limits::{
     BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RENEWALS_PER_SECOND_MAX,
     BELL_REST, BELL_RETRY, BELL_RETRY_SOON, BELL_RINGS_IN_VAIN,
 };
+use crate::sparse::Sparse;
 use crate::store::{Isolation, Store, StoreError, Watch};
 use crate::types::Environment;
 use crate::types::context::shown_namespace;
@@ -118,6 +119,7 @@ impl Bells {
                 Some(ended) = ringing.next() => match ended {
                     Ended::Key(key) => {
                         cords.remove(&key);
+                        cords.shrink_if_sparse();
                         // Somebody may have come while it was ending.
                         let is_awaited = self.shared.waiters.is_awaited(&key);
                         Vec::from_iter(is_awaited.then_some(key))

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::OnceLock;
 
+use crate::sparse::Sparse;
+
 /// The keys that a command is about. Commands that claim the same key never run in two batches
 /// at once, so that clients of one server do not conflict with each other. Claims are about
 /// speed only; the store keeps what is right.
@@ -75,6 +77,8 @@ pub(crate) struct ClaimSet {
 
 impl ClaimSet {
     pub(crate) fn clear(&mut self) {
+        // By what was in it the last time.
+        self.keys.shrink_if_sparse();
         self.keys.clear();
         self.everything = false;
     }
@@ -109,6 +113,7 @@ impl ClaimSet {
                 for key in keys {
                     self.keys.remove(key);
                 }
+                self.keys.shrink_if_sparse();
             }
             Claims::Everything => self.everything = false,
         }

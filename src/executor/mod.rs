@@ -16,6 +16,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::CommandError;
+use crate::fatal_panic::Vital;
 use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
@@ -36,6 +37,9 @@ pub mod startup;
 pub mod statistics;
 pub mod waiters;
 pub mod watchers;
+
+#[cfg(test)]
+mod panic_tests;
 
 pub use claims::Claims;
 pub use reaper::{Reaper, ReaperHandle};
@@ -405,7 +409,7 @@ fn stopped() -> StoreError {
 }
 
 /// Starts a thread with a single-threaded runtime: store transactions stay on it, so neither
-/// they nor the commands' futures need locks.
+/// they nor the commands' futures need locks. A panic in there ends the process.
 fn spawn_lane<L, F>(name: &str, lane: L) -> std::io::Result<std::thread::JoinHandle<()>>
 where
     L: FnOnce() -> F + Send + 'static,
@@ -416,5 +420,9 @@ where
         .build()?;
     std::thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || runtime.block_on(lane()))
+        .spawn(move || {
+            // Clients wait for what it does.
+            let _vital = Vital::enter("a thread of the executor");
+            runtime.block_on(lane());
+        })
 }

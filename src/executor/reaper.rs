@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::error::CommandError;
+use crate::fatal_panic::vital;
 use crate::layout::name::HASH_BITS;
 use crate::limits::{
     DATABASES, GHOST_PASSES_KEPT_MAX, GHOST_REST_MS, GHOST_SWEEP_INTERVAL_MS,
@@ -86,7 +87,7 @@ impl Reaper {
         let reaper = Self::new(&executor);
         let expires_actively = Arc::clone(&reaper.expires_actively);
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(reaper.run(executor, stopped));
+        let task = tokio::spawn(vital("background work", reaper.run(executor, stopped)));
         ReaperHandle {
             stop,
             expires_actively,

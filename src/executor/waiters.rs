@@ -24,6 +24,7 @@ use tokio::sync::{Notify, oneshot};
 use super::WriteHandler;
 use crate::layout::ValueType;
 use crate::reply::Reply;
+use crate::sparse::Sparse;
 use crate::types::signals::ClientKey;
 use crate::types::task_queue::Amounts;
 
@@ -227,6 +228,7 @@ impl Queues {
                 self.by_key.remove(&key);
             }
         }
+        self.by_key.shrink_if_sparse();
     }
 
     fn queue(&self, key: &ClientKey, value_type: ValueType) -> Option<&Queue> {
@@ -493,7 +495,10 @@ impl Waiters {
 
     /// Which waiters of a nudged key are to be looked at.
     pub(super) fn take_resumption(&self, key: &ClientKey) -> Resumption {
-        self.queues().resumptions.remove(key).unwrap_or_default()
+        let mut queues = self.queues();
+        let resumption = queues.resumptions.remove(key);
+        queues.resumptions.shrink_if_sparse();
+        resumption.unwrap_or_default()
     }
 
     /// Waits for a nudge.
@@ -511,6 +516,7 @@ impl Waiters {
         for key in &taken {
             queues.nudged.remove(key);
         }
+        queues.nudged.shrink_if_sparse();
         if !queues.nudged.is_empty() {
             self.nudged.notify_one();
         }

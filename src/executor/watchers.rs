@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 
+use crate::sparse::Sparse;
 use crate::types::signals::{ClientKey, Exchanged, WatchedKeys};
 
 /// Whether a key that a client watches was changed.
@@ -49,6 +50,7 @@ impl Watchers {
                 }
             }
         }
+        by_key.shrink_if_sparse();
         self.count.store(by_key.len(), Ordering::SeqCst);
     }
 

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::ServerState;
 use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
-use super::dispatch::{Admission, Dispatch, dispatch};
+use super::dispatch::{Conditions, Dispatch, dispatch};
 use super::session::Session;
 use crate::commands::row::{ConnectionCommand, Flags, Group};
 use crate::commands::{Row, table};
@@ -209,12 +209,12 @@ impl Connection {
 
     async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
         // Asking whether there is a password is left to those who have not given it.
-        let admission = Admission {
+        let conditions = Conditions {
             is_authenticated: self.session.is_authenticated || self.state.is_allowed(&self.session),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
-        let dispatched = dispatch(&request.arguments, admission);
+        let dispatched = dispatch(&request.arguments, conditions);
         self.wait_to_queue(&dispatched).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
             WithinMulti::CarriedOut(dispatched, request) => (dispatched, request),
@@ -269,10 +269,8 @@ impl Connection {
             Dispatch::Hangup => {
                 // What stood before it in the pipeline was asked for.
                 self.run_calls().await?;
-                tracing::warn!(
-                    "closed a connection from {} that sent a web request",
-                    self.session.client.address
-                );
+                let address = self.session.client.address;
+                self.state.warnings.web_request(address);
                 Err(Ended)
             }
         }

@@ -23,7 +23,7 @@ pub(super) enum Dispatch {
 
 /// What a client may send now.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Admission {
+pub(super) struct Conditions {
     /// It has authenticated, or need not.
     pub(super) is_authenticated: bool,
     /// The store takes commands that add data.
@@ -35,7 +35,7 @@ pub(super) struct Admission {
 /// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
 /// existence, number of arguments, authentication, room for what is added (Redis: `maxmemory`), and
 /// what a subscriber that speaks RESP2 may send.
-pub(super) fn dispatch(arguments: &[Bytes], admission: Admission) -> Dispatch {
+pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch {
     let Some(name) = arguments.first() else {
         return Dispatch::Refused(None, "ERR unknown command ''".to_owned());
     };
@@ -55,14 +55,14 @@ pub(super) fn dispatch(arguments: &[Bytes], admission: Admission) -> Dispatch {
         let error = CommandError::WrongArity(full_name(row, subcommand));
         return Dispatch::Refused(Some(checked), error.to_line());
     }
-    if !admission.is_authenticated && !checked.flags.contains(Flags::NO_AUTH) {
+    if !conditions.is_authenticated && !checked.flags.contains(Flags::NO_AUTH) {
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(checked), line);
     }
-    if !admission.takes_growth && checked.flags.contains(Flags::DENYOOM) {
+    if !conditions.takes_growth && checked.flags.contains(Flags::DENYOOM) {
         return Dispatch::Refused(Some(checked), CommandError::NoRoomToGrow.to_line());
     }
-    if admission.is_confined && !is_for_subscribers(row) {
+    if conditions.is_confined && !is_for_subscribers(row) {
         let line = format!(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
              are allowed in this context",

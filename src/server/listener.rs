@@ -1,21 +1,19 @@
 //! Accepting connections, and stopping.
 
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::connection::Connection;
+use super::admission::Admission;
 use super::{ServerError, ServerState, sampler};
 use crate::config::Settings;
-use crate::limits::{ACCEPT_PAUSE_MS, KEEPALIVE_MAX_S, LISTEN_BACKLOG};
+use crate::fatal_panic::vital;
+use crate::limits::LISTEN_BACKLOG;
 
 /// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
 /// `shutdown-timeout` sets to finish what they are at.
@@ -31,7 +29,8 @@ pub(super) async fn serve(
     announce(&state);
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, Arc::clone(&state), shutdown.clone()));
+        let accept = accept(listener, Arc::clone(&state), shutdown.clone());
+        accepting.spawn(vital("a listener", accept));
     }
     let sampling = sampler::run(&state);
     tokio::pin!(sampling);
@@ -126,6 +125,7 @@ async fn accept(
     state: Arc<ServerState>,
     mut shutdown: watch::Receiver<bool>,
 ) {
+    let mut admission = Admission::new(state);
     let mut connections = JoinSet::new();
     let for_connections = shutdown.clone();
     loop {
@@ -135,15 +135,11 @@ async fn accept(
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
-                    if let Some(connection) = open(stream, address, &state).await {
+                    if let Some(connection) = admission.admit(stream, address) {
                         connections.spawn(connection.serve(for_connections.clone()));
                     }
                 }
-                Err(error) => {
-                    // Out of file descriptors, most likely: waiting helps, spinning does not.
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
-                }
+                Err(error) => admission.recover(&listener, error).await,
             },
         }
     }
@@ -156,50 +152,4 @@ pub(super) async fn stopping(shutdown: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone, which is a stop too. The value that is returned
     // holds a lock and must not live on.
     let _ = shutdown.wait_for(|is_set| *is_set).await.map(|_| ());
-}
-
-async fn open(
-    mut stream: TcpStream,
-    address: SocketAddr,
-    state: &Arc<ServerState>,
-) -> Option<Connection> {
-    let local_address = stream.local_addr().ok()?;
-    // Replies leave at once, as in Redis.
-    stream.set_nodelay(true).ok()?;
-    keep_alive(&stream, state.config.tcp_keepalive_s()).ok()?;
-    let maxclients = usize::try_from(state.config.maxclients()).unwrap_or(usize::MAX);
-    let now_ms = state.clock.now_ms();
-    match state.clients.register(
-        address,
-        local_address,
-        stream.as_raw_fd(),
-        now_ms,
-        maxclients,
-    ) {
-        Some(client) => {
-            state.statistics.connections_received.add(1);
-            Some(Connection::new(stream, client, Arc::clone(state)))
-        }
-        None => {
-            state.statistics.connections_rejected.add(1);
-            // A courtesy: a client that does not read it loses nothing.
-            let _ = stream.try_write(b"-ERR max number of clients reached\r\n");
-            let _ = stream.shutdown().await;
-            None
-        }
-    }
-}
-
-/// Has the system ask clients that say nothing whether they are still there, as Redis sets it: the
-/// first probe after `interval_s`, more a third of it apart, gone after three.
-fn keep_alive(stream: &TcpStream, interval_s: u32) -> std::io::Result<()> {
-    if interval_s == 0 {
-        return Ok(());
-    }
-    let interval = Duration::from_secs(interval_s.min(KEEPALIVE_MAX_S).into());
-    let probes = TcpKeepalive::new()
-        .with_time(interval)
-        .with_interval((interval / 3).max(Duration::from_secs(1)))
-        .with_retries(3);
-    SockRef::from(stream).set_tcp_keepalive(&probes)
 }

@@ -25,6 +25,7 @@ use super::{ServerError, ServerState};
 use crate::limits::{
     ACCEPT_PAUSE_MS, METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX,
 };
+use crate::log_throttle::LogThrottle;
 
 mod figures;
 
@@ -86,6 +87,7 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
 
 async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
+    let cannot_accept = LogThrottle::new();
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
@@ -102,7 +104,12 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
             }
             Err(error) => {
                 // Out of file descriptors, most likely: waiting helps, spinning does not.
-                tracing::warn!(%error, "cannot accept a connection that asks for metrics");
+                if let Some(more) = cannot_accept.pass() {
+                    tracing::warn!(
+                        "cannot accept a connection that asks for metrics, trying again: \
+                         {error}{more}"
+                    );
+                }
                 tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
             }
         }

@@ -18,10 +18,13 @@ use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
 use listener::Addresses;
 
+mod admission;
 pub mod clients;
 mod connection;
 pub mod connection_commands;
+mod descriptors;
 mod dispatch;
+mod exposure;
 pub mod latency;
 mod listener;
 mod machine;
@@ -30,10 +33,12 @@ pub mod pause;
 pub mod pubsub;
 pub mod sampler;
 pub mod session;
+mod signals;
 pub mod slowlog;
 pub mod state;
 pub mod statistics;
 pub mod transaction;
+mod warnings;
 
 pub use state::ServerState;
 
@@ -65,6 +70,17 @@ pub enum ServerError {
         /// Why.
         source: io::Error,
     },
+    /// The system lets the process open too few files for a single client.
+    #[error(
+        "the current 'ulimit -n' of {soft} is not enough for the server to start: increase the \
+         limit of open files to at least {wanted}"
+    )]
+    TooFewDescriptors {
+        /// The limit.
+        soft: u64,
+        /// What `maxclients` needs.
+        wanted: u64,
+    },
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
@@ -95,6 +111,8 @@ pub fn run(
     let settings = loaded.settings.clone();
     let config = Arc::new(RuntimeConfig::new(loaded));
     on_config(&config);
+    descriptors::fit(&config)?;
+    exposure::warn(&settings);
     // Before the store: a start that is refused should leave nothing behind.
     let addresses = Addresses::take(&settings)?;
     let store = open_store(&config)?;
@@ -109,6 +127,8 @@ pub fn run(
         .thread_name("quoin-io")
         .enable_all()
         .build()?;
+    signals::outlive_hangup(&runtime)?;
+    let store = open_store(&config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let layout = Layout::new(&settings.root_prefix);

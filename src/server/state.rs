@@ -22,6 +22,7 @@ use super::sampler::Samples;
 use super::session::Session;
 use super::slowlog::Slowlog;
 use super::statistics::ServerStatistics;
+use super::warnings::Warnings;
 
 /// INFO's last count of keys.
 #[derive(Debug, Default)]
@@ -68,6 +69,8 @@ pub struct ServerState {
     pub started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
     pub run_id: String,
+    /// What the log says of strangers.
+    pub(super) warnings: Warnings,
     reaper: Mutex<Option<ReaperHandle>>,
     port: AtomicU16,
     shutdown: watch::Sender<bool>,
@@ -110,6 +113,7 @@ impl ServerState {
             pubsub,
             started_ms,
             run_id,
+            warnings: Warnings::default(),
             reaper: Mutex::default(),
             port: AtomicU16::new(0),
             clock,

@@ -71,7 +71,7 @@ impl CommandStatistics {
 pub struct ServerStatistics {
     /// Connections that were accepted.
     pub connections_received: Counter,
-    /// Connections that were refused because of `maxclients`.
+    /// Connections that were refused because of `maxclients` or protected mode.
     pub connections_rejected: Counter,
     /// Commands that were carried out.
     pub commands_processed: Counter,

@@ -61,6 +61,18 @@ impl Server {
         Self::launch(Folder::Given(folder.to_owned()), flags, variables)
     }
 
+    /// A server that may have so many files open, and no more.
+    pub fn start_with_open_files(files_max: u64, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut all_flags = store_flags(folder.path());
+        all_flags.extend(flags.iter().map(Into::into));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {files_max}; exec \"$0\" \"$@\"")]);
+        shell.arg(env!("CARGO_BIN_EXE_quoin"));
+        Self::launch_by(shell, Folder::Own(folder), &all_flags, &[])
+            .unwrap_or_else(|log| panic!("no server: {log}"))
+    }
+
     fn try_start(folder: Folder, flags: &[&str]) -> Result<Self, String> {
         let path = match &folder {
             Folder::Own(own) => own.path(),
@@ -76,14 +88,27 @@ impl Server {
         flags: &[impl AsRef<std::ffi::OsStr>],
         variables: &[(&str, &str)],
     ) -> Result<Self, String> {
+        let program = Command::new(env!("CARGO_BIN_EXE_quoin"));
+        Self::launch_by(program, folder, flags, variables)
+    }
+
+    fn launch_by(
+        mut program: Command,
+        folder: Folder,
+        flags: &[impl AsRef<std::ffi::OsStr>],
+        variables: &[(&str, &str)],
+    ) -> Result<Self, String> {
         let path = match &folder {
             Folder::Own(own) => own.path(),
             Folder::Given(given) => given,
         };
-        let mut child = Command::new(env!("CARGO_BIN_EXE_quoin"))
+        if !flags.iter().any(|flag| flag.as_ref() == "--bind") {
+            program.args(["--bind", "127.0.0.1"]);
+        }
+        let mut child = program
             .env("NO_COLOR", "1")
             .envs(variables.iter().copied())
-            .args(["--bind", "127.0.0.1", "--port", "0"])
+            .args(["--port", "0"])
             .args(flags)
             .current_dir(path)
             .stdin(Stdio::null())
@@ -308,6 +333,15 @@ impl Socket {
             if !self.receive().unwrap() {
                 panic!("closed amid {:?}", String::from_utf8_lossy(&self.received));
             }
+        }
+    }
+
+    /// The next whole reply as it came, or nothing where the server closes the connection.
+    pub fn reply_or_end(&mut self) -> String {
+        while reply_end(&self.received, 0).is_none() && self.receive().unwrap_or(false) {}
+        match self.received.is_empty() {
+            true => String::new(),
+            false => self.reply(),
         }
     }
 

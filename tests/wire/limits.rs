@@ -58,6 +58,37 @@ fn a_client_that_does_not_read_does_not_make_memory_grow() {
 }
 
 #[test]
+fn what_a_burst_took_is_given_back() {
+    let server = Server::start();
+    let mut probe = server.connect();
+    let keys: Vec<String> = (0..100_000).map(|n| format!("key:{n:030}")).collect();
+    let mut words = vec!["BLPOP"];
+    words.extend(keys.iter().map(String::as_str));
+    words.push("0");
+    let wait = request(&words);
+    let before = server.memory_bytes();
+    let mut waiting: Vec<_> = (0..2).map(|_| server.connect()).collect();
+    for socket in &mut waiting {
+        socket.send(&wait);
+    }
+    let mut blocked = |count: usize| {
+        let line = format!("\r\nblocked_clients:{count}\r\n");
+        wait_until("clients are blocked or gone", || {
+            probe.run("INFO clients").contains(&line)
+        });
+    };
+    blocked(2);
+    let grown = server.memory_bytes() - before;
+    assert!(grown > 50_000_000, "{grown}");
+    drop(waiting);
+    blocked(0);
+    // Also without it, but over some seconds.
+    assert_eq!(server.connect().run("MEMORY PURGE"), "+OK\r\n");
+    let left = server.memory_bytes().saturating_sub(before);
+    assert!(left < grown / 4, "{left} of {grown}");
+}
+
+#[test]
 fn an_announced_length_costs_nothing_before_its_bytes_come() {
     let server = Server::start();
     let mut probe = server.connect();

@@ -102,6 +102,19 @@ fn sigterm_finishes_what_is_in_flight() {
 }
 
 #[test]
+fn signals_that_redis_ignores_do_not_end_the_server() {
+    let mut server = Server::start();
+    for name in ["HUP", "PIPE", "HUP"] {
+        server.signal(name);
+    }
+    wait_until("it is logged", || server.log().contains("SIGHUP"));
+    assert_eq!(server.connect().run("RPUSH list x"), ":1\r\n");
+    assert!(server.ending().is_none());
+    server.signal("TERM");
+    assert!(server.wait().success());
+}
+
+#[test]
 fn shutdown_ends_the_server_without_a_reply() {
     for line in ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN SAVE NOW FORCE"] {
         let mut server = Server::start();

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::subcommands::{help, unknown};
+use crate::allocator;
 use crate::commands::arguments::{integer, is_word, to_usize};
 use crate::error::CommandError;
 use crate::limits::MEMORY_USAGE_SAMPLES_DEFAULT;
@@ -39,7 +40,10 @@ pub(super) async fn memory(
         [_, word] if is_word(word, "malloc-stats") => {
             Ok(Reply::bulk("Stats not supported for the current allocator"))
         }
-        [_, word] if is_word(word, "purge") => Ok(Reply::OK),
+        [_, word] if is_word(word, "purge") => {
+            allocator::purge();
+            Ok(Reply::OK)
+        }
         [_, word] if is_word(word, "stats") => Ok(stats()),
         [_, word, name, options @ ..] if is_word(word, "usage") => {
             usage(context, name, options).await

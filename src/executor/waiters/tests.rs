@@ -548,3 +548,23 @@ fn who_waits_with_what_is_too_slow_is_told_and_does_not_keep_those_behind() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn the_tables_of_a_burst_are_given_back() {
+    let waiters = Waiters::new(false);
+    let keys: Vec<Bytes> = (0..50_000).map(|n| Bytes::from(n.to_string())).collect();
+    let (waiter, _outcome) = Waiter::new(
+        0,
+        |_, _| Box::pin(async { Ok(Reply::Null) }),
+        Vec::new(),
+        keys,
+        ValueType::List,
+        None,
+    );
+    waiters.park(&waiter, 0);
+    waiters.settle(&waiter);
+    assert_eq!(waiters.key_count(), 50_000);
+    waiters.cancel(&waiter);
+    assert_eq!(waiters.key_count(), 0);
+    assert!(waiters.queues().by_key.capacity() < 5_000);
+}

@@ -115,7 +115,7 @@ fn clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "connections_rejected",
-            "Connections that were refused because of maxclients",
+            "Connections that were refused because of maxclients or protected mode",
             &statistics.connections_rejected,
         ),
         ("input_bytes", "Bytes from clients", &statistics.input_bytes),

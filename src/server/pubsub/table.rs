@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::Scope;
 use crate::glob::{self, Case};
-use crate::limits::IDLE_TABLE_ENTRIES_MAX;
 use crate::server::clients::ClientRecord;
+use crate::sparse::Sparse;
 use crate::types::signals::ChannelKind;
 
 /// In the order of their numbers, so that one is found fast among many.
@@ -112,10 +112,7 @@ fn remove_from_channels(
         && take_out(clients, client)
     {
         channels.remove(name);
-        if channels.capacity() > IDLE_TABLE_ENTRIES_MAX && channels.len() < channels.capacity() / 8
-        {
-            channels.shrink_to(channels.len() * 2);
-        }
+        channels.shrink_if_sparse();
     }
 }
 

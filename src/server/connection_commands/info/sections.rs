@@ -107,7 +107,7 @@ pub(super) fn memory(state: &ServerState, text: &mut String) {
         "mem_replication_backlog": 0,
         "mem_clients_slaves": 0,
         "mem_aof_buffer": 0,
-        "mem_allocator": "libc",
+        "mem_allocator": crate::allocator::NAME,
         "active_defrag_running": 0,
         "lazyfree_pending_objects": 0,
         "lazyfreed_objects": 0,

@@ -1,0 +1,32 @@
+//! The allocator, and what gives memory back to the system (docs/decisions/016-allocator.md).
+
+/// Its name and version, as INFO tells it.
+#[cfg(target_os = "linux")]
+pub const NAME: &str = "jemalloc-5.3.0";
+/// Its name, as INFO tells it.
+#[cfg(not(target_os = "linux"))]
+pub const NAME: &str = "libc";
+
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Gives memory that is free back to the system now. Without it, a thread of the allocator does so
+/// over the next ten seconds.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+pub fn purge() {
+    /// `MALLCTL_ARENAS_ALL`: of all arenas.
+    const PURGE: &std::ffi::CStr = c"arena.4096.purge";
+    let null = std::ptr::null_mut();
+    // SAFETY: the name is one of jemalloc's, which ends with a zero byte and lives on, and this
+    // control neither reads nor writes a value.
+    let failed = unsafe { tikv_jemalloc_sys::mallctl(PURGE.as_ptr(), null, null.cast(), null, 0) };
+    if failed != 0 {
+        tracing::warn!("the allocator gives no memory back (error {failed})");
+    }
+}
+
+/// Does nothing: the system's allocator decides by itself.
+#[cfg(not(target_os = "linux"))]
+pub fn purge() {}

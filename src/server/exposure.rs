@@ -1,0 +1,125 @@
+//! Who can reach the server, and protected mode: as long as there is no password, only clients of
+//! this machine are answered (Redis: `clientAcceptHandler`).
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::config::{RuntimeConfig, Settings};
+
+/// What others are told, in the words of Redis 7.2.
+pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode \
+    is enabled and no password is set for the default user. In this mode connections are only \
+    accepted from the loopback interface. If you want to connect from external computers to Redis \
+    you may adopt one of the following solutions: 1) Just disable protected mode sending the \
+    command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from \
+    the same host the server is running, however MAKE SURE Redis is not publicly accessible from \
+    internet if you do so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you \
+    can just disable the protected mode by editing the Redis configuration file, and setting the \
+    protected mode option to 'no', and then restarting the server. 3) If you started the server \
+    manually just for testing, restart it with the '--protected-mode no' option. 4) Set up an \
+    authentication password for the default user. NOTE: You only need to do one of the above \
+    things in order for the server to start accepting connections from the outside.\r\n";
+
+/// Whether protected mode keeps this client out.
+pub(super) fn is_denied(config: &RuntimeConfig, client: SocketAddr) -> bool {
+    config.is_protected() && !is_loopback(client.ip()) && !config.has_password()
+}
+
+/// Also where an address of IPv4 comes as one of IPv6.
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// Says at the start what is open to others than clients of this machine.
+pub(super) fn warn(settings: &Settings) {
+    for line in warnings(settings) {
+        tracing::warn!("{line}");
+    }
+}
+
+fn warnings(settings: &Settings) -> Vec<String> {
+    let mut lines = Vec::new();
+    let reachable: Vec<String> = settings
+        .bind
+        .iter()
+        .filter(|ip| !is_loopback(**ip))
+        .map(ToString::to_string)
+        .collect();
+    if !reachable.is_empty() && settings.requirepass.is_none() {
+        let reachable = reachable.join(", ");
+        lines.push(if settings.protected_mode {
+            format!(
+                "listening on {reachable} without a password: protected mode refuses clients of \
+                 other machines. Set requirepass to let them in"
+            )
+        } else {
+            format!(
+                "WARNING: anybody who can reach {reachable} can read and change all data: there \
+                 is no password, and protected-mode is off. Set requirepass"
+            )
+        });
+    }
+    if let Some(address) = settings.metrics_address
+        && !is_loopback(address.ip())
+    {
+        lines.push(format!(
+            "anybody who can reach {address} can read the metrics: no password is asked for there"
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::LoadedSettings;
+
+    fn config(changes: &[(&[u8], &[u8])]) -> RuntimeConfig {
+        let config = RuntimeConfig::new(LoadedSettings::defaults());
+        config.set(changes).unwrap();
+        config
+    }
+
+    fn client(address: &str) -> SocketAddr {
+        SocketAddr::new(address.parse().unwrap(), 5_000)
+    }
+
+    #[test]
+    fn by_default_only_clients_of_this_machine_are_let_in() {
+        let config = config(&[]);
+        for local in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+            assert!(!is_denied(&config, client(local)), "{local}");
+        }
+        for other in ["192.0.2.7", "0.0.0.1", "2001:db8::1", "::ffff:192.0.2.7"] {
+            assert!(is_denied(&config, client(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_password_lets_others_in_and_so_does_the_setting() {
+        let other = client("192.0.2.7");
+        assert!(!is_denied(&config(&[(b"requirepass", b"secret")]), other));
+        assert!(!is_denied(&config(&[(b"protected-mode", b"no")]), other));
+    }
+
+    #[test]
+    fn what_is_open_to_others_is_told() {
+        let mut settings = LoadedSettings::defaults().settings;
+        assert!(warnings(&settings).is_empty());
+        settings.bind.push([0, 0, 0, 0].into());
+        let lines = warnings(&settings);
+        assert!(
+            matches!(lines.as_slice(), [line] if line.contains("on 0.0.0.0 without a password: protected")),
+            "{lines:?}"
+        );
+        settings.protected_mode = false;
+        let lines = warnings(&settings);
+        assert!(
+            matches!(lines.as_slice(), [line] if line.contains("change all data")),
+            "{lines:?}"
+        );
+        settings.requirepass = Some("secret".to_owned());
+        assert!(warnings(&settings).is_empty());
+        settings.metrics_address = "0.0.0.0:9121".parse().ok();
+        assert!(warnings(&settings).join("").contains("0.0.0.0:9121"));
+    }
+}
