@@ -3,7 +3,8 @@
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
 //! `error`, `limits`, `clock` and `random` are leaves that everyone may use; `import` is a client
-//! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`.
+//! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`,
+//! and `backup` over `store` and `import`'s client.
 #![cfg_attr(
     test,
     allow(
@@ -14,6 +15,7 @@
     )
 )]
 
+pub mod backup;
 pub mod clock;
 pub mod commands;
 pub mod config;

@@ -30,6 +30,8 @@ pub struct Settings {
     pub root_prefix: String,
     /// When the embedded store makes writes durable.
     pub fsync: Fsync,
+    /// Backups of the embedded store that are kept; 0 is all.
+    pub backups_keep: u32,
     /// Password that clients must give.
     pub requirepass: Option<String>,
     /// Clients that may be connected at once.
@@ -129,6 +131,7 @@ impl Default for Settings {
             fdb_tls: FdbTls::default(),
             root_prefix: "quoin".to_owned(),
             fsync: Fsync::Always,
+            backups_keep: 7,
             requirepass: None,
             maxclients: 10_000,
             timeout_s: 0,

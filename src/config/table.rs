@@ -147,6 +147,19 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.fsync.name().to_owned(),
     },
     SettingRow {
+        name: "backups-keep",
+        kind: Kind::Integer(0, u32::MAX as i128),
+        default: "7",
+        help: "Backups that are kept in the folder backups of data-dir (docs/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let backups = value.parse().ok()?;
+            settings.backups_keep = backups;
+            Some(())
+        },
+        render: |settings| settings.backups_keep.to_string(),
+    },
+    SettingRow {
         name: "cluster-file",
         kind: Kind::Path,
         default: "",

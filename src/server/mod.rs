@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
 use crate::executor::startup::{self, StartError};
@@ -79,7 +80,7 @@ pub fn run(
     let settings = loaded.settings.clone();
     let config = Arc::new(RuntimeConfig::new(loaded));
     on_config(&config);
-    let store = open_store(&config)?;
+    let Opened { store, embedded } = open_store(&config)?;
     let mut builder = match settings.io_threads {
         // Serves connections in the order in which their requests arrive, as Redis does; threads
         // that take work from each other begin with the latest.
@@ -107,10 +108,12 @@ pub fn run(
         ExecutorOptions::default(),
     )?);
     let (shutdown, shutdown_seen) = watch::channel(false);
+    let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
     let state = Arc::new(ServerState::new(
         config,
         Arc::clone(&executor),
         store,
+        backups,
         clock,
         shutdown,
     ));
@@ -123,6 +126,9 @@ pub fn run(
         }
         served
     });
+    if let Some(backups) = &state.backups {
+        backups.stop();
+    }
     // Connections have had their time; what is left of them goes with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(metrics) = metrics {
@@ -139,7 +145,14 @@ pub fn run(
     Ok(())
 }
 
-fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
+/// The store that the settings name.
+struct Opened {
+    store: Arc<dyn Store>,
+    /// The same where it is the embedded one.
+    embedded: Option<Arc<EmbeddedStore>>,
+}
+
+fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
     let settings = config.settings();
     match settings.store {
         StoreKind::Embedded => {
@@ -151,9 +164,16 @@ fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
                 ..EmbeddedOptions::default()
             };
             let folder: PathBuf = settings.data_dir.clone();
-            Ok(Arc::new(EmbeddedStore::open(&folder, options)?))
+            let store = Arc::new(EmbeddedStore::open(&folder, options)?);
+            Ok(Opened {
+                store: Arc::clone(&store) as Arc<dyn Store>,
+                embedded: Some(store),
+            })
         }
-        StoreKind::Fdb => open_fdb(&settings),
+        StoreKind::Fdb => Ok(Opened {
+            store: open_fdb(&settings)?,
+            embedded: None,
+        }),
     }
 }
 

@@ -41,6 +41,11 @@ impl<'v> View<'v> {
         rows::get(self.rows, self.transaction, key)
     }
 
+    /// The rows of a range one by one.
+    pub(super) fn merge<'q>(&self, query: &RangeQuery<'q>) -> Result<Merge<'v, 'q>, StoreError> {
+        Merge::new(*self, query)
+    }
+
     /// The rows of a range, copied into one buffer that all of them share.
     pub(super) fn get_range(&self, query: &RangeQuery<'_>) -> Result<Vec<KeyValue>, StoreError> {
         if query.limit == 0 || query.begin >= query.end {
@@ -85,7 +90,8 @@ enum Steps<'v> {
     FileBackwards(RoRevRange<'v, Raw, Raw>),
 }
 
-struct Merge<'v, 'q> {
+/// Rows of a range, in the order asked for.
+pub(super) struct Merge<'v, 'q> {
     layers: &'v [Layer],
     /// One for each layer, then the data file's.
     cursors: Vec<Cursor<'v>>,
@@ -136,7 +142,8 @@ impl<'v, 'q> Merge<'v, 'q> {
         Ok(merge)
     }
 
-    fn next_row(&mut self) -> Result<Option<Row<'v>>, StoreError> {
+    /// The next row, if there is one.
+    pub(super) fn next_row(&mut self) -> Result<Option<Row<'v>>, StoreError> {
         if let Some(taken) = self.taken.take() {
             self.step(taken)?;
         }

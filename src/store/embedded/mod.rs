@@ -7,6 +7,7 @@
 //!
 //! A second write transaction waits for the first: never open two on one thread.
 
+mod backup;
 mod checkpoint;
 mod create;
 mod drain;
@@ -46,6 +47,7 @@ use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Trans
 use crate::limits;
 use crate::random::{Random, SystemRandom};
 
+pub use self::backup::Moment;
 pub use self::error::OpenError;
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
 
@@ -53,8 +55,8 @@ pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
 const LOCK_FILE: &str = "LOCK";
 /// Readers that hold a checkpoint: the last, and the next while it is being made.
 const CHECKPOINT_READERS: u32 = 2;
-/// The writer's snapshot, and what looks how full the data file is.
-const OWN_READERS: u32 = 2;
+/// The writer's snapshot, what looks how full the data file is, and a backup.
+const OWN_READERS: u32 = 3;
 /// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
 
@@ -200,6 +202,7 @@ impl EmbeddedStore {
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
+        shared.overlay.begin_behind(applied);
         let work = sync::Work {
             folder: folder.to_owned(),
             environment: environment.clone(),
