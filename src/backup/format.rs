@@ -399,6 +399,18 @@ pub(super) struct Rows<'b> {
     rest: &'b [u8],
 }
 
+impl<'b> Rows<'b> {
+    /// The rows in the bytes of a block.
+    pub(super) fn of(block: &'b [u8]) -> Self {
+        Self { rest: block }
+    }
+
+    /// The bytes of the rows that were not taken.
+    pub(super) fn bytes(self) -> &'b [u8] {
+        self.rest
+    }
+}
+
 impl<'b> Iterator for Rows<'b> {
     type Item = (&'b [u8], &'b [u8]);
 

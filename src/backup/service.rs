@@ -270,7 +270,9 @@ impl Work {
         lower_priority();
         let folder = &self.backups.folder;
         let store = &self.backups.store;
-        let written = write(store, moment, header, folder, &self.progress);
+        let written = write(store, moment, header, folder, |totals| {
+            self.progress.note(totals)
+        });
         self.end(written);
     }
 

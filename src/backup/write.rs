@@ -38,7 +38,8 @@ impl Progress {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    fn note(&self, totals: Totals) -> Result<(), BackupError> {
+    /// Notes how far it is. An error has it given up.
+    pub(super) fn note(&self, totals: Totals) -> Result<(), BackupError> {
         self.rows.store(totals.rows, Ordering::Relaxed);
         self.bytes.store(totals.file_bytes, Ordering::Relaxed);
         if self.is_stopped.load(Ordering::Relaxed) {
@@ -59,13 +60,13 @@ pub struct Written {
     pub totals: Totals,
 }
 
-/// Writes a moment of a store into a folder.
+/// Writes a moment of a store into a folder. `progress` is told how far that is, and may end it.
 pub(super) fn write(
     store: &EmbeddedStore,
     moment: Moment,
     header: Header,
     folder: &Path,
-    progress: &Progress,
+    mut progress: impl FnMut(Totals) -> Result<(), BackupError>,
 ) -> Result<Written, BackupError> {
     folder::create(folder)?;
     folder::remove_unfinished(folder)?;
@@ -78,7 +79,7 @@ pub(super) fn write(
     moment.visit(|key, value| {
         if encoder.push(key, value).map_err(failed())? {
             let totals = encoder.totals();
-            progress.note(totals)?;
+            progress(totals)?;
             pace.after_block(encoder.out(), totals.file_bytes)
                 .map_err(failed())?;
         }
@@ -87,7 +88,7 @@ pub(super) fn write(
     // From here on the data file may use again what was kept for this.
     drop(moment);
     let (_, totals) = encoder.finish().map_err(failed())?;
-    progress.note(totals)?;
+    progress(totals)?;
     // A backup never has what a power failure could take away from its store.
     store.sync_commits()?;
     let path = unfinished.keep()?;

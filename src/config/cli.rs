@@ -9,11 +9,15 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::error::{ConfigError, suggest};
 use super::load::{FILE_VARIABLE, LoadedSettings, load};
 use super::table::{SETTINGS, SettingRow};
+use crate::backup;
 use crate::import;
 
 const CHECK_CONFIG: &str = "check-config";
+const RESTORE: &str = "restore";
 const IMPORT: &str = "import";
 const DOCTOR: &str = "doctor";
+const BACKUP: &str = "backup";
+const TO_FLAG: &str = "to";
 const REPAIR_FLAG: &str = "repair";
 const DEEP_FLAG: &str = "deep";
 const OFFLINE_FLAG: &str = "offline";
@@ -28,6 +32,10 @@ pub enum Invocation {
     CheckConfig(LoadedSettings),
     /// Look whether the store is as it should be.
     Doctor(LoadedSettings, DoctorOptions),
+    /// Make a backup of the embedded store.
+    Backup(LoadedSettings, BackupOptions),
+    /// Make a store of a backup.
+    Restore(Box<backup::RestoreOptions>),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
@@ -43,6 +51,13 @@ pub struct DoctorOptions {
     pub is_deep: bool,
     /// Somebody vouches that no server uses the store.
     pub is_offline: bool,
+}
+
+/// What `quoin backup` is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackupOptions {
+    /// The folder that gets the backup, or a copy of it.
+    pub to: Option<PathBuf>,
 }
 
 /// The version, and which stores this build has.
@@ -70,6 +85,14 @@ pub fn parse(
             Err(error) => text_or_error(&error, plain_error),
         };
     }
+    if let [_, name, behind @ ..] = arguments.as_slice()
+        && name == RESTORE
+    {
+        return match backup::parse_restore(behind.iter().cloned()) {
+            Ok(options) => Ok(Invocation::Restore(Box::new(options))),
+            Err(error) => text_or_error(&error, plain_error),
+        };
+    }
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return text_or_error(&error, usage_error),
@@ -79,11 +102,17 @@ pub fn parse(
             "import takes no settings: quoin import --from ADDRESS …".to_owned(),
         ));
     }
+    if matches.subcommand_name() == Some(RESTORE) {
+        return Err(ConfigError::Usage(
+            "restore takes no settings: quoin restore --from BACKUP --data-dir FOLDER …".to_owned(),
+        ));
+    }
     let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
     let loaded = load(file, variables, flags(&matches))?;
     Ok(match matches.subcommand_name() {
         Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
         Some(DOCTOR) => Invocation::Doctor(loaded, doctor_options(&matches)),
+        Some(BACKUP) => Invocation::Backup(loaded, backup_options(&matches)),
         _ => Invocation::Run(loaded),
     })
 }
@@ -98,6 +127,32 @@ fn doctor_options(matches: &ArgMatches) -> DoctorOptions {
         is_deep: is_set(DEEP_FLAG),
         is_offline: is_set(OFFLINE_FLAG),
     }
+}
+
+fn backup_options(matches: &ArgMatches) -> BackupOptions {
+    let backup = matches.subcommand_matches(BACKUP);
+    BackupOptions {
+        to: backup.and_then(|backup| backup.get_one(TO_FLAG).cloned()),
+    }
+}
+
+fn backup_command() -> Command {
+    Command::new(BACKUP)
+        .about("Make a backup of the embedded store, beside a running server or without one")
+        .after_help(
+            "Takes the settings that the server takes. Where a server has --data-dir open it is \
+             asked, by --bind, --port and\n--requirepass, for a backup in the folder `backups` of \
+             it (BGSAVE), which serves clients meanwhile; else\nthe backup is made here. It is \
+             read again, and compared with its checksums. Exits with 0 where it is good,\nelse \
+             with 1. docs/backup.md tells more.",
+        )
+        .arg(
+            Arg::new(TO_FLAG)
+                .long(TO_FLAG)
+                .value_name("FOLDER")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help("Folder, on another disk say, that gets a copy of the backup"),
+        )
 }
 
 fn doctor_command() -> Command {
@@ -180,6 +235,10 @@ fn command() -> Command {
                 .about("Show the settings in effect and where each came from, or what is wrong"),
         )
         .subcommand(doctor_command())
+        .subcommand(backup_command())
+        .subcommand(
+            Command::new(RESTORE).about("Make a data folder of a backup (see restore --help)"),
+        )
         .subcommand(
             Command::new(IMPORT)
                 .about("Copy the lists and sorted sets of a running Redis (see import --help)"),

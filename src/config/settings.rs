@@ -32,6 +32,8 @@ pub struct Settings {
     pub fsync: Fsync,
     /// Backups of the embedded store that are kept; 0 is all.
     pub backups_keep: u32,
+    /// Where the embedded store keeps every commit; `None` is nowhere.
+    pub journal_archive_dir: Option<PathBuf>,
     /// Password that clients must give.
     pub requirepass: Option<String>,
     /// Clients that may be connected at once.
@@ -132,6 +134,7 @@ impl Default for Settings {
             root_prefix: "quoin".to_owned(),
             fsync: Fsync::Always,
             backups_keep: 7,
+            journal_archive_dir: None,
             requirepass: None,
             maxclients: 10_000,
             timeout_s: 0,

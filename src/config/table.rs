@@ -160,6 +160,18 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.backups_keep.to_string(),
     },
     SettingRow {
+        name: "journal-archive-dir",
+        kind: Kind::Path,
+        default: "",
+        help: "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.journal_archive_dir = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.journal_archive_dir),
+    },
+    SettingRow {
         name: "cluster-file",
         kind: Kind::Path,
         default: "",
@@ -415,6 +427,8 @@ mod tests {
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
             ("fsync", "everysec"),
+            ("backups-keep", "0"),
+            ("journal-archive-dir", "/mnt/archive"),
             ("cluster-file", "/etc/x.cluster"),
             ("fdb-tls-certificate-file", "/etc/x.pem"),
             ("fdb-tls-key-file", "/etc/key.pem"),

@@ -14,6 +14,7 @@ mod script;
 mod server;
 
 mod administration;
+mod backups;
 mod blocked_clients;
 mod blocking;
 mod clients;

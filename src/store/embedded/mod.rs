@@ -7,6 +7,7 @@
 //!
 //! A second write transaction waits for the first: never open two on one thread.
 
+mod archive;
 mod backup;
 mod checkpoint;
 mod create;
@@ -18,6 +19,7 @@ mod layer;
 mod merge;
 mod overlay;
 mod replay;
+mod restore;
 mod rows;
 mod scan;
 mod sync;
@@ -47,9 +49,11 @@ use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Trans
 use crate::limits;
 use crate::random::{Random, SystemRandom};
 
+pub use self::archive::{ArchiveError, Archived, Limit, Reached, read_archive};
 pub use self::backup::Moment;
 pub use self::error::OpenError;
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
+pub use self::restore::{Replaying, Restoration, RestoreError};
 
 /// The file in the data folder that a running server holds locked.
 const LOCK_FILE: &str = "LOCK";
