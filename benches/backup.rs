@@ -143,7 +143,9 @@ fn turn(matches: &ArgMatches, server: &Server, with_backup: bool) -> Turn {
     let (mut times, backups, backup_s) = std::thread::scope(|scope| {
         let saver = with_backup.then(|| scope.spawn(|| save(server, &is_over)));
         let clients: Vec<_> = (0..count(matches, "clients"))
-            .map(|number| scope.spawn(move || push_and_pop(matches, server, number, begun + duration)))
+            .map(|number| {
+                scope.spawn(move || push_and_pop(matches, server, number, begun + duration))
+            })
             .collect();
         let times: Vec<Duration> = clients
             .into_iter()
@@ -183,7 +185,9 @@ fn last_bytes(server: &Server) -> u64 {
     let mut connection = Connection::open(server.address()).unwrap();
     let reply = connection.command(&["INFO", "persistence"]).unwrap();
     let text = String::from_utf8_lossy(reply.bytes().unwrap()).into_owned();
-    let line = text.lines().find_map(|line| line.strip_prefix("backup_last_bytes:"));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("backup_last_bytes:"));
     line.unwrap().parse().unwrap()
 }
 

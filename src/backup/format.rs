@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
 use super::error::Damage;
+use crate::store::embedded::StoreId;
 
 /// The version that is written.
 pub(super) const FORMAT: u32 = 1;
@@ -36,9 +37,6 @@ const TRAILER_BYTES: usize = 64;
 const DIGEST_BYTES: usize = 32;
 /// What is read of a block at a time, before it is known that so much is there.
 const READ_STEP_BYTES: u64 = 1024 * 1024;
-
-/// Which store a file of Quoin belongs to.
-pub type StoreId = [u8; 16];
 
 /// What a backup is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +67,7 @@ impl Header {
             MAGIC.as_slice(),
             &FORMAT.to_le_bytes(),
             &ROWS_FORMAT.to_le_bytes(),
-            &self.store,
+            &self.store.to_bytes(),
             &self.commit.to_le_bytes(),
             &self.time_ms.to_le_bytes(),
         ]
@@ -94,7 +92,7 @@ impl Header {
             }
         }
         let header = Self {
-            store: fields.take(),
+            store: StoreId::from_bytes(fields.take()),
             commit: fields.u64(),
             time_ms: fields.u64().cast_signed(),
         };

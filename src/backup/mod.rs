@@ -19,7 +19,7 @@ mod write;
 
 pub use ask::AskError;
 pub use error::{BackupError, Damage};
-pub use format::{Header, StoreId, Totals};
+pub use format::{Header, Totals};
 pub use make::{Made, MakeError, make};
 pub use read::BackupFile;
 pub use restore::{RestoreFailure, RestoreOptions, Restored, parse_restore, restore};

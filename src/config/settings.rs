@@ -20,6 +20,8 @@ pub struct Settings {
     pub metrics_address: Option<SocketAddr>,
     /// Folder of the embedded store.
     pub data_dir: PathBuf,
+    /// Whether a copy of a folder that was not closed in order is opened.
+    pub accept_copied_data_dir: bool,
     /// Store that holds the data.
     pub store: StoreKind,
     /// FoundationDB's cluster file; `None` is FoundationDB's own default.
@@ -128,6 +130,7 @@ impl Default for Settings {
             port: 6379,
             metrics_address: None,
             data_dir: PathBuf::from("./quoin-data"),
+            accept_copied_data_dir: false,
             store: StoreKind::Embedded,
             cluster_file: None,
             fdb_tls: FdbTls::default(),

@@ -138,6 +138,21 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.data_dir.display().to_string(),
     },
     SettingRow {
+        name: "accept-copied-data-dir",
+        kind: Kind::YesNo,
+        default: "no",
+        help: "Whether to open a copy of a data folder whose server was not stopped in order. Only for a folder that was copied as a whole after its server had ended: what was copied from a running server has pieces of different moments",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.accept_copied_data_dir = value == "yes";
+            Some(())
+        },
+        render: |settings| {
+            let is_accepted = settings.accept_copied_data_dir;
+            if is_accepted { "yes" } else { "no" }.to_owned()
+        },
+    },
+    SettingRow {
         name: "fsync",
         kind: Kind::OneOf(Fsync::NAMES),
         default: "always",
@@ -426,6 +441,7 @@ mod tests {
             ("metrics-address", "127.0.0.1:9121"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
+            ("accept-copied-data-dir", "yes"),
             ("fsync", "everysec"),
             ("backups-keep", "0"),
             ("journal-archive-dir", "/mnt/archive"),

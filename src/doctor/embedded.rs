@@ -47,6 +47,7 @@ pub(super) async fn look(
     };
     let options_of_store = EmbeddedOptions {
         fsync,
+        accepts_copy: settings.accept_copied_data_dir,
         ..EmbeddedOptions::default()
     };
     let store = match EmbeddedStore::open(folder, options_of_store) {

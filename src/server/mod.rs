@@ -12,7 +12,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
 use crate::executor::startup::{self, StartError};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
-use crate::layout::Layout;
+use crate::layout::{LAYOUT_VERSION, Layout};
 use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
@@ -161,10 +161,13 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
                     Fsync::Always => FsyncPolicy::Always,
                     Fsync::EverySec => FsyncPolicy::EverySecond,
                 },
+                accepts_copy: settings.accept_copied_data_dir,
                 ..EmbeddedOptions::default()
             };
             let folder: PathBuf = settings.data_dir.clone();
-            let store = Arc::new(EmbeddedStore::open(&folder, options)?);
+            let store = EmbeddedStore::open(&folder, options)?;
+            tell_what_was_opened(&store);
+            let store = Arc::new(store);
             Ok(Opened {
                 store: Arc::clone(&store) as Arc<dyn Store>,
                 embedded: Some(store),
@@ -175,6 +178,25 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
             embedded: None,
         }),
     }
+}
+
+/// A volume that is not mounted must not look like any other start.
+fn tell_what_was_opened(store: &EmbeddedStore) {
+    let summary = store.summary();
+    let what = if summary.is_new {
+        "made a new store"
+    } else {
+        "opened an existing store"
+    };
+    tracing::info!(
+        folder = %store.folder().display(),
+        id = %summary.id,
+        format = summary.format,
+        layout = LAYOUT_VERSION,
+        rows = summary.rows,
+        data_bytes = summary.data_bytes,
+        "{what}"
+    );
 }
 
 #[cfg(feature = "fdb")]

@@ -51,12 +51,21 @@ pub enum StoreError {
     /// The store is broken until the server is started anew.
     #[error("store failed: {0}")]
     Fatal(Arc<dyn std::error::Error + Send + Sync>),
+    /// A row whose bytes are not those that were written. Others can be read; nothing was applied.
+    #[error("store is damaged: {0}")]
+    Damaged(Arc<dyn std::error::Error + Send + Sync>),
     /// Stored bytes that are not of Quoin's layout.
     #[error("stored bytes are not of this layout: {0}")]
     Corrupt(&'static str),
 }
 
 impl StoreError {
+    /// Whether it is about what some rows hold, and not about the store: what needs other rows goes
+    /// on.
+    pub fn is_about_rows(&self) -> bool {
+        matches!(self, StoreError::Damaged(_) | StoreError::Corrupt(_))
+    }
+
     /// Whether the same transaction may succeed when it is run again from its start.
     pub fn is_retryable(&self) -> bool {
         matches!(

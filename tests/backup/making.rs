@@ -123,7 +123,11 @@ fn a_kill_amid_a_backup_leaves_the_older_one() {
     }
     assert_eq!(socket.run("BGSAVE"), "+Background saving started\r\n");
     let backups = folder.join("data/backups");
-    let unfinished = || names(&backups).into_iter().find(|name| name.ends_with(".part"));
+    let unfinished = || {
+        names(&backups)
+            .into_iter()
+            .find(|name| name.ends_with(".part"))
+    };
     wait_until("a part is written", || unfinished().is_some());
     server.signal("KILL");
     server.wait();
@@ -165,7 +169,10 @@ fn a_copy_goes_to_another_folder_and_can_be_restored() {
     let copy = server.folder().join(path);
     assert_eq!(field(&mut socket, "rdb_saves"), "1");
     restore(server.folder(), &copy, "restored", &[]);
-    let own = server.folder().join("data/backups").join(copy.file_name().unwrap());
+    let own = server
+        .folder()
+        .join("data/backups")
+        .join(copy.file_name().unwrap());
     assert_eq!(std::fs::read(own).unwrap(), std::fs::read(copy).unwrap());
 }
 
@@ -178,9 +185,15 @@ fn the_wrong_server_and_no_server_are_told() {
     let complaint = bad(folder, &["backup", "--data-dir", "data", "--port", &port]);
     assert!(complaint.contains("has not data open"), "{complaint}");
     let complaint = bad(folder, &["backup", "--data-dir", "data", "--port", "1"]);
-    assert!(complaint.contains("none answers at redis://127.0.0.1:1"), "{complaint}");
+    assert!(
+        complaint.contains("none answers at redis://127.0.0.1:1"),
+        "{complaint}"
+    );
     let complaint = bad(folder, &["backup", "--data-dir", "nothing"]);
-    assert!(complaint.contains("there is no store in nothing"), "{complaint}");
+    assert!(
+        complaint.contains("there is no store in nothing"),
+        "{complaint}"
+    );
     assert!(!folder.join("nothing").exists());
 }
 
@@ -208,5 +221,8 @@ fn a_server_that_stops_gives_up_its_backup_at_once() {
     stop(server);
     assert!(begun.elapsed() < Duration::from_secs(8));
     let left = names(&folder.join("data/backups"));
-    assert!(left.iter().all(|name| name.ends_with(".backup")), "{left:?}");
+    assert!(
+        left.iter().all(|name| name.ends_with(".backup")),
+        "{left:?}"
+    );
 }

@@ -17,7 +17,9 @@ fn start(folder: &Path, more: &[&str]) -> Server {
 fn wait_for_archive(socket: &mut Socket) {
     let last = last_commit(socket);
     wait_until("all is archived", || {
-        let archived: u64 = field(socket, "journal_archive_last_commit").parse().unwrap();
+        let archived: u64 = field(socket, "journal_archive_last_commit")
+            .parse()
+            .unwrap();
         archived >= last
     });
 }
@@ -102,7 +104,11 @@ fn a_restore_to_a_commit_or_a_time_is_the_model_of_then() {
     for number in 10..40 {
         model.step(&mut socket, number);
         // So that commits have times of their own, and lie in several files of the journal.
-        std::thread::sleep(Duration::from_millis(if number % 10 == 0 { 1_100 } else { 3 }));
+        std::thread::sleep(Duration::from_millis(if number % 10 == 0 {
+            1_100
+        } else {
+            3
+        }));
     }
     wait_for_archive(&mut socket);
     let last = last_commit(&mut socket);
@@ -111,7 +117,12 @@ fn a_restore_to_a_commit_or_a_time_is_the_model_of_then() {
         let (commit, expected, now) = &model.by_commit[at];
         let to = format!("commit-{at}");
         let commit = commit.to_string();
-        let said = restore(folder, &backup, &to, &with_archive(&["--until-commit", &commit]));
+        let said = restore(
+            folder,
+            &backup,
+            &to,
+            &with_archive(&["--until-commit", &commit]),
+        );
         assert!(said.contains(&format!("commit {commit}")), "{said}");
         assert_eq!(list(folder, &to), *expected, "commit {commit}");
         if at > 9 {
@@ -126,14 +137,38 @@ fn a_restore_to_a_commit_or_a_time_is_the_model_of_then() {
     let from = backup.to_str().unwrap();
     let words = |limit: [&'static str; 1], value: &str| {
         let value = value.to_owned();
-        let words = ["restore", "--from", from, "--data-dir", "none", "--journal-archive", ARCHIVE];
-        let words: Vec<String> = words.iter().chain(&limit).map(|word| (*word).to_owned()).collect();
+        let words = [
+            "restore",
+            "--from",
+            from,
+            "--data-dir",
+            "none",
+            "--journal-archive",
+            ARCHIVE,
+        ];
+        let words: Vec<String> = words
+            .iter()
+            .chain(&limit)
+            .map(|word| (*word).to_owned())
+            .collect();
         [words, vec![value]].concat()
     };
     for (limit, value, expected) in [
-        (["--until-commit"], (in_backup - 1).to_string(), "take an earlier one"),
-        (["--until-commit"], (last + 100).to_string(), "the archive ends with commit"),
-        (["--until-time"], "2001-01-01T00:00:00Z".to_owned(), "take an earlier one"),
+        (
+            ["--until-commit"],
+            (in_backup - 1).to_string(),
+            "take an earlier one",
+        ),
+        (
+            ["--until-commit"],
+            (last + 100).to_string(),
+            "the archive ends with commit",
+        ),
+        (
+            ["--until-time"],
+            "2001-01-01T00:00:00Z".to_owned(),
+            "take an earlier one",
+        ),
     ] {
         let words = words(limit, &value);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -186,7 +221,11 @@ fn a_gap_in_the_archive_is_refused_and_says_how_far_it_goes() {
     stop(server);
     let server = start(folder, &[]);
     let mut socket = server.connect();
-    assert!(server.log().contains("make a backup now"), "{}", server.log());
+    assert!(
+        server.log().contains("make a backup now"),
+        "{}",
+        server.log()
+    );
     socket.run("RPUSH list d");
     wait_for_archive(&mut socket);
     stop(server);
@@ -194,10 +233,18 @@ fn a_gap_in_the_archive_is_refused_and_says_how_far_it_goes() {
     let words = ["restore", "--from", from, "--data-dir", "none"];
     let complaint = bad(folder, &[&words[..], &with_archive(&[])].concat());
     assert!(complaint.contains("is not in the archive"), "{complaint}");
-    assert!(complaint.contains(&format!("up to commit {reached}")), "{complaint}");
+    assert!(
+        complaint.contains(&format!("up to commit {reached}")),
+        "{complaint}"
+    );
     assert!(!folder.join("none").exists());
     let reached = reached.to_string();
-    restore(folder, &backup, "part", &with_archive(&["--until-commit", &reached]));
+    restore(
+        folder,
+        &backup,
+        "part",
+        &with_archive(&["--until-commit", &reached]),
+    );
     assert_eq!(list(folder, "part"), ["a", "b"]);
 }
 

@@ -50,7 +50,10 @@ fn a_folder_that_is_not_empty_is_refused_and_left_as_it_is() {
     let backup = prepared(folder);
     let before = rows(&folder.join("data"));
     let complaint = refused(folder, &backup, "data");
-    assert!(complaint.contains("there is a store in data"), "{complaint}");
+    assert!(
+        complaint.contains("there is a store in data"),
+        "{complaint}"
+    );
     assert!(rows(&folder.join("data")) == before);
     std::fs::create_dir(folder.join("other")).unwrap();
     std::fs::write(folder.join("other/dump.rdb"), "").unwrap();

@@ -256,6 +256,7 @@ fn a_random_history_goes_on_after_a_reopening() {
         let options = EmbeddedOptions {
             fsync,
             map_bytes: 64 << 20,
+            ..EmbeddedOptions::default()
         };
         let subject = Subject {
             store: Box::new(EmbeddedStore::open(folder.path(), options).unwrap()),

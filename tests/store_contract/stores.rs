@@ -20,6 +20,7 @@ fn in_a_folder<S: Store>(
     let options = EmbeddedOptions {
         fsync,
         map_bytes: 256 << 20,
+        ..EmbeddedOptions::default()
     };
     let store = EmbeddedStore::open(folder.path(), options).unwrap();
     Some(Subject {

@@ -1,10 +1,12 @@
 use super::*;
 
-const HEADER: Header = Header {
-    store: *b"store of a test.",
-    commit: 42,
-    time_ms: 1_795_328_173_123,
-};
+fn header() -> Header {
+    Header {
+        store: StoreId::from_bytes(*b"store of a test."),
+        commit: 42,
+        time_ms: 1_795_328_173_123,
+    }
+}
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -22,7 +24,7 @@ fn pairs() -> Pairs {
 }
 
 fn encoded(pairs: &Pairs) -> (Vec<u8>, Totals) {
-    let mut encoder = Encoder::begin(Vec::new(), &HEADER).unwrap();
+    let mut encoder = Encoder::begin(Vec::new(), &header()).unwrap();
     for (key, value) in pairs {
         encoder.push(key, value).unwrap();
     }
@@ -44,7 +46,7 @@ fn what_was_written_is_read() {
         let (file, totals) = encoded(&pairs);
         assert_eq!(totals.rows, pairs.len() as u64);
         assert_eq!(totals.file_bytes, file.len() as u64);
-        assert_eq!(decoded(&file).unwrap(), (HEADER, pairs, totals));
+        assert_eq!(decoded(&file).unwrap(), (header(), pairs, totals));
     }
 }
 

@@ -7,7 +7,8 @@ use heed::{RoTxn, WithoutTls};
 use super::error::store_error;
 use super::layer::Layer;
 use super::merge::View;
-use super::{EmbeddedStore, Rows};
+use super::table::Rows;
+use super::{EmbeddedStore, StoreId};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 /// The end of the keys that transactions may use; the store's own rows lie behind it.
@@ -34,20 +35,20 @@ impl EmbeddedStore {
         let ((layers, transaction), commit) = overlay
             .numbered_snapshot(&self.environment)
             .map_err(store_error)?;
-        let in_file = self.rows.len(&transaction).map_err(store_error)?;
+        let in_file = self.rows.count(&transaction).map_err(store_error)?;
         let in_layers: usize = layers.iter().map(|layer| layer.rows().len()).sum();
         Ok(Moment {
             layers,
             transaction,
-            rows: self.rows,
+            rows: self.rows.clone(),
             commit,
             rows_about: in_file.saturating_add(in_layers as u64),
         })
     }
 
     /// Which store this is.
-    pub fn id(&self) -> [u8; 16] {
-        [0; 16]
+    pub fn id(&self) -> StoreId {
+        self.summary.id
     }
 
     /// The number of the last commit.

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use heed::{Env, RoTxn, WithoutTls};
 use sha2::{Digest, Sha256};
 
+use super::create::private_file;
 use super::error::is_out_of_room;
 use super::inspect::CheckpointState;
 
@@ -183,7 +184,7 @@ impl Checkpoints {
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let new = self.folder.join(CHECKPOINT_NEW_FILE);
-        let mut file = File::create(&new)?;
+        let mut file = private_file().create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, self.folder.join(CHECKPOINT_FILE))?;
@@ -291,6 +292,7 @@ mod tests {
         let options = EmbeddedOptions {
             fsync,
             map_bytes: 64 << 20,
+            ..EmbeddedOptions::default()
         };
         EmbeddedStore::open(folder, options).unwrap()
     }

@@ -36,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use siphasher::sip::SipHasher13;
 
+use super::create::private_file;
 use super::error::is_out_of_room;
 use super::inspect::JournalFile;
 use crate::limits;
@@ -285,7 +286,7 @@ pub(super) fn exists(folder: &Path) -> io::Result<bool> {
 /// journal, and one that is missing later was lost.
 pub(super) fn make_file(folder: &Path) -> io::Result<()> {
     let [first, _] = paths(folder);
-    File::options().create(true).append(true).open(first)?;
+    private_file().create(true).append(true).open(first)?;
     File::open(folder)?.sync_all()
 }
 
@@ -349,8 +350,8 @@ impl Journal {
         syncs_appends: bool,
     ) -> io::Result<Self> {
         let create = |path: &PathBuf| {
-            let mut options = File::options();
-            options.create(true).truncate(true).read(true).write(true);
+            let mut options = private_file();
+            options.create(true).truncate(true).read(true);
             options.open(path).map(Arc::new)
         };
         let [first, second] = paths(folder);

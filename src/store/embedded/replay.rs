@@ -78,10 +78,8 @@ pub(super) fn replay(
         }
     }
     if replay.applied > first {
-        tracing::info!(
-            records = replay.applied - first,
-            "applied what the journal had more than the data file"
-        );
+        let commits = replay.applied - first;
+        tracing::info!("recovered {commits} commits from the journal");
     }
     Ok((replay.applied, replay.guard))
 }

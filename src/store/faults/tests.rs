@@ -18,6 +18,7 @@ fn faulty(rates: FaultRates) -> Opened<FaultyStore<EmbeddedStore>> {
     let options = EmbeddedOptions {
         fsync: FsyncPolicy::EverySecond,
         map_bytes: 64 << 20,
+        ..EmbeddedOptions::default()
     };
     let inner = EmbeddedStore::open(folder.path(), options).unwrap();
     Opened {
@@ -31,6 +32,7 @@ fn optimistic() -> Opened<OptimisticStore<EmbeddedStore>> {
     let options = EmbeddedOptions {
         fsync: FsyncPolicy::EverySecond,
         map_bytes: 64 << 20,
+        ..EmbeddedOptions::default()
     };
     let inner = EmbeddedStore::open(folder.path(), options).unwrap();
     Opened {

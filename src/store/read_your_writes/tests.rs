@@ -187,6 +187,7 @@ fn open(folder: &tempfile::TempDir) -> EmbeddedStore {
     let options = EmbeddedOptions {
         fsync: FsyncPolicy::EverySecond,
         map_bytes: 16 << 20,
+        ..EmbeddedOptions::default()
     };
     EmbeddedStore::open(folder.path(), options).unwrap()
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use siphasher::sip::SipHasher13;
 
 use crate::limits;
+use crate::store::embedded::StoreId;
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 48;
 pub(super) const RECORD_HEADER_BYTES: usize = 32;
@@ -30,11 +31,6 @@ pub(super) fn first_of(name: &str) -> Option<u64> {
     is_number.then(|| number.parse().ok())?
 }
 
-/// The name of the folder of a store's segments.
-pub(super) fn folder_name(store: &[u8; 16]) -> String {
-    store.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn checksum(parts: &[&[u8]]) -> [u8; 8] {
     let mut hasher = SipHasher13::new();
     for part in parts {
@@ -44,17 +40,17 @@ fn checksum(parts: &[&[u8]]) -> [u8; 8] {
 }
 
 /// What a segment begins with.
-pub(super) fn segment_header(store: &[u8; 16], first: u64) -> Vec<u8> {
-    let fields = [MAGIC.as_slice(), store, &first.to_le_bytes()].concat();
+pub(super) fn segment_header(store: &StoreId, first: u64) -> Vec<u8> {
+    let fields = [MAGIC.as_slice(), &store.to_bytes(), &first.to_le_bytes()].concat();
     let sum = checksum(&[&fields]);
     [fields, sum.to_vec()].concat()
 }
 
 /// What stands in front of a record's body.
-pub(super) fn record_header(store: &[u8; 16], commit: u64, time_ms: u64, body: &[u8]) -> Vec<u8> {
+pub(super) fn record_header(store: &StoreId, commit: u64, time_ms: u64, body: &[u8]) -> Vec<u8> {
     let fields = [body.len() as u64, commit, time_ms].map(u64::to_le_bytes);
     let fields = fields.concat();
-    let sum = checksum(&[store, &fields, body]);
+    let sum = checksum(&[&store.to_bytes(), &fields, body]);
     [fields, sum.to_vec()].concat()
 }
 
@@ -81,7 +77,7 @@ pub(super) enum Next {
 /// A segment that is read from its beginning.
 pub(super) struct Segment {
     input: BufReader<File>,
-    store: [u8; 16],
+    store: StoreId,
     /// Where the next record begins.
     at: u64,
     /// The number that it must have, where that is known.
@@ -91,7 +87,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub(super) fn open(path: &Path, store: &[u8; 16], first: u64) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, store: &StoreId, first: u64) -> io::Result<Self> {
         let mut input = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
         let mut header = Vec::new();
         input
@@ -160,7 +156,7 @@ impl Segment {
                 return Ok(Next::Unfinished);
             }
         }
-        if sum != checksum(&[&self.store, fields, &self.body]) {
+        if sum != checksum(&[&self.store.to_bytes(), fields, &self.body]) {
             return Ok(Next::Damaged);
         }
         self.at += RECORD_HEADER_BYTES as u64 + length;

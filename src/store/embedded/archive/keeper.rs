@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::ArchiveError;
 use super::write::Archive;
 use crate::log_throttle::LogThrottle;
+use crate::store::embedded::StoreId;
 use crate::store::embedded::journal::{Journal, Part, Survey};
 
 /// Time after which the thread tries again, or looks whether there is something.
@@ -44,7 +45,7 @@ impl Keeper {
     /// Where that cannot be done, or the archive has commits that the store has not.
     pub(in super::super) fn open(
         archive: &Path,
-        store: [u8; 16],
+        store: StoreId,
         data_dir: &Path,
         applied: u64,
     ) -> Result<Self, ArchiveError> {
@@ -139,12 +140,12 @@ impl Keeper {
             error: taken.as_ref().err().map(ToString::to_string),
         };
         if let Err(error) = &taken
-            && self.log.is_due()
+            && let Some(more) = self.log.pass()
         {
             tracing::warn!(
                 %error,
                 "commits cannot be archived: the journal grows until they can, and writes are \
-                 refused when it is full"
+                 refused when it is full{more}"
             );
         }
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;

@@ -27,7 +27,8 @@ use std::io;
 use std::path::PathBuf;
 
 pub use self::read::{Archived, Limit, Reached, read_archive};
-pub(super) use self::write::Archive;
+#[cfg(test)]
+use self::write::Archive;
 
 /// Bytes after which another segment is begun.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;
@@ -45,6 +46,9 @@ pub enum ArchiveError {
         /// What it said.
         source: io::Error,
     },
+    /// The journal cannot be read.
+    #[error("cannot read the journal: {0}")]
+    Journal(io::Error),
     /// It has commits that the store has not.
     #[error(
         "the archive {} has commits up to {archived}, and the store ends with {applied}: the store \

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::ArchiveError;
-use super::format::{Next, Segment, first_of, folder_name};
+use super::format::{Next, Segment, first_of};
+use crate::store::embedded::StoreId;
 
 /// A commit of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,12 +78,12 @@ pub(super) fn segments(folder: &Path) -> Result<Vec<(u64, PathBuf)>, ArchiveErro
 /// Where a commit before the limit is missing or damaged, and what `visit` failed with.
 pub fn read_archive<E: From<ArchiveError>>(
     archive: &Path,
-    store: &[u8; 16],
+    store: &StoreId,
     after: Reached,
     limit: Limit,
     mut visit: impl FnMut(Archived<'_>) -> Result<(), E>,
 ) -> Result<Reached, E> {
-    let folder = archive.join(folder_name(store));
+    let folder = archive.join(store.to_string());
     let all = segments(&folder)?;
     if all.is_empty() {
         return Err(ArchiveError::Nothing { folder }.into());

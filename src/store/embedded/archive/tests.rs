@@ -2,8 +2,15 @@ use std::path::{Path, PathBuf};
 
 use super::format::segment_name;
 use super::*;
+use crate::store::embedded::StoreId;
 
-const STORE: [u8; 16] = *b"store of a test.";
+fn store() -> StoreId {
+    StoreId::from_bytes(*b"store of a test.")
+}
+
+fn other() -> StoreId {
+    StoreId::from_bytes([7; 16])
+}
 
 type Commits = Vec<(u64, u64, Vec<u8>)>;
 
@@ -18,7 +25,7 @@ fn body(commit: u64) -> Vec<u8> {
 
 /// Adds commits, each made at ten times its number.
 fn add(folder: &Path, commits: std::ops::RangeInclusive<u64>, segment_bytes: u64) {
-    let mut archive = Archive::open(folder, STORE).unwrap();
+    let mut archive = Archive::open(folder, store()).unwrap();
     archive.set_segment_bytes(segment_bytes);
     for commit in commits {
         archive.append(commit, commit * 10, &body(commit)).unwrap();
@@ -32,7 +39,7 @@ fn read(folder: &Path, after: u64, limit: Limit) -> Result<(Reached, Commits), A
         commit: after,
         time_ms: None,
     };
-    let reached = read_archive(folder, &STORE, after, limit, |archived| {
+    let reached = read_archive(folder, &store(), after, limit, |archived| {
         found.push((archived.commit, archived.time_ms, archived.body.to_vec()));
         Ok::<_, ArchiveError>(())
     })?;
@@ -47,7 +54,7 @@ fn numbers(folder: &Path, after: u64, limit: Limit) -> Vec<u64> {
 }
 
 fn segment(folder: &Path, first: u64) -> PathBuf {
-    let archive = Archive::open(folder, STORE).unwrap();
+    let archive = Archive::open(folder, store()).unwrap();
     archive.folder().join(segment_name(first))
 }
 
@@ -142,7 +149,7 @@ fn an_end_that_was_not_finished_is_gone_on_from() {
     let path = segment(folder.path(), 1);
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-    let archive = Archive::open(folder.path(), STORE).unwrap();
+    let archive = Archive::open(folder.path(), store()).unwrap();
     assert_eq!(archive.last(), Some(4));
     add(folder.path(), 5..=6, SEGMENT_BYTES);
     assert_eq!(numbers(folder.path(), 0, Limit::End), [1, 2, 3, 4, 5, 6]);
@@ -152,16 +159,16 @@ fn an_end_that_was_not_finished_is_gone_on_from() {
 fn another_stores_commits_are_not_taken() {
     let folder = tempfile::tempdir().unwrap();
     add(folder.path(), 1..=5, SEGMENT_BYTES);
-    let read = read_archive(folder.path(), &[7; 16], NOTHING, Limit::End, |_| {
+    let read = read_archive(folder.path(), &other(), NOTHING, Limit::End, |_| {
         Ok::<_, ArchiveError>(())
     });
     assert!(matches!(read, Err(ArchiveError::Nothing { .. })));
-    let other = Archive::open(folder.path(), [7; 16]).unwrap();
+    let other = Archive::open(folder.path(), other()).unwrap();
     assert_eq!(other.last(), None);
     // Nor where somebody has moved the file.
     let name = segment_name(1);
     std::fs::copy(segment(folder.path(), 1), other.folder().join(name)).unwrap();
-    let reached = read_archive(folder.path(), &[7; 16], NOTHING, Limit::End, |_| {
+    let reached = read_archive(folder.path(), &other(), NOTHING, Limit::End, |_| {
         Ok::<_, ArchiveError>(())
     });
     assert!(matches!(reached, Err(ArchiveError::Gap { .. })));
@@ -170,7 +177,7 @@ fn another_stores_commits_are_not_taken() {
 #[test]
 fn what_was_not_synced_is_added_again() {
     let folder = tempfile::tempdir().unwrap();
-    let mut archive = Archive::open(folder.path(), STORE).unwrap();
+    let mut archive = Archive::open(folder.path(), store()).unwrap();
     archive.append(1, 10, &body(1)).unwrap();
     archive.sync().unwrap();
     archive.append(2, 20, &body(2)).unwrap();

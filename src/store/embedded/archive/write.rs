@@ -5,9 +5,10 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::format::{Next, Segment, folder_name, record_header, segment_header, segment_name};
+use super::format::{Next, Segment, record_header, segment_header, segment_name};
 use super::read::segments;
 use super::{ArchiveError, SEGMENT_BYTES};
+use crate::store::embedded::StoreId;
 
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
@@ -16,7 +17,7 @@ const FOLDER_MODE: u32 = 0o700;
 #[derive(Debug)]
 pub(in super::super) struct Archive {
     folder: PathBuf,
-    store: [u8; 16],
+    store: StoreId,
     /// The last commit that is on the archive's disk.
     last: Option<u64>,
     /// The segment that is appended to.
@@ -39,8 +40,8 @@ impl Archive {
     ///
     /// # Errors
     /// Where the folder cannot be read or made.
-    pub(in super::super) fn open(folder: &Path, store: [u8; 16]) -> Result<Self, ArchiveError> {
-        let folder = folder.join(folder_name(&store));
+    pub(in super::super) fn open(folder: &Path, store: StoreId) -> Result<Self, ArchiveError> {
+        let folder = folder.join(store.to_string());
         DirBuilder::new()
             .recursive(true)
             .mode(FOLDER_MODE)
@@ -164,7 +165,7 @@ impl Archive {
 }
 
 /// Begins a segment. One that has this name has nothing from this commit on that is whole.
-fn begin(folder: &Path, store: &[u8; 16], first: u64) -> Result<Open, ArchiveError> {
+fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
     let path = folder.join(segment_name(first));
     let failed = || ArchiveError::io("make", &path);
     let file = File::options()

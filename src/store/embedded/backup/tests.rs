@@ -13,6 +13,7 @@ fn open(folder: &Path) -> EmbeddedStore {
     let options = EmbeddedOptions {
         fsync: FsyncPolicy::EverySecond,
         map_bytes: 256 << 20,
+        ..EmbeddedOptions::default()
     };
     EmbeddedStore::open(folder, options).unwrap()
 }

@@ -17,6 +17,7 @@ fn options(fsync: FsyncPolicy) -> EmbeddedOptions {
     EmbeddedOptions {
         fsync,
         map_bytes: 256 << 20,
+        ..EmbeddedOptions::default()
     }
 }
 

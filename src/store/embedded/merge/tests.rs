@@ -25,6 +25,7 @@ fn open(folder: &tempfile::TempDir, fsync: FsyncPolicy) -> EmbeddedStore {
     let options = EmbeddedOptions {
         fsync,
         map_bytes: 64 << 20,
+        ..EmbeddedOptions::default()
     };
     EmbeddedStore::open(folder.path(), options).unwrap()
 }

@@ -14,6 +14,7 @@ fn options() -> EmbeddedOptions {
     EmbeddedOptions {
         fsync: FsyncPolicy::EverySecond,
         map_bytes: 256 << 20,
+        ..EmbeddedOptions::default()
     }
 }
 
@@ -171,6 +172,15 @@ fn a_start_with_little_room_applies_the_journal_in_smaller_steps() {
         map_bytes: size as usize * 8 / 5,
         ..options()
     };
+    eprintln!("size {size}");
+    for n in 16..30 {
+        let copy = killed(after.path());
+        let o = EmbeddedOptions {
+            map_bytes: size as usize * n / 10,
+            ..options
+        };
+        eprintln!("{n} {}", EmbeddedStore::prepare(copy.path(), o).is_ok());
+    }
     let (reopened, ..) = EmbeddedStore::prepare(after.path(), options).unwrap();
     assert!(rows(&reopened) == expected);
 }
