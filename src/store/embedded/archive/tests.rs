@@ -163,11 +163,11 @@ fn another_stores_commits_are_not_taken() {
         Ok::<_, ArchiveError>(())
     });
     assert!(matches!(read, Err(ArchiveError::Nothing { .. })));
-    let other = Archive::open(folder.path(), other()).unwrap();
-    assert_eq!(other.last(), None);
+    let others = Archive::open(folder.path(), other()).unwrap();
+    assert_eq!(others.last(), None);
     // Nor where somebody has moved the file.
     let name = segment_name(1);
-    std::fs::copy(segment(folder.path(), 1), other.folder().join(name)).unwrap();
+    std::fs::copy(segment(folder.path(), 1), others.folder().join(name)).unwrap();
     let reached = read_archive(folder.path(), &other(), NOTHING, Limit::End, |_| {
         Ok::<_, ArchiveError>(())
     });
