@@ -44,6 +44,11 @@ pub enum CommandError {
     /// An EXEC's replies together are more than a client is sent at once.
     #[error("ERR replies of the transaction are too large; this was not done")]
     RepliesTooLarge,
+    /// The command adds data, and the disk is full.
+    #[error(
+        "MISCONF Store has no room on its disk. Commands that add data are refused, commands that          remove data are not."
+    )]
+    NoRoomToGrow,
     /// The store failed.
     #[error("{}", store_error_text(.0))]
     Store(#[from] StoreError),
@@ -145,6 +150,9 @@ fn store_error_text(error: &StoreError) -> String {
         // sent again.
         StoreError::Unreachable(reason) => {
             format!("CLUSTERDOWN Store cannot be reached: {reason}; nothing was changed")
+        }
+        StoreError::NoRoom(reason) => {
+            format!("MISCONF Store has no room: {reason}; nothing was changed")
         }
         StoreError::Unavailable(reason) => format!("MISCONF Store is not available: {reason}"),
         StoreError::Fatal(reason) => format!("MISCONF Store failed: {reason}"),

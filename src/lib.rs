@@ -28,6 +28,7 @@ pub mod glob;
 pub mod import;
 pub mod layout;
 pub mod limits;
+pub mod log_throttle;
 pub mod number;
 pub mod random;
 pub mod reply;

@@ -98,9 +98,12 @@ pub fn make(loaded: &LoadedSettings, options: &BackupOptions) -> Result<Made, Ma
             Fsync::Always => FsyncPolicy::Always,
             Fsync::EverySec => FsyncPolicy::EverySecond,
         },
+        accepts_copy: settings.accept_copied_data_dir,
         ..EmbeddedOptions::default()
     };
-    let (path, copies_to) = match EmbeddedStore::open(data_dir, options_of_store) {
+    let archive = settings.journal_archive_dir.as_deref();
+    let (path, copies_to) = match EmbeddedStore::open_archived(data_dir, options_of_store, archive)
+    {
         Ok(store) => {
             let own = data_dir.join(folder::FOLDER);
             let folder = options.to.as_deref().unwrap_or(&own);

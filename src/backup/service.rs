@@ -14,7 +14,7 @@ use super::priority::lower_priority;
 use super::write::{Progress, Written, write};
 use crate::clock::Clock;
 use crate::store::StoreError;
-use crate::store::embedded::{EmbeddedStore, Moment};
+use crate::store::embedded::{ArchiveStatus, EmbeddedStore, Moment};
 
 /// Why a backup was not begun.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +144,16 @@ impl Backups {
             rows_total: running.rows_total.max(rows),
             bytes: running.progress.bytes(),
         })
+    }
+
+    /// The last commit of the store.
+    pub fn last_commit(&self) -> u64 {
+        self.store.last_commit()
+    }
+
+    /// How the archive of the journal does, where there is one.
+    pub fn archive_status(&self) -> Option<ArchiveStatus> {
+        self.store.archive_status()
     }
 
     /// Commits that the last backup does not have; where there is none, those since the start.

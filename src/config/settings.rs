@@ -36,6 +36,8 @@ pub struct Settings {
     pub backups_keep: u32,
     /// Where the embedded store keeps every commit; `None` is nowhere.
     pub journal_archive_dir: Option<PathBuf>,
+    /// Whether the embedded store opens without what a damaged journal has lost.
+    pub accepts_journal_loss: bool,
     /// Password that clients must give.
     pub requirepass: Option<String>,
     /// Clients that may be connected at once.
@@ -138,6 +140,7 @@ impl Default for Settings {
             fsync: Fsync::Always,
             backups_keep: 7,
             journal_archive_dir: None,
+            accepts_journal_loss: false,
             requirepass: None,
             maxclients: 10_000,
             timeout_s: 0,

@@ -187,6 +187,25 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| render_path(&settings.journal_archive_dir),
     },
     SettingRow {
+        name: "accept-journal-loss",
+        kind: Kind::YesNo,
+        default: "no",
+        help: "Whether the embedded store opens where its journal is damaged, without the acknowledged commits from the damage on; the journal's files are kept under other names. For one start, and never in a file",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.accepts_journal_loss = value == "yes";
+            Some(())
+        },
+        render: |settings| {
+            let shown = if settings.accepts_journal_loss {
+                "yes"
+            } else {
+                "no"
+            };
+            shown.to_owned()
+        },
+    },
+    SettingRow {
         name: "cluster-file",
         kind: Kind::Path,
         default: "",
@@ -445,6 +464,7 @@ mod tests {
             ("fsync", "everysec"),
             ("backups-keep", "0"),
             ("journal-archive-dir", "/mnt/archive"),
+            ("accept-journal-loss", "yes"),
             ("cluster-file", "/etc/x.cluster"),
             ("fdb-tls-certificate-file", "/etc/x.pem"),
             ("fdb-tls-key-file", "/etc/key.pem"),

@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::config::{DoctorOptions, Fsync, LoadedSettings};
 use crate::store::Store;
 use crate::store::embedded::{
-    CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, inspect,
+    CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, JournalGap,
+    OpenError, inspect, is_in_use,
 };
 
 use super::report::{Level, Line, size};
@@ -39,8 +40,14 @@ pub(super) async fn look(
         size(inspection.data_bytes)
     );
     show(&Line::ok("folder", text));
-    show(&journal(&inspection));
+    // A file that a server writes to meanwhile may seem to be damaged.
+    let is_journal_damaged = is_damaged(&inspection) && !is_in_use(folder);
+    show(&journal(&inspection, is_journal_damaged));
     show(&checkpoint(&inspection));
+    if is_journal_damaged {
+        let text = "not looked at: opening the store would go on without what is lost";
+        return show(&Line::new(Level::Warn, "store", text));
+    }
     let fsync = match settings.fsync {
         Fsync::Always => FsyncPolicy::Always,
         Fsync::EverySec => FsyncPolicy::EverySecond,
@@ -50,7 +57,8 @@ pub(super) async fn look(
         accepts_copy: settings.accept_copied_data_dir,
         ..EmbeddedOptions::default()
     };
-    let store = match EmbeddedStore::open(folder, options_of_store) {
+    let archive = settings.journal_archive_dir.as_deref();
+    let store = match EmbeddedStore::open_archived(folder, options_of_store, archive) {
         Ok(store) => store,
         Err(error) => return show(&refused(&error)),
     };
@@ -79,7 +87,19 @@ fn refused(error: &OpenError) -> Line {
     }
 }
 
-fn journal(inspection: &Inspection) -> Line {
+fn is_damaged(inspection: &Inspection) -> bool {
+    let gap = inspection.journal_gap.as_ref();
+    gap.is_some_and(JournalGap::is_damage)
+}
+
+fn journal(inspection: &Inspection, is_damaged: bool) -> Line {
+    if let Some(gap) = inspection.journal_gap.as_ref().filter(|_| is_damaged) {
+        let text = format!(
+            "damaged: {gap}; a server refuses to start: restore a backup, or start one once with \
+             --accept-journal-loss yes to go on without these commits"
+        );
+        return Line::new(Level::Fail, "journal", text);
+    }
     let bytes: u64 = inspection.journal.iter().map(|file| file.bytes).sum();
     let records: u64 = inspection.journal.iter().map(|file| file.records).sum();
     let last = inspection.journal.iter().filter_map(|file| file.last).max();

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::ServerState;
 use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
-use super::dispatch::{Dispatch, dispatch};
+use super::dispatch::{Admission, Dispatch, dispatch};
 use super::session::Session;
 use crate::commands::row::{ConnectionCommand, Flags, Group};
 use crate::commands::{Row, table};
@@ -210,9 +210,12 @@ impl Connection {
 
     async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
         // Asking whether there is a password is left to those who have not given it.
-        let is_allowed = self.session.is_authenticated || self.state.is_allowed(&self.session);
-        let is_confined = self.session.is_confined();
-        let dispatched = dispatch(&request.arguments, is_allowed, is_confined);
+        let admission = Admission {
+            is_authenticated: self.session.is_authenticated || self.state.is_allowed(&self.session),
+            takes_growth: self.state.store.takes_growth(),
+            is_confined: self.session.is_confined(),
+        };
+        let dispatched = dispatch(&request.arguments, admission);
         self.wait_to_queue(&dispatched).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
             WithinMulti::CarriedOut(dispatched, request) => (dispatched, request),

@@ -21,10 +21,21 @@ pub(super) enum Dispatch {
     Hangup,
 }
 
+/// What a client may send now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Admission {
+    /// It has authenticated, or need not.
+    pub(super) is_authenticated: bool,
+    /// The store takes commands that add data.
+    pub(super) takes_growth: bool,
+    /// It has subscribed and speaks RESP2.
+    pub(super) is_confined: bool,
+}
+
 /// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
-/// existence, number of arguments, authentication, and what a subscriber that speaks RESP2
-/// (`is_confined`) may send.
-pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool, is_confined: bool) -> Dispatch {
+/// existence, number of arguments, authentication, room for what is added (Redis: `maxmemory`), and
+/// what a subscriber that speaks RESP2 may send.
+pub(super) fn dispatch(arguments: &[Bytes], admission: Admission) -> Dispatch {
     let Some(name) = arguments.first() else {
         return Dispatch::Refused(None, "ERR unknown command ''".to_owned());
     };
@@ -44,11 +55,14 @@ pub(super) fn dispatch(arguments: &[Bytes], is_allowed: bool, is_confined: bool)
         let error = CommandError::WrongArity(full_name(row, subcommand));
         return Dispatch::Refused(Some(checked), error.to_line());
     }
-    if !is_allowed && !checked.flags.contains(Flags::NO_AUTH) {
+    if !admission.is_authenticated && !checked.flags.contains(Flags::NO_AUTH) {
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(checked), line);
     }
-    if is_confined && !is_for_subscribers(row) {
+    if !admission.takes_growth && checked.flags.contains(Flags::DENYOOM) {
+        return Dispatch::Refused(Some(checked), CommandError::NoRoomToGrow.to_line());
+    }
+    if admission.is_confined && !is_for_subscribers(row) {
         let line = format!(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
              are allowed in this context",

@@ -162,10 +162,12 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
                     Fsync::EverySec => FsyncPolicy::EverySecond,
                 },
                 accepts_copy: settings.accept_copied_data_dir,
+                accepts_journal_loss: settings.accepts_journal_loss,
                 ..EmbeddedOptions::default()
             };
             let folder: PathBuf = settings.data_dir.clone();
-            let store = EmbeddedStore::open(&folder, options)?;
+            let archive = settings.journal_archive_dir.as_deref();
+            let store = EmbeddedStore::open_archived(&folder, options, archive)?;
             tell_what_was_opened(&store);
             let store = Arc::new(store);
             Ok(Opened {

@@ -44,8 +44,10 @@ pub enum StoreError {
     /// The cluster does not answer at present. Nothing was applied.
     #[error("store cannot be reached: {0}")]
     Unreachable(Arc<dyn std::error::Error + Send + Sync>),
-    /// The store has no room at present, or cannot do this for another reason. Nothing was
-    /// applied.
+    /// There is no room for this on the disk, or in the largest data file. Nothing was applied.
+    #[error("store has no room: {0}")]
+    NoRoom(Arc<dyn std::error::Error + Send + Sync>),
+    /// The store cannot do this at present. Nothing was applied.
     #[error("store is not available: {0}")]
     Unavailable(Arc<dyn std::error::Error + Send + Sync>),
     /// The store is broken until the server is started anew.
@@ -296,5 +298,16 @@ pub trait Store: Send + Sync + 'static {
     /// Bytes that the store takes on disk, where it knows.
     fn disk_bytes(&self) -> Option<u64> {
         None
+    }
+
+    /// Bytes that are free on the disk that the store lies on, where it knows.
+    fn disk_free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether it takes transactions that add data. Where not, those that only remove may be
+    /// what makes room.
+    fn takes_growth(&self) -> bool {
+        true
     }
 }

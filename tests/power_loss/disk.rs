@@ -51,6 +51,8 @@ enum Change {
 enum NameChange {
     Create(PathBuf, u64),
     Rename(PathBuf, PathBuf, u64),
+    /// Two names and the files that they then belong to.
+    Exchange([(PathBuf, u64); 2]),
     Unlink(PathBuf),
 }
 
@@ -87,6 +89,7 @@ impl NameChange {
                 names.retain(|name, of| *name != from || *of != file);
                 names.insert(to, file);
             }
+            Self::Exchange(both) => names.extend(both),
             Self::Unlink(name) => {
                 names.remove(&name);
             }
@@ -95,7 +98,10 @@ impl NameChange {
 
     /// The folder whose sync makes it durable.
     fn folder(&self) -> &Path {
-        let (Self::Create(name, _) | Self::Rename(_, name, _) | Self::Unlink(name)) = self;
+        let (Self::Create(name, _)
+        | Self::Rename(_, name, _)
+        | Self::Exchange([(name, _), _])
+        | Self::Unlink(name)) = self;
         name.parent().unwrap_or(Path::new(""))
     }
 }
@@ -207,6 +213,10 @@ impl Disk {
                 let (from, to) = (self.name(entry.name), self.name(entry.data));
                 self.rename(NameChange::Rename(from, to, entry.file));
             }
+            entry::EXCHANGE => {
+                let (from, to) = (self.name(entry.name), self.name(entry.data));
+                self.rename(NameChange::Exchange([(from, entry.a), (to, entry.file)]));
+            }
             entry::UNLINK => self.rename(NameChange::Unlink(self.name(entry.name))),
             entry::MAPPED => {
                 self.mapped.insert(entry.file);
@@ -294,6 +304,7 @@ impl Disk {
             entry::SYNC_BEGIN => "begin of sync",
             entry::SYNC_END => "end of sync",
             entry::RENAME => "rename",
+            entry::EXCHANGE => "exchange",
             entry::UNLINK => "unlink",
             _ => "other",
         };
@@ -352,7 +363,10 @@ impl Disk {
             if names.remove(&name) != Some(number) {
                 changed.insert(name.clone());
                 self.rename(NameChange::Create(name.clone(), number));
+                // Not one that has only got another name.
+                let is_known = |file: &File| bytes.as_ref() == Some(&file.now());
                 match &bytes {
+                    Some(_) if self.files.get(&number).is_some_and(is_known) => {}
                     Some(_) => drop(self.files.insert(number, File::default())),
                     None => drop(self.folders.insert(number, name.clone())),
                 }

@@ -96,6 +96,7 @@ fn writes_and_syncs_of_the_journal_of_lmdb_and_of_checkpoints_are_seen() {
         ("CHECKPOINT.new", entry::WRITE),
         ("CHECKPOINT.new", entry::SYNC_END),
         ("CHECKPOINT", entry::RENAME),
+        ("CHECKPOINT", entry::EXCHANGE),
         ("data.mdb", entry::RENAME),
     ] {
         assert!(

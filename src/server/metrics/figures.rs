@@ -284,6 +284,19 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
             "store_disk_bytes",
             "Bytes of the embedded store's files",
             bytes as f64,
+        )?,
+        None => return Ok(()),
+    }
+    writer.gauge(
+        "store_takes_growth",
+        "Whether there is room on the disk for commands that add data",
+        f64::from(u8::from(state.store.takes_growth())),
+    )?;
+    match state.store.disk_free_bytes() {
+        Some(bytes) => writer.gauge(
+            "store_disk_free_bytes",
+            "Bytes that are free on the disk of the embedded store",
+            bytes as f64,
         ),
         None => Ok(()),
     }

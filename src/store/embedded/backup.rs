@@ -8,7 +8,7 @@ use super::error::store_error;
 use super::layer::Layer;
 use super::merge::View;
 use super::table::Rows;
-use super::{EmbeddedStore, StoreId};
+use super::{ArchiveStatus, EmbeddedStore, StoreId};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 /// The end of the keys that transactions may use; the store's own rows lie behind it.
@@ -49,6 +49,11 @@ impl EmbeddedStore {
     /// Which store this is.
     pub fn id(&self) -> StoreId {
         self.summary.id
+    }
+
+    /// How the archive does, where there is one.
+    pub fn archive_status(&self) -> Option<ArchiveStatus> {
+        self.keeper.as_ref().map(|keeper| keeper.status())
     }
 
     /// The number of the last commit.

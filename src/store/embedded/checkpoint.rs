@@ -8,24 +8,31 @@
 //! order puts the checkpoint's meta page back, and the store is as it was then; the journal has the
 //! rest.
 //!
+//! The file is written beside the one before and takes its name when it is on the disk; the two then
+//! change places ([`slots`]). So a checkpoint opens no file and needs no room that it does not have.
+//!
 //! That would not be needed where only the process has ended and the system's memory has what it
 //! wrote. But a sync that has failed tells so once, and the pages that it could not write count as
 //! written from then on, for the next process too; and a file system may have been unmounted in
 //! between. What was written since the checkpoint is therefore not relied on, and is written anew.
 
+mod slots;
+
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use heed::{Env, RoTxn, WithoutTls};
 use sha2::{Digest, Sha256};
 
-use super::create::private_file;
-use super::error::is_out_of_room;
+use self::slots::Slots;
+use super::error::may_pass;
 use super::inspect::CheckpointState;
 
 pub(super) const CHECKPOINT_FILE: &str = "CHECKPOINT";
+/// Where the next is written, which has the content of the one before until then.
 const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
 pub(super) const DATA_FILE: &str = "data.mdb";
 const MAGIC: &[u8; 16] = b"quoin-checkpoint";
@@ -61,6 +68,11 @@ pub(super) fn boot_id() -> Option<[u8; BOOT_ID_BYTES]> {
 pub(super) struct Checkpoints {
     folder: PathBuf,
     boot_id: Option<[u8; BOOT_ID_BYTES]>,
+    /// Open from the first checkpoint on.
+    slots: Mutex<Option<Slots>>,
+    /// Makes every checkpoint fail as on a full disk.
+    #[cfg(test)]
+    pub(super) finds_no_room: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
 /// What the data file was put back to.
@@ -81,6 +93,9 @@ impl Checkpoints {
         Self {
             folder: folder.to_owned(),
             boot_id,
+            slots: Mutex::new(None),
+            #[cfg(test)]
+            finds_no_room: std::sync::Arc::default(),
         }
     }
 
@@ -135,28 +150,41 @@ impl Checkpoints {
 
     /// Removes the checkpoint, after everything that the file has was synced.
     pub(super) fn remove(&self) -> io::Result<()> {
-        match std::fs::remove_file(self.folder.join(CHECKPOINT_FILE)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        for name in [CHECKPOINT_FILE, CHECKPOINT_NEW_FILE] {
+            match std::fs::remove_file(self.folder.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
         // Also where there was none: a removal that did not reach the disk must not come back.
         self.sync_folder()
     }
 
     /// Syncs the data file's present state and makes it the checkpoint. The one before may be
-    /// dropped after.
+    /// dropped after. After the first it opens no file.
     pub(super) fn take(&self, environment: &Env<WithoutTls>) -> Result<Checkpoint, heed::Error> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = match &mut *slots {
+            Some(slots) => slots,
+            empty => {
+                let data = environment.try_clone_inner_file()?;
+                empty.insert(Slots::open(&self.folder, data).map_err(no_room)?)
+            }
+        };
         let (page, pages) = {
             // While this is open nobody commits, so page and snapshot are of the same state.
             let exclusive = environment.write_txn()?;
             let last_transaction = exclusive.id() as u64 - 1;
-            let page = read_meta_page(environment, last_transaction)?;
+            let page = read_meta_page(slots.data(), last_transaction)?;
             (page, environment.clone().static_read_txn()?)
         };
         environment.force_sync()?;
+        #[cfg(test)]
+        if self.finds_no_room.load(std::sync::atomic::Ordering::SeqCst) {
+            return Err(no_room(io::Error::from_raw_os_error(libc::ENOSPC)).into());
+        }
         if let Some(boot_id) = &self.boot_id {
-            self.write(&encode(boot_id, &page)).map_err(no_room)?;
+            slots.write(&encode(boot_id, &page)).map_err(no_room)?;
         }
         Ok(Checkpoint { _pages: pages })
     }
@@ -182,15 +210,6 @@ impl Checkpoints {
         Ok(Checkpoint { _pages: pages })
     }
 
-    fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let new = self.folder.join(CHECKPOINT_NEW_FILE);
-        let mut file = private_file().create(true).truncate(true).open(&new)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&new, self.folder.join(CHECKPOINT_FILE))?;
-        self.sync_folder()
-    }
-
     fn sync_folder(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
@@ -199,7 +218,7 @@ impl Checkpoints {
 /// Marks what only lacks room on the disk. A sync of the data file that failed is never that: a
 /// second one might say that all is well.
 pub(super) fn no_room(error: io::Error) -> io::Error {
-    if is_out_of_room(&error) {
+    if may_pass(&error) {
         io::Error::other(CheckpointError::NoRoom(error))
     } else {
         error
@@ -224,9 +243,8 @@ pub(super) fn lacks_room(error: &heed::Error) -> bool {
     matches!(cause, Some(CheckpointError::NoRoom(_)))
 }
 
-fn read_meta_page(environment: &Env<WithoutTls>, transaction: u64) -> Result<Vec<u8>, heed::Error> {
+fn read_meta_page(data: &File, transaction: u64) -> Result<Vec<u8>, heed::Error> {
     let malformed = || io::Error::other(CheckpointError::MetaPage);
-    let data = environment.try_clone_inner_file()?;
     let mut size = [0; 4];
     data.read_exact_at(&mut size, META_PAGE_SIZE_OFFSET as u64)?;
     let page_bytes = u32::from_ne_bytes(size);
@@ -276,6 +294,7 @@ mod tests {
 
     use super::*;
     use crate::random::{Random, SeededRandom};
+    use crate::store::embedded::sync::Syncer;
     use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
     use crate::store::{Isolation, RangeQuery, Store};
 
@@ -470,11 +489,17 @@ mod tests {
     fn a_checkpoint_that_finds_no_room_loses_nothing_and_is_made_later() {
         let random = SeededRandom::new(3);
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path(), FsyncPolicy::Always);
+        let options = EmbeddedOptions {
+            map_bytes: 64 << 20,
+            ..EmbeddedOptions::default()
+        };
+        let (mut store, work, first) = EmbeddedStore::prepare(folder.path(), options).unwrap();
+        let finds_no_room = work.checkpoints.finds_no_room.clone();
+        let full = |is_full| finds_no_room.store(is_full, Ordering::SeqCst);
+        store.syncer = Some(Syncer::start(work, first).unwrap());
         churn(&store, &random);
         let old = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
-        let new_file = folder.path().join(CHECKPOINT_NEW_FILE);
-        std::os::unix::fs::symlink("/dev/full", &new_file).unwrap();
+        full(true);
         // Several that fail must not write over the journal since the one that succeeded.
         for _ in 0..3 {
             let tried = || store.shared.checkpoints_without_room.load(Ordering::SeqCst);
@@ -496,7 +521,7 @@ mod tests {
         assert!(rows(&open(after.path(), FsyncPolicy::Always)) == expected);
 
         let checkpoint = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
-        std::fs::remove_file(&new_file).unwrap();
+        full(false);
         while std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap() == checkpoint {
             store.shared.check().unwrap();
             store.wake_checkpoint();
@@ -525,7 +550,7 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         let first = u64::from_le_bytes(bytes[32..40].try_into().unwrap()) as usize;
         let mut cut = bytes[..32].to_vec();
-        cut.extend_from_slice(&bytes[32 + 24 + first..]);
+        cut.extend_from_slice(&bytes[32 + 48 + first..]);
         std::fs::write(&path, cut).unwrap();
         let options = EmbeddedOptions {
             map_bytes: 64 << 20,
@@ -564,8 +589,56 @@ mod tests {
         let left = std::fs::read(folder.path().join(CHECKPOINT_FILE)).unwrap();
         drop(store);
         std::fs::write(folder.path().join(CHECKPOINT_FILE), left).unwrap();
+        std::fs::write(folder.path().join("JOURNAL.0"), b"").unwrap();
         drop(open(folder.path(), FsyncPolicy::Always));
         assert!(!folder.path().join(CHECKPOINT_FILE).exists());
+    }
+
+    /// Leaves the process no more descriptors, so it is run in one of its own.
+    const WITHOUT_DESCRIPTORS: &str = "QUOIN_TEST_WITHOUT_DESCRIPTORS";
+
+    #[test]
+    fn checkpoints_are_made_where_the_process_has_no_more_descriptors() {
+        if std::env::var_os(WITHOUT_DESCRIPTORS).is_none() {
+            let name = "checkpoints_are_made_where_the_process_has_no_more_descriptors";
+            let run = std::process::Command::new(std::env::current_exe().unwrap())
+                .arg(name)
+                .env(WITHOUT_DESCRIPTORS, "1")
+                .output()
+                .unwrap();
+            let told = String::from_utf8_lossy(&run.stdout).into_owned();
+            assert!(run.status.success() && told.contains("1 passed"), "{told}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), FsyncPolicy::Always);
+        churn(&store, &SeededRandom::new(1));
+        let path = folder.path().join(CHECKPOINT_FILE);
+        let checkpoint = File::open(&path).unwrap();
+        let content = || {
+            let mut bytes = vec![0; checkpoint.metadata().unwrap().len() as usize];
+            checkpoint.read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        };
+        let before = content();
+        let mut taken = Vec::new();
+        let is_used_up = loop {
+            match File::open("/dev/null") {
+                Ok(file) => taken.push(file),
+                Err(error) => break error.raw_os_error() == Some(libc::EMFILE),
+            }
+        };
+        assert!(is_used_up);
+        // Two checkpoints, so that this file is written to in its turn.
+        let begun = std::time::Instant::now();
+        while content() == before {
+            assert!(begun.elapsed().as_secs() < 20);
+            churn(&store, &SeededRandom::new(2));
+            store.wake_checkpoint();
+        }
+        store.shared.check().unwrap();
+        drop(taken);
+        assert!(rows(&store).len() > 100);
     }
 
     #[test]

@@ -12,20 +12,25 @@ use super::overlay::Closed;
 use super::table::Rows;
 use crate::limits;
 
-/// Writes a layer into the data file, in several transactions where it is large. The data file
-/// has it, and says so under [`APPLIED_KEY`], when this returns; after an error some of it.
+/// Writes a layer into the data file, in several transactions of about `slice_bytes` where it is
+/// large, and calls `after_slice` after each but the last. The data file has it, and says so under
+/// [`APPLIED_KEY`], when this returns; after an error some of it.
 ///
 /// # Errors
-/// When LMDB does not take it.
+/// When LMDB does not take it, and those of `after_slice`.
 pub(super) fn write_layer(
     environment: &Env<WithoutTls>,
     rows: &Rows,
     closed: &Closed,
+    slice_bytes: usize,
+    after_slice: impl FnMut() -> Result<(), heed::Error>,
 ) -> Result<(), heed::Error> {
     let mut slice = Slice {
         environment,
         transaction: environment.write_txn()?,
         bytes: 0,
+        bytes_max: slice_bytes,
+        after: after_slice,
     };
     // First, for rows of the layer may lie in ranges that it cleared.
     for (begin, end) in closed.layer.cleared() {
@@ -42,24 +47,28 @@ pub(super) fn write_layer(
 }
 
 /// A transaction that writes a part.
-struct Slice<'e> {
+struct Slice<'e, F> {
     environment: &'e Env<WithoutTls>,
     transaction: RwTxn<'e>,
     bytes: usize,
+    bytes_max: usize,
+    /// Called after each part.
+    after: F,
 }
 
-impl Slice<'_> {
+impl<F: FnMut() -> Result<(), heed::Error>> Slice<'_, F> {
     /// Goes on in another transaction where this one has become large.
     fn count(mut self, bytes: usize) -> Result<Self, heed::Error> {
         self.bytes += bytes;
-        if self.bytes < limits::EMBEDDED_DRAIN_SLICE_BYTES {
+        if self.bytes < self.bytes_max {
             return Ok(self);
         }
         self.transaction.commit()?;
+        (self.after)()?;
         Ok(Self {
-            environment: self.environment,
             transaction: self.environment.write_txn()?,
             bytes: 0,
+            ..self
         })
     }
 }

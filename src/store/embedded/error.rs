@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use heed::MdbError;
 
+use super::archive::ArchiveError;
 use super::bulk::BulkError;
 use super::checkpoint;
 use super::checksum::{DamagedRow, damage_in};
@@ -59,6 +60,12 @@ pub enum OpenError {
         folder: PathBuf,
         /// What there was no room for.
         source: Box<dyn StdError + Send + Sync>,
+    },
+    /// What the journal has cannot be archived, and opening would write over it.
+    #[error("cannot archive the journal: {source}")]
+    Archive {
+        /// Why.
+        source: ArchiveError,
     },
     /// The engine refused the folder's files.
     #[error("cannot open data folder {}: {source}", folder.display())]
@@ -224,17 +231,36 @@ pub(super) fn store_error(error: heed::Error) -> StoreError {
         heed::Error::Mdb(MdbError::TxnFull | MdbError::CursorFull | MdbError::BadValSize) => {
             StoreError::TooLarge
         }
-        heed::Error::Mdb(MdbError::MapFull | MdbError::ReadersFull) => {
-            StoreError::Unavailable(Arc::new(error))
-        }
-        heed::Error::Io(cause) if is_out_of_room(cause) => StoreError::Unavailable(Arc::new(error)),
+        heed::Error::Mdb(MdbError::MapFull) => StoreError::NoRoom(Arc::new(error)),
+        heed::Error::Mdb(MdbError::ReadersFull) => StoreError::Unavailable(Arc::new(error)),
+        heed::Error::Io(cause) if is_full(cause) => StoreError::NoRoom(Arc::new(error)),
+        heed::Error::Io(cause) if may_pass(cause) => StoreError::Unavailable(Arc::new(error)),
         _ => StoreError::Fatal(Arc::new(error)),
     }
 }
 
-pub(super) fn is_out_of_room(error: &io::Error) -> bool {
+/// Whether there is no room on the disk.
+fn is_full(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
-        Some(libc::ENOSPC | libc::EDQUOT | libc::ENOMEM | libc::EFBIG)
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+    )
+}
+
+/// Whether the system lacks something that it may have again later: room on the disk, memory,
+/// descriptors. Trying again may then help.
+pub(super) fn may_pass(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENOSPC
+                | libc::EDQUOT
+                | libc::EFBIG
+                | libc::ENOMEM
+                | libc::EMFILE
+                | libc::ENFILE
+                | libc::EINTR
+                | libc::EAGAIN
+        )
     )
 }

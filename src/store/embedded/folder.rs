@@ -259,5 +259,13 @@ pub(super) fn row_format(
     }
 }
 
+/// Whether a server, or a doctor, has the store in a folder open.
+pub fn is_in_use(folder: &Path) -> bool {
+    let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
+        return false;
+    };
+    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
+}
+
 #[cfg(test)]
 mod tests;

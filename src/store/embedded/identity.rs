@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 
 use super::checkpoint::DATA_FILE;
 use super::create::{private_file, remove};
-use super::error::is_out_of_room;
+use super::error::may_pass;
 use super::folder::is_closed_in_order;
 use super::marker::MARKER_FILE;
 
@@ -108,7 +108,7 @@ pub(super) fn record(folder: &Path) -> io::Result<()> {
     }
     let new = folder.join(OPEN_NEW_FILE);
     match write(&new, &text) {
-        Err(error) if is_out_of_room(&error) => {
+        Err(error) if may_pass(&error) => {
             tracing::warn!(%error, "cannot note which files are open: a copy of them will not be told");
             remove(&new)?;
             return forget(folder);

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use super::{checkpoint, journal};
+use super::{JournalGap, checkpoint, journal};
 
 /// What lies in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,9 @@ pub struct Inspection {
     pub data_bytes: u64,
     /// The journal's files.
     pub journal: Vec<JournalFile>,
+    /// Where commits are missing between others. A file that a running server writes to may seem
+    /// to have such a gap.
+    pub journal_gap: Option<JournalGap>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
 }
@@ -51,9 +54,11 @@ pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    let (journal, journal_gap) = journal::inspect(folder)?;
     Ok(Some(Inspection {
         data_bytes,
-        journal: journal::inspect(folder)?,
+        journal,
+        journal_gap,
         checkpoint: checkpoint::Checkpoints::new(folder, checkpoint::boot_id()).inspect()?,
     }))
 }

@@ -14,254 +14,98 @@
 //!
 //! ```text
 //! file:   magic (16) | epoch (8) | checksum (8) | record …
-//! record: length of the body (8) | sequence (8) | checksum (8) | body
+//! record: length of the body (8) | sequence (8) | synced (8) | time in ms (8)
+//!         | checksum of the header (8) | checksum of the body (8) | body
 //! body:   write …
 //! write:  1 | key | value      set
 //!         2 | key              clear
 //!         3 | begin | end      clear range
 //! key, value, begin, end: length (4) | bytes
 //! ```
-//! Integers are little-endian. A checksum (SipHash-1-3) covers what is before and behind it in
-//! its record, and the file's epoch, so that what a file held in an earlier turn is not taken for
-//! more of it.
+//! Integers are little-endian. Checksums (SipHash-1-3) cover the file's epoch too, so that what a
+//! file held in an earlier turn is not taken for more of it. All records up to `synced` were on the
+//! disk when the record was appended, so one of those that cannot be read is damage, and not an end
+//! that was never finished ([`read`]).
+
+mod format;
+mod part;
+mod read;
 
 use std::fs::File;
-use std::hash::Hasher;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use siphasher::sip::SipHasher13;
-
+use self::format::{FILE_HEADER_BYTES, file_header};
 use super::create::private_file;
-use super::error::is_out_of_room;
+use super::error::may_pass;
 use super::inspect::JournalFile;
+use crate::clock::{Clock, SystemClock};
 use crate::limits;
+
+pub(super) use self::format::{Record, RecordHeader, Write, writes};
+pub(super) use self::part::Part;
+pub use self::read::Gap;
+pub(super) use self::read::{JournalDamage, Survey};
 
 /// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
 /// parts. Outside of what FoundationDB, and so this store, gives to its users.
 pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
 
 const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
-const MAGIC: &[u8; 16] = b"quoin-journal-01";
-const FILE_HEADER_BYTES: usize = 32;
-const RECORD_HEADER_BYTES: usize = 24;
 /// What file systems give to a file at a time, or a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
 
-const SET: u8 = 1;
-const CLEAR: u8 = 2;
-const CLEAR_RANGE: u8 = 3;
-
-/// One write of a record.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Write<'r> {
-    Set(&'r [u8], &'r [u8]),
-    Clear(&'r [u8]),
-    ClearRange(&'r [u8], &'r [u8]),
-}
-
-/// A record under construction.
-#[derive(Debug)]
-pub(super) struct Record {
-    bytes: Vec<u8>,
-}
-
-impl Record {
-    pub(super) fn new() -> Self {
-        Self {
-            bytes: vec![0; RECORD_HEADER_BYTES],
-        }
-    }
-
-    pub(super) fn push(&mut self, write: &Write<'_>) {
-        let (kind, first, second) = match *write {
-            Write::Set(key, value) => (SET, key, Some(value)),
-            Write::Clear(key) => (CLEAR, key, None),
-            Write::ClearRange(begin, end) => (CLEAR_RANGE, begin, Some(end)),
-        };
-        self.bytes.push(kind);
-        for part in std::iter::once(first).chain(second) {
-            // A transaction is smaller than 4 GiB, so its parts are.
-            let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
-            self.bytes.extend_from_slice(&length.to_le_bytes());
-            self.bytes.extend_from_slice(part);
-        }
-    }
-
-    /// Whether there is no write in it; such a record is not to be appended.
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.len() <= RECORD_HEADER_BYTES
-    }
-
-    fn seal(&mut self, epoch: u64, sequence: u64) {
-        let Some((header, body)) = self.bytes.split_first_chunk_mut::<RECORD_HEADER_BYTES>() else {
-            return;
-        };
-        let checksum = record_checksum(epoch, sequence, body);
-        let fields = [body.len() as u64, sequence, checksum];
-        for (to, field) in header.chunks_exact_mut(8).zip(fields) {
-            to.copy_from_slice(&field.to_le_bytes());
-        }
-    }
-}
-
-fn record_checksum(epoch: u64, sequence: u64, body: &[u8]) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write_u64(epoch);
-    hasher.write_u64(sequence);
-    hasher.write_u64(body.len() as u64);
-    hasher.write(body);
-    hasher.finish()
-}
-
-fn file_checksum(epoch: u64) -> u64 {
-    let mut hasher = SipHasher13::new();
-    hasher.write(MAGIC);
-    hasher.write_u64(epoch);
-    hasher.finish()
-}
-
-/// The writes of a record's body, in order. `None` for one that is no write.
-pub(super) fn writes(mut body: &[u8]) -> impl Iterator<Item = Option<Write<'_>>> {
-    std::iter::from_fn(move || {
-        if body.is_empty() {
-            return None;
-        }
-        let write = take_write(&mut body);
-        if write.is_none() {
-            body = &[];
-        }
-        Some(write)
-    })
-}
-
-fn take_write<'r>(body: &mut &'r [u8]) -> Option<Write<'r>> {
-    let (kind, rest) = body.split_first()?;
-    *body = rest;
-    let first = take_part(body)?;
-    match *kind {
-        SET => Some(Write::Set(first, take_part(body)?)),
-        CLEAR => Some(Write::Clear(first)),
-        CLEAR_RANGE => Some(Write::ClearRange(first, take_part(body)?)),
-        _ => None,
-    }
-}
-
-fn take_part<'r>(body: &mut &'r [u8]) -> Option<&'r [u8]> {
-    let (length, rest) = body.split_first_chunk()?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    let (part, rest) = rest.split_at_checked(length)?;
-    *body = rest;
-    Some(part)
-}
-
-/// Calls `apply` with sequence and body of every whole record in the folder, in their order.
+/// Counts the whole records of each file, and looks for gaps between them.
 ///
 /// # Errors
-/// What reading the files, or `apply`, failed with.
-pub(super) fn read_all(
-    folder: &Path,
-    mut apply: impl FnMut(u64, &[u8]) -> io::Result<()>,
-) -> io::Result<()> {
+/// Where a file cannot be read.
+pub(super) fn inspect(folder: &Path) -> io::Result<(Vec<JournalFile>, Option<Gap>)> {
+    let survey = Survey::of(folder)?;
     let mut files = Vec::new();
     for path in paths(folder) {
-        if let Some(found) = open_file(&path)? {
-            files.push(found);
-        }
-    }
-    files.sort_by_key(|(epoch, _)| *epoch);
-    for (epoch, mut file) in files {
-        while let Some((sequence, body)) = read_record(&mut file, epoch)? {
-            apply(sequence, &body)?;
-        }
-    }
-    Ok(())
-}
-
-/// Counts the whole records of each file.
-pub(super) fn inspect(folder: &Path) -> io::Result<Vec<JournalFile>> {
-    let mut files = Vec::new();
-    for path in paths(folder) {
-        let Some((epoch, mut file)) = open_file(&path)? else {
-            continue;
+        let bytes = match path.metadata() {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
         };
-        let mut found = JournalFile {
-            bytes: file.get_ref().metadata()?.len(),
-            records: 0,
-            last: None,
-        };
-        while let Some((sequence, _)) = read_record(&mut file, epoch)? {
-            found.records += 1;
-            found.last = Some(sequence);
-        }
-        files.push(found);
+        let (records, last) = survey.records_of(&path);
+        files.push(JournalFile {
+            bytes,
+            records,
+            last,
+        });
     }
-    Ok(files)
+    Ok((files, survey.gap(None)))
 }
 
 fn paths(folder: &Path) -> [PathBuf; 2] {
     FILE_NAMES.map(|name| folder.join(name))
 }
 
-/// A journal file and its epoch; `None` where there is none, or one that was never used.
-fn open_file(path: &Path) -> io::Result<Option<(u64, BufReader<File>)>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut file = BufReader::new(file);
-    let mut header = [0; FILE_HEADER_BYTES];
-    if !read_whole(&mut file, &mut header)? {
-        return Ok(None);
+/// Gives other names to the files of a damaged journal, under which nothing looks for them.
+///
+/// # Errors
+/// What the operating system says.
+pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
+    for path in paths(folder) {
+        let named = |number: u32| {
+            let mut name = path.clone().into_os_string();
+            name.push(format!(".damaged-{number}"));
+            PathBuf::from(name)
+        };
+        let Some(name) = (1..).map(named).find(|name| !name.exists()) else {
+            continue;
+        };
+        match std::fs::rename(&path, name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
-    let Some((magic, fields)) = header.split_first_chunk::<16>() else {
-        return Ok(None);
-    };
-    let [epoch, checksum] = words(fields);
-    let is_valid = magic == MAGIC && checksum == file_checksum(epoch);
-    Ok(is_valid.then_some((epoch, file)))
-}
-
-/// The next record, unless what follows is none: the end, or one that was never finished.
-fn read_record(file: &mut impl Read, epoch: u64) -> io::Result<Option<(u64, Vec<u8>)>> {
-    let mut header = [0; RECORD_HEADER_BYTES];
-    if !read_whole(file, &mut header)? {
-        return Ok(None);
-    }
-    let [length, sequence, checksum] = words(&header);
-    if length == 0 || length > limits::EMBEDDED_JOURNAL_RECORD_BYTES_MAX {
-        return Ok(None);
-    }
-    let mut body = Vec::new();
-    file.by_ref().take(length).read_to_end(&mut body)?;
-    let is_whole = body.len() as u64 == length;
-    if is_whole && checksum == record_checksum(epoch, sequence, &body) {
-        Ok(Some((sequence, body)))
-    } else {
-        Ok(None)
-    }
-}
-
-fn words<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
-    let mut words = [0; COUNT];
-    let chunks = bytes.chunks_exact(8);
-    for (word, chunk) in words.iter_mut().zip(chunks) {
-        *word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-    }
-    words
-}
-
-fn read_whole(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
-    match file.read_exact(bytes) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
-    }
+    File::open(folder)?.sync_all()
 }
 
 /// Puts on the disk what a process that died had appended.
@@ -332,47 +176,67 @@ struct State {
     allocated: [u64; 2],
     /// Number of the next record.
     sequence: u64,
+    /// All records up to this one are on the disk.
+    synced: u64,
     /// By how much a file grows the next time: little where there was no room for more.
     step_bytes: u64,
     /// Since when, at most, something has waited to be synced, where appending does not.
     unsynced_since: Option<Instant>,
+    /// The other file as it was at the last switch, while something may still want to read it.
+    closed: Option<Part>,
 }
 
 impl Journal {
-    /// Begins anew in `folder` with the number of the next record. What was there is lost.
+    /// Begins a journal in `folder` with the number of the next record. The records that are there
+    /// are lost. The files keep their blocks, which serve where the disk is full.
     ///
     /// `first_epoch` is a random number: no client can then guess what a record of this journal
-    /// looks like, and plant one in a value where reading might go on behind the last record.
+    /// looks like, and plant one in a value where reading might go on after the last record.
+    ///
+    /// # Errors
+    /// When the files cannot be made, or be written to.
     pub(super) fn create(
         folder: &Path,
         sequence: u64,
         first_epoch: u64,
         syncs_appends: bool,
     ) -> io::Result<Self> {
-        let create = |path: &PathBuf| {
+        let open = |path: &PathBuf| -> io::Result<(Arc<File>, u64)> {
             let mut options = private_file();
-            options.create(true).truncate(true).read(true);
-            options.open(path).map(Arc::new)
+            options.create(true).truncate(false).read(true);
+            let file = options.open(path)?;
+            let bytes = file.metadata()?.len();
+            let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+            if bytes > step {
+                file.set_len(step)?;
+            }
+            Ok((Arc::new(file), bytes.min(step)))
         };
         let [first, second] = paths(folder);
+        let (first, second) = (open(&first)?, open(&second)?);
         let mut state = State {
-            files: [create(&first)?, create(&second)?],
+            files: [first.0, second.0],
             turn: 0,
             epoch: first_epoch / 2,
             offset: 0,
-            allocated: [0; 2],
+            allocated: [first.1, second.1],
             sequence,
+            synced: sequence.saturating_sub(1),
             step_bytes: limits::EMBEDDED_JOURNAL_STEP_BYTES,
             unsynced_since: None,
+            closed: None,
         };
+        // Nobody may take what the other file holds for a part of this journal.
+        state.file(1)?.write_all_at(&[0; FILE_HEADER_BYTES], 0)?;
         state.begin_file(0)?;
         // Blocks that the journal has will do when the disk is full.
         let header_bytes = FILE_HEADER_BYTES as u64;
-        for (turn, from) in [(0, header_bytes), (1, 0)] {
-            match state.grow(turn, from, header_bytes, File::write_all_at) {
-                Err(error) if !is_out_of_room(&error) => return Err(error),
+        for turn in [0, 1] {
+            match state.grow(turn, header_bytes, header_bytes + 1, File::write_all_at) {
+                Err(error) if !may_pass(&error) => return Err(error),
                 _ => {}
             }
+            state.file(turn)?.sync_all()?;
         }
         File::open(folder)?.sync_all()?;
         Ok(Self {
@@ -394,6 +258,16 @@ impl Journal {
         self.lock().offset
     }
 
+    /// Makes sure that the file has blocks for a record of so many bytes.
+    ///
+    /// # Errors
+    /// Where there is no room on the disk for that.
+    pub(super) fn make_room(&self, record_bytes: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        let end = state.offset.saturating_add(record_bytes);
+        state.allocate(end)
+    }
+
     /// Puts a record into the file, and on the disk where that is what appending does here;
     /// answers its number. Where appending does not sync, and what was appended long ago is not on
     /// the disk, it waits for that, as Redis does. After an error the record is not there, unless
@@ -401,19 +275,17 @@ impl Journal {
     pub(super) fn append(&self, record: &mut Record) -> Result<u64, AppendError> {
         let mut state = self.lock();
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
-        record.seal(state.epoch, sequence);
-        let end = offset + record.bytes.len() as u64;
+        let time_ms = u64::try_from(SystemClock.now_ms()).unwrap_or(0);
+        record.seal(state.epoch, sequence, state.synced, time_ms);
+        let end = offset + record.bytes().len() as u64;
         state.allocate(end).map_err(AppendError::NotApplied)?;
         let file = state.file(turn).map_err(AppendError::NotApplied)?;
-        file.write_all_at(&record.bytes, offset)
-            .and_then(|()| {
-                if self.syncs_appends {
-                    file.sync_data()
-                } else {
-                    Ok(())
-                }
-            })
-            .map_err(AppendError::Unknown)?;
+        file.write_all_at(record.bytes(), offset)
+            .map_err(AppendError::of_write)?;
+        if self.syncs_appends {
+            file.sync_data().map_err(AppendError::Unknown)?;
+            state.synced = sequence;
+        }
         state.offset = end;
         state.sequence = sequence + 1;
         if self.syncs_appends {
@@ -458,6 +330,7 @@ impl Journal {
         }
         syncs.next = next;
         let mut state = self.lock();
+        state.synced = next.saturating_sub(1);
         state.unsynced_since = (state.sequence != next).then_some(begun);
         Ok(())
     }
@@ -475,12 +348,18 @@ impl Journal {
     }
 
     /// Goes on in the other file. To be called while nobody commits and everything is synced,
-    /// when a checkpoint begins;
-    /// and not again before that checkpoint is on the disk.
-    pub(super) fn switch(&self) -> io::Result<()> {
+    /// when a checkpoint begins; and not again before that checkpoint is on the disk. Where room is
+    /// short (`is_short`) the file gives back what it has grown by.
+    pub(super) fn switch(&self, is_short: bool) -> io::Result<()> {
         let mut state = self.lock();
         let turn = 1 - state.turn;
-        state.begin_file(turn)
+        if is_short {
+            state.shrink(turn)?;
+        }
+        let closed = state.part()?;
+        state.begin_file(turn)?;
+        state.closed = Some(closed);
+        Ok(())
     }
 }
 
@@ -497,6 +376,17 @@ pub(super) enum AppendError {
     Unknown(io::Error),
 }
 
+impl AppendError {
+    /// A record of which only a part could be written is none: its checksum does not fit.
+    fn of_write(error: io::Error) -> Self {
+        if may_pass(&error) {
+            Self::NotApplied(error)
+        } else {
+            Self::Unknown(error)
+        }
+    }
+}
+
 impl State {
     fn file(&self, turn: usize) -> io::Result<&Arc<File>> {
         self.files
@@ -507,17 +397,24 @@ impl State {
     /// Writes the header of a new epoch; the sync of its first record covers it.
     fn begin_file(&mut self, turn: usize) -> io::Result<()> {
         let epoch = self.epoch + 1;
-        let header = [
-            MAGIC.as_slice(),
-            &epoch.to_le_bytes(),
-            &file_checksum(epoch).to_le_bytes(),
-        ]
-        .concat();
         let file = self.file(turn)?;
-        file.write_all_at(&header, 0)?;
+        file.write_all_at(&file_header(epoch), 0)?;
         self.epoch = epoch;
         self.turn = turn;
         self.offset = FILE_HEADER_BYTES as u64;
+        Ok(())
+    }
+
+    /// Cuts a file that is not in use to the length that it had at first.
+    fn shrink(&mut self, turn: usize) -> io::Result<()> {
+        let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+        if self.allocated.get(turn).is_none_or(|bytes| *bytes <= step) {
+            return Ok(());
+        }
+        self.file(turn)?.set_len(step)?;
+        if let Some(allocated) = self.allocated.get_mut(turn) {
+            *allocated = step;
+        }
         Ok(())
     }
 
@@ -551,7 +448,7 @@ impl State {
                 let next = (2 * self.step_bytes).min(limits::EMBEDDED_JOURNAL_STEP_BYTES);
                 (whole, next)
             }
-            Err(error) if is_out_of_room(&error) && least < whole => {
+            Err(error) if may_pass(&error) && least < whole => {
                 // What it got of the step is left to the data file.
                 if file.metadata()?.len() > least {
                     file.set_len(least)?;
@@ -588,4 +485,4 @@ fn write_zeros(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -54,6 +54,12 @@ impl Layer {
         self.bytes
     }
 
+    /// Bytes of its rows.
+    pub(super) fn row_bytes(&self) -> usize {
+        let bytes = |(key, value): (&Blob, &Blob)| key.len() + value.len();
+        self.rows.iter().map(bytes).sum()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.cleared.is_empty()
     }

@@ -28,6 +28,7 @@ mod overlay;
 mod replay;
 mod restore;
 mod rewrite;
+mod room;
 mod rows;
 mod scan;
 mod sync;
@@ -46,11 +47,13 @@ use std::sync::{Arc, OnceLock};
 
 use heed::{Env, WithoutTls};
 
+use self::archive::Keeper;
 use self::checkpoint::Checkpoint;
 use self::identity::OpenFiles;
 use self::journal::Journal;
 use self::opening::Files;
 use self::overlay::Overlay;
+use self::room::Room;
 use self::sync::{Syncer, Wish};
 use self::table::{RowFormat, Rows};
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
@@ -58,15 +61,18 @@ use self::watch::WatchRegistry;
 use self::writer::WriterLock;
 use super::{Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched};
 use crate::limits;
+use crate::log_throttle::LogThrottle;
 use crate::random::{Random, SystemRandom};
 
-pub use self::archive::{ArchiveError, Archived, Limit, Reached, read_archive};
+pub use self::archive::{ArchiveError, ArchiveStatus, Archived, Limit, Reached, read_archive};
 pub use self::backup::Moment;
 pub use self::bulk::{BulkError, Written};
 pub use self::checksum::DamagedRow;
 pub use self::data_file::DataFileError;
 pub use self::error::{OpenError, Refusal};
+pub use self::folder::is_in_use;
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
+pub use self::journal::Gap as JournalGap;
 pub use self::marker::StoreId;
 pub use self::restore::{Replaying, Restoration, RestoreError};
 pub use self::rewrite::{Compacted, compact, make_store};
@@ -95,6 +101,8 @@ pub struct EmbeddedOptions {
     /// Whether a copy of a folder that was not closed in order is opened: it may have files of
     /// different moments.
     pub accepts_copy: bool,
+    /// Whether to go on where the journal is damaged, without the commits from there on.
+    pub accepts_journal_loss: bool,
 }
 
 impl Default for EmbeddedOptions {
@@ -103,6 +111,7 @@ impl Default for EmbeddedOptions {
             fsync: FsyncPolicy::default(),
             map_bytes: limits::EMBEDDED_MAP_BYTES,
             accepts_copy: false,
+            accepts_journal_loss: false,
         }
     }
 }
@@ -119,6 +128,9 @@ pub struct EmbeddedStore {
     shared: Arc<Shared>,
     folder: PathBuf,
     summary: Summary,
+    keeper: Option<Arc<Keeper>>,
+    /// Bytes that the journal may have before transactions wait.
+    journal_bytes_max: u64,
     _open: OpenFiles,
     _lock: File,
 }
@@ -150,8 +162,12 @@ struct Shared {
     is_unsynced: AtomicBool,
     /// How many drains and checkpoints in a row have found no room on the disk.
     checkpoints_without_room: AtomicU64,
-    /// Bytes that the data file can still take, when it was last looked at.
-    room_bytes: AtomicU64,
+    /// Checkpoints that were made.
+    checkpoints: AtomicU64,
+    /// How much more can be taken.
+    room: Room,
+    /// Of the warnings that the data file lacks room.
+    lacks_room: LogThrottle,
 }
 
 impl Shared {
@@ -180,17 +196,40 @@ impl EmbeddedStore {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
-        let (mut store, work, first) = Self::prepare(folder, options)?;
+        Self::open_archived(folder, options, None)
+    }
+
+    /// The same with a folder in which every commit is kept, so that a backup can be brought to any
+    /// later moment.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let (mut store, work, first) = Self::prepare_archived(folder, options, archive)?;
         let syncer = Syncer::start(work, first)
             .map_err(|error| OpenError::of_engine(folder, error.into()))?;
         store.syncer = Some(syncer);
         Ok(store)
     }
 
-    /// The store without its thread, what that works with, and the checkpoint so far.
+    /// The same without an archive, for a test.
+    #[cfg(test)]
     fn prepare(
         folder: &Path,
         options: EmbeddedOptions,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
+        Self::prepare_archived(folder, options, None)
+    }
+
+    /// The store without its threads, what those work with, and the checkpoint so far.
+    fn prepare_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
     ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
         let mut files = Files::open(folder, &options)?;
         if files.rows.format() == RowFormat::Plain {
@@ -207,7 +246,12 @@ impl EmbeddedStore {
             ..
         } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
-        // The checkpoint holds all that the old journal does.
+        // What the journal has is written over next.
+        let keeper = archive
+            .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
+            .transpose()
+            .map_err(|source| OpenError::Archive { source })?;
+        // The checkpoint holds all that is of use of the old journal.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
         let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
@@ -215,13 +259,18 @@ impl EmbeddedStore {
         let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
         shared.overlay.begin_behind(applied);
+        let data = environment.try_clone_inner_file().map_err(refused)?;
+        let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
         let work = sync::Work {
             folder: folder.to_owned(),
+            files,
             environment: environment.clone(),
             rows: rows.clone(),
             checkpoints,
             shared: Arc::clone(&shared),
             journal: Arc::clone(&journal),
+            keeper: keeper.clone(),
+            archiving: None,
         };
         work.look_for_room().map_err(refused)?;
         let store = Self {
@@ -233,6 +282,8 @@ impl EmbeddedStore {
             shared,
             folder: folder.to_owned(),
             summary,
+            keeper,
+            journal_bytes_max: limits::EMBEDDED_JOURNAL_BYTES_MAX,
             _open: OpenFiles::of(folder),
             _lock: lock,
         };
@@ -261,7 +312,14 @@ impl EmbeddedStore {
             self.shared.overlay.close_newest();
         }
         while let Some(closed) = self.shared.overlay.oldest_closed() {
-            drain::write_layer(&self.environment, &self.rows, &closed).unwrap();
+            drain::write_layer(
+                &self.environment,
+                &self.rows,
+                &closed,
+                limits::EMBEDDED_DRAIN_SLICE_BYTES,
+                || Ok(()),
+            )
+            .unwrap();
             self.shared.overlay.remove(&closed);
         }
     }
@@ -330,5 +388,13 @@ impl Store for EmbeddedStore {
 
     fn disk_bytes(&self) -> Option<u64> {
         self.environment.real_disk_size().ok()
+    }
+
+    fn disk_free_bytes(&self) -> Option<u64> {
+        Some(self.shared.room.free_bytes())
+    }
+
+    fn takes_growth(&self) -> bool {
+        !self.shared.room.is_short()
     }
 }

@@ -11,8 +11,9 @@ use super::data_file::{DATA_FILE, DataFile};
 use super::error::{OpenError, Refusal};
 use super::folder::{self, Found, of_data};
 use super::marker::{FOLDER_FORMAT, Marker};
+use super::replay::{OnDamage, Replayed, check_journal, replay};
 use super::table::{RowFormat, Rows, stored_format};
-use super::{EmbeddedOptions, Summary, create, identity, journal, replay};
+use super::{EmbeddedOptions, Summary, create, identity, journal};
 use crate::limits;
 use crate::random::SystemRandom;
 
@@ -94,7 +95,7 @@ impl Files {
         let rows = Rows::new(folder, database, format);
         // The data file may have parts of records that only the system's memory has.
         journal::sync_files(folder).map_err(io_refused)?;
-        replay::check_journal(folder, &environment, &rows, restored.is_some()).map_err(refused)?;
+        check_journal(folder, restored.is_some()).map_err(refused)?;
         // Replaying writes pages, and no reader guards those of the last checkpoint any more.
         let before = checkpoints
             .take_first(&environment, restored.as_ref())
@@ -104,8 +105,20 @@ impl Files {
             let removed = checkpoints.remove();
             removed.map_err(io_refused)?;
         }
-        let (applied, guard) =
-            replay::replay(folder, &environment, &rows, &checkpoints, before).map_err(refused)?;
+        let on_damage = if options.accepts_journal_loss {
+            OnDamage::GoOn
+        } else {
+            OnDamage::Refuse
+        };
+        let Replayed {
+            applied,
+            checkpoint: guard,
+            is_damaged,
+        } = replay(folder, &environment, &rows, &checkpoints, before, on_damage)
+            .map_err(refused)?;
+        if is_damaged {
+            journal::set_aside(folder).map_err(io_refused)?;
+        }
         Ok(Self {
             lock,
             environment,

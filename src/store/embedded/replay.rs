@@ -6,7 +6,7 @@ use std::path::Path;
 use heed::{Env, RwTxn, WithoutTls};
 
 use super::checkpoint::{Checkpoint, Checkpoints};
-use super::journal::{self, APPLIED_KEY, Write};
+use super::journal::{self, APPLIED_KEY, Gap, JournalDamage, RecordHeader, Survey, Write};
 use super::sync::{lacks_room, not_written};
 use super::{Rows, drain};
 use crate::limits;
@@ -16,16 +16,11 @@ use crate::limits;
 ///
 /// # Errors
 /// That, and when a file cannot be read or made.
-pub(super) fn check_journal(
-    folder: &Path,
-    environment: &Env<WithoutTls>,
-    rows: &Rows,
-    has_checkpoint: bool,
-) -> Result<(), heed::Error> {
+pub(super) fn check_journal(folder: &Path, has_checkpoint: bool) -> Result<(), heed::Error> {
     if journal::exists(folder)? {
         return Ok(());
     }
-    if has_checkpoint && last_applied(environment, rows)? > 0 {
+    if has_checkpoint {
         let text = "the journal (JOURNAL.0 and JOURNAL.1) is missing, and with it what was \
                     acknowledged last: put it back; or make an empty file JOURNAL.0, to do \
                     without that";
@@ -34,8 +29,26 @@ pub(super) fn check_journal(
     Ok(journal::make_file(folder)?)
 }
 
-/// Brings the data file up to the end of the journal, from the state of a checkpoint; answers the
-/// number of the last record, and the checkpoint that has it.
+/// What a start does about a journal that is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDamage {
+    /// It refuses to open the store, and changes nothing.
+    Refuse,
+    /// It goes on without the commits from the damage on. The journal's files are kept.
+    GoOn,
+}
+
+/// What a start has applied of the journal.
+pub(super) struct Replayed {
+    /// Number of the last record that the data file has.
+    pub(super) applied: u64,
+    /// The checkpoint that has it.
+    pub(super) checkpoint: Checkpoint,
+    /// There was damage: the files are to be kept.
+    pub(super) is_damaged: bool,
+}
+
+/// Brings the data file up to the end of the journal, from the state of a checkpoint.
 ///
 /// Each step is made a checkpoint. Pages that it freed may then be written over, so that the file
 /// need not grow by all that the journal ever touched; and a start that finds no room, or is
@@ -43,16 +56,33 @@ pub(super) fn check_journal(
 /// whatever the checkpoint has is not needed of it.
 ///
 /// # Errors
-/// When a file cannot be read or written, or where a record that is whole makes no sense. One for
-/// want of room ([`lacks_room`]) has lost nothing.
+/// When a file cannot be read or written, where a record that is whole makes no sense, and where
+/// acknowledged commits are missing ([`JournalDamage`]). One for want of room ([`lacks_room`]) has
+/// lost nothing.
 pub(super) fn replay(
     folder: &Path,
     environment: &Env<WithoutTls>,
     rows: &Rows,
     checkpoints: &Checkpoints,
     guard: Checkpoint,
-) -> Result<(u64, Checkpoint), heed::Error> {
+    on_damage: OnDamage,
+) -> Result<Replayed, heed::Error> {
     let first = last_applied(environment, rows)?;
+    let survey = Survey::of(folder)?;
+    let gap = survey.gap(Some(first));
+    let is_damaged = gap.as_ref().is_some_and(Gap::is_damage);
+    match gap {
+        Some(gap) if is_damaged && on_damage == OnDamage::Refuse => {
+            let damage = JournalDamage(gap);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, damage).into());
+        }
+        Some(gap) if is_damaged => tracing::error!(%gap, "going on without acknowledged commits"),
+        Some(gap) => tracing::warn!(
+            %gap,
+            "the system ended before these commits were synced: going on without them"
+        ),
+        None => {}
+    }
     let mut replay = Replay {
         environment,
         rows,
@@ -65,7 +95,7 @@ pub(super) fn replay(
         applied: first,
     };
     loop {
-        match replay.read(folder) {
+        match replay.read(&survey) {
             // Smaller steps need less at a time: the pages that one step changes.
             Err(error)
                 if lacks_room(&error) && replay.step_bytes > limits::EMBEDDED_REPLAY_BYTES_MIN =>
@@ -81,12 +111,11 @@ pub(super) fn replay(
         let commits = replay.applied - first;
         tracing::info!("recovered {commits} commits from the journal");
     }
-    Ok((replay.applied, replay.guard))
-}
-
-fn missing(sequence: u64) -> io::Error {
-    let text = format!("the journal lacks record {sequence}: acknowledged writes would be lost");
-    io::Error::new(io::ErrorKind::InvalidData, text)
+    Ok(Replayed {
+        applied: replay.applied,
+        checkpoint: replay.guard,
+        is_damaged,
+    })
 }
 
 fn last_applied(environment: &Env<WithoutTls>, rows: &Rows) -> Result<u64, heed::Error> {
@@ -116,19 +145,13 @@ struct Replay<'e> {
 }
 
 impl Replay<'_> {
-    /// Applies what there is behind the last record that was.
-    fn read(&mut self, folder: &Path) -> Result<(), heed::Error> {
+    /// Applies what there is after the last record that was.
+    fn read(&mut self, survey: &Survey) -> Result<(), heed::Error> {
         self.transaction = None;
         self.bytes = 0;
         let mut failure = None;
-        let read = journal::read_all(folder, |sequence, body| {
-            if sequence <= self.applied {
-                return Ok(());
-            }
-            if sequence != self.applied + 1 {
-                return Err(missing(self.applied + 1));
-            }
-            self.apply(sequence, body).map_err(|error| {
+        let read = survey.read(self.applied, |header: &RecordHeader, body| {
+            self.apply(header.sequence, body).map_err(|error| {
                 failure = Some(error);
                 io::Error::other("a record was not applied")
             })

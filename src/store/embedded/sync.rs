@@ -11,11 +11,17 @@ use std::time::{Duration, Instant};
 
 use heed::{Env, WithoutTls};
 
+use super::archive::{Archiving, Keeper};
 use super::checkpoint::{self, Checkpoint, Checkpoints};
 use super::journal::{self, Journal};
+use super::overlay::Closed;
+use super::room::Files;
 use super::{Rows, Shared, drain};
 use crate::limits;
 use crate::store::StoreError;
+
+/// Bytes that a step of the drain writes where room is short. Each row may change a page.
+const SMALL_SLICE_BYTES: usize = 16 * 1024;
 
 /// What the thread can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,16 +45,26 @@ pub(super) struct Syncer {
 /// What the thread works with.
 pub(super) struct Work {
     pub(super) folder: PathBuf,
+    pub(super) files: Files,
     pub(super) environment: Env<WithoutTls>,
     pub(super) rows: Rows,
     pub(super) checkpoints: Checkpoints,
     pub(super) shared: Arc<Shared>,
     pub(super) journal: Arc<Journal>,
+    /// The archive, where commits are kept.
+    pub(super) keeper: Option<Arc<Keeper>>,
+    /// The thread that fills it.
+    pub(super) archiving: Option<Archiving>,
 }
 
 impl Syncer {
     /// Starts the thread; `first` is the checkpoint so far.
-    pub(super) fn start(work: Work, first: Checkpoint) -> io::Result<Self> {
+    pub(super) fn start(mut work: Work, first: Checkpoint) -> io::Result<Self> {
+        if let Some(keeper) = &work.keeper {
+            let (keeper, journal) = (Arc::clone(keeper), Arc::clone(&work.journal));
+            let archiving = Archiving::start(keeper, journal, Arc::clone(&work.shared))?;
+            work.archiving = Some(archiving);
+        }
         let journal = work.journal.needs_syncs();
         let journal = journal.then(|| JournalSyncer::start(&work)).transpose()?;
         let (wake, woken) = mpsc::sync_channel(1);
@@ -154,20 +170,21 @@ impl Work {
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
-            let is_due = wants_checkpoint.swap(false, Ordering::SeqCst);
+            // One that cannot let the journal before go makes no room in it.
+            let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
             let made = if is_due || last_at.elapsed() >= interval {
                 last_at = Instant::now();
                 self.checkpoint(&mut has_switched, &mut last)
             } else {
-                self.drain()
+                self.drain(&mut last)
             };
-            match made {
+            match made.and_then(|()| self.look_for_room()) {
                 Ok(()) => {
                     let failed = &self.shared.checkpoints_without_room;
                     failed.store(0, Ordering::SeqCst);
                 }
                 Err(error) if lacks_room(&error) => {
-                    tracing::warn!(%error, "the data file lacks room; the next try may fare better");
+                    self.warn_of_room(&error);
                     self.shared.is_unsynced.store(true, Ordering::SeqCst);
                     let failed = &self.shared.checkpoints_without_room;
                     failed.fetch_add(1, Ordering::SeqCst);
@@ -175,10 +192,9 @@ impl Work {
                 Err(error) => return self.failed(error),
             }
         }
-        if let Err(error) = self.end() {
+        if let Err(error) = self.end(&mut last) {
             self.failed(error);
         }
-        drop(last);
     }
 
     /// Brings what is committed into the data file, syncs that, and lets the journal before go.
@@ -198,21 +214,23 @@ impl Work {
             let _writer = self.shared.writer.lock();
             // A record of the next file must not be on the disk without those before it.
             self.journal.sync()?;
-            self.journal.switch().map_err(checkpoint::no_room)?;
-            self.shared.overlay.close_newest();
-            *has_switched = true;
-        }
-        if let Err(error) = self.drain() {
-            if lacks_room(&error) {
-                // The data file may have a part of a layer that was closed since.
-                self.journal.sync()?;
-                // Pages that only the last checkpoint needs are free after this.
-                *last = self.checkpoints.take(&self.environment)?;
+            if self.may_switch() {
+                let is_short = self.shared.room.is_short();
+                self.journal.switch(is_short).map_err(checkpoint::no_room)?;
+                *has_switched = true;
+            } else {
+                // The file before is not archived yet: the next checkpoint tries again.
+                self.shared.is_unsynced.store(true, Ordering::SeqCst);
             }
-            return Err(error);
+            self.shared.overlay.close_newest();
         }
+        if let Some(archiving) = &self.archiving {
+            archiving.wake();
+        }
+        self.drain(last)?;
         *last = self.checkpoints.take(&self.environment)?;
         *has_switched = false;
+        self.shared.checkpoints.fetch_add(1, Ordering::SeqCst);
         if goes_on {
             // This was of the layers of then. What was committed since is in layers and in a
             // journal that only the next closes and switches, and writers may wait for that.
@@ -221,45 +239,87 @@ impl Work {
         Ok(())
     }
 
+    /// Whether the journal's other file may be written over.
+    fn may_switch(&self) -> bool {
+        self.keeper.is_none() || self.journal.closed().is_none()
+    }
+
     /// Writes the layers that are closed into the data file.
-    fn drain(&self) -> Result<(), heed::Error> {
-        let mut last = self.shared.overlay.last_closed();
-        while let Some(until) = last
+    fn drain(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
+        let mut last_closed = self.shared.overlay.last_closed();
+        while let Some(until) = last_closed
             && let Some(closed) = self.shared.overlay.oldest_closed()
         {
             if !self.checkpoints.are_possible() {
                 // The data file keeps what it gets, also a part of the layer.
                 self.journal.sync()?;
             }
-            drain::write_layer(&self.environment, &self.rows, &closed).map_err(not_written)?;
+            self.write_layer(&closed, last)?;
             self.shared.overlay.remove(&closed);
             self.look_for_room()?;
-            last = Some(until).filter(|until| closed.sequence < *until);
+            last_closed = Some(until).filter(|until| closed.sequence < *until);
         }
         Ok(())
     }
 
-    /// Notes how much more the data file can take.
+    /// Writes a layer into the data file. Where there is no room for that at once, it is done in
+    /// small steps with a checkpoint after each: pages that only the one before needs are then
+    /// free, so that a step needs room for the pages that it changes, and no more.
+    fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
+        let (environment, rows) = (&self.environment, &self.rows);
+        let whole = limits::EMBEDDED_DRAIN_SLICE_BYTES;
+        let written = drain::write_layer(environment, rows, closed, whole, || Ok(()));
+        let error = match written.map_err(not_written) {
+            Err(error) if lacks_room(&error) => error,
+            written => return written,
+        };
+        tracing::debug!(%error, "writing a layer in small steps");
+        let mut step = || {
+            // The data file may have a part of a layer that was closed since.
+            self.journal.sync()?;
+            *last = self.checkpoints.take(environment)?;
+            Ok(())
+        };
+        step()?;
+        let small = SMALL_SLICE_BYTES;
+        drain::write_layer(environment, rows, closed, small, step).map_err(not_written)
+    }
+
+    /// Notes how much more the store can take.
     pub(super) fn look_for_room(&self) -> Result<(), heed::Error> {
-        let transaction = self.environment.read_txn()?;
-        let stat = self.rows.stat(&transaction)?;
-        let pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
-        let used = pages.saturating_mul(stat.page_size as usize);
-        let room = self.environment.info().map_size.saturating_sub(used);
-        self.shared.room_bytes.store(room as u64, Ordering::SeqCst);
-        Ok(())
+        let pending_bytes = self.shared.overlay.bytes() as u64;
+        let (environment, rows) = (&self.environment, &self.rows);
+        let room = &self.shared.room;
+        room.look(environment, rows, &self.files, pending_bytes)
+    }
+
+    fn warn_of_room(&self, error: &heed::Error) {
+        if let Some(more) = self.shared.lacks_room.pass() {
+            let folder = self.folder.display();
+            tracing::warn!(
+                %folder,
+                %error,
+                "no room for the data file: what was committed stays in the journal{more}"
+            );
+        }
     }
 
     /// Leaves a data file that needs nothing beside it; or, where it lacks room, what was there.
-    fn end(&self) -> Result<(), heed::Error> {
+    fn end(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
         self.journal.sync()?;
         self.shared.overlay.close_newest();
-        if let Err(error) = self.drain() {
+        if let Err(error) = self.drain(last) {
             if lacks_room(&error) {
                 tracing::warn!(%error, "the data file lacks room: the journal has the rest");
                 return Ok(());
             }
             return Err(error);
+        }
+        if let Some(keeper) = &self.keeper
+            && !keeper.take_all(&self.journal)
+        {
+            tracing::warn!("commits could not be archived: the journal keeps them");
+            return Ok(());
         }
         self.environment.force_sync()?;
         self.checkpoints.remove()?;

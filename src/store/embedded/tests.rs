@@ -194,7 +194,7 @@ fn a_full_map_applies_nothing_and_leaves_the_store_usable() {
     }
     transaction.set(b"behind the failure", b"");
     let refused = now(transaction.commit());
-    assert!(matches!(refused, Err(StoreError::Unavailable(_))));
+    assert!(matches!(refused, Err(StoreError::NoRoom(_))));
     assert_eq!(get(&store, b"key").as_deref(), Some(b"old".as_slice()));
     set(&store, b"key", b"newer");
     assert_eq!(get(&store, b"key").as_deref(), Some(b"newer".as_slice()));
@@ -247,14 +247,23 @@ fn a_fatal_failure_refuses_every_later_transaction() {
 }
 
 #[test]
-fn a_full_disk_does_not_break_the_store() {
+fn what_the_system_lacks_for_a_while_does_not_break_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
-    let told = store
-        .shared
-        .failed(error::store_error(heed::Error::Io(full)));
-    assert!(matches!(told, StoreError::Unavailable(_)));
+    for code in [
+        libc::ENOSPC,
+        libc::EDQUOT,
+        libc::ENOMEM,
+        libc::EMFILE,
+        libc::ENFILE,
+        libc::EINTR,
+    ] {
+        let lacking = std::io::Error::from_raw_os_error(code);
+        let told = store
+            .shared
+            .failed(error::store_error(heed::Error::Io(lacking)));
+        assert!(!matches!(told, StoreError::Fatal(_)), "{code}");
+    }
     set(&store, b"key", b"value");
 }
 

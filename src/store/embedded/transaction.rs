@@ -26,8 +26,16 @@ use crate::store::{
 
 /// How long a transaction waits before it looks again whether there is room.
 const ROOM_WAIT: Duration = Duration::from_millis(2);
-/// Rows may fill pages of the data file by half only.
-const ROOM_FACTOR: u64 = 2;
+/// Bytes that the journal must have for a record before a transaction begins: what a command that
+/// removes thousands of elements takes.
+const RECORD_ROOM_BYTES: u64 = 512 * 1024;
+/// Checkpoints that a transaction waits for, to get room for its record.
+const CHECKPOINTS_FOR_ROOM: u64 = 2;
+
+/// The journal is full, and must not be written over.
+#[derive(Debug, thiserror::Error)]
+#[error("the journal is full, as commits cannot be archived: {0}")]
+struct ArchiveBlocked(String);
 
 /// A snapshot of the embedded store.
 pub(super) struct EmbeddedSnapshot<'s> {
@@ -156,7 +164,7 @@ impl<'s> EmbeddedTransaction<'s> {
         let Some(writes) = layers.next() else {
             return Ok(());
         };
-        check_map(store, &writes)?;
+        check_room(store, &writes)?;
         // The newest layer is changed in place where nobody else has it.
         drop((layers, state.transaction));
         let sequence = append(store, &mut state.record)?;
@@ -172,38 +180,65 @@ impl<'s> EmbeddedTransaction<'s> {
     }
 }
 
-/// Makes a transaction wait while the journal, or the overlay, is much ahead of the data file.
-/// Not to be called by the writer: making room needs its lock.
+/// Makes a transaction wait while the journal, or the overlay, is much ahead of the data file, and
+/// while there is no room for a record. Not to be called by the writer: making room needs its lock.
 fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
+    let shared = &store.shared;
+    let checkpoints = || shared.checkpoints.load(Ordering::SeqCst);
+    let begun_at = checkpoints();
     loop {
-        let has_journal_room = store.journal.bytes() <= limits::EMBEDDED_JOURNAL_BYTES_MAX;
-        let has_overlay_room = store.shared.overlay.bytes() <= limits::EMBEDDED_OVERLAY_BYTES_MAX;
-        if has_journal_room && has_overlay_room {
+        let overlay_bytes = shared.overlay.bytes();
+        let is_journal_long = store.journal.bytes() > store.journal_bytes_max;
+        let is_overlay_large = overlay_bytes > limits::EMBEDDED_OVERLAY_BYTES_MAX;
+        let is_tight = shared.room.is_tight(overlay_bytes as u64);
+        let record = store.journal.make_room(RECORD_ROOM_BYTES);
+        if !(is_journal_long || is_overlay_large || is_tight) && record.is_ok() {
             return Ok(());
         }
-        store.shared.check()?;
-        if store.shared.checkpoints_without_room.load(Ordering::SeqCst) > 0 {
-            let full = io::Error::from(io::ErrorKind::StorageFull);
-            return Err(StoreError::Unavailable(Arc::new(full)));
+        shared.check()?;
+        if is_journal_long && let Some(error) = store.archive_status().and_then(|one| one.error) {
+            let blocked = Arc::new(ArchiveBlocked(error));
+            return Err(StoreError::Unavailable(blocked));
         }
-        if has_journal_room {
-            store.wake_drain();
-        } else {
-            store.wake_checkpoint();
+        let has_failed = shared.checkpoints_without_room.load(Ordering::SeqCst) > 0;
+        let has_waited = checkpoints().saturating_sub(begun_at) >= CHECKPOINTS_FOR_ROOM;
+        match record {
+            // The journal's other file may have room.
+            Err(error) if has_failed || has_waited => {
+                return Err(store_error(error.into()));
+            }
+            Err(_) => store.wake_checkpoint(),
+            Ok(()) if is_journal_long || is_overlay_large => {
+                if has_failed {
+                    let full = io::Error::from_raw_os_error(libc::ENOSPC);
+                    return Err(store_error(full.into()));
+                }
+                if is_journal_long {
+                    store.wake_checkpoint();
+                } else {
+                    store.wake_drain();
+                }
+            }
+            // How much there is will be known when what is in memory is in the data file.
+            Ok(()) if has_failed || has_waited => return Ok(()),
+            Ok(()) => store.wake_checkpoint(),
         }
         std::thread::sleep(ROOM_WAIT);
     }
 }
 
-/// Refuses rows that the data file would have no room for. What only clears is let through: it
-/// makes room.
-fn check_map(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
+/// Refuses rows that the disk would have no room for.
+fn check_room(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
     let pending = store.shared.overlay.bytes().saturating_add(writes.bytes());
-    let needed = (pending as u64).saturating_mul(ROOM_FACTOR);
-    if needed > store.shared.room_bytes.load(Ordering::SeqCst) && !writes.rows().is_empty() {
-        return Err(store_error(heed::Error::Mdb(MdbError::MapFull)));
+    let room = &store.shared.room;
+    // What all of it takes is known; what of that is rows has to be counted.
+    if [Layer::bytes, Layer::row_bytes]
+        .iter()
+        .any(|count| room.takes(count(writes) as u64, pending as u64))
+    {
+        return Ok(());
     }
-    Ok(())
+    Err(store_error(heed::Error::Mdb(MdbError::MapFull)))
 }
 
 /// Puts a transaction's writes into the journal: from then on they survive a crash. Answers the

@@ -409,4 +409,12 @@ impl<S: Store> Store for FaultyStore<S> {
     fn disk_bytes(&self) -> Option<u64> {
         self.inner.disk_bytes()
     }
+
+    fn disk_free_bytes(&self) -> Option<u64> {
+        self.inner.disk_free_bytes()
+    }
+
+    fn takes_growth(&self) -> bool {
+        self.inner.takes_growth()
+    }
 }

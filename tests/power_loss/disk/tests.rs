@@ -175,6 +175,40 @@ fn a_rename_happens_as_a_whole_or_not() {
 }
 
 #[test]
+fn an_exchange_of_names_happens_as_a_whole_or_not() {
+    let mut disk = disk_with_file();
+    write(&mut disk, 0, b"new");
+    sync(&mut disk, FILE);
+    create(&mut disk, "old", OTHER);
+    let root = folder(&disk);
+    sync(&mut disk, root);
+    let (from, to) = (path(&disk, "file"), path(&disk, "old"));
+    let entry = Entry {
+        kind: entry::EXCHANGE,
+        file: FILE,
+        a: OTHER,
+        name: &from,
+        data: &to,
+        ..Entry::default()
+    };
+    disk.apply(&entry).unwrap();
+    let mut random = StdRng::seed_from_u64(1);
+    let images: BTreeSet<Vec<(PathBuf, Option<Vec<u8>>)>> = (0..100)
+        .map(|_| disk.after_power_loss(&mut random).into_iter().collect())
+        .collect();
+    let image = |file: &[u8], old: &[u8]| {
+        vec![
+            ("file".into(), Some(file.to_vec())),
+            ("old".into(), Some(old.to_vec())),
+        ]
+    };
+    assert_eq!(
+        images,
+        BTreeSet::from([image(b"new", b""), image(b"", b"new")])
+    );
+}
+
+#[test]
 fn what_nobody_told_the_disk_is_found_out_and_taken_over() {
     let root = tempfile::tempdir().unwrap();
     for name in ["same", "other", "gone"] {

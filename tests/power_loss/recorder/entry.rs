@@ -32,6 +32,10 @@ pub const MAPPED: u8 = 9;
 /// Something was done that the recorder does not understand; `name` says what.
 pub const UNSUPPORTED: u8 = 10;
 
+/// `name` and `data` have changed places: `file` is now called `data`, and the file with the
+/// inode `a` is called `name`.
+pub const EXCHANGE: u8 = 11;
+
 /// Flag of [`CREATE`]: it is a folder.
 pub const IS_FOLDER: u8 = 1;
 /// Flag of [`WRITE`] and [`ZEROS`]: the file is open with `O_SYNC` or `O_DSYNC`.

@@ -308,6 +308,14 @@ fn rename(old_folder: i32, old: &CStr, new_folder: i32, new: &CStr, flags: u32) 
     match (from, to) {
         _ if renamed != 0 => {}
         (None, None) => {}
+        (Some(from), Some(to)) if flags == libc::RENAME_EXCHANGE => log(&Entry {
+            kind: entry::EXCHANGE,
+            file: system::inode_of(new_folder, new).unwrap_or(0),
+            a: system::inode_of(old_folder, old).unwrap_or(0),
+            name: &from,
+            data: &to,
+            ..Entry::default()
+        }),
         (Some(from), Some(to)) if flags & !libc::RENAME_NOREPLACE == 0 => log(&Entry {
             kind: entry::RENAME,
             file: system::inode_of(new_folder, new).unwrap_or(0),

@@ -84,6 +84,8 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
         "layout_version": LAYOUT_VERSION,
         "root_prefix": settings.root_prefix,
         "store_disk_bytes": state.store.disk_bytes().unwrap_or(0),
+        "store_disk_free_bytes": state.store.disk_free_bytes().unwrap_or(0),
+        "store_takes_growth": u8::from(state.store.takes_growth()),
         "batches": batches,
         "batches_usec": executor.batches_duration_us.get(),
         "batched_commands": commands,

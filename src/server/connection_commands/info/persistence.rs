@@ -58,8 +58,15 @@ pub(super) fn persistence(state: &ServerState, text: &mut String) {
         "aof_pending_bio_fsync": u8::from(is_waiting),
         "aof_delayed_fsync": 0,
     }
-    if backups.is_some() {
+    if let Some(backups) = backups {
         backup(&status, current.as_ref(), text);
+        lines! { text; "last_commit": backups.last_commit(), }
+        if let Some(archive) = backups.archive_status() {
+            lines! { text;
+                "journal_archive_last_commit": archive.last.unwrap_or(0),
+                "journal_archive_error": one_line(archive.error.as_deref().unwrap_or_default()),
+            }
+        }
     }
 }
 

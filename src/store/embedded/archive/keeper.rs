@@ -13,8 +13,9 @@ use std::time::Duration;
 use super::ArchiveError;
 use super::write::Archive;
 use crate::log_throttle::LogThrottle;
-use crate::store::embedded::StoreId;
 use crate::store::embedded::journal::{Journal, Part, Survey};
+use crate::store::embedded::sync::guarded;
+use crate::store::embedded::{Shared, StoreId};
 
 /// Time after which the thread tries again, or looks whether there is something.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -182,12 +183,12 @@ impl Archiving {
     pub(in super::super) fn start(
         keeper: Arc<Keeper>,
         journal: Arc<Journal>,
-        guarded: impl FnOnce(&mut dyn FnMut()) + Send + 'static,
+        shared: Arc<Shared>,
     ) -> io::Result<Self> {
         let (wake, woken) = mpsc::sync_channel(1);
         let thread = Builder::new()
             .name("store-archive".to_owned())
-            .spawn(move || guarded(&mut || run(&keeper, &journal, &woken)))?;
+            .spawn(move || guarded(&shared, || run(&keeper, &journal, &woken)))?;
         Ok(Self {
             wake: Some(wake),
             thread: Some(thread),

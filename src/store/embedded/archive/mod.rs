@@ -17,6 +17,7 @@
 //! not finished another segment goes on from the last whole record.
 
 mod format;
+mod keeper;
 mod read;
 mod write;
 
@@ -26,6 +27,8 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
+pub use self::keeper::ArchiveStatus;
+pub(super) use self::keeper::{Archiving, Keeper};
 pub use self::read::{Archived, Limit, Reached, read_archive};
 #[cfg(test)]
 use self::write::Archive;

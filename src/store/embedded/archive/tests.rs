@@ -195,3 +195,5 @@ fn what_was_not_synced_is_added_again() {
     std::fs::rename(&aside, &path).unwrap();
     assert_eq!(numbers(folder.path(), 0, Limit::End), [1, 2, 3]);
 }
+
+mod keeping;

@@ -133,7 +133,14 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
         assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
 
         // All of it, while the overlay has it still.
-        write_layer(&store.environment, &store.rows, &closed).unwrap();
+        write_layer(
+            &store.environment,
+            &store.rows,
+            &closed,
+            limits::EMBEDDED_DRAIN_SLICE_BYTES,
+            || Ok(()),
+        )
+        .unwrap();
         assert!(rows(&store) == expected, "seed {seed}");
         let after = killed(folder.path());
         assert!(rows(&open(after.path(), fsync)) == expected, "seed {seed}");
@@ -223,7 +230,7 @@ fn writes_are_refused_while_what_is_committed_finds_no_room() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(refused, StoreError::Unavailable(_)));
+    assert!(matches!(refused, StoreError::NoRoom(_)));
     assert!(!rows(&store).is_empty());
     store.drain_now();
     assert!(store.begin_write().is_ok());

@@ -9,14 +9,44 @@ fn record(writes: &[Write<'_>]) -> Record {
     record
 }
 
+/// Makes the first write of a file's record number `place` one that is none, with the checksums
+/// that fit.
+pub(in super::super) fn make_senseless(path: &Path, place: usize) {
+    use format::{RECORD_HEADER_BYTES, Version, read_file_header};
+    let mut bytes = std::fs::read(path).unwrap();
+    let (_, epoch) = read_file_header(&bytes).unwrap();
+    let mut at = FILE_HEADER_BYTES;
+    for _ in 0..place {
+        let header = Version::Second.record_header(epoch, &bytes[at..]).unwrap();
+        at += RECORD_HEADER_BYTES + header.length as usize;
+    }
+    let header = Version::Second.record_header(epoch, &bytes[at..]).unwrap();
+    let end = at + RECORD_HEADER_BYTES + header.length as usize;
+    let mut record = Record::of(bytes[at..end].to_vec());
+    record.spoil();
+    record.seal(epoch, header.sequence, header.synced, header.time_ms);
+    bytes[at..end].copy_from_slice(record.bytes());
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// The numbers of all records up to the first gap.
 fn numbers(folder: &Path) -> Vec<u64> {
+    let survey = Survey::of(folder).unwrap();
+    let first = survey.first().unwrap_or(1);
     let mut numbers = Vec::new();
-    read_all(folder, |sequence, _| {
-        numbers.push(sequence);
-        Ok(())
-    })
-    .unwrap();
+    survey
+        .read(first - 1, |header, _| {
+            numbers.push(header.sequence);
+            Ok(())
+        })
+        .unwrap();
     numbers
+}
+
+/// What a gap says, and whether it is damage.
+fn gap(folder: &Path) -> Option<(String, bool)> {
+    let gap = Survey::of(folder).unwrap().gap(None)?;
+    Some((gap.to_string(), gap.is_damage()))
 }
 
 #[test]
@@ -26,11 +56,11 @@ fn records_are_read_in_the_order_in_which_they_were_written() {
     for key in [b"a", b"b", b"c"] {
         journal.append(&mut record(&[Write::Clear(key)])).unwrap();
     }
-    journal.switch().unwrap();
+    journal.switch(false).unwrap();
     journal.append(&mut record(&[Write::Clear(b"d")])).unwrap();
     assert_eq!(numbers(folder.path()), [7, 8, 9, 10]);
     // The next checkpoint begins, so the one before is on the disk: its records may go.
-    journal.switch().unwrap();
+    journal.switch(false).unwrap();
     journal.append(&mut record(&[Write::Clear(b"e")])).unwrap();
     assert_eq!(numbers(folder.path()), [10, 11]);
 }
@@ -44,8 +74,8 @@ fn what_a_file_held_in_an_earlier_turn_is_not_read() {
             .append(&mut record(&[Write::Clear(b"same")]))
             .unwrap();
     }
-    journal.switch().unwrap();
-    journal.switch().unwrap();
+    journal.switch(false).unwrap();
+    journal.switch(false).unwrap();
     // Exactly over the first of the old records: the second old one follows at once.
     journal
         .append(&mut record(&[Write::Clear(b"same")]))
@@ -64,11 +94,12 @@ fn reading_ends_before_a_record_that_was_never_finished() {
         .unwrap();
     let path = folder.path().join(FILE_NAMES[0]);
     let bytes = std::fs::read(&path).unwrap();
-    for torn in [whole + 3, whole + 24, whole + 4000] {
+    for torn in [whole + 3, whole + 48, whole + 4000] {
         let mut bytes = bytes.clone();
         bytes[torn as usize..].fill(0);
         std::fs::write(&path, bytes).unwrap();
         assert_eq!(numbers(folder.path()), [1], "torn at {torn}");
+        assert_eq!(gap(folder.path()), None, "torn at {torn}");
     }
 }
 
@@ -167,14 +198,227 @@ proptest! {
         }).collect();
         let record = record(&made);
         let read: Option<Vec<Write<'_>>> =
-            writes(&record.bytes[RECORD_HEADER_BYTES..]).collect();
+            writes(&record.bytes()[format::RECORD_HEADER_BYTES..]).collect();
         prop_assert_eq!(read, Some(made));
     }
 
     #[test]
     fn whatever_the_bytes_reading_ends(bytes in any::<Vec<u8>>()) {
         prop_assert!(writes(&bytes).count() <= bytes.len() + 1);
-        let mut file = bytes.as_slice();
-        while read_record(&mut file, 1).unwrap().is_some() {}
     }
+
+    #[test]
+    fn whatever_a_file_holds_its_survey_ends(
+        first in any::<Vec<u8>>(), second in any::<Vec<u8>>(), is_named in any::<bool>()
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let header = if is_named { file_header(7) } else { Vec::new() };
+        for (name, bytes) in FILE_NAMES.iter().zip([first, second]) {
+            std::fs::write(folder.path().join(name), [header.clone(), bytes].concat()).unwrap();
+        }
+        prop_assert_eq!(numbers(folder.path()), Vec::<u64>::new());
+        prop_assert_eq!(gap(folder.path()), None);
+    }
+}
+
+/// A journal of so many records, and where each begins.
+fn with_records(folder: &Path, count: u64, syncs_appends: bool) -> (Journal, Vec<usize>) {
+    let journal = Journal::create(folder, 1, 12_345, syncs_appends).unwrap();
+    let offsets = (0..count).map(|number| {
+        let offset = journal.bytes() as usize;
+        let key = number.to_le_bytes();
+        journal
+            .append(&mut record(&[Write::Set(&key, &[9; 100])]))
+            .unwrap();
+        offset
+    });
+    let offsets = offsets.collect();
+    (journal, offsets)
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_flipped_bit_in_any_part_of_a_record_is_damage_where_others_follow() {
+    for part in [0, 8, 16, 24, 32, 40, 60, 150] {
+        let folder = tempfile::tempdir().unwrap();
+        let (_journal, offsets) = with_records(folder.path(), 10, true);
+        let path = folder.path().join(FILE_NAMES[0]);
+        flip(&path, offsets[5] + part);
+        assert_eq!(numbers(folder.path()), [1, 2, 3, 4, 5], "{part}");
+        let (text, is_damage) = gap(folder.path()).unwrap();
+        assert!(is_damage, "{part}: {text}");
+        let place = format!("JOURNAL.0 at byte {}", offsets[5]);
+        assert!(text.contains(&place), "{part}: {text}");
+        assert!(text.contains("4 commits up to number 10"), "{text}");
+    }
+}
+
+#[test]
+fn damage_of_the_first_record_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_journal, offsets) = with_records(folder.path(), 5, true);
+    let path = folder.path().join(FILE_NAMES[0]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[offsets[0]..offsets[1]].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let (text, is_damage) = gap(folder.path()).unwrap();
+    assert!(is_damage);
+    assert!(text.contains("commit 1 cannot be read"), "{text}");
+}
+
+#[test]
+fn damage_at_the_end_of_the_file_before_is_found_by_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, offsets) = with_records(folder.path(), 5, true);
+    journal.switch(false).unwrap();
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    flip(&folder.path().join(FILE_NAMES[0]), offsets[4] + 60);
+    let (text, is_damage) = gap(folder.path()).unwrap();
+    assert!(is_damage);
+    assert!(text.contains("commit 5 cannot be read"), "{text}");
+    assert!(text.contains("1 commits up to number 6"), "{text}");
+}
+
+#[test]
+fn records_after_a_damaged_file_header_are_read() {
+    for bit_at in [0, 17, 30] {
+        let folder = tempfile::tempdir().unwrap();
+        let (journal, _) = with_records(folder.path(), 3, true);
+        journal.switch(false).unwrap();
+        journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+        for name in FILE_NAMES {
+            flip(&folder.path().join(name), bit_at);
+            assert_eq!(numbers(folder.path()), [1, 2, 3, 4], "{name} {bit_at}");
+            flip(&folder.path().join(name), bit_at);
+        }
+    }
+}
+
+#[test]
+fn a_gap_in_what_was_not_synced_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, offsets) = with_records(folder.path(), 5, false);
+    flip(&folder.path().join(FILE_NAMES[0]), offsets[2] + 60);
+    let (text, is_damage) = gap(folder.path()).unwrap();
+    assert!(!is_damage, "{text}");
+    // One that was appended after a sync says that the others were on the disk.
+    journal.sync().unwrap();
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    let (_, is_damage) = gap(folder.path()).unwrap();
+    assert!(is_damage);
+}
+
+#[test]
+fn damage_of_what_the_data_file_has_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_journal, offsets) = with_records(folder.path(), 10, true);
+    flip(&folder.path().join(FILE_NAMES[0]), offsets[3] + 60);
+    let survey = Survey::of(folder.path()).unwrap();
+    assert_eq!(survey.gap(Some(7)), None);
+    let mut read = Vec::new();
+    let noted = |header: &RecordHeader, _: &[u8]| {
+        read.push(header.sequence);
+        Ok(())
+    };
+    survey.read(7, noted).unwrap();
+    assert_eq!(read, [8, 9, 10]);
+}
+
+#[test]
+fn a_value_that_looks_like_records_is_not_taken_for_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    let mut planted = record(&[Write::Clear(b"planted")]);
+    // Its writer knows everything but the epoch.
+    planted.seal(99, 2, 1, 0);
+    let value = planted.bytes().repeat(50);
+    journal
+        .append(&mut record(&[Write::Set(b"k", &value)]))
+        .unwrap();
+    flip(&folder.path().join(FILE_NAMES[0]), 32 + 48 + 3);
+    assert_eq!(numbers(folder.path()), Vec::<u64>::new());
+    assert_eq!(gap(folder.path()), None);
+}
+
+/// A file as the first version of the format has it.
+fn of_the_first_version(epoch: u64, bodies: &[Vec<u8>]) -> Vec<u8> {
+    use siphasher::sip::SipHasher13;
+    use std::hash::Hasher;
+    let magic = b"quoin-journal-01";
+    let mut hasher = SipHasher13::new();
+    hasher.write(magic);
+    hasher.write_u64(epoch);
+    let checksum = hasher.finish();
+    let mut file = [
+        magic.as_slice(),
+        &epoch.to_le_bytes(),
+        &checksum.to_le_bytes(),
+    ]
+    .concat();
+    for (number, body) in (1_u64..).zip(bodies) {
+        let mut hasher = SipHasher13::new();
+        hasher.write_u64(epoch);
+        hasher.write_u64(number);
+        hasher.write_u64(body.len() as u64);
+        hasher.write(body);
+        for field in [body.len() as u64, number, hasher.finish()] {
+            file.extend_from_slice(&field.to_le_bytes());
+        }
+        file.extend_from_slice(body);
+    }
+    file.resize(100_000, 0);
+    file
+}
+
+#[test]
+fn files_of_the_first_version_are_read_and_their_damage_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = record(&[Write::Set(b"key", b"value")]).bytes()[48..].to_vec();
+    let path = folder.path().join(FILE_NAMES[0]);
+    std::fs::write(&path, of_the_first_version(5, &vec![body.clone(); 4])).unwrap();
+    assert_eq!(numbers(folder.path()), [1, 2, 3, 4]);
+    flip(&path, 32 + (24 + body.len()) + 30);
+    assert_eq!(numbers(folder.path()), [1]);
+    let (text, is_damage) = gap(folder.path()).unwrap();
+    assert!(
+        is_damage && text.contains("2 commits up to number 4"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_journal_that_begins_again_keeps_the_blocks_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _) = with_records(folder.path(), 5, true);
+    drop(journal);
+    let journal = Journal::create(folder.path(), 6, 777, true).unwrap();
+    assert_eq!(numbers(folder.path()), Vec::<u64>::new());
+    journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
+    assert_eq!(numbers(folder.path()), [6]);
+    let allocated = journal.lock().allocated;
+    assert_eq!(allocated, [limits::EMBEDDED_JOURNAL_STEP_BYTES; 2]);
+}
+
+#[test]
+fn a_file_that_has_grown_gives_its_blocks_back_where_room_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
+    let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+    let length = || folder.path().join(FILE_NAMES[0]).metadata().unwrap().len();
+    journal.make_room(3 * step).unwrap();
+    assert!(length() >= 3 * step);
+    journal.switch(true).unwrap();
+    journal.switch(false).unwrap();
+    assert!(length() >= 3 * step);
+    journal.switch(true).unwrap();
+    journal.switch(true).unwrap();
+    assert_eq!(length(), step);
+    let mut large = record(&[Write::Set(b"k", &vec![7; 2 * step as usize])]);
+    journal.append(&mut large).unwrap();
+    assert_eq!(numbers(folder.path()), [1]);
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use futures_util::FutureExt;
 
 use crate::random::{Random, SeededRandom};
+use crate::store::embedded::journal;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy, OpenError};
 use crate::store::{Isolation, RangeQuery, Store};
 
@@ -136,18 +137,10 @@ fn a_start_that_is_killed_goes_on_behind_its_last_step() {
     let expected = rows(&store);
     let after = killed(folder.path());
     drop(store);
-    // A start ends at a record that is missing.
+    // A start ends at a record that makes no sense.
     let file = after.path().join("JOURNAL.0");
     let whole = std::fs::read(&file).unwrap();
-    let mut cut = 32;
-    let length = |at: usize| {
-        let body = u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
-        24 + body as usize
-    };
-    for _ in 0..30 {
-        cut += length(cut);
-    }
-    std::fs::write(&file, [&whole[..cut], &whole[cut + length(cut)..]].concat()).unwrap();
+    journal::tests::make_senseless(&file, 30);
     let checkpoint = || std::fs::read(after.path().join("CHECKPOINT")).unwrap();
     let before = checkpoint();
     assert!(EmbeddedStore::open(after.path(), options()).is_err());
@@ -212,4 +205,94 @@ fn a_start_makes_no_checkpoint_before_there_is_a_file_of_the_journal() {
     std::fs::remove_file(&first).unwrap();
     // A start that was killed here must not look like a lost journal.
     assert!(!rows(&EmbeddedStore::open(folder.path(), options()).unwrap()).is_empty());
+}
+
+/// A killed store whose journal has records of `always`, what it held, and where its second half
+/// begins.
+fn killed_with_journal() -> (tempfile::TempDir, Vec<(Vec<u8>, Vec<u8>)>) {
+    let options = EmbeddedOptions {
+        fsync: FsyncPolicy::Always,
+        ..options()
+    };
+    let folder = closed_in_order();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options).unwrap();
+    let random = SeededRandom::new(8);
+    for _ in 0..10 {
+        write(&store, &random, 10);
+    }
+    let before = rows(&store);
+    for _ in 0..10 {
+        write(&store, &random, 10);
+    }
+    (killed(folder.path()), before)
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Where a file's record at such a place begins.
+fn offset_of(path: &Path, place: usize) -> usize {
+    let bytes = std::fs::read(path).unwrap();
+    (0..place).fold(32, |at, _| {
+        at + 48 + u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
+    })
+}
+
+#[test]
+fn a_damaged_journal_is_refused_and_nothing_is_changed() {
+    let (folder, _) = killed_with_journal();
+    let file = folder.path().join("JOURNAL.0");
+    let damaged_at = offset_of(&file, 10);
+    flip(&file, damaged_at + 100);
+    let before = std::fs::read(&file).unwrap();
+    for _ in 0..2 {
+        let error = EmbeddedStore::open(folder.path(), options()).err().unwrap();
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("JOURNAL.0 at byte {damaged_at}")),
+            "{text}"
+        );
+        assert!(text.contains("9 commits"), "{text}");
+        assert!(text.contains("--accept-journal-loss"), "{text}");
+        assert!(std::fs::read(&file).unwrap() == before);
+    }
+    // What was flipped back is whole again.
+    flip(&file, damaged_at + 100);
+    EmbeddedStore::open(folder.path(), options()).unwrap();
+}
+
+#[test]
+fn a_damaged_journal_that_is_accepted_is_kept_and_the_store_goes_on_before_the_damage() {
+    let (folder, expected) = killed_with_journal();
+    let file = folder.path().join("JOURNAL.0");
+    flip(&file, offset_of(&file, 10) + 100);
+    let damaged = std::fs::read(&file).unwrap();
+    let accepting = EmbeddedOptions {
+        accepts_journal_loss: true,
+        ..options()
+    };
+    let store = EmbeddedStore::open(folder.path(), accepting).unwrap();
+    assert!(rows(&store) == expected);
+    let kept = folder.path().join("JOURNAL.0.damaged-1");
+    assert!(std::fs::read(kept).unwrap() == damaged);
+    write(&store, &SeededRandom::new(9), 10);
+    let expected = rows(&store);
+    drop(store);
+    assert!(rows(&EmbeddedStore::open(folder.path(), options()).unwrap()) == expected);
+}
+
+#[test]
+fn a_journal_that_is_missing_before_the_first_commit_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+    let after = killed(folder.path());
+    drop(store);
+    for name in ["JOURNAL.0", "JOURNAL.1"] {
+        std::fs::remove_file(after.path().join(name)).unwrap();
+    }
+    let error = EmbeddedStore::open(after.path(), options()).err().unwrap();
+    assert!(error.to_string().contains("is missing"), "{error}");
 }

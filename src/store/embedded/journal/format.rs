@@ -1,0 +1,276 @@
+//! The bytes of the journal's files and records.
+
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use crate::limits;
+
+/// Bytes in front of a file's records.
+pub(super) const FILE_HEADER_BYTES: usize = 32;
+/// Bytes in front of a record's writes.
+pub(super) const RECORD_HEADER_BYTES: usize = 48;
+/// The same in files of the first version, which lack what was on the disk, and the time.
+const OLD_RECORD_HEADER_BYTES: usize = 24;
+
+const MAGIC: &[u8; 16] = b"quoin-journal-02";
+const OLD_MAGIC: &[u8; 16] = b"quoin-journal-01";
+
+const SET: u8 = 1;
+const CLEAR: u8 = 2;
+const CLEAR_RANGE: u8 = 3;
+
+/// One write of a record.
+#[derive(Debug, PartialEq, Eq)]
+pub(in super::super) enum Write<'r> {
+    Set(&'r [u8], &'r [u8]),
+    Clear(&'r [u8]),
+    ClearRange(&'r [u8], &'r [u8]),
+}
+
+/// A record under construction.
+#[derive(Debug)]
+pub(in super::super) struct Record {
+    bytes: Vec<u8>,
+}
+
+/// What stands in front of a record's writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct RecordHeader {
+    /// Bytes of the writes.
+    pub(in super::super) length: u64,
+    /// Number of the record. Numbers follow each other without a gap.
+    pub(in super::super) sequence: u64,
+    /// All records up to this number were on the disk when this one was appended.
+    pub(in super::super) synced: u64,
+    /// When it was appended, in milliseconds since the Unix epoch. 0 where that is not known.
+    pub(in super::super) time_ms: u64,
+    body_checksum: u64,
+}
+
+/// How the records of a file are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Version {
+    /// Length, sequence, checksum.
+    First,
+    /// [`RecordHeader`].
+    Second,
+}
+
+impl Record {
+    pub(in super::super) fn new() -> Self {
+        Self {
+            bytes: vec![0; RECORD_HEADER_BYTES],
+        }
+    }
+
+    pub(in super::super) fn push(&mut self, write: &Write<'_>) {
+        let (kind, first, second) = match *write {
+            Write::Set(key, value) => (SET, key, Some(value)),
+            Write::Clear(key) => (CLEAR, key, None),
+            Write::ClearRange(begin, end) => (CLEAR_RANGE, begin, Some(end)),
+        };
+        self.bytes.push(kind);
+        for part in std::iter::once(first).chain(second) {
+            // A transaction is smaller than 4 GiB, so its parts are.
+            let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
+            self.bytes.extend_from_slice(&length.to_le_bytes());
+            self.bytes.extend_from_slice(part);
+        }
+    }
+
+    /// A record of such bytes.
+    #[cfg(test)]
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
+    /// Makes its first write one that is none.
+    #[cfg(test)]
+    pub(super) fn spoil(&mut self) {
+        self.bytes[RECORD_HEADER_BYTES] = 0xff;
+    }
+
+    /// Whether there is no write in it; such a record is not to be appended.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.bytes.len() <= RECORD_HEADER_BYTES
+    }
+
+    /// The record as the file gets it, once it was sealed.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Fills in the header.
+    pub(super) fn seal(&mut self, epoch: u64, sequence: u64, synced: u64, time_ms: u64) {
+        let Some((header, body)) = self.bytes.split_first_chunk_mut::<RECORD_HEADER_BYTES>() else {
+            return;
+        };
+        let length = body.len() as u64;
+        let known = [length, sequence, synced, time_ms];
+        let header_checksum = checksum(epoch, &known, &[]);
+        let body_checksum = checksum(epoch, &[header_checksum], body);
+        let fields = known.into_iter().chain([header_checksum, body_checksum]);
+        for (to, field) in header.chunks_exact_mut(8).zip(fields) {
+            to.copy_from_slice(&field.to_le_bytes());
+        }
+    }
+}
+
+impl Version {
+    /// Bytes of a record's header.
+    pub(in super::super) fn header_bytes(self) -> usize {
+        match self {
+            Self::First => OLD_RECORD_HEADER_BYTES,
+            Self::Second => RECORD_HEADER_BYTES,
+        }
+    }
+
+    /// Reads a record's header. `None` for bytes that are not one of this epoch. Files of the
+    /// first version have no checksum of the header, so theirs may be anything.
+    pub(in super::super) fn record_header(self, epoch: u64, bytes: &[u8]) -> Option<RecordHeader> {
+        let header = match self {
+            Self::First => {
+                let [length, sequence, body_checksum] = words(bytes)?;
+                RecordHeader {
+                    length,
+                    sequence,
+                    // Those files do not say; with `always` it was so.
+                    synced: sequence.checked_sub(1)?,
+                    time_ms: 0,
+                    body_checksum,
+                }
+            }
+            Self::Second => {
+                let [
+                    length,
+                    sequence,
+                    synced,
+                    time_ms,
+                    header_checksum,
+                    body_checksum,
+                ] = words(bytes)?;
+                let known = [length, sequence, synced, time_ms];
+                if header_checksum != checksum(epoch, &known, &[]) {
+                    return None;
+                }
+                RecordHeader {
+                    length,
+                    sequence,
+                    synced,
+                    time_ms,
+                    body_checksum,
+                }
+            }
+        };
+        let is_possible =
+            header.length > 0 && header.length <= limits::EMBEDDED_JOURNAL_RECORD_BYTES_MAX;
+        is_possible.then_some(header)
+    }
+
+    /// Whether these are the writes that the header was made for.
+    pub(in super::super) fn is_whole(self, header: &RecordHeader, epoch: u64, body: &[u8]) -> bool {
+        let (sequence, length) = (header.sequence, header.length);
+        let made_for = match self {
+            Self::First => checksum(epoch, &[sequence, length], body),
+            Self::Second => {
+                let known = [length, sequence, header.synced, header.time_ms];
+                checksum(epoch, &[checksum(epoch, &known, &[])], body)
+            }
+        };
+        body.len() as u64 == length && made_for == header.body_checksum
+    }
+}
+
+fn checksum(epoch: u64, fields: &[u64], body: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write_u64(epoch);
+    for field in fields {
+        hasher.write_u64(*field);
+    }
+    hasher.write(body);
+    hasher.finish()
+}
+
+/// What stands at the start of a file whose records have this epoch.
+pub(in super::super) fn file_header(epoch: u64) -> Vec<u8> {
+    let checksum = file_checksum(MAGIC, epoch);
+    [
+        MAGIC.as_slice(),
+        &epoch.to_le_bytes(),
+        &checksum.to_le_bytes(),
+    ]
+    .concat()
+}
+
+/// Reads the start of a file: the version and epoch of its records. `None` for a file that was
+/// never used, and for one whose header is damaged.
+pub(in super::super) fn read_file_header(bytes: &[u8]) -> Option<(Version, u64)> {
+    let (magic, fields) = bytes.split_first_chunk::<16>()?;
+    let version = match magic {
+        MAGIC => Version::Second,
+        OLD_MAGIC => Version::First,
+        _ => return None,
+    };
+    let [epoch, checksum] = words(fields)?;
+    (checksum == file_checksum(magic, epoch)).then_some((version, epoch))
+}
+
+/// The epoch that a damaged header may have had.
+pub(super) fn claimed_epoch(bytes: &[u8]) -> Option<u64> {
+    let [epoch] = words(bytes.get(16..)?)?;
+    Some(epoch)
+}
+
+fn file_checksum(magic: &[u8; 16], epoch: u64) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(magic);
+    hasher.write_u64(epoch);
+    hasher.finish()
+}
+
+/// The first integers of some bytes, where there are so many.
+fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
+    let mut words = [0; COUNT];
+    for (word, chunk) in words
+        .iter_mut()
+        .zip(bytes.get(..8 * COUNT)?.chunks_exact(8))
+    {
+        *word = u64::from_le_bytes(chunk.try_into().ok()?);
+    }
+    Some(words)
+}
+
+/// The writes of a record's body, in order. `None` for one that is no write.
+pub(in super::super) fn writes(mut body: &[u8]) -> impl Iterator<Item = Option<Write<'_>>> {
+    std::iter::from_fn(move || {
+        if body.is_empty() {
+            return None;
+        }
+        let write = take_write(&mut body);
+        if write.is_none() {
+            body = &[];
+        }
+        Some(write)
+    })
+}
+
+fn take_write<'r>(body: &mut &'r [u8]) -> Option<Write<'r>> {
+    let (kind, rest) = body.split_first()?;
+    *body = rest;
+    let first = take_part(body)?;
+    match *kind {
+        SET => Some(Write::Set(first, take_part(body)?)),
+        CLEAR => Some(Write::Clear(first)),
+        CLEAR_RANGE => Some(Write::ClearRange(first, take_part(body)?)),
+        _ => None,
+    }
+}
+
+fn take_part<'r>(body: &mut &'r [u8]) -> Option<&'r [u8]> {
+    let (length, rest) = body.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (part, rest) = rest.split_at_checked(length)?;
+    *body = rest;
+    Some(part)
+}

@@ -1,0 +1,404 @@
+//! Finding the records of the journal, and what of it is damaged.
+//!
+//! A process that dies, or a power failure, leaves at most an end that was never finished: no
+//! record after it says that it was on the disk ([`RecordHeader::synced`]). So a record that
+//! cannot be read is damage where a later one says so, and acknowledged commits would be lost by
+//! taking it for the end.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::format::{FILE_HEADER_BYTES, RecordHeader, Version, claimed_epoch, read_file_header};
+use super::paths;
+
+/// Bytes that are read at a time.
+const WINDOW_BYTES: u64 = 1 << 20;
+/// Bytes of bodies that are looked at for each byte of a file, in the search for records of the
+/// first version: the content of a value may look like many headers.
+const SEARCH_FACTOR: u64 = 8;
+
+/// Records of a file that follow each other.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Run {
+    path: PathBuf,
+    version: Version,
+    epoch: u64,
+    /// Where the first record begins.
+    begin: u64,
+    /// Where the last record ends.
+    end: u64,
+    first: u64,
+    last: u64,
+    /// All records up to this one were on the disk when the last record was appended.
+    synced: u64,
+}
+
+/// What the files of a journal hold.
+#[derive(Debug, Default)]
+pub(in super::super) struct Survey {
+    /// In the order of their records.
+    runs: Vec<Run>,
+}
+
+/// A gap in the journal, with whole records after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The file with what cannot be read, and where that begins. `None` where a file is missing.
+    at: Option<(PathBuf, u64)>,
+    /// The first record that is missing.
+    missing: u64,
+    /// Whole records after the gap.
+    behind: u64,
+    /// Number of the last of those.
+    last: u64,
+    /// Whether the missing record was on the disk. Where it was not, a power failure may have
+    /// left the gap.
+    was_synced: bool,
+}
+
+/// The journal lacks commits that were acknowledged.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the journal is damaged: {0}. Nothing was changed. Restore a backup; or start once with \
+     --accept-journal-loss yes to go on without these commits (the files are kept as \
+     JOURNAL.*.damaged-1)"
+)]
+pub(in super::super) struct JournalDamage(pub(in super::super) Gap);
+
+impl Gap {
+    /// Whether acknowledged commits would be lost by going on without what is missing.
+    pub fn is_damage(&self) -> bool {
+        self.was_synced
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            missing,
+            behind,
+            last,
+            ..
+        } = self;
+        match &self.at {
+            Some((path, offset)) => write!(
+                formatter,
+                "commit {missing} cannot be read ({} at byte {offset})",
+                path.display()
+            )?,
+            None => write!(formatter, "commit {missing} is missing")?,
+        }
+        write!(
+            formatter,
+            ", and {behind} commits up to number {last} lie behind it"
+        )
+    }
+}
+
+impl Survey {
+    /// Looks at all files of a folder's journal.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub(in super::super) fn of(folder: &Path) -> io::Result<Self> {
+        let mut files = Vec::new();
+        for path in paths(folder) {
+            files.extend(Window::open(&path)?);
+        }
+        let mut headers = Vec::new();
+        for file in &mut files {
+            let header = file.bytes(0, FILE_HEADER_BYTES as u64)?;
+            headers.push(header.map(<[u8]>::to_vec).unwrap_or_default());
+        }
+        let mut runs = Vec::new();
+        for (file, header) in files.iter_mut().zip(&headers) {
+            let others = headers.iter().filter_map(|other| read_file_header(other));
+            for (version, epoch) in epochs(header, others) {
+                file.survey(version, epoch, &mut runs)?;
+            }
+        }
+        runs.sort_by_key(|run| (run.first, run.last));
+        Ok(Self { runs })
+    }
+
+    /// Number of the first record.
+    pub(in super::super) fn first(&self) -> Option<u64> {
+        self.runs.first().map(|run| run.first)
+    }
+
+    /// The gap behind which records are of no use, where all up to `applied` are not needed.
+    /// `None` for the latter: only what the files have of each other is compared.
+    pub(in super::super) fn gap(&self, applied: Option<u64>) -> Option<Gap> {
+        let mut runs = self.runs.iter();
+        let mut before: Option<&Run> = None;
+        let mut reached = match applied {
+            Some(applied) => applied,
+            None => {
+                let first = self.runs.first()?;
+                if first.begin == FILE_HEADER_BYTES as u64 {
+                    first.first.saturating_sub(1)
+                } else {
+                    // There were others in front of it.
+                    first.first.saturating_sub(2)
+                }
+            }
+        };
+        let next = runs.by_ref().find(|run| {
+            let is_gap = run.first > reached + 1;
+            if !is_gap && run.last >= reached {
+                reached = run.last;
+            }
+            if !is_gap {
+                before = Some(run);
+            }
+            is_gap
+        })?;
+        let missing = reached + 1;
+        let behind = || std::iter::once(next).chain(runs.clone());
+        let same_file =
+            next.begin > FILE_HEADER_BYTES as u64 && before.is_none_or(|run| run.path == next.path);
+        let at = match before {
+            Some(run) => Some((run.path.clone(), run.end)),
+            None if same_file => Some((next.path.clone(), FILE_HEADER_BYTES as u64)),
+            None => None,
+        };
+        Some(Gap {
+            at,
+            missing,
+            behind: behind().map(|run| run.last - run.first + 1).sum(),
+            last: behind().map(|run| run.last).max().unwrap_or(missing),
+            was_synced: behind().any(|run| run.synced >= missing),
+        })
+    }
+
+    /// Whole records, and the number of the last one.
+    pub(in super::super) fn records_of(&self, path: &Path) -> (u64, Option<u64>) {
+        let runs = || self.runs.iter().filter(|run| run.path == path);
+        let records = runs().map(|run| run.last - run.first + 1).sum();
+        (records, runs().map(|run| run.last).max())
+    }
+
+    /// Calls `apply` with every record after `applied`, in their order, up to the first gap.
+    ///
+    /// # Errors
+    /// What reading the files, or `apply`, failed with.
+    pub(in super::super) fn read(
+        &self,
+        applied: u64,
+        mut apply: impl FnMut(&RecordHeader, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut reached = applied;
+        for run in &self.runs {
+            if run.first > reached + 1 {
+                break;
+            }
+            if run.last <= reached {
+                continue;
+            }
+            let Some(mut file) = Window::open(&run.path)? else {
+                return Err(changed());
+            };
+            let mut offset = run.begin;
+            while offset < run.end {
+                let found = file.record(run.version, run.epoch, offset)?;
+                let (header, body) = found.ok_or_else(changed)?;
+                if header.sequence > reached {
+                    apply(&header, body)?;
+                    reached = header.sequence;
+                }
+                offset += run.version.header_bytes() as u64 + header.length;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("the journal has changed while it was read")
+}
+
+/// The epochs of which a file may have records. One whose header is damaged may have those of the
+/// epoch that it seems to name, or of the one before or after the other file's.
+fn epochs(header: &[u8], others: impl Iterator<Item = (Version, u64)>) -> Vec<(Version, u64)> {
+    if let Some(known) = read_file_header(header) {
+        return vec![known];
+    }
+    let is_unused = header.iter().all(|byte| *byte == 0);
+    if is_unused {
+        return Vec::new();
+    }
+    let mut found: Vec<(Version, u64)> = others
+        .flat_map(|(version, epoch)| {
+            [epoch.wrapping_sub(1), epoch.wrapping_add(1)].map(|near| (version, near))
+        })
+        .chain(claimed_epoch(header).map(|epoch| (Version::Second, epoch)))
+        .collect();
+    found.dedup();
+    found
+}
+
+/// A file of which a part is in memory.
+struct Window {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    begin: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    fn open(path: &Path) -> io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let length = file.metadata()?.len();
+        Ok(Some(Self {
+            path: path.to_owned(),
+            file,
+            length,
+            begin: 0,
+            bytes: Vec::new(),
+        }))
+    }
+
+    /// What is in memory from `offset` on, at least `least` bytes. `None` where the file has not
+    /// so many.
+    fn at_least(&mut self, offset: u64, least: u64) -> io::Result<Option<&[u8]>> {
+        let end = offset.saturating_add(least);
+        if end > self.length {
+            return Ok(None);
+        }
+        if offset < self.begin || end > self.begin + self.bytes.len() as u64 {
+            let wanted = least.max(WINDOW_BYTES).min(self.length - offset);
+            let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+            self.bytes.resize(wanted, 0);
+            self.file.read_exact_at(&mut self.bytes, offset)?;
+            self.begin = offset;
+        }
+        let from = usize::try_from(offset - self.begin).unwrap_or(usize::MAX);
+        Ok(self.bytes.get(from..))
+    }
+
+    /// So many bytes from `offset` on, where the file has them.
+    fn bytes(&mut self, offset: u64, length: u64) -> io::Result<Option<&[u8]>> {
+        let found = self.at_least(offset, length)?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        Ok(found.and_then(|found| found.get(..length)))
+    }
+
+    /// The whole record at an offset, if there is one.
+    fn record(
+        &mut self,
+        version: Version,
+        epoch: u64,
+        offset: u64,
+    ) -> io::Result<Option<(RecordHeader, &[u8])>> {
+        let header_bytes = version.header_bytes() as u64;
+        let header = self
+            .bytes(offset, header_bytes)?
+            .and_then(|bytes| version.record_header(epoch, bytes));
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let body = self.bytes(offset + header_bytes, header.length)?;
+        Ok(body
+            .filter(|body| version.is_whole(&header, epoch, body))
+            .map(|body| (header, body)))
+    }
+
+    /// Adds the runs of a file's records of one epoch.
+    fn survey(&mut self, version: Version, epoch: u64, runs: &mut Vec<Run>) -> io::Result<()> {
+        let mut run: Option<Run> = None;
+        let mut offset = FILE_HEADER_BYTES as u64;
+        let mut next = 0;
+        loop {
+            let found = self
+                .record(version, epoch, offset)?
+                .map(|(header, _)| header);
+            // One that repeats or goes back is not of this turn of the file.
+            let Some(header) = found.filter(|header| header.sequence >= next) else {
+                match self.search(version, epoch, offset + 1, next)? {
+                    Some(found) => offset = found,
+                    None => break,
+                }
+                continue;
+            };
+            let end = offset + version.header_bytes() as u64 + header.length;
+            let follows = |run: &Run| run.last + 1 == header.sequence && run.end == offset;
+            match &mut run {
+                Some(run) if follows(run) => {
+                    run.last = header.sequence;
+                    run.synced = run.synced.max(header.synced);
+                    run.end = end;
+                }
+                _ => runs.extend(run.replace(Run {
+                    path: self.path.clone(),
+                    version,
+                    epoch,
+                    begin: offset,
+                    end,
+                    first: header.sequence,
+                    last: header.sequence,
+                    synced: header.synced,
+                })),
+            }
+            next = header.sequence + 1;
+            offset = end;
+        }
+        runs.extend(run);
+        Ok(())
+    }
+
+    /// Where the next whole record begins, at `from` or after it, whose number is at least `next`.
+    fn search(
+        &mut self,
+        version: Version,
+        epoch: u64,
+        from: u64,
+        next: u64,
+    ) -> io::Result<Option<u64>> {
+        let header_bytes = version.header_bytes();
+        let is_header = |bytes: &[u8]| {
+            is_numbered(bytes, next) && version.record_header(epoch, bytes).is_some()
+        };
+        let mut left = self.length.saturating_mul(SEARCH_FACTOR);
+        let mut offset = from;
+        while let Some(bytes) = self.at_least(offset, header_bytes as u64)? {
+            let Some(at) = bytes.windows(header_bytes).position(is_header) else {
+                offset += (bytes.len() + 1 - header_bytes) as u64;
+                continue;
+            };
+            offset += at as u64;
+            if self.record(version, epoch, offset)?.is_some() {
+                return Ok(Some(offset));
+            }
+            let header = self.bytes(offset, header_bytes as u64)?;
+            let header = header.and_then(|bytes| version.record_header(epoch, bytes));
+            let body_bytes = header.map_or(0, |header| header.length.min(self.length));
+            left = left.saturating_sub(body_bytes);
+            if left == 0 {
+                break;
+            }
+            offset += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a header's number can be that of a record from `next` on. Asked at each byte of a file.
+fn is_numbered(header: &[u8], next: u64) -> bool {
+    /// More records than a journal's two files can have.
+    const RECORDS_MAX: u64 = 1 << 40;
+    let Some((_, number)) = header.split_first_chunk::<8>() else {
+        return false;
+    };
+    let number = number
+        .first_chunk()
+        .map_or(0, |number| u64::from_le_bytes(*number));
+    number > 0 && number >= next && (next == 0 || number - next < RECORDS_MAX)
+}

@@ -1,0 +1,280 @@
+//! How much more the store can take, and the room that is kept for what only removes.
+//!
+//! A queue on a full disk must be drained by its consumers. Removing needs room first: the data
+//! file writes a changed page to another place, and has the old one only after the next
+//! checkpoint. So the data file keeps some blocks after its end that nobody else can take, and
+//! commands that add data are refused before they would need those.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use heed::{Env, WithoutTls};
+
+use super::Rows;
+use super::error::may_pass;
+use crate::log_throttle::LogThrottle;
+
+/// Bytes after the end of the data file that are kept for removing.
+const RESERVE_BYTES: u64 = 8 << 20;
+/// How much of the reserve may be used up before it is made whole.
+const RESERVE_BYTES_MIN: u64 = RESERVE_BYTES / 2;
+/// Bytes that must be left, besides what is in memory, for commands that add data. Also the
+/// largest batch of which nobody asks how much it adds: those that only remove write a little.
+pub(super) const GROWTH_BYTES_MIN: u64 = 4 << 20;
+/// What a committed byte may need: rows fill pages of the data file by half only, and the journal
+/// grows too.
+const BYTES_FACTOR: u64 = 3;
+/// A warning is written where less than this is left.
+const WARNING_BYTES: u64 = 256 << 20;
+
+/// What was found at the last look.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Bytes that the data file and the journal may grow by, besides the reserve.
+    growth_bytes: AtomicU64,
+    /// Bytes that are free on the disk.
+    free_bytes: AtomicU64,
+    /// Commands that add data are refused.
+    is_short: AtomicBool,
+    /// Up to where the data file has blocks.
+    reserved_until: AtomicU64,
+    warnings: LogThrottle,
+}
+
+/// How full a data file is.
+struct Use {
+    /// Bytes up to the end of the last page.
+    end: u64,
+    /// Bytes of pages before that which nothing is in.
+    free: u64,
+    /// Bytes that the map still has.
+    map_left: u64,
+}
+
+impl Room {
+    /// Looks how much room there is now. `pending_bytes` are committed and not in the data file.
+    ///
+    /// # Errors
+    /// When the data file cannot be looked at.
+    pub(super) fn look(
+        &self,
+        environment: &Env<WithoutTls>,
+        rows: &Rows,
+        files: &Files,
+        pending_bytes: u64,
+    ) -> Result<(), heed::Error> {
+        let used = usage(environment, rows)?;
+        let has_reserve = self.reserve(files, used.end)?;
+        let free_bytes = free_bytes(&files.folder)?;
+        let disk_left = if has_reserve {
+            free_bytes.saturating_add(used.free)
+        } else {
+            used.free.saturating_sub(RESERVE_BYTES)
+        };
+        let growth_bytes = disk_left.min(used.map_left);
+        self.free_bytes.store(free_bytes, Ordering::SeqCst);
+        self.growth_bytes.store(growth_bytes, Ordering::SeqCst);
+        let least = if self.is_short() {
+            2 * GROWTH_BYTES_MIN
+        } else {
+            GROWTH_BYTES_MIN
+        };
+        let is_short = growth_bytes < needed(pending_bytes).saturating_add(least);
+        let was_short = self.is_short.swap(is_short, Ordering::SeqCst);
+        self.tell(files, growth_bytes, was_short);
+        Ok(())
+    }
+
+    fn tell(&self, files: &Files, growth_bytes: u64, was_short: bool) {
+        let folder = files.name.as_str();
+        let (left_mib, free_mib) = (growth_bytes >> 20, self.free_bytes() >> 20);
+        if self.is_short() {
+            if let Some(more) = self.warnings.pass() {
+                tracing::warn!(
+                    folder,
+                    left_mib,
+                    free_mib,
+                    "the disk is full: commands that add data are refused, those that remove are \
+                     not; make room{more}"
+                );
+            }
+        } else if was_short {
+            tracing::info!(
+                folder,
+                left_mib,
+                free_mib,
+                "there is room on the disk again"
+            );
+        } else if growth_bytes < WARNING_BYTES
+            && let Some(more) = self.warnings.pass()
+        {
+            tracing::warn!(folder, left_mib, free_mib, "the disk is nearly full{more}");
+        }
+    }
+
+    /// Whether a transaction should wait until what is in memory is in the data file: with that
+    /// there would be too little room to add more.
+    pub(super) fn is_tight(&self, pending_bytes: u64) -> bool {
+        let growth_bytes = self.growth_bytes.load(Ordering::SeqCst);
+        pending_bytes > 0
+            && !self.is_short()
+            && growth_bytes < needed(pending_bytes).saturating_add(GROWTH_BYTES_MIN)
+    }
+
+    /// Whether there is room for a batch that sets rows of so many bytes, where so many are in
+    /// memory with it. One that sets little is always let through: it may make room.
+    pub(super) fn takes(&self, set_bytes: u64, pending_bytes: u64) -> bool {
+        set_bytes <= GROWTH_BYTES_MIN
+            || needed(pending_bytes) <= self.growth_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Whether commands that add data are refused.
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::SeqCst)
+    }
+
+    /// Bytes that are free on the disk.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Keeps blocks after the end of the data file. Answers whether it has enough of them, as far
+    /// as the file system has such a thing.
+    fn reserve(&self, files: &Files, end: u64) -> Result<bool, io::Error> {
+        let reserved_until = self.reserved_until.load(Ordering::SeqCst);
+        if end.saturating_add(RESERVE_BYTES_MIN) <= reserved_until {
+            return Ok(true);
+        }
+        match allocate(&files.data, end, RESERVE_BYTES) {
+            Ok(()) => {
+                let until = end.saturating_add(RESERVE_BYTES);
+                self.reserved_until.store(until, Ordering::SeqCst);
+                Ok(true)
+            }
+            Err(error) if may_pass(&error) => Ok(false),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
+                    Ok(free_bytes(&files.folder)? >= RESERVE_BYTES)
+                }
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// What is looked at.
+#[derive(Debug)]
+pub(super) struct Files {
+    folder: File,
+    data: File,
+    /// The folder's name.
+    name: String,
+}
+
+impl Files {
+    /// Opens what is needed.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub(super) fn open(folder: &std::path::Path, data: File) -> io::Result<Self> {
+        Ok(Self {
+            folder: File::open(folder)?,
+            data,
+            name: folder.display().to_string(),
+        })
+    }
+}
+
+/// What so many bytes in memory may need on the disk.
+fn needed(pending_bytes: u64) -> u64 {
+    pending_bytes.saturating_mul(BYTES_FACTOR)
+}
+
+fn usage(environment: &Env<WithoutTls>, rows: &Rows) -> Result<Use, heed::Error> {
+    let transaction = environment.read_txn()?;
+    let stat = rows.stat(&transaction)?;
+    let info = environment.info();
+    let page_bytes = u64::from(stat.page_size);
+    let used_pages = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
+    let used = (used_pages as u64).saturating_mul(page_bytes);
+    let end = (info.last_page_number as u64 + 1).saturating_mul(page_bytes);
+    Ok(Use {
+        end,
+        free: end.saturating_sub(used),
+        map_left: (info.map_size as u64).saturating_sub(used),
+    })
+}
+
+/// Bytes that the file system of an open folder has left.
+fn free_bytes(folder: &File) -> io::Result<u64> {
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the descriptor is open, and there is room for the answer.
+    #[allow(unsafe_code)]
+    let answered = unsafe { libc::fstatvfs(folder.as_raw_fd(), found.as_mut_ptr()) };
+    if answered != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, so all of it is filled in.
+    #[allow(unsafe_code)]
+    let found = unsafe { found.assume_init() };
+    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+/// Has a file get blocks from `begin` on, without changing its length or content.
+fn allocate(file: &File, begin: u64, length: u64) -> io::Result<()> {
+    let begin = libc::off_t::try_from(begin).map_err(io::Error::other)?;
+    let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open; the call takes any numbers.
+    #[allow(unsafe_code)]
+    let answered =
+        unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, begin, length) };
+    if answered == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserve_does_not_change_a_file_that_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"content").unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        if allocate(&file, 7, 1 << 20).is_ok() {
+            assert_eq!(std::fs::read(&path).unwrap(), b"content");
+        }
+    }
+
+    #[test]
+    fn a_batch_that_sets_little_is_let_through_on_a_full_disk() {
+        let room = Room::default();
+        assert!(room.takes(GROWTH_BYTES_MIN, u64::MAX));
+        assert!(!room.takes(GROWTH_BYTES_MIN + 1, GROWTH_BYTES_MIN + 1));
+    }
+
+    #[test]
+    fn a_transaction_waits_for_room_that_what_is_in_memory_may_need() {
+        let room = Room::default();
+        room.growth_bytes.store(40 << 20, Ordering::SeqCst);
+        assert!(!room.is_tight(0));
+        assert!(!room.is_tight(12 << 20));
+        assert!(room.is_tight(13 << 20));
+        // Where nothing may be added there is nothing to wait for.
+        room.is_short.store(true, Ordering::SeqCst);
+        assert!(!room.is_tight(13 << 20));
+    }
+
+    #[test]
+    fn the_free_bytes_of_a_folder_are_those_of_its_file_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = File::open(folder.path()).unwrap();
+        assert!(free_bytes(&folder).unwrap() > 0);
+    }
+}
