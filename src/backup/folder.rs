@@ -54,6 +54,7 @@ pub(super) fn create(folder: &Path) -> Result<(), BackupError> {
     builder.mode(FOLDER_MODE);
     match builder.create(folder) {
         Ok(()) => match folder.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => sync(Path::new(".")),
             Some(parent) => sync(parent),
             None => Ok(()),
         },

@@ -80,6 +80,12 @@ pub(crate) fn rows(data_dir: &Path) -> (Rows, u64) {
     (rows.collect(), store.last_commit())
 }
 
+/// A server on another data folder within a folder. The error is its log.
+pub(crate) fn start_on(folder: &Path, data_dir: &str) -> Result<Server, String> {
+    let flags = ["--data-dir", data_dir].map(str::to_owned);
+    Server::start_on_store(folder, &flags, &[])
+}
+
 /// Stops a server in order.
 pub(crate) fn stop(mut server: Server) {
     server.signal("TERM");

@@ -4,29 +4,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::folders::{backup, backup_of, bad, field, fill, good, restore, rows, stop};
+use crate::folders::{backup, backup_of, bad, field, fill, good, restore, rows, start_on, stop};
 use crate::server::{Server, wait_until};
 
 #[test]
 fn a_backup_of_a_running_server_has_every_row() {
-    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let server = Server::start_in(folder, &[]).unwrap();
     fill(&mut server.connect(), "");
     let backup = backup(&server);
-    let folder = server.folder().to_owned();
-    restore(&folder, &backup, "restored", &[]);
-    let restored = rows(&folder.join("restored"));
-    let kept = folder.join("kept");
-    std::fs::rename(&backup, &kept).unwrap();
-    let data = folder.join("data");
-    // The folder goes with the server: it is looked at while that stands.
-    let mut server = server;
-    server.signal("TERM");
-    server.wait();
-    assert!(restored == rows(&data));
-    // And by a server on it.
-    let server = Server::start_in(&folder, &["--data-dir", "restored"]);
-    let mut socket = server.unwrap().connect();
-    assert!(socket.run("LLEN list").starts_with(':'));
+    restore(folder, &backup, "restored", &[]);
+    stop(server);
+    assert!(rows(&folder.join("restored")) == rows(&folder.join("data")));
+    let server = start_on(folder, "restored").unwrap();
+    assert_eq!(server.connect().run("LLEN list"), ":20\r\n");
 }
 
 #[test]
@@ -93,7 +85,7 @@ fn under_load_a_backup_is_one_moment_with_all_that_was_acknowledged_before() {
     for (at, (backup, least, most)) in taken.into_iter().enumerate() {
         let to = format!("restored-{at}");
         restore(folder, &backup, &to, &[]);
-        let server = Server::start_in(folder, &["--data-dir", &to]).unwrap();
+        let server = start_on(folder, &to).unwrap();
         let mut socket = server.connect();
         let one = socket.run("LRANGE one 0 -1");
         assert_eq!(one, socket.run("LRANGE two 0 -1"));

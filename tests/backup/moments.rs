@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::folders::{backup, bad, field, fill, last_commit, restore, rows, stop};
+use crate::folders::{backup, bad, field, fill, last_commit, restore, rows, start_on, stop};
 use crate::server::{Server, Socket, wait_until};
 
 const ARCHIVE: &str = "archive";
@@ -79,7 +79,7 @@ fn time(socket: &mut Socket) -> String {
 }
 
 fn list(folder: &Path, data_dir: &str) -> Vec<String> {
-    let server = Server::start_in(folder, &["--data-dir", data_dir]).unwrap();
+    let server = start_on(folder, data_dir).unwrap();
     let reply = server.connect().run("LRANGE list 0 -1");
     let mut lines = reply.split("\r\n").skip(1);
     let mut items = Vec::new();

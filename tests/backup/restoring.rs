@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::folders::{backup, bad, fill, good, restore, rows, stop};
+use crate::folders::{backup, bad, fill, good, restore, rows, start_on, stop};
 use crate::server::Server;
 
 /// A stopped store and its backup.
@@ -71,7 +71,7 @@ fn what_a_killed_restore_has_left_is_no_store_and_is_made_anew() {
     let unfinished = folder.join("restored/unfinished-restore");
     std::fs::create_dir_all(&unfinished).unwrap();
     std::fs::write(unfinished.join("data.mdb"), "half").unwrap();
-    let log = match Server::start_in(folder, &["--data-dir", "restored"]) {
+    let log = match start_on(folder, "restored") {
         Ok(_) => panic!("a server has started on half a store"),
         Err(log) => log,
     };
@@ -89,8 +89,8 @@ fn a_restored_store_is_another_with_the_same_commits() {
     restore(folder, &backup, "restored", &[]);
     let marker = |name: &str| std::fs::read_to_string(folder.join(name).join("QUOIN")).unwrap();
     assert_ne!(marker("data"), marker("restored"));
-    good(folder, &["doctor", "--deep", "--data-dir", "restored"]);
     let (_, commit) = rows(&folder.join("restored"));
     let name = backup.file_name().unwrap().to_str().unwrap();
     assert!(name.ends_with(&format!("-{commit}.backup")), "{name}");
+    good(folder, &["doctor", "--deep", "--data-dir", "restored"]);
 }

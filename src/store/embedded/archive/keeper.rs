@@ -160,7 +160,7 @@ fn try_take(archive: &mut Archive, part: &Part) -> Result<(), ArchiveError> {
         if header.sequence > after {
             archive.append(header.sequence, header.time_ms, body)?;
         }
-        Ok(())
+        Ok::<_, ArchiveError>(())
     })?;
     archive.sync()
 }
