@@ -59,8 +59,8 @@ impl Connection {
         self.call_bytes = 0;
         let mut at = 0;
         // One that may wait comes last, and is shown when it does.
-        let shown = queued.len() - usize::from(waiting.is_some());
-        if let Some(last) = queued.iter().take(shown).last() {
+        let before = queued.len().checked_sub(1 + usize::from(waiting.is_some()));
+        if let Some(last) = before.and_then(|at| queued.get(at)) {
             self.show(last.row);
         }
         if !queued.is_empty() {
