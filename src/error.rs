@@ -36,6 +36,9 @@ pub enum CommandError {
     /// RESTORE was given what is no serialized value.
     #[error("ERR {0}")]
     Payload(#[from] DumpError),
+    /// A key would come to be whose name is longer than the store can keep, by its bound.
+    #[error("ERR key name is longer than {0} bytes, the most that this store keeps")]
+    KeyNameTooLong(usize),
     /// The command needs more than one transaction of the store can hold.
     #[error(
         "ERR command needs more than one transaction of the store can hold; nothing was changed"

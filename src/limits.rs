@@ -101,6 +101,9 @@ pub const TRANSACTION_QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const TRANSACTION_REPLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Keys that a client may watch at once.
 pub const WATCHED_KEYS_MAX: usize = 100_000;
+/// Watched keys of a database for which FLUSHDB, FLUSHALL and SWAPDB look whether they exist. Where
+/// there are more, all count as changed.
+pub const EXCHANGED_WATCHED_KEYS_MAX: usize = 10_000;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
@@ -243,6 +246,10 @@ pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
 pub const FDB_TRANSACTION_BYTES_MAX: usize = 9_000_000;
 /// Bytes of one value on FoundationDB.
 pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
+/// Bytes of the name of a key of clients on FoundationDB. It is part of one value, in which its zero
+/// bytes are doubled, and other things stand beside it.
+pub const FDB_KEY_NAME_BYTES_MAX: usize = 48 * 1024;
+const _: () = assert!(2 * FDB_KEY_NAME_BYTES_MAX + 1_000 <= FDB_VALUE_BYTES_MAX);
 /// Bytes of one key on FoundationDB.
 pub const FDB_KEY_BYTES_MAX: usize = 10_000;
 /// Write transactions under way at once on FoundationDB.
