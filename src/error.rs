@@ -36,6 +36,9 @@ pub enum CommandError {
     /// RESTORE was given what is no serialized value.
     #[error("ERR {0}")]
     Payload(#[from] DumpError),
+    /// A key would come to be whose name is longer than the store can keep, by its bound.
+    #[error("ERR key name is longer than {0} bytes, the most that this store keeps")]
+    KeyNameTooLong(usize),
     /// The command needs more than one transaction of the store can hold.
     #[error(
         "ERR command needs more than one transaction of the store can hold; nothing was changed"
@@ -46,7 +49,8 @@ pub enum CommandError {
     RepliesTooLarge,
     /// The command adds data, and the disk is full.
     #[error(
-        "MISCONF Store has no room on its disk. Commands that add data are refused, commands that          remove data are not."
+        "MISCONF Store has no room on its disk. Commands that add data are refused, commands \
+         that remove data are not."
     )]
     NoRoomToGrow,
     /// The store failed.

@@ -101,6 +101,9 @@ pub const TRANSACTION_QUEUE_BYTES_MAX: usize = 256 * 1024 * 1024;
 pub const TRANSACTION_REPLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Keys that a client may watch at once.
 pub const WATCHED_KEYS_MAX: usize = 100_000;
+/// Watched keys of a database for which FLUSHDB, FLUSHALL and SWAPDB look whether they exist. Where
+/// there are more, all count as changed.
+pub const EXCHANGED_WATCHED_KEYS_MAX: usize = 10_000;
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
@@ -243,6 +246,10 @@ pub const FDB_BATCH_BYTES_SOFT_MAX: usize = 900_000;
 pub const FDB_TRANSACTION_BYTES_MAX: usize = 9_000_000;
 /// Bytes of one value on FoundationDB.
 pub const FDB_VALUE_BYTES_MAX: usize = 100_000;
+/// Bytes of the name of a key of clients on FoundationDB. It is part of one value, in which its zero
+/// bytes are doubled, and other things stand beside it.
+pub const FDB_KEY_NAME_BYTES_MAX: usize = 48 * 1024;
+const _: () = assert!(2 * FDB_KEY_NAME_BYTES_MAX + 1_000 <= FDB_VALUE_BYTES_MAX);
 /// Bytes of one key on FoundationDB.
 pub const FDB_KEY_BYTES_MAX: usize = 10_000;
 /// Write transactions under way at once on FoundationDB.
@@ -430,7 +437,7 @@ pub const TASK_RESOURCE_NAME_BYTES_MAX: usize = 64;
 pub const TASK_ID_BYTES_MAX: usize = 512;
 /// Tasks that one TASK.TAKE, TASK.PEEK or TASK.DEAD answers.
 pub const TASK_COUNT_MAX: usize = 10_000;
-/// The longest delay or lease: a thousand years.
+/// The longest delay, lease or wait for a task: a thousand years.
 pub const TASK_TIME_MS_MAX: i64 = 31_557_600_000_000;
 /// By how much the clocks of servers of one store may differ without a lease ending early.
 pub const TASK_CLOCK_TOLERANCE_MS: i64 = 500;

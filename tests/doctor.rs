@@ -270,3 +270,46 @@ mod on_foundationdb {
         assert!(line(&said, "cluster  ").starts_with("fail"), "{said}");
     }
 }
+
+/// A store that was killed with commits which only the journal has: the first checkpoint comes a
+/// second after the start.
+fn killed_with_journal(folder: &Path) {
+    let server = Server::start_in(folder, &[]).unwrap();
+    let mut socket = server.connect();
+    for number in 1..=5 {
+        assert_eq!(socket.run("RPUSH list x"), format!(":{number}\r\n"));
+    }
+    server.signal("KILL");
+}
+
+#[test]
+fn a_damaged_journal_is_told_and_left_as_it_is() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    /// A machine that stands still for a second makes a checkpoint of what is needed here.
+    const TRIES: usize = 3;
+    for _ in 0..TRIES {
+        let folder = tempfile::tempdir().unwrap();
+        killed_with_journal(folder.path());
+        let journal = folder.path().join("data/JOURNAL.0");
+        let whole = std::fs::read(&journal).unwrap();
+        let mut damaged = whole.clone();
+        damaged[32 + 48 + 5] ^= 1;
+        std::fs::write(&journal, &damaged).unwrap();
+        let (code, said) = doctor(folder.path(), &["--data-dir", "data"]);
+        assert_eq!(code, 2, "{said}");
+        assert!(line(&said, "journal").contains("damaged: commit"), "{said}");
+        assert!(std::fs::read(&journal).unwrap() == damaged);
+        let Err(refused) = Server::start_in(folder.path(), &[]) else {
+            continue;
+        };
+        assert!(refused.contains("--accept-journal-loss"), "{refused}");
+        assert!(refused.contains("JOURNAL.0 at byte 32"), "{refused}");
+        std::fs::write(&journal, &whole).unwrap();
+        let server = Server::start_in(folder.path(), &[]).unwrap();
+        assert_eq!(server.connect().run("LLEN list"), ":5\r\n");
+        return;
+    }
+    panic!("no start was refused");
+}

@@ -50,8 +50,12 @@ struct Bench {
 
 fn main() -> ExitCode {
     let settings = Settings::parse();
-    let Some(cluster_file) = server::foundationdb::cluster_file() else {
-        return ExitCode::FAILURE;
+    let cluster_file = match server::foundationdb::find() {
+        Ok(cluster_file) => cluster_file,
+        Err(reason) => {
+            eprintln!("no FoundationDB: {reason}");
+            return ExitCode::FAILURE;
+        }
     };
     // SAFETY: the guard is dropped at the end of this function, before the process exits; a
     // panic in between unwinds through here too.

@@ -89,6 +89,20 @@ impl Bench {
         }
     }
 
+    /// A second server on the same store.
+    pub(crate) fn another_server(&self) -> Executor {
+        let environment = self
+            .block_on(startup::prepare(
+                &*self.store,
+                Layout::new("test"),
+                Arc::clone(&self.clock) as Arc<dyn Clock>,
+                Arc::new(SeededRandom::new(8)),
+            ))
+            .unwrap();
+        let store = Arc::clone(&self.store);
+        Executor::start(store, Arc::new(environment), ExecutorOptions::default()).unwrap()
+    }
+
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }

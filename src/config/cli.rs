@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::error::{ConfigError, suggest};
+use super::hints;
 use super::load::{FILE_VARIABLE, LoadedSettings, load};
 use super::table::{SETTINGS, SettingRow};
 use crate::backup;
@@ -22,6 +23,19 @@ const REPAIR_FLAG: &str = "repair";
 const DEEP_FLAG: &str = "deep";
 const OFFLINE_FLAG: &str = "offline";
 const FILE_FLAG: &str = "config";
+const HELP: &str = "help";
+const VERSION: &str = "version";
+
+/// Flags that people know from elsewhere, and what they are called here.
+const FLAGS_OF_OTHERS: [(&str, &str); 7] = [
+    ("-a", "requirepass"),
+    ("-c", FILE_FLAG),
+    ("-d", "data-dir"),
+    ("-p", "port"),
+    ("--appendfsync", "fsync"),
+    ("--dir", "data-dir"),
+    ("--host", "bind"),
+];
 
 /// What the program is asked to do.
 #[derive(Debug)]
@@ -75,7 +89,14 @@ pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Invocation, ConfigError> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    // These are not among those that clap's own `help` would know all of.
+    if let [_, first, second] = arguments.as_mut_slice()
+        && first == HELP
+        && (second == IMPORT || second == RESTORE)
+    {
+        (*first, *second) = (std::mem::take(second), "--help".into());
+    }
     // With a command line of its own: the settings are not about it.
     if let [_, name, behind @ ..] = arguments.as_slice()
         && name == IMPORT
@@ -106,6 +127,9 @@ pub fn parse(
         return Err(ConfigError::Usage(
             "restore takes no settings: quoin restore --from BACKUP --data-dir FOLDER …".to_owned(),
         ));
+    }
+    if matches.subcommand_name() == Some(VERSION) {
+        return Ok(Invocation::Print(format!("quoin {}\n", version())));
     }
     let file = matches.get_one::<PathBuf>(FILE_FLAG).cloned();
     let loaded = load(file, variables, flags(&matches))?;
@@ -140,7 +164,7 @@ fn backup_command() -> Command {
     Command::new(BACKUP)
         .about("Make a backup of the embedded store, beside a running server or without one")
         .after_help(
-            "Takes the settings that the server takes. Where a server has --data-dir open it is \
+            "Takes the options of the server. Where a server has --data-dir open it is \
              asked, by --bind, --port and\n--requirepass, for a backup in the folder `backups` of \
              it (BGSAVE), which serves clients meanwhile; else\nthe backup is made here. It is \
              read again, and compared with its checksums. Exits with 0 where it is good,\nelse \
@@ -151,26 +175,41 @@ fn backup_command() -> Command {
                 .long(TO_FLAG)
                 .value_name("FOLDER")
                 .value_parser(clap::value_parser!(PathBuf))
+                .display_order(0)
                 .help("Folder, on another disk say, that gets a copy of the backup"),
         )
+        .args(SETTINGS.iter().map(|row| {
+            flag(row)
+                .help_heading("Which store")
+                .hide(!BACKUP_SETTINGS.contains(&row.name))
+        }))
 }
+
+/// The settings that say which store is backed up, and how its server is asked.
+const BACKUP_SETTINGS: [&str; 5] = [
+    "data-dir",
+    "bind",
+    "port",
+    "requirepass",
+    "journal-archive-dir",
+];
 
 fn doctor_command() -> Command {
     let switch = |name: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
             .action(ArgAction::SetTrue)
+            // Together, before the options of the server.
+            .display_order(0)
             .help(help)
     };
     Command::new(DOCTOR)
-        .about(
-            "Look whether the store is as it should be, and repair what can be (see doctor --help)",
-        )
+        .about("Look whether the store is as it should be, and repair what can be")
         .after_help(
-            "Takes the settings that the server takes (--store, --data-dir, --cluster-file, \
-             --root-prefix …),\nand looks at that store: can it be reached, how fast is it, does \
-             this version understand it, is\nthere anything left over, do counters agree. Says \
-             one line for each check: ok, warn or fail, what\nit found, and what to do. On a \
+            "Takes the options of the server, and looks at the store that they name: can it be \
+             reached, how fast\nis it, does this version understand it, is there anything left \
+             over, do counters agree. Says one\nline for each check: ok, warn or fail, what it \
+             found, and what to do. On a \
              cluster servers may run meanwhile; an embedded store's server must\nbe stopped. \
              Without --repair nothing that belongs to keys is changed.\n\n\
              Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
@@ -188,7 +227,25 @@ fn doctor_command() -> Command {
             OFFLINE_FLAG,
             "No server uses the store: then --repair also removes what a running one might need",
         ))
+        .args(SETTINGS.iter().map(|row| {
+            flag(row)
+                .help_heading("Which store")
+                .hide(!STORE_SETTINGS.contains(&row.name))
+        }))
 }
+
+/// The settings that say which store it is; the help of what works on a store shows those alone.
+const STORE_SETTINGS: [&str; 9] = [
+    "store",
+    "data-dir",
+    "cluster-file",
+    "root-prefix",
+    "fdb-tls-certificate-file",
+    "fdb-tls-key-file",
+    "fdb-tls-ca-file",
+    "fdb-tls-verify-peers",
+    "fdb-tls-password",
+];
 
 /// Help and version come as errors too.
 fn text_or_error(
@@ -222,28 +279,36 @@ fn command() -> Command {
     Command::new("quoin")
         .version(version())
         .about(
-            "A TCP server that speaks the Redis protocol and keeps lists and sorted sets durably.",
+            "A server that speaks the Redis protocol and keeps queues durably: lists, sorted sets, \
+             priority queues (PQ.*) and task queues (TASK.*).",
         )
         .after_help(
             "The later wins: default, settings file, environment variable, flag.\n\
-             `quoin check-config` with the same options shows what comes out.",
+             `quoin check-config` with the same options shows what comes out.\n\
+             `quoin help COMMAND` tells about one of the commands above.",
+        )
+        .disable_version_flag(true)
+        .arg(
+            Arg::new(VERSION)
+                .short('v')
+                .visible_short_alias('V')
+                .long(VERSION)
+                .action(ArgAction::Version)
+                .help("Print version"),
         )
         .arg(file)
         .args(SETTINGS.iter().map(flag))
         .subcommand(
             Command::new(CHECK_CONFIG)
-                .about("Show the settings in effect and where each came from, or what is wrong"),
+                .about("Show the settings in effect and where each came from, or what is wrong")
+                .after_help("Takes every option of the server (quoin --help).")
+                .args(SETTINGS.iter().map(|row| flag(row).hide(true))),
         )
         .subcommand(doctor_command())
         .subcommand(backup_command())
-        .subcommand(
-            Command::new(RESTORE).about("Make a data folder of a backup (see restore --help)"),
-        )
-        .subcommand(
-            Command::new(IMPORT)
-                .about("Copy the lists and sorted sets of a running Redis (see import --help)"),
-        )
-        .disable_help_subcommand(true)
+        .subcommand(Command::new(RESTORE).about("Make a data folder of a backup"))
+        .subcommand(Command::new(IMPORT).about("Copy the lists and sorted sets of a running Redis"))
+        .subcommand(Command::new(VERSION).about("Print version"))
 }
 
 fn flag(row: &'static SettingRow) -> Arg {
@@ -271,24 +336,51 @@ fn plain_error(error: &clap::Error) -> String {
     text.strip_prefix("error: ").unwrap_or(text).to_owned()
 }
 
-/// What clap says, and the nearest flag where there is one.
+/// What clap says, and what was probably meant.
 fn usage_error(error: &clap::Error) -> String {
     let text = plain_error(error);
-    let given = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(given)) if error.kind() == ErrorKind::UnknownArgument => given,
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(given)) => given.as_str(),
+        _ => "",
+    };
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let first = match error.kind() {
+        ErrorKind::UnknownArgument => {
+            format!("{first}{}", meant_flag(context(ContextKind::InvalidArg)))
+        }
+        ErrorKind::InvalidSubcommand => unknown_command(context(ContextKind::InvalidSubcommand)),
         _ => return text,
     };
+    format!("{first}\n{rest}")
+}
+
+/// The flag that was probably meant, in words, or nothing.
+fn meant_flag(given: &str) -> String {
+    if let Some((_, name)) = FLAGS_OF_OTHERS.iter().find(|(other, _)| *other == given) {
+        return format!("; did you mean '--{name}'?");
+    }
     let known: Vec<String> = SETTINGS
         .iter()
         .map(|row| row.name)
-        .chain([FILE_FLAG, "help", "version"])
+        .chain([FILE_FLAG, HELP, VERSION])
         .map(|name| format!("--{name}"))
         .collect();
-    let suggestion = suggest(given, known.iter().map(String::as_str));
-    match text.split_once('\n') {
-        Some((first, rest)) => format!("{first}{suggestion}\n{rest}"),
-        None => text + &suggestion,
+    hints::of_redis(given.trim_start_matches('-'))
+        .unwrap_or_else(|| suggest(given, known.iter().map(String::as_str)))
+}
+
+/// A word that is no command: Redis takes the name of a settings file there.
+fn unknown_command(given: &str) -> String {
+    if given.contains(['.', '/']) {
+        return format!(
+            "no such command: '{given}'; a settings file is named by --config, and is TOML, unlike a \
+             redis.conf: quoin --config quoin.toml"
+        );
     }
+    let command = command();
+    let known = command.get_subcommands().map(Command::get_name);
+    let suggestion = suggest(given, known.chain([HELP]));
+    format!("no such command: '{given}'{suggestion}")
 }
 
 #[cfg(test)]

@@ -44,7 +44,9 @@ pub fn reference() -> String {
          flags (`--tcp-keepalive`), with underscores in variables (`QUOIN_TCP_KEEPALIVE`).\n\n\
          `quoin check-config`, with the same options, shows the settings in effect and where each\n\
          came from; it exits with 0, or with 1 (2 for a wrong command line) and what is wrong.\n\
-         Unknown keys and unknown `QUOIN_*` variables are errors. (Kubernetes makes such variables\n\
+         It tells all that is wrong, not only the first. Unknown keys and unknown `QUOIN_*`\n\
+         variables are errors; a variable that is empty counts as not set, and a number may stand\n\
+         in quotes. A `redis.conf` is not read. (Kubernetes makes such variables\n\
          for a service called `quoin`: call it otherwise, or set `enableServiceLinks: false`.)\n\
          Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or `QUOIN_IMPORT_` are left to\n\
          tests, benchmarks and `quoin import` (docs/migration.md).\n\n\

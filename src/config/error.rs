@@ -8,7 +8,7 @@ use super::load::Origin;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A value does not fit its setting. A password is never repeated.
-    #[error("{setting} ({origin}): wrong value{given}: {reason}; accepted: {accepted}")]
+    #[error("{setting} ({origin}): wrong value{given}{reason}; accepted: {accepted}")]
     Value {
         /// Name of the setting.
         setting: &'static str,
@@ -16,20 +16,20 @@ pub enum ConfigError {
         origin: Origin,
         /// The value in quotes behind a space, or nothing for a password.
         given: String,
-        /// Why it does not fit.
+        /// Why it does not fit, behind a colon, where what is accepted does not tell.
         reason: String,
-        /// What does.
+        /// What fits.
         accepted: String,
     },
     /// A key of the file or a `QUOIN_*` variable that is no setting.
-    #[error("{origin}: no such setting: '{name}'{suggestion}")]
+    #[error("{origin}: no such setting{given}{hint}")]
     Unknown {
-        /// The name as given.
-        name: String,
+        /// The name in quotes behind a colon, or nothing where `origin` tells it.
+        given: String,
         /// Where it stands.
         origin: Origin,
-        /// The nearest known name, in words, or nothing.
-        suggestion: String,
+        /// What was probably meant, in words, or nothing.
+        hint: String,
     },
     /// A file that cannot be read.
     #[error("settings file {}: {source}", path.display())]
@@ -47,8 +47,19 @@ pub enum ConfigError {
         /// The limit.
         max: u64,
     },
+    /// A settings file of Redis.
+    #[error(
+        "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, \
+         with lines such as `{example}`; config/quoin.toml shows every setting"
+    )]
+    RedisConf {
+        /// The first line that says so.
+        origin: Origin,
+        /// A setting as Quoin takes it.
+        example: String,
+    },
     /// A file that is not TOML.
-    #[error("{origin}: {message}")]
+    #[error("{origin}: not TOML: {message}")]
     Toml {
         /// Where it stops being TOML.
         origin: Origin,
@@ -66,13 +77,36 @@ pub enum ConfigError {
     /// The command line does not follow the usage: the whole text to show.
     #[error("{0}")]
     Usage(String),
+    /// Several things are wrong.
+    #[error("{} things are wrong with the settings:{}", .0.len(), lines(.0))]
+    Several(Vec<ConfigError>),
+}
+
+/// Each error on a line of its own.
+fn lines(errors: &[ConfigError]) -> String {
+    errors.iter().map(|error| format!("\n  {error}")).collect()
 }
 
 impl ConfigError {
+    /// All of the errors as one; `Ok` where there are none.
+    pub(super) fn all(mut errors: Vec<ConfigError>) -> Result<(), ConfigError> {
+        match errors.pop() {
+            None => Ok(()),
+            Some(error) if errors.is_empty() => Err(error),
+            Some(error) => {
+                errors.push(error);
+                Err(ConfigError::Several(errors))
+            }
+        }
+    }
+
     /// The exit code of the program: 2 for a wrong command line, 1 for all else.
     pub fn exit_code(&self) -> u8 {
         match self {
             ConfigError::Usage(_) => 2,
+            ConfigError::Several(errors) => {
+                errors.iter().map(ConfigError::exit_code).max().unwrap_or(1)
+            }
             ConfigError::Value { origin, .. } | ConfigError::StoreNotBuilt(origin) => {
                 match origin {
                     Origin::Flag(_) => 2,

@@ -7,10 +7,12 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, suggest};
-use super::settings::{Settings, StoreKind};
+use super::hints;
+use super::settings::{LogLevel, Settings, StoreKind};
 use super::table::{SETTINGS, SettingRow};
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 
@@ -94,24 +96,66 @@ impl LoadedSettings {
         given: &str,
         origin: Origin,
     ) -> Result<(), ConfigError> {
-        row.set(&mut self.settings, given)
-            .map_err(|reason| ConfigError::Value {
+        let value = match row.name {
+            "loglevel" => LogLevel::name_at_start(given),
+            _ => given,
+        };
+        // Why it does not fit is told in Redis's words, for CONFIG SET; what is accepted says the same.
+        row.set(&mut self.settings, value)
+            .map_err(|_| ConfigError::Value {
                 setting: row.name,
                 origin: origin.clone(),
-                given: match row.is_secret() {
-                    true => String::new(),
-                    false => format!(" '{given}'"),
-                },
-                reason,
+                given: shown(row, given),
+                reason: String::new(),
                 accepted: row.kind.accepted(),
             })?;
         self.origins.push((row.name, origin));
         Ok(())
     }
+
+    /// An empty variable counts as one that is not there: compose files make such of
+    /// `${VARIABLE}` where nobody has set it.
+    fn set_from_variable(&mut self, name: String, value: OsString) -> Result<(), ConfigError> {
+        let Some(row) = SETTINGS.iter().find(|row| row.environment() == name) else {
+            return Err(unknown_variable(name));
+        };
+        if value.is_empty() {
+            return Ok(());
+        }
+        let origin = Origin::Variable(name);
+        // What is not UTF-8 is no valid value of any setting; say so with the text as it looks.
+        let value = value.into_string().map_err(|value| ConfigError::Value {
+            setting: row.name,
+            origin: origin.clone(),
+            given: shown(row, &value.to_string_lossy()),
+            reason: ": not UTF-8".to_owned(),
+            accepted: row.kind.accepted(),
+        })?;
+        self.set(row, &value, origin)
+    }
+}
+
+/// A value as an error shows it.
+fn shown(row: &SettingRow, given: &str) -> String {
+    match row.is_secret() {
+        true => String::new(),
+        false => format!(" '{given}'"),
+    }
+}
+
+fn unknown_variable(name: String) -> ConfigError {
+    let known: Vec<String> = SETTINGS.iter().map(SettingRow::environment).collect();
+    let known = known.iter().map(String::as_str).chain([FILE_VARIABLE]);
+    let in_redis = name.trim_start_matches("QUOIN_").replace('_', "-");
+    ConfigError::Unknown {
+        given: String::new(),
+        hint: hints::of_redis(&in_redis).unwrap_or_else(|| suggest(&name, known)),
+        origin: Origin::Variable(name),
+    }
 }
 
 /// Loads the settings. `file` is the path that a flag gave; `variables` is the environment;
-/// `flags` are settings with the values that flags gave.
+/// `flags` are settings with the values that flags gave. The error tells all that is wrong.
 pub fn load(
     file: Option<PathBuf>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -127,9 +171,10 @@ pub fn load(
                 .any(|prefix| name.starts_with(prefix))
         })
         .collect();
-    // So that of several errors always the same one is reported.
+    // So that errors are always told in the same order.
     variables.sort();
 
+    let mut errors = Vec::new();
     let mut loaded = LoadedSettings::defaults();
     loaded.file = file.or_else(|| {
         variables
@@ -138,44 +183,30 @@ pub fn load(
             .map(|(_, value)| PathBuf::from(value))
     });
     if let Some(path) = loaded.file.clone() {
-        let text = read_file(&path)?;
-        for entry in file_entries(&path, &text)? {
-            loaded.set(entry.row, &entry.given, entry.origin)?;
+        match read_file(&path) {
+            Ok(text) => {
+                for entry in read_entries(&path, &text) {
+                    let set =
+                        entry.and_then(|entry| loaded.set(entry.row, &entry.given, entry.origin));
+                    errors.extend(set.err());
+                }
+            }
+            Err(error) => errors.push(error),
         }
     }
     for (name, value) in variables {
-        if name == FILE_VARIABLE {
-            continue;
+        if name != FILE_VARIABLE {
+            errors.extend(loaded.set_from_variable(name, value).err());
         }
-        let origin = Origin::Variable(name.clone());
-        let Some(row) = SETTINGS.iter().find(|row| row.environment() == name) else {
-            let known: Vec<String> = SETTINGS.iter().map(SettingRow::environment).collect();
-            let known = known.iter().map(String::as_str).chain([FILE_VARIABLE]);
-            return Err(ConfigError::Unknown {
-                suggestion: suggest(&name, known),
-                name,
-                origin,
-            });
-        };
-        // What is not UTF-8 is no valid value of any setting; say so with the text as it looks.
-        let value = value.into_string().map_err(|value| ConfigError::Value {
-            setting: row.name,
-            origin: origin.clone(),
-            given: match row.is_secret() {
-                true => String::new(),
-                false => format!(" '{}'", value.to_string_lossy()),
-            },
-            reason: "not UTF-8".to_owned(),
-            accepted: row.kind.accepted(),
-        })?;
-        loaded.set(row, &value, origin)?;
     }
     for (row, value) in flags {
-        loaded.set(row, &value, Origin::Flag(format!("--{}", row.name)))?;
+        let origin = Origin::Flag(format!("--{}", row.name));
+        errors.extend(loaded.set(row, &value, origin).err());
     }
     if loaded.settings.store == StoreKind::Fdb && !cfg!(feature = "fdb") {
-        return Err(ConfigError::StoreNotBuilt(loaded.origin("store")));
+        errors.push(ConfigError::StoreNotBuilt(loaded.origin("store")));
     }
+    ConfigError::all(errors)?;
     Ok(loaded)
 }
 
@@ -214,42 +245,68 @@ pub(super) struct FileEntry {
 
 /// The settings in the text of a file, in the order of the text.
 pub(super) fn file_entries(path: &Path, text: &str) -> Result<Vec<FileEntry>, ConfigError> {
+    read_entries(path, text).into_iter().collect()
+}
+
+/// The same, and in their places what is wrong.
+fn read_entries(path: &Path, text: &str) -> Vec<Result<FileEntry, ConfigError>> {
     let origin = |at: usize| {
         let before = text.as_bytes().get(..at).unwrap_or_default();
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         Origin::File(path.to_owned(), line)
     };
-    let table = DeTable::parse(text).map_err(|error| ConfigError::Toml {
-        origin: origin(error.span().map_or(0, |span| span.start)),
-        message: error.message().to_owned(),
-    })?;
-    let mut entries = Vec::new();
-    for (key, value) in table.get_ref() {
-        let origin = origin(key.span().start);
-        let Some(row) = SETTINGS.iter().find(|row| row.name == key.get_ref()) else {
-            // `data_dir` is nearest to `data-dir`, and `[server]` to nothing.
-            return Err(ConfigError::Unknown {
-                name: key.get_ref().to_string(),
-                suggestion: suggest(key.get_ref(), SETTINGS.iter().map(|row| row.name)),
-                origin,
-            });
-        };
-        let given = plain_text(value.get_ref()).ok_or_else(|| ConfigError::Value {
-            setting: row.name,
-            origin: origin.clone(),
-            given: String::new(),
-            reason: format!("it is of the type {}", value.get_ref().type_str()),
-            accepted: row.kind.accepted(),
-        })?;
-        entries.push(FileEntry {
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => {
+            return vec![Err(match hints::redis_conf(text) {
+                Some((line, example)) => ConfigError::RedisConf {
+                    origin: Origin::File(path.to_owned(), line),
+                    example,
+                },
+                None => ConfigError::Toml {
+                    origin: origin(error.span().map_or(0, |span| span.start)),
+                    message: error.message().to_owned(),
+                },
+            })];
+        }
+    };
+    let mut settings: Vec<_> = table.get_ref().iter().collect();
+    settings.sort_by_key(|(key, _)| key.span().start);
+    settings
+        .into_iter()
+        .map(|(key, value)| read_entry(key.get_ref(), value, origin(key.span().start)))
+        .collect()
+}
+
+fn read_entry(
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+    origin: Origin,
+) -> Result<FileEntry, ConfigError> {
+    let Some(row) = SETTINGS.iter().find(|row| row.name == name) else {
+        // `data_dir` is nearest to `data-dir`, and `[server]` to nothing.
+        let nearest = || suggest(name, SETTINGS.iter().map(|row| row.name));
+        return Err(ConfigError::Unknown {
+            given: format!(": '{name}'"),
+            hint: hints::of_redis(name).unwrap_or_else(nearest),
+            origin,
+        });
+    };
+    match plain_text(value.get_ref()) {
+        Some(given) => Ok(FileEntry {
             row,
             given,
             origin,
             value_span: value.span(),
-        });
+        }),
+        None => Err(ConfigError::Value {
+            setting: row.name,
+            origin,
+            given: String::new(),
+            reason: format!(": it is of the type {}", value.get_ref().type_str()),
+            accepted: row.kind.accepted(),
+        }),
     }
-    entries.sort_by_key(|entry| entry.value_span.start);
-    Ok(entries)
 }
 
 /// A value of TOML as one would write it in a variable; `None` for what no setting can be.

@@ -14,6 +14,7 @@ pub mod value;
 
 #[cfg(feature = "fdb")]
 mod fdb;
+mod hints;
 mod parameters;
 mod rewrite;
 mod special;

@@ -264,6 +264,16 @@ impl LogLevel {
         }
     }
 
+    /// The name of the level that `given` means at the start, where the words of the log's own
+    /// lines are taken too. CONFIG SET takes what Redis takes.
+    pub(super) fn name_at_start(given: &str) -> &str {
+        match given.to_ascii_lowercase().as_str() {
+            "info" => LogLevel::Notice.name(),
+            "warn" => LogLevel::Warning.name(),
+            _ => given,
+        }
+    }
+
     pub(super) fn from_name(name: &str) -> Option<Self> {
         LogLevel::ALL.into_iter().find(|level| level.name() == name)
     }

@@ -48,7 +48,7 @@ pub(super) const FOLDER: Special = Special {
 pub(super) const SAVE_POINTS: Special = special("pairs of seconds and changes", save_points);
 /// Redis's limits of output buffers for each class of clients.
 pub(super) const OUTPUT_LIMITS: Special = special(
-    "class, hard limit, soft limit, soft seconds, for one class or more",
+    "a class (normal, slave or pubsub), hard limit, soft limit and soft seconds, for one class or more",
     output_limits,
 );
 /// Redis's adjustments of the out-of-memory score.

@@ -355,7 +355,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "loglevel",
         kind: Kind::OneOf(LogLevel::NAMES),
         default: "notice",
-        help: "What is written to the log, which goes to the standard error: debug (everything), verbose, notice, warning (only what is wrong) or nothing",
+        help: "What is written to the log, which goes to the standard error: debug (everything), verbose (connections, checkpoints and the like too), notice, warning (only what is wrong) or nothing. At the start info and warn, as the lines of the log say, mean notice and warning",
         is_runtime_changeable: true,
         apply: |settings, value| LogLevel::from_name(value).map(|level| settings.log_level = level),
         render: |settings| settings.log_level.name().to_owned(),

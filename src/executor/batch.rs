@@ -90,6 +90,10 @@ pub(super) struct Batch<'s> {
     served_max: usize,
     /// How often it has conflicted.
     conflicts: u32,
+    /// The latest attempt has run a read behind a write of its client.
+    has_read_behind_writes: bool,
+    /// Submissions end where a read stands behind a write.
+    ends_before_reads: bool,
     /// Keys that may have something for more waiters than this batch could serve.
     /// By the place of who is next.
     unserved: HashMap<ClientKey, u64>,
@@ -189,6 +193,8 @@ impl<'s> Batch<'s> {
             claimed: Vec::new(),
             served_max: WAITERS_SERVED_PER_BATCH_MAX,
             conflicts: 0,
+            has_read_behind_writes: false,
+            ends_before_reads: false,
             unserved: HashMap::new(),
             resumptions: HashMap::new(),
             made_ready: Vec::new(),
@@ -226,6 +232,10 @@ impl<'s> Batch<'s> {
                         continue;
                     }
                     self.leave_waiters_out_after_conflicts();
+                    if self.leave_reads_out_after_conflict() {
+                        self.statistics.retries.add(1);
+                        continue;
+                    }
                     if self.stage_contended().await {
                         self.statistics.retries.add(1);
                         continue;
@@ -251,6 +261,19 @@ impl<'s> Batch<'s> {
         if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_serves() {
             self.served_max = 0;
         }
+    }
+
+    /// A read behind a write of its client conflicts with whoever changes what it has read. The
+    /// others of the batch, and the writes before it, need not run again for that: the client's next
+    /// submission begins with the read, which then conflicts with nobody. Answers whether there was
+    /// any.
+    fn leave_reads_out_after_conflict(&mut self) -> bool {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || !self.has_read_behind_writes {
+            return false;
+        }
+        self.ends_before_reads = true;
+        true
     }
 
     /// Fails the one command, or client that waits, that is too slow for a transaction rather than
@@ -332,6 +355,7 @@ impl<'s> Batch<'s> {
     /// Forgets what an attempt has done that did not count.
     fn begin_anew(&mut self) {
         self.replies.clear();
+        self.has_read_behind_writes = false;
         self.signals = Signals::default();
         self.made_ready.clear();
         self.unserved.clear();
@@ -358,6 +382,7 @@ impl<'s> Batch<'s> {
     fn after_error(&mut self, error: StoreError) -> Attempt {
         self.statistics.count_failure(&error);
         if error.is_retryable() {
+            tracing::trace!(%error, "a batch of commands is run again");
             self.last_error = Some(error);
             Attempt::Again { after_pause: true }
         } else {
@@ -370,6 +395,9 @@ impl<'s> Batch<'s> {
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             self.shared.watchers.touch(&self.signals.take_touched());
+            for exchanged in self.signals.take_exchanged() {
+                self.shared.watchers.touch_later(&exchanged);
+            }
         }
         if let Some(subscribers) = self.environment.subscribers.get() {
             for message in self.signals.take_messages() {
@@ -491,6 +519,7 @@ impl<'s> Batch<'s> {
                 is_parked,
             });
         }
+        tracing::trace!(commands, served, duration_us, "ran a batch of commands");
         Done {
             slot: self.slot,
             claims,

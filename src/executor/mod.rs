@@ -2,9 +2,10 @@
 //!
 //! A connection hands over a run of commands of its pipeline and waits for the replies, so each
 //! client has at most one submission here, and its commands stay in order. Runs that only read
-//! go to a read lane and share a snapshot. All others go to the write lane, where whatever has
-//! arrived while the last batch was under way forms the next one: an idle server commits at
-//! once, a busy one makes larger batches. Replies leave after the commit.
+//! go to a read lane and share a snapshot, and so do on a cluster the reads of a run before its
+//! first write. All others go to the write lane, where whatever has arrived while the last batch was
+//! under way forms the next one: an idle server commits at once, a busy one makes larger batches.
+//! Replies leave after the commit.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -96,7 +97,7 @@ pub struct Shared {
     /// Clients that wait for something to pop.
     pub waiters: Arc<Waiters>,
     /// Clients that watch keys.
-    pub watchers: Watchers,
+    pub watchers: Arc<Watchers>,
     /// Messages from and to other servers.
     pub relay: relay::RelayState,
     /// Queues that several servers pop from.
@@ -134,8 +135,9 @@ pub struct Finished {
     /// The commands that those replies answer. Where it is shorter, the replies say why the store
     /// failed.
     pub done: Vec<Call>,
-    /// Commands that were not run yet because replies or the batch had grown too large: to be
-    /// submitted again when the replies are on their way to the client.
+    /// Commands that were not run yet, because replies or the batch had grown too large or because
+    /// they belong into another transaction: to be submitted again when the replies are on their way
+    /// to the client.
     pub rest: Vec<Call>,
     /// The last command of `done` has no reply yet: it waits, and its outcome will arrive where
     /// [`Waiter::new`] said.
@@ -199,6 +201,9 @@ impl Executor {
             waiters: Arc::new(Waiters::new(has_bells)),
             ..Shared::default()
         });
+        let watched_keys = Arc::clone(&shared.watchers);
+        // Set already where a test starts two executors with one environment.
+        let _ = environment.watched_keys.set(watched_keys);
         let mut threads = Vec::new();
         let (write_lane, receiver) = mpsc::channel(LANE_QUEUE_MAX);
         let lane = lane::WriteLane::new(
@@ -295,13 +300,27 @@ impl Executor {
     ///
     /// # Errors
     /// `Unavailable` where the executor has stopped.
-    pub async fn submit(&self, calls: Vec<Call>) -> Result<Finished, StoreError> {
-        let writes = calls.iter().any(|call| !matches!(call.work, Work::Read(_)));
-        let lane = if writes {
-            &self.write_lane
-        } else {
-            self.pick_read_lane()
-        };
+    pub async fn submit(&self, mut calls: Vec<Call>) -> Result<Finished, StoreError> {
+        let is_read = |call: &&Call| matches!(call.work, Work::Read(_));
+        let reads = calls.iter().take_while(is_read).count();
+        if reads == calls.len() {
+            return self.submit_to(self.pick_read_lane(), calls).await;
+        }
+        // Where others write meanwhile, a read in a batch has to conflict with them.
+        if reads == 0 || self.environment.capabilities.single_writer {
+            return self.submit_to(&self.write_lane, calls).await;
+        }
+        let behind = calls.split_off(reads);
+        let mut finished = self.submit_to(self.pick_read_lane(), calls).await?;
+        finished.rest.extend(behind);
+        Ok(finished)
+    }
+
+    async fn submit_to(
+        &self,
+        lane: &mpsc::Sender<Submission>,
+        calls: Vec<Call>,
+    ) -> Result<Finished, StoreError> {
         let (respond, response) = oneshot::channel();
         let submission = Submission {
             calls,

@@ -159,7 +159,17 @@ impl Reaper {
             _ => go_after_alarms(executor).await,
         };
         expired.and(cleared)?;
-        Ok(expires || trash != 0 || alarms_done? != 0)
+        let alarms_done = alarms_done?;
+        let had_work = expires || trash != 0 || alarms_done != 0;
+        if had_work {
+            tracing::trace!(
+                expires,
+                clears = trash != 0,
+                alarms_done,
+                "did background work"
+            );
+        }
+        Ok(had_work)
     }
 
     /// One pass over what servers have popped for each other; answers how many claims had lapsed.

@@ -55,6 +55,7 @@ pub async fn prepare(
         ids: IdAllocator::new(instance),
         subscribers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
+        watched_keys: OnceLock::new(),
     })
 }
 

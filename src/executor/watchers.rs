@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::types::signals::ClientKey;
+use bytes::Bytes;
+
+use crate::types::signals::{ClientKey, Exchanged, WatchedKeys};
 
 /// Whether a key that a client watches was changed.
 pub type Touched = Arc<AtomicBool>;
@@ -64,6 +66,32 @@ impl Watchers {
             }
         }
     }
+
+    /// Notes that a database shows other keys than before: those that were watched when the command
+    /// that did it had looked already count as changed, since what they were is not known.
+    pub(super) fn touch_later(&self, exchanged: &Exchanged) {
+        let by_key = self.by_key();
+        let is_later = |key: &ClientKey| {
+            key.database == exchanged.database && !exchanged.looked_at.contains(&key.key)
+        };
+        let later = by_key.iter().filter(|(key, _)| is_later(key));
+        for flag in later.flat_map(|(_, flags)| flags) {
+            if let Some(flag) = flag.upgrade() {
+                flag.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+impl WatchedKeys for Watchers {
+    fn of_database(&self, database: u32) -> Vec<Bytes> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let by_key = self.by_key();
+        let keys = by_key.keys().filter(|key| key.database == database);
+        keys.map(|key| key.key.clone()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +115,24 @@ mod tests {
         watchers.touch(&[key("a"), key("c")]);
         assert!(first.load(Ordering::SeqCst));
         assert!(!second.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn keys_that_are_watched_while_their_database_is_exchanged_count_as_changed() {
+        let watchers = Watchers::default();
+        let (before, meanwhile) = (Touched::default(), Touched::default());
+        watchers.watch(key("a"), &before);
+        let looked_at = watchers.of_database(0).into_iter().collect();
+        watchers.watch(key("b"), &meanwhile);
+        let exchanged = |database, looked_at| Exchanged {
+            database,
+            looked_at,
+        };
+        watchers.touch_later(&exchanged(1, Default::default()));
+        assert!(!meanwhile.load(Ordering::SeqCst));
+        watchers.touch_later(&exchanged(0, looked_at));
+        assert!(!before.load(Ordering::SeqCst));
+        assert!(meanwhile.load(Ordering::SeqCst));
     }
 
     #[test]

@@ -111,6 +111,10 @@ pub fn parse(
                 Some(TO_PASSWORD) => &mut to,
                 _ => continue,
             };
+            // As with settings, an empty variable counts as one that is not there.
+            if value.is_empty() {
+                continue;
+            }
             let value = value.to_str().ok_or("a password is not UTF-8")?.to_owned();
             end.password.get_or_insert(value);
         }
@@ -202,5 +206,7 @@ mod tests {
         let options = run("--from redis://db --to redis://:own@quoin", &variables).unwrap();
         assert_eq!(options.from.password.as_deref(), Some("one"));
         assert_eq!(options.to.password.as_deref(), Some("own"));
+        let options = run("--from redis://db", &[(FROM_PASSWORD, "")]).unwrap();
+        assert_eq!(options.from.password, None);
     }
 }

@@ -25,8 +25,7 @@ pub struct ClientRecord {
     pub connected_ms: i64,
     /// When it last sent or took something, in milliseconds since the Unix epoch.
     pub last_interaction_ms: AtomicI64,
-    /// Its last command, as its place in the table's entries; [`NO_COMMAND`] before the first.
-    pub last_command: AtomicUsize,
+    last_command: AtomicUsize,
     /// Bytes that wait in its query buffer, those of the command that is carried out included.
     pub input_bytes: AtomicUsize,
     /// Bytes that its query buffer has room for beyond those.
@@ -48,7 +47,7 @@ pub struct ClientRecord {
     is_awaited: AtomicBool,
 }
 
-/// [`ClientRecord::last_command`] of a client that has sent none.
+/// [`ClientRecord::shown_command`] of a client that has sent none.
 pub const NO_COMMAND: usize = usize::MAX;
 
 /// How a blocked client is woken by CLIENT UNBLOCK.
@@ -93,6 +92,18 @@ impl ClientRecord {
     /// The details, for reading or changing.
     pub fn details(&self) -> MutexGuard<'_, ClientDetails> {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows a command as its last one, by its place in the table's entries. One that blocks is shown
+    /// when it does ([`Self::enter_block`]) or has ended, as if it took no time until then: whoever
+    /// sees a client at it finds it blocked.
+    pub fn show_command(&self, slot: usize) {
+        self.last_command.store(slot, Ordering::Release);
+    }
+
+    /// Its last command; [`NO_COMMAND`] before the first.
+    pub fn shown_command(&self) -> usize {
+        self.last_command.load(Ordering::Acquire)
     }
 
     /// Notes that bytes came from it or went to it.
@@ -255,12 +266,16 @@ impl ClientRegistry {
             is_awaited: AtomicBool::new(false),
         });
         clients.insert(id, Arc::clone(&record));
+        tracing::debug!("client {id} connected from {address}");
         Some(record)
     }
 
     /// Forgets a client that is gone.
     pub fn remove(&self, id: u64) {
-        self.lock().remove(&id);
+        let removed = self.lock().remove(&id);
+        if let Some(client) = removed {
+            tracing::debug!("client {id} at {} is gone", client.address);
+        }
     }
 
     /// The client of this number.
@@ -282,7 +297,10 @@ impl ClientRegistry {
         let timeout_ms = i64::from(timeout_s) * 1_000;
         for client in self.all() {
             if client.is_idle(timeout_ms, now_ms) {
-                tracing::debug!(client.id, "closing idle client");
+                tracing::debug!(
+                    "client {} was idle for longer than the setting timeout",
+                    client.id
+                );
                 client.kill();
             }
         }

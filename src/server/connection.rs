@@ -6,7 +6,6 @@
 //! reading costs no more than that.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -262,10 +261,7 @@ impl Connection {
                 if let Some(slot) = slot {
                     self.state.statistics.record_rejection(slot);
                 }
-                let client = &self.session.client;
-                client
-                    .last_command
-                    .store(slot.unwrap_or(NO_COMMAND), Ordering::Relaxed);
+                self.session.client.show_command(slot.unwrap_or(NO_COMMAND));
                 let is_answered = self.session.take_reply_mode();
                 self.answer(&Reply::Error(line), is_answered);
                 self.flush_when_large().await
@@ -346,8 +342,10 @@ impl Connection {
         if may_wait {
             self.flush().await?;
         }
-        // Before it is carried out: CLIENT LIST shows its own client at CLIENT LIST.
-        client.last_command.store(slot, Ordering::Relaxed);
+        if !may_wait {
+            // Before it is carried out: CLIENT LIST shows its own client at CLIENT LIST.
+            client.show_command(slot);
+        }
         self.note_buffers();
         let started = Instant::now();
         if row.group == Group::Transactions {
@@ -365,9 +363,18 @@ impl Connection {
         let carrying_out =
             connection_commands::carry_out(command, row, arguments, &mut self.session, &self.state);
         let reply = if may_wait {
+            let shown_until_gone = async {
+                // By now it waits, see the order below.
+                client.show_command(slot);
+                gone(&self.stream).await;
+            };
             tokio::select! {
-                reply = carrying_out => reply,
-                () = gone(&self.stream) => return Err(Ended),
+                biased;
+                reply = carrying_out => {
+                    client.show_command(slot);
+                    reply
+                }
+                () = shown_until_gone => return Err(Ended),
                 () = client.wait_killed() => return Err(Ended),
                 () = self.state.stopping() => return Err(Ended),
             }

@@ -14,15 +14,17 @@ use tokio::task::JoinSet;
 
 use super::connection::Connection;
 use super::{ServerError, ServerState, sampler};
+use crate::config::Settings;
 use crate::limits::{ACCEPT_PAUSE_MS, KEEPALIVE_MAX_S, LISTEN_BACKLOG};
 
 /// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
 /// `shutdown-timeout` sets to finish what they are at.
 pub(super) async fn serve(
     state: Arc<ServerState>,
+    addresses: Addresses,
     mut shutdown: watch::Receiver<bool>,
 ) -> Result<(), ServerError> {
-    let listeners = listen(&state)?;
+    let listeners = addresses.listen()?;
     // Whoever reads the announcement may ask for the end at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -48,22 +50,42 @@ pub(super) async fn serve(
     Ok(())
 }
 
-fn listen(state: &ServerState) -> Result<Vec<TcpListener>, ServerError> {
-    let settings = state.config.settings();
-    let mut port = settings.port;
-    let mut listeners = Vec::new();
-    for ip in &settings.bind {
-        let address = SocketAddr::new(*ip, port);
-        let listener = bind(address).map_err(|source| ServerError::Listen { address, source })?;
-        // Port 0 takes any free one, and the same for the other addresses.
-        port = listener.local_addr()?.port();
-        listeners.push(listener);
-    }
-    state.set_port(port);
-    Ok(listeners)
+/// Addresses that are this server's, and on which nobody can connect yet.
+pub(super) struct Addresses {
+    sockets: Vec<(SocketAddr, TcpSocket)>,
+    /// The port of all of them.
+    pub(super) port: u16,
 }
 
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+impl Addresses {
+    /// Takes the addresses of the settings.
+    ///
+    /// # Errors
+    /// Where another program has one of them.
+    pub(super) fn take(settings: &Settings) -> Result<Self, ServerError> {
+        let mut port = settings.port;
+        let mut sockets = Vec::new();
+        for ip in &settings.bind {
+            let address = SocketAddr::new(*ip, port);
+            let bound = bind(address).map_err(|source| ServerError::Listen { address, source })?;
+            // Port 0 takes any free one, and the same for the other addresses.
+            port = bound.local_addr()?.port();
+            sockets.push((address, bound));
+        }
+        Ok(Self { sockets, port })
+    }
+
+    fn listen(self) -> Result<Vec<TcpListener>, ServerError> {
+        let listen = |(address, socket): (SocketAddr, TcpSocket)| {
+            // Two programs may bind an address as long as neither listens.
+            let listener = socket.listen(LISTEN_BACKLOG);
+            listener.map_err(|source| ServerError::Listen { address, source })
+        };
+        self.sockets.into_iter().map(listen).collect()
+    }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -71,7 +93,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(LISTEN_BACKLOG)
+    Ok(socket)
 }
 
 /// Tells a person where the server listens, what it stores where, and how to stop it.

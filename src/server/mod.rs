@@ -17,6 +17,8 @@ use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
+use listener::Addresses;
+
 pub mod clients;
 mod connection;
 pub mod connection_commands;
@@ -57,7 +59,7 @@ pub enum ServerError {
     #[cfg_attr(feature = "fdb", allow(dead_code))]
     StoreMissing(&'static str),
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}{}", what_helps(source))]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
@@ -67,6 +69,20 @@ pub enum ServerError {
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
+}
+
+/// What to do about an address that cannot be listened on.
+fn what_helps(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program listens there, which `ss -ltnp` names: stop it, or choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
+        io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 need privileges: choose another port"
+        }
+        _ => "",
+    }
 }
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
@@ -80,6 +96,8 @@ pub fn run(
     let settings = loaded.settings.clone();
     let config = Arc::new(RuntimeConfig::new(loaded));
     on_config(&config);
+    // Before the store: a start that is refused should leave nothing behind.
+    let addresses = Addresses::take(&settings)?;
     let Opened { store, embedded } = open_store(&config)?;
     let mut builder = match settings.io_threads {
         // Serves connections in the order in which their requests arrive, as Redis does; threads
@@ -117,10 +135,11 @@ pub fn run(
         clock,
         shutdown,
     ));
+    state.set_port(addresses.port);
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
-        let served = listener::serve(Arc::clone(&state), shutdown_seen).await;
+        let served = listener::serve(Arc::clone(&state), addresses, shutdown_seen).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;
         }

@@ -254,6 +254,8 @@ pub struct Capabilities {
     pub batch_bytes_soft_max: usize,
     /// Size above which a transaction is refused, in bytes.
     pub transaction_bytes_max: usize,
+    /// Longest name of a key of clients, in bytes.
+    pub key_name_bytes_max: usize,
     /// Write transactions worth having under way at once.
     pub parallel_batches: usize,
 }

@@ -15,7 +15,7 @@ use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use super::ids::IdAllocator;
-use super::signals::{ChannelKind, ClientKey, Message, Ready, Signals, Subscribers};
+use super::signals::{ChannelKind, ClientKey, Message, Ready, Signals, Subscribers, WatchedKeys};
 use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.
@@ -34,6 +34,8 @@ pub struct Environment {
     pub subscribers: OnceLock<Arc<dyn Subscribers>>,
     /// Which changes of keys are published, set once when there is a server.
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
+    /// Which keys clients watch, set once when there is an executor.
+    pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
 
 impl Environment {

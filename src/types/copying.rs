@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::error::CommandError;
 use crate::layout::{KeyRange, Meta, corrupt};
-use crate::store::{Isolation, StoreError};
+use crate::store::Isolation;
 
 use super::context::WriteContext;
 use super::keyspace::OpenKey;
@@ -44,7 +44,7 @@ impl WriteContext<'_> {
         source: &OpenKey,
         to: &WriteContext<'_>,
         name: &Bytes,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), CommandError> {
         let length = self.length(source, Isolation::Serializable).await?;
         let data = self.environment.ids.allocate();
         let from_prefix = self.layout().data_prefix(source.data());
@@ -56,7 +56,7 @@ impl WriteContext<'_> {
                     continue;
                 }
                 let Some(suffix) = row.key.strip_prefix(from_prefix.as_slice()) else {
-                    return corrupt("row outside the range that was read");
+                    return Ok(corrupt("row outside the range that was read")?);
                 };
                 let key = [to_prefix.as_slice(), suffix].concat();
                 self.transaction.set(&key, &row.value);

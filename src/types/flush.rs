@@ -1,10 +1,15 @@
 //! FLUSHDB, FLUSHALL and SWAPDB: databases are names for namespaces, so none of them touches a
 //! key.
 
-use crate::layout::TrashKind;
-use crate::store::{Isolation, RangeQuery, StoreError};
+use bytes::Bytes;
 
-use super::context::WriteContext;
+use crate::error::CommandError;
+use crate::layout::TrashKind;
+use crate::limits::EXCHANGED_WATCHED_KEYS_MAX;
+use crate::store::{Isolation, RangeQuery};
+
+use super::context::{ReadContext, WriteContext};
+use super::signals::{ClientKey, Exchanged};
 
 impl WriteContext<'_> {
     /// Gives a database a new, empty namespace and leaves the old one to the background task
@@ -13,7 +18,7 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn flush_database(&self, database: u32) -> Result<(), StoreError> {
+    pub async fn flush_database(&self, database: u32) -> Result<(), CommandError> {
         let old = self.namespace_of(database).await?;
         let range = self.layout().keys_from(old, 0);
         let first = self
@@ -29,6 +34,7 @@ impl WriteContext<'_> {
         if first.is_empty() {
             return Ok(());
         }
+        self.touch_watched(database, None).await?;
         self.set_namespace(database, self.environment.ids.allocate());
         let trash_key = self.layout().trash_key(TrashKind::Namespace, old);
         self.transaction.set(&trash_key, b"");
@@ -39,12 +45,58 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn swap_databases(&self, first: u32, second: u32) -> Result<(), StoreError> {
+    pub async fn swap_databases(&self, first: u32, second: u32) -> Result<(), CommandError> {
         let of_first = self.namespace_of(first).await?;
         let of_second = self.namespace_of(second).await?;
         if first != second {
+            self.touch_watched(first, Some(second)).await?;
+            self.touch_watched(second, Some(first)).await?;
             self.set_namespace(first, of_second);
             self.set_namespace(second, of_first);
+        }
+        Ok(())
+    }
+
+    /// Tells WATCH which keys of a database change when it shows those of another, or none. As in
+    /// Redis (`touchAllWatchedKeysInDb`) these are the watched keys that exist on either side, also
+    /// where the database is exchanged again before EXEC, which would find them as they were.
+    async fn touch_watched(&self, database: u32, other: Option<u32>) -> Result<(), CommandError> {
+        let Some(watched_keys) = self.environment.watched_keys.get() else {
+            return Ok(());
+        };
+        let names = watched_keys.of_database(database);
+        let mut exists = vec![names.len() > EXCHANGED_WATCHED_KEYS_MAX; names.len()];
+        if names.len() <= EXCHANGED_WATCHED_KEYS_MAX {
+            for side in [Some(database), other].into_iter().flatten() {
+                self.look_for(side, &names, &mut exists).await?;
+            }
+        }
+        for (name, _) in names.iter().zip(exists).filter(|(_, exists)| *exists) {
+            self.signals.touch(ClientKey {
+                database,
+                key: name.clone(),
+            });
+        }
+        self.signals.exchange(Exchanged {
+            database,
+            looked_at: names.into_iter().collect(),
+        });
+        Ok(())
+    }
+
+    /// Notes which keys exist in a database.
+    async fn look_for(
+        &self,
+        database: u32,
+        names: &[Bytes],
+        exists: &mut [bool],
+    ) -> Result<(), CommandError> {
+        let mut context = ReadContext::for_database(self, i64::from(database))?;
+        // Pushes and pops of other servers must not keep databases from being exchanged.
+        context.isolation = self.relaxed();
+        let found = context.find_each(names).await?;
+        for (exists, found) in exists.iter_mut().zip(found) {
+            *exists |= found.is_some();
         }
         Ok(())
     }

@@ -232,7 +232,7 @@ impl WriteContext<'_> {
                 self.notify_if_reborn(&found, key).await?;
                 Ok(found)
             }
-            None => Ok(self.create(key, value_type, None).await?),
+            None => self.create(key, value_type, None).await,
         }
     }
 
@@ -240,13 +240,14 @@ impl WriteContext<'_> {
     /// to overwrite) by a new, empty key.
     ///
     /// # Errors
-    /// When the store fails.
+    /// `KeyNameTooLong`; when the store fails.
     pub async fn create(
         &self,
         key: &Bytes,
         value_type: ValueType,
         expire_at_ms: Option<i64>,
-    ) -> Result<OpenKey, StoreError> {
+    ) -> Result<OpenKey, CommandError> {
+        self.check_name(key)?;
         let meta = Meta {
             value_type,
             data: self.environment.ids.allocate(),
@@ -255,17 +256,27 @@ impl WriteContext<'_> {
         };
         // Redis: a value that is overwritten leaves the key what it was.
         self.notify_of_creation(key, true).await?;
-        self.put_row(key, meta, 0).await
+        Ok(self.put_row(key, meta, 0).await?)
     }
 
     /// Puts a key with existing data and length at `key`, replacing whatever is there: the
     /// second half of RENAME and MOVE.
     ///
     /// # Errors
-    /// When the store fails.
-    pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, StoreError> {
+    /// `KeyNameTooLong`; when the store fails.
+    pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, CommandError> {
+        self.check_name(key)?;
         self.notify_of_creation(key, false).await?;
-        self.put_row(key, meta, length).await
+        Ok(self.put_row(key, meta, length).await?)
+    }
+
+    /// Names are looked for whatever their length, but a key can only be made where its name fits.
+    fn check_name(&self, key: &Bytes) -> Result<(), CommandError> {
+        let bytes_max = self.environment.capabilities.key_name_bytes_max;
+        if key.len() > bytes_max {
+            return Err(CommandError::KeyNameTooLong(bytes_max));
+        }
+        Ok(())
     }
 
     /// Tells that a key comes to be, unless it exists already and `spares_existing`; and before

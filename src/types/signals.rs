@@ -80,11 +80,28 @@ impl Subscribers for NoSubscribers {
     }
 }
 
+/// Which keys this server's clients watch.
+pub trait WatchedKeys: Send + Sync {
+    /// Those of a database.
+    fn of_database(&self, database: u32) -> Vec<Bytes>;
+}
+
+/// A database that shows other keys than before, for the clients that watch keys of it.
+#[derive(Debug)]
+pub struct Exchanged {
+    /// Its number.
+    pub database: u32,
+    /// The watched keys that the command has looked at. It has touched those that changed; what
+    /// became of keys that were watched later nobody has looked at.
+    pub looked_at: HashSet<Bytes>,
+}
+
 /// What the commands of one attempt at a batch have to tell. Begun anew with each attempt, so
 /// that nobody hears of what was not committed.
 #[derive(Debug, Default)]
 pub struct Signals {
     touched: RefCell<Vec<ClientKey>>,
+    exchanged: RefCell<Vec<Exchanged>>,
     ready: RefCell<Vec<Ready>>,
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
@@ -103,6 +120,16 @@ impl Signals {
         if touched.last() != Some(&key) {
             touched.push(key);
         }
+    }
+
+    /// A database shows other keys than before.
+    pub fn exchange(&self, exchanged: Exchanged) {
+        self.exchanged.borrow_mut().push(exchanged);
+    }
+
+    /// The databases that show other keys than before.
+    pub fn take_exchanged(&self) -> Vec<Exchanged> {
+        std::mem::take(&mut *self.exchanged.borrow_mut())
     }
 
     /// Whether any of these keys changed, even if it is now as it was.

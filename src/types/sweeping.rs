@@ -151,19 +151,24 @@ impl WriteContext<'_> {
             let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
             match meta {
                 Some(meta) if meta.expire_at_ms == Some(at_ms) => {
-                    let database = shown
-                        .iter()
-                        .find(|(known, _)| *known == namespace)
-                        .map(|(_, database)| *database);
                     let key = OpenKey {
-                        database,
+                        // WATCH must not hear of it: for clients the key ceased to exist when its
+                        // time came, and EXEC compares what they saw before.
+                        database: None,
                         namespace,
                         name,
                         meta_key,
                         meta,
                     };
                     self.remove(&key);
-                    self.notify_of(EventClasses::EXPIRED, "expired", &key);
+                    let mut shown = shown.iter();
+                    let told = OpenKey {
+                        database: shown
+                            .find(|(known, _)| *known == namespace)
+                            .map(|(_, database)| *database),
+                        ..key
+                    };
+                    self.notify_of(EventClasses::EXPIRED, "expired", &told);
                     removed += 1;
                 }
                 // An index row that belongs to no key.

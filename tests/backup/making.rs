@@ -18,7 +18,7 @@ fn a_backup_of_a_running_server_has_every_row() {
     stop(server);
     assert!(rows(&folder.join("restored")) == rows(&folder.join("data")));
     let server = start_on(folder, "restored").unwrap();
-    assert_eq!(server.connect().run("LLEN list"), ":20\r\n");
+    assert_eq!(server.connect().run("LLEN list"), ":22\r\n");
 }
 
 #[test]

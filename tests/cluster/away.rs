@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
-use crate::server::foundationdb::OwnCluster;
+use crate::server::foundationdb::{self, OwnCluster};
 use crate::server::{Server, wait_until};
 
 /// Until the first error: the time of one transaction, and where its commit was under way, of
@@ -42,7 +42,7 @@ const COMMANDS: &[&str] = &[
     "MULTI|LRANGE list 0 -1|EXEC",
 ];
 
-/// A cluster of its own with a server on it, or `None` where there can be none; one line says why.
+/// A cluster of its own with a server on it, or `None` where there can be none.
 fn start() -> Option<(OwnCluster, Server)> {
     match OwnCluster::start() {
         Ok(cluster) => {
@@ -51,7 +51,7 @@ fn start() -> Option<(OwnCluster, Server)> {
             Some((cluster, Server::start_with(&flags)))
         }
         Err(reason) => {
-            eprintln!("a cluster that is away is not tested: {reason}");
+            foundationdb::skip(&reason);
             None
         }
     }

@@ -104,6 +104,18 @@ impl Server {
         finished.replies.into_iter().next().unwrap()
     }
 
+    /// Runs commands that were sent at once.
+    pub async fn pipeline(&self, lines: &[&str]) -> Vec<Reply> {
+        let mut calls: Vec<Call> = lines.iter().map(|line| call(line)).collect();
+        let mut replies = Vec::new();
+        while !calls.is_empty() {
+            let finished = self.0.submit(calls).await.unwrap();
+            replies.extend(finished.replies);
+            calls = finished.rest;
+        }
+        replies
+    }
+
     /// Runs a blocking command, and waits where it finds nothing.
     pub async fn block(&self, line: &str, patience: Duration) -> Reply {
         match self.begin(line).await {

@@ -13,6 +13,7 @@ mod away;
 mod bench;
 mod contention;
 mod handing_over;
+mod pipelines;
 mod priority_queues;
 #[cfg(feature = "fdb")]
 mod processes;
@@ -63,6 +64,12 @@ macro_rules! every_case {
                 each_element_goes_to_one_of_two_waiters_on_two_servers
                 one_consumer_sees_one_producer_in_order
                 a_wake_up_is_fast
+            }
+            pipelines {
+                a_read_does_not_overtake_the_write_before_it
+                reads_behind_pushes_of_many_clients_see_their_own
+                pushes_at_once_to_several_lists_do_not_conflict
+                a_read_before_a_push_does_not_conflict
             }
             priority_queues {
                 pushes_of_two_servers_do_not_conflict

@@ -1,29 +1,20 @@
 //! The FoundationDB cluster goes away and comes back while clients wait.
 
-use std::io::Write;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use quoin::reply::Reply;
 
 use crate::bench::{Server, bulks};
-use crate::server::foundationdb::OwnCluster;
+use crate::server::foundationdb::{self, OwnCluster};
 use crate::stores::on_cluster;
 
 const KEYS: usize = 10;
 
-/// A cluster that a test may kill, or `None` where there can be none; then one line says why.
+/// A cluster that a test may kill, or `None` where there can be none.
 fn own_cluster() -> Option<OwnCluster> {
-    match OwnCluster::start() {
-        Ok(cluster) => Some(cluster),
-        Err(reason) => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "the recovery of FoundationDB is not tested: {reason}"
-            );
-            None
-        }
-    }
+    let cluster = OwnCluster::start();
+    cluster.map_err(|reason| foundationdb::skip(&reason)).ok()
 }
 
 /// Pushes until it is known to be done.

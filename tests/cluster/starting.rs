@@ -77,10 +77,7 @@ fn a_cluster_that_does_not_answer_is_named_with_what_to_look_at() {
 fn a_cluster_without_a_database_is_named_with_what_makes_one() {
     let cluster = match OwnCluster::start_without_database() {
         Ok(cluster) => cluster,
-        Err(reason) => {
-            eprintln!("a cluster without a database is not tested: {reason}");
-            return;
-        }
+        Err(reason) => return foundationdb::skip(&reason),
     };
     let folder = tempfile::tempdir().unwrap();
     let file = cluster.file();
@@ -130,28 +127,28 @@ fn the_cluster_file_is_that_of_the_flag_then_the_variable_then_the_settings_then
     }
 }
 
-/// Flags for a root prefix of the tests' cluster, or `None` where there is none.
-fn flags_of(root_prefix: &str) -> Option<Vec<&str>> {
-    let file = foundationdb::cluster_file()?.to_str()?;
-    Some(vec![
+/// Flags for a root prefix of the tests' cluster.
+fn flags_of<'f>(cluster_file: &'f Path, root_prefix: &'f str) -> Vec<&'f str> {
+    vec![
         "--store",
         "fdb",
         "--cluster-file",
-        file,
+        cluster_file.to_str().unwrap(),
         "--root-prefix",
         root_prefix,
-    ])
+    ]
 }
 
 #[test]
 fn servers_of_two_root_prefixes_share_a_cluster_without_seeing_each_other() {
+    let Some(cluster_file) = foundationdb::cluster_file() else {
+        return;
+    };
     // One prefix begins with the other.
     let first = format!("starting-{:016x}", SystemRandom.next_u64());
     let second = format!("{first}-more");
-    let (Some(first), Some(second)) = (flags_of(&first), flags_of(&second)) else {
-        return;
-    };
-    let servers = [first, second].map(|flags| Server::start_with(&flags));
+    let servers =
+        [first, second].map(|prefix| Server::start_with(&flags_of(cluster_file, &prefix)));
     let mut sockets = servers.each_ref().map(Server::connect);
     for (number, socket) in sockets.iter_mut().enumerate() {
         assert_eq!(socket.run(&format!("RPUSH list {number}")), ":1\r\n");
@@ -181,11 +178,12 @@ fn servers_of_two_root_prefixes_share_a_cluster_without_seeing_each_other() {
 #[test]
 fn a_cluster_of_a_newer_layout_is_refused_and_left_as_it_is() {
     let root_prefix = format!("starting-{:016x}", SystemRandom.next_u64());
-    let Some(flags) = flags_of(&root_prefix) else {
+    let Some(cluster_file) = foundationdb::cluster_file() else {
         return;
     };
+    let flags = flags_of(cluster_file, &root_prefix);
     let options = FdbOptions {
-        cluster_file: foundationdb::cluster_file().map(Path::to_owned),
+        cluster_file: Some(cluster_file.to_owned()),
         ..FdbOptions::default()
     };
     let store = FdbStore::open(&options).unwrap();

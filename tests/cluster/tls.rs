@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::server::Server;
-use crate::server::foundationdb::OwnCluster;
+use crate::server::foundationdb::{self, OwnCluster};
 
 /// A server that cannot reach its cluster says so in this time.
 const BOUND: Duration = Duration::from_secs(15);
@@ -60,22 +59,15 @@ fn certificates() -> Result<tempfile::TempDir, String> {
     Ok(folder)
 }
 
-/// A cluster that speaks TLS only, or `None` where there can be none; then one line says why.
+/// A cluster that speaks TLS only, or `None` where there can be none.
 fn bench() -> Option<Bench> {
-    static REFUSED: OnceLock<()> = OnceLock::new();
     let started = certificates().and_then(|folder| {
         let at = |name: &str| folder.path().join(name);
         let cluster =
             OwnCluster::start_with_tls(&at("cluster.pem"), &at("cluster.key"), &at("ca.pem"))?;
         Ok(Bench { cluster, folder })
     });
-    match started {
-        Ok(bench) => Some(bench),
-        Err(reason) => {
-            REFUSED.get_or_init(|| eprintln!("TLS is not tested: {reason}"));
-            None
-        }
-    }
+    started.map_err(|reason| foundationdb::skip(&reason)).ok()
 }
 
 impl Bench {

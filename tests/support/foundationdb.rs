@@ -1,5 +1,6 @@
 //! A FoundationDB cluster for tests: the one that `FDB_CLUSTER_FILE` names, else one of our own
 //! that is started on a free port of the loopback where `fdbserver` and `fdbcli` are on the PATH.
+//! Tests that find none are counted, or fail where `QUOIN_TEST_REQUIRE_FDB=1` is set.
 //!
 //! Included by `#[path]` from the test crates that need it.
 
@@ -13,22 +14,78 @@ use std::time::{Duration, Instant};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The file of a cluster that answers, or `None` where there is none; then one line says why.
+/// Where it is set, a test that needs FoundationDB and finds none fails.
+pub const REQUIRE_VARIABLE: &str = "QUOIN_TEST_REQUIRE_FDB";
+/// A file that gets a line for each test that has done nothing, which tests/run counts.
+pub const SKIPPED_VARIABLE: &str = "QUOIN_TEST_SKIPPED_FILE";
+
+/// The file of a cluster that answers; `None` where there is none, and the test that asks, which
+/// must then do nothing, is counted.
 pub fn cluster_file() -> Option<&'static Path> {
-    static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
-    FILE.get_or_init(|| match find_or_start() {
-        Ok(file) => Some(file),
-        Err(reason) => {
-            // Written past the capture of a passing test's output.
-            let _ = writeln!(
-                io::stderr(),
-                "FoundationDB tests do nothing: {reason} (name a cluster by FDB_CLUSTER_FILE, \
-                 or put fdbserver and fdbcli on the PATH)"
-            );
-            None
+    find().map_err(skip).ok()
+}
+
+/// The file of a cluster that answers, or why there is none.
+pub fn find() -> Result<&'static Path, &'static str> {
+    static FILE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let file = FILE.get_or_init(find_or_start).as_ref();
+    file.map(PathBuf::as_path).map_err(String::as_str)
+}
+
+/// Whether FoundationDB must be there.
+#[allow(dead_code)] // not every crate needs it
+pub fn is_required() -> bool {
+    std::env::var_os(REQUIRE_VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Counts a test that does nothing, because it needs FoundationDB and there is none. How many there
+/// were is told when the test process exits.
+///
+/// # Panics
+/// Where FoundationDB is required.
+pub fn skip(reason: &str) {
+    assert!(
+        !is_required(),
+        "{REQUIRE_VARIABLE} is set, but there is no FoundationDB: {reason}"
+    );
+    let mut skipped = SKIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    if skipped.is_empty() {
+        // SAFETY: the function takes no arguments and lives as long as the program.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::atexit(tell_skipped);
         }
-    })
-    .as_deref()
+    }
+    skipped.push(reason.to_owned());
+    if let Some(file) = std::env::var_os(SKIPPED_VARIABLE) {
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .unwrap();
+        file.write_all(format!("{reason}\n").as_bytes()).unwrap();
+    }
+}
+
+/// Why each test that was skipped was.
+static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Says how many tests have done nothing, and why. At the exit nothing captures the output.
+extern "C" fn tell_skipped() {
+    let mut reasons = SKIPPED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let count = reasons.len();
+    reasons.sort();
+    reasons.dedup();
+    let tests = if count == 1 { "test" } else { "tests" };
+    let _ = writeln!(
+        io::stderr(),
+        "{count} {tests} did nothing for want of FoundationDB: {} (name a cluster by \
+         FDB_CLUSTER_FILE, or put fdbserver and fdbcli on the PATH)",
+        reasons.join("; ")
+    );
 }
 
 fn find_or_start() -> Result<PathBuf, String> {

@@ -9,7 +9,7 @@
 //! a>> PING                   client a sends this, and nothing more is looked at
 //! a< *2|$1|k|$1|x|           client a gets this, which it has not asked for just now
 //! a.                         client a gets nothing for a while
-//! a!                         client a closes its connection
+//! a!                         client a closes its connection, and the server has seen it
 //! a~ => closed               the server has closed client a's connection
 //! sleep 20                   milliseconds
 //! ```
@@ -140,12 +140,13 @@ impl Player {
             .or_insert_with(|| Client::connect(address))
     }
 
-    fn blocked_clients(&mut self) -> u64 {
+    /// A number of `INFO clients`.
+    fn figure(&mut self, name: &str) -> u64 {
         self.probe.send("INFO clients");
         let info = self.probe.reply();
         let field = info
             .split('|')
-            .find_map(|line| line.strip_prefix("blocked_clients:"));
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         field.unwrap().parse().unwrap()
     }
 
@@ -180,7 +181,9 @@ impl Player {
         if let Some(pause_ms) = line.strip_prefix("sleep ") {
             std::thread::sleep(Duration::from_millis(pause_ms.parse().unwrap()));
         } else if let Some(client) = line.strip_suffix('!') {
-            self.clients.remove(client.trim());
+            let before = self.figure("connected_clients");
+            assert!(self.clients.remove(client.trim()).is_some(), "{line}");
+            wait_until(line, || self.figure("connected_clients") < before);
         } else if let Some(client) = line.strip_suffix("~ => closed") {
             expect("closed", self.client(client).reply(), name);
         } else if let Some(client) = line.strip_suffix('.').filter(|name| !name.contains(' ')) {
@@ -193,9 +196,9 @@ impl Player {
         } else if let Some((client, words)) = line.split_once(">> ") {
             self.client(client).send(words.trim());
         } else if let Some((client, words)) = line.split_once("> ") {
-            let before = self.blocked_clients();
+            let before = self.figure("blocked_clients");
             self.client(client).send(words.trim());
-            wait_until(line, || self.blocked_clients() > before);
+            wait_until(line, || self.figure("blocked_clients") > before);
         } else if let Some((client, expected)) = line.split_once("< ") {
             expect(expected, self.client(client).reply(), name);
         } else {

@@ -52,11 +52,11 @@ fn a_sleeping_client_does_not_stop_the_others() {
     let mut sleeper = server.connect();
     let mut other = server.connect();
     let begun = Instant::now();
-    sleeper.send("DEBUG SLEEP 0.3\r\n");
+    sleeper.send("DEBUG SLEEP 2\r\n");
     assert_eq!(other.run("PING"), "+PONG\r\n");
-    assert!(begun.elapsed() < Duration::from_millis(300));
+    assert!(begun.elapsed() < Duration::from_secs(2));
     assert_eq!(sleeper.reply(), "+OK\r\n");
-    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert!(begun.elapsed() >= Duration::from_secs(2));
 }
 
 #[test]

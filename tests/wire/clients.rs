@@ -282,10 +282,11 @@ fn a_pause_holds_back_what_multi_queues() {
 
 #[test]
 fn who_has_waited_for_longer_than_the_timeout_is_not_idle() {
-    let server = Server::start_with(&["--timeout", "1"]);
+    let server = Server::start_with(&["--timeout", "3"]);
     let mut quiet = server.connect();
     // Nothing is written to it when its time is up.
-    quiet.send("CLIENT REPLY OFF\r\nBLPOP list 2.9\r\n");
-    std::thread::sleep(Duration::from_millis(3_600));
+    quiet.send("CLIENT REPLY OFF\r\nBLPOP list 4\r\n");
+    // Idle for a second of three then: long enough to be looked at, and far from too long.
+    std::thread::sleep(Duration::from_millis(5_000));
     assert_eq!(quiet.run("CLIENT REPLY ON"), "+OK\r\n");
 }

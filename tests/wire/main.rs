@@ -23,6 +23,7 @@ mod dumping;
 mod handshake;
 mod info;
 mod limits;
+mod logging;
 mod metrics;
 mod priority_queues;
 mod pubsub;

@@ -289,14 +289,11 @@ fn messages_go_on_while_writes_are_paused() {
     socket.reply();
     other.run("CLIENT PAUSE 100000 WRITE");
     publisher.send("PUBLISH c after\r\n");
-    std::thread::sleep(Duration::from_millis(20));
-    assert_eq!(
+    wait_until("the publisher waits", || {
         other
             .run("INFO clients")
-            .matches("blocked_clients:1")
-            .count(),
-        1
-    );
+            .contains("\r\nblocked_clients:1\r\n")
+    });
     other.run("CLIENT UNPAUSE");
     assert_eq!(publisher.reply(), ":1\r\n");
     assert!(socket.reply().contains("after"));

@@ -42,6 +42,27 @@ fn a_second_server_on_the_same_folder_is_refused() {
     assert!(Server::start_in(folder.path(), &[]).is_ok());
 }
 
+#[test]
+fn an_address_in_use_is_told_with_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args(["--bind", "127.0.0.1", "--port", &port, "--data-dir"])
+        .arg(folder.path().join("data"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = format!(
+        "quoin: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98); another \
+         program listens there"
+    );
+    assert!(said.contains(&expected), "{said}");
+    // A start that is refused makes no store.
+    assert!(!folder.path().join("data").exists());
+}
+
 fn length_of(reply: &str) -> usize {
     reply.trim_start_matches(':').trim_end().parse().unwrap()
 }

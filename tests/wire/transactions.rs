@@ -223,7 +223,6 @@ fn a_client_that_leaves_discards() {
         "a: MULTI => +OK|
          a: RPUSH l y => +QUEUED|
          a!
-         sleep 20
          b: EXISTS l => :0|",
     );
 }

@@ -1,6 +1,7 @@
 //! WATCH: which changes fail an EXEC, and which do not. See `script` for how these are written.
 
-use crate::script::play;
+use crate::script::{play, play_to_quoin};
+use crate::server::Server;
 
 #[test]
 fn nothing_changed_and_the_transaction_runs() {
@@ -173,11 +174,15 @@ fn a_key_that_went_and_came_back_the_same_fails_it() {
 
 #[test]
 fn expiry_fails_it() {
+    // Sent together, and with time to spare: the key must be there when it is watched.
     play(
-        "a: RPUSH k x => :1|
-         a: PEXPIRE k 500 => :1|
-         a: WATCH k => +OK|
-         sleep 600
+        "a>> RPUSH k x
+         a>> PEXPIRE k 2000
+         a>> WATCH k
+         a< :1|
+         a< :1|
+         a< +OK|
+         sleep 2100
          a: MULTI => +OK|
          a: EXEC => *-1|",
     );
@@ -326,4 +331,104 @@ fn a_key_watched_twice_is_watched_once() {
          a: EXEC => *1|:1|
          a: WATCH => -ERR wrong number of arguments for 'watch' command|",
     );
+}
+
+#[test]
+fn a_key_that_had_expired_and_is_removed_fails_nothing_with_events_on_either() {
+    play(
+        "a: CONFIG SET notify-keyspace-events KEA => +OK|
+         a: RPUSH k x => :1|
+         a: PEXPIRE k 1 => :1|
+         sleep 5
+         a: WATCH k => +OK|
+         sleep 300
+         a: MULTI => +OK|
+         a: PING => +QUEUED|
+         a: EXEC => *1|+PONG|",
+    );
+    // With the moment of its removal for certain.
+    play_to_quoin(
+        &Server::start(),
+        "a: CONFIG SET notify-keyspace-events KEA => +OK|
+         a: DEBUG SET-ACTIVE-EXPIRE 0 => +OK|
+         b: PSUBSCRIBE __keyevent@0__:expired => *
+         a: RPUSH k x => :1|
+         a: PEXPIRE k 1 => :1|
+         sleep 20
+         a: WATCH k => +OK|
+         c: DEBUG SET-ACTIVE-EXPIRE 1 => +OK|
+         b< *
+         a: MULTI => +OK|
+         a: PING => +QUEUED|
+         a: EXEC => *1|+PONG|",
+    );
+}
+
+#[test]
+fn databases_that_are_exchanged_and_exchanged_back_fail_what_exists_in_either() {
+    for (setup, watcher_database, answer) in [
+        ("b: RPUSH k x => :1|", 0, "*-1|"),
+        ("b: RPUSH k x => :1|", 1, "*-1|"),
+        ("b: RPUSH other x => :1|", 0, "*1|+PONG|"),
+        ("b: PING => +PONG|", 0, "*1|+PONG|"),
+        ("b: RPUSH k x => :1|", 2, "*1|+PONG|"),
+    ] {
+        let script = format!(
+            "{setup}
+             a: SELECT {watcher_database} => +OK|
+             a: WATCH k => +OK|
+             b: SWAPDB 0 1 => +OK|
+             b: SWAPDB 1 0 => +OK|
+             a: MULTI => +OK|
+             a: PING => +QUEUED|
+             a: EXEC => {answer}"
+        );
+        play(&script);
+    }
+}
+
+#[test]
+fn a_key_that_an_exchange_brought_and_a_flush_took_fails_it() {
+    for flush in ["FLUSHDB", "FLUSHALL"] {
+        let script = format!(
+            "b: SELECT 1 => +OK|
+             b: RPUSH k x => :1|
+             b: SELECT 0 => +OK|
+             a: WATCH k => +OK|
+             b: SWAPDB 0 1 => +OK|
+             b: {flush} => +OK|
+             a: MULTI => +OK|
+             a: EXEC => *-1|"
+        );
+        play(&script);
+    }
+}
+
+#[test]
+fn databases_that_a_transaction_exchanges_twice_fail_it() {
+    play(
+        "b: RPUSH k x => :1|
+         a: WATCH k => +OK|
+         b: MULTI => +OK|
+         b: SWAPDB 0 1 => +QUEUED|
+         b: SWAPDB 0 1 => +QUEUED|
+         b: EXEC => *2|+OK|+OK|
+         a: MULTI => +OK|
+         a: EXEC => *-1|",
+    );
+}
+
+#[test]
+fn of_very_many_watched_keys_an_exchange_fails_all() {
+    let keys: String = (0..=10_000).map(|number| format!(" k{number}")).collect();
+    for (keys, answer) in [(keys.as_str(), "*-1|"), (" k0", "*1|+PONG|")] {
+        let script = format!(
+            "a: WATCH{keys} => +OK|
+             b: SWAPDB 0 1 => +OK|
+             a: MULTI => +OK|
+             a: PING => +QUEUED|
+             a: EXEC => {answer}"
+        );
+        play_to_quoin(&Server::start(), &script);
+    }
 }

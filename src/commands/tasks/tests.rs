@@ -393,6 +393,34 @@ fn what_is_not_understood_is_refused() {
             "ERR lease is out of range, must be positive",
         ),
         ("TASK.TAKE q BLOCK -1", "ERR timeout is negative"),
+        (
+            "TASK.TAKE q BLOCK 9223372036854775807",
+            "ERR timeout is out of range",
+        ),
+        (
+            "TASK.TAKE q BLOCK 31557600000001",
+            "ERR timeout is out of range",
+        ),
+        (
+            "TASK.TAKE q BLOCK x",
+            "ERR timeout is not an integer or out of range",
+        ),
+        (
+            "TASK.TAKE q LEASE 31557600000001",
+            "ERR lease is out of range, must be at most 31557600000000 milliseconds",
+        ),
+        (
+            "TASK.ADD q 1 p DELAY 9223372036854775807",
+            "ERR delay is out of range, must be at most 31557600000000 milliseconds",
+        ),
+        (
+            "TASK.NACK q a DELAY 31557600000001",
+            "ERR delay is out of range, must be at most 31557600000000 milliseconds",
+        ),
+        (
+            "TASK.EXTEND q a 31557600000001",
+            "ERR lease is out of range, must be at most 31557600000000 milliseconds",
+        ),
         ("TASK.TAKE q HAVING", "ERR syntax error"),
         ("TASK.TAKE q FOO 1", "ERR syntax error"),
         ("TASK.ACK q a TOKEN x", "ERR lease token is not valid"),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::commands::arguments::{argument, count, double, integer, is_word, rest, to_usize};
+use crate::commands::arguments::{
+    argument, count, double, integer, integer_or, is_word, rest, to_usize,
+};
 use crate::error::CommandError;
 use crate::limits::{
     TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
@@ -86,37 +88,55 @@ pub(super) fn amounts<'a>(
     Ok((amounts, words))
 }
 
-/// A time in milliseconds.
+/// A time that may be waited for.
 ///
 /// # Errors
-/// `NotAnInteger`; `message` where it is below `least` or beyond any use.
-pub(super) fn milliseconds(
-    word: &[u8],
+/// `too_small` where it is below `least`, `too_large` where it is beyond any use.
+fn milliseconds(
+    time_ms: i64,
     least: i64,
-    message: &'static str,
+    too_small: &'static str,
+    too_large: impl FnOnce() -> CommandError,
 ) -> Result<i64, CommandError> {
-    let time_ms = integer(word)?;
-    if (least..=TASK_TIME_MS_MAX).contains(&time_ms) {
-        Ok(time_ms)
-    } else {
-        Err(CommandError::text(message))
+    match time_ms {
+        time_ms if time_ms < least => Err(CommandError::text(too_small)),
+        time_ms if time_ms > TASK_TIME_MS_MAX => Err(too_large()),
+        time_ms => Ok(time_ms),
     }
+}
+
+/// A lease or a delay that is longer than any.
+fn too_long(what: &str) -> CommandError {
+    CommandError::Text(
+        format!("ERR {what} is out of range, must be at most {TASK_TIME_MS_MAX} milliseconds")
+            .into(),
+    )
 }
 
 /// A lease.
 ///
 /// # Errors
-/// See [`milliseconds`].
+/// `NotAnInteger`; see [`milliseconds`].
 pub(super) fn lease(word: &[u8]) -> Result<i64, CommandError> {
-    milliseconds(word, 1, "ERR lease is out of range, must be positive")
+    let too_small = "ERR lease is out of range, must be positive";
+    milliseconds(integer(word)?, 1, too_small, || too_long("lease"))
 }
 
 /// A delay.
 ///
 /// # Errors
-/// See [`milliseconds`].
+/// `NotAnInteger`; see [`milliseconds`].
 pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
-    milliseconds(word, 0, "ERR delay is out of range, must be zero or more")
+    let too_small = "ERR delay is out of range, must be zero or more";
+    milliseconds(integer(word)?, 0, too_small, || too_long("delay"))
+}
+
+/// For how long to wait, with the errors that Redis has for timeouts.
+fn timeout(word: &[u8]) -> Result<i64, CommandError> {
+    let time_ms = integer_or(word, "ERR timeout is not an integer or out of range")?;
+    milliseconds(time_ms, 0, "ERR timeout is negative", || {
+        CommandError::text("ERR timeout is out of range")
+    })
 }
 
 /// How many tasks; never more than [`TASK_COUNT_MAX`].
@@ -200,7 +220,7 @@ impl Take {
             } else if is_word(word, "lease") {
                 take.lease_ms = Some(lease(value)?);
             } else if is_word(word, "block") {
-                take.block_ms = Some(milliseconds(value, 0, "ERR timeout is negative")?);
+                take.block_ms = Some(timeout(value)?);
             } else {
                 return Err(CommandError::Syntax);
             }

@@ -62,10 +62,93 @@ fn a_wrong_value_of_a_flag_names_the_flag() {
     let error = run("quoin --fsync never").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "fsync (flag --fsync): wrong value 'never': argument(s) must be one of the following: \
-         everysec, always; accepted: everysec, always"
+        "fsync (flag --fsync): wrong value 'never'; accepted: everysec, always"
     );
     assert_eq!(error.exit_code(), 2);
+}
+
+#[track_caller]
+fn refusal(line: &str) -> String {
+    let error = run(line).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    let text = error.to_string();
+    text.lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn flags_that_others_have_name_ours() {
+    assert_eq!(
+        refusal("quoin -p 7000"),
+        "unexpected argument '-p' found; did you mean '--port'?"
+    );
+    assert_eq!(
+        refusal("quoin --appendonly yes"),
+        "unexpected argument '--appendonly' found; Redis has it, Quoin does not (every write is \
+         kept; fsync says when it is on the disk)"
+    );
+    let known: Vec<&str> = SETTINGS.iter().map(|row| row.name).collect();
+    for (other, name) in FLAGS_OF_OTHERS {
+        assert!(known.contains(&name) || name == FILE_FLAG, "{name}");
+        let said = refusal(&format!("quoin {other} x"));
+        assert!(said.ends_with(&format!("'--{name}'?")), "{said}");
+    }
+}
+
+#[test]
+fn a_settings_file_without_its_flag_names_the_flag() {
+    for file in ["redis.conf", "/etc/quoin"] {
+        let said = refusal(&format!("quoin {file}"));
+        assert!(
+            said.starts_with(&format!(
+                "no such command: '{file}'; a settings file is named by --config"
+            )),
+            "{said}"
+        );
+    }
+    assert_eq!(
+        refusal("quoin docter"),
+        "no such command: 'docter'; did you mean 'doctor'?"
+    );
+}
+
+#[test]
+fn version_and_help_are_commands_too() {
+    let printed = |line: &str| match run(line) {
+        Ok(Invocation::Print(text)) => text,
+        other => panic!("{line}: {other:?}"),
+    };
+    for line in ["quoin version", "quoin -v", "quoin -V"] {
+        assert_eq!(printed(line), printed("quoin --version"));
+    }
+    assert_eq!(printed("quoin help"), printed("quoin --help"));
+    assert_eq!(printed("quoin help doctor"), printed("quoin doctor --help"));
+    assert_eq!(printed("quoin help import"), printed("quoin import --help"));
+    for queue in ["PQ.", "TASK."] {
+        assert!(printed("quoin --help").contains(queue));
+    }
+}
+
+#[test]
+fn the_help_of_doctor_shows_what_says_which_store_it_is() {
+    let Ok(Invocation::Print(text)) = run("quoin doctor --help") else {
+        panic!("must print");
+    };
+    for shown in STORE_SETTINGS.iter().chain(&[REPAIR_FLAG, FILE_FLAG]) {
+        assert!(text.contains(&format!("--{shown} ")), "{shown}: {text}");
+    }
+    for hidden in ["port", "maxclients"] {
+        assert!(!text.contains(&format!("--{hidden} ")), "{hidden}: {text}");
+    }
+    for line in [
+        "quoin doctor --port 7 --data-dir x",
+        "quoin --port 7 --data-dir x doctor",
+    ] {
+        let Ok(Invocation::Doctor(loaded, _)) = run(line) else {
+            panic!("{line}");
+        };
+        assert_eq!(loaded.settings.port, 7, "{line}");
+        assert_eq!(loaded.settings.data_dir, PathBuf::from("x"), "{line}");
+    }
 }
 
 #[test]

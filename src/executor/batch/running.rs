@@ -102,7 +102,7 @@ impl<'p> Pass<'p> {
         self.read_context(database).with_staged(&self.staged)
     }
 
-    /// Runs a command's code; `is_strict` within EXEC.
+    /// Runs a command's code; `is_strict` within EXEC, and of reads behind writes.
     async fn run(&self, call: &Call, is_strict: bool) -> Result<Reply, CommandError> {
         match &call.work {
             Work::Write(handler) => {
@@ -186,6 +186,12 @@ impl Batch<'_> {
                     // left of it others have passed.
                     break;
                 }
+                if self.is_behind_write(call) {
+                    if self.ends_before_reads && !replies.is_empty() {
+                        break;
+                    }
+                    self.has_read_behind_writes = true;
+                }
                 pass.commands_run += 1;
                 let reply = self.run_unit((number, at), call, pass).await?;
                 if pass.is_too_large() {
@@ -206,6 +212,14 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Whether a command is a read that has to see what is there when the transaction takes effect:
+    /// its client has sent a write before it (what it reads before it writes
+    /// [`Executor::submit`](crate::executor::Executor::submit) sends to a read lane), which takes
+    /// effect later than what the transaction reads where others write meanwhile.
+    fn is_behind_write(&self, call: &Call) -> bool {
+        matches!(call.work, Work::Read(_)) && !self.environment.capabilities.single_writer
+    }
+
     /// Runs what is run whole or not at all: a command, or the commands of an EXEC.
     async fn run_unit(
         &mut self,
@@ -222,7 +236,10 @@ impl Batch<'_> {
             return Ok(Reply::Error(error.to_line()));
         }
         match &call.work {
-            Work::Read(_) | Work::Write(_) => self.run_one(id(0), call, false, pass).await,
+            Work::Read(_) | Work::Write(_) => {
+                let is_strict = self.is_behind_write(call);
+                self.run_one(id(0), call, is_strict, pass).await
+            }
             Work::Transaction(bundle) => {
                 if !self.is_unspoilt(id(0), bundle, pass).await? {
                     return Ok(Reply::NullArray);
@@ -338,6 +355,7 @@ impl Batch<'_> {
             }
             error if is_clean => Ok(Reply::Error(error.to_line())),
             error => {
+                tracing::trace!(%error, "a command failed midway: its batch is run again without it");
                 self.statistics.commands_rolled_back.add(1);
                 self.rolled_back.insert(id, error);
                 Err(Attempt::Again { after_pause: false })

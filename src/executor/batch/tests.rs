@@ -1,6 +1,8 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::commands::testing::{Bench, bulks};
 use crate::error::CommandError;
@@ -299,4 +301,59 @@ fn what_was_not_in_a_transaction_of_unknown_result_has_its_turn() {
         .block_on(bench.executor.submit(finished.rest))
         .unwrap();
     assert_eq!(finished.replies[0], Reply::Integer(1));
+}
+
+/// A command that waits in its batch until others were there.
+fn gate() -> Call {
+    Call {
+        work: Work::Write(|_, _| {
+            Box::pin(async {
+                GATE_REACHED.notify_one();
+                // Closed for good: the next attempt goes on at once.
+                let _ = GATE.acquire().await;
+                Ok(Reply::OK)
+            })
+        }),
+        ..push("unused")
+    }
+}
+
+static GATE_REACHED: Notify = Notify::const_new();
+static GATE: Semaphore = Semaphore::const_new(0);
+
+#[test]
+fn a_read_behind_a_write_sees_what_others_have_done_before_the_write_took_effect() {
+    let bench = Bench::cluster_like();
+    let length_of = |key: &'static str| Call {
+        work: crate::commands::find(b"LLEN").unwrap().work().unwrap(),
+        arguments: vec![
+            Bytes::from_static(b"LLEN"),
+            Bytes::from_static(key.as_bytes()),
+        ],
+        ..push(key)
+    };
+    // The key is there already, so that the push conflicts with nobody.
+    bench.run("RPUSH a x");
+    let executor = Arc::clone(&bench.executor);
+    let other = bench.another_server();
+    let finished = bench.block_on(async {
+        let pipeline = vec![length_of("b"), push("a"), gate(), length_of("b")];
+        let first = executor.submit(pipeline).await.unwrap();
+        assert_eq!(first.replies, [Reply::Integer(0)]);
+        let meanwhile = async {
+            GATE_REACHED.notified().await;
+            let looked = other.submit(vec![length_of("a")]).await.unwrap();
+            assert_eq!(looked.replies, [Reply::Integer(1)]);
+            let pushed = other.submit(vec![push("b")]).await.unwrap();
+            assert_eq!(pushed.replies, [Reply::Integer(1)]);
+            GATE.close();
+        };
+        let (finished, ()) = tokio::join!(executor.submit(first.rest), meanwhile);
+        let finished = finished.unwrap();
+        // What was written does not wait for the read, which conflicts.
+        assert_eq!(finished.replies, [Reply::Integer(2), Reply::OK]);
+        executor.submit(finished.rest).await.unwrap()
+    });
+    assert_eq!(finished.replies, [Reply::Integer(1)]);
+    assert_eq!(bench.executor.statistics().conflicts.get(), 1);
 }

@@ -71,10 +71,11 @@ impl Connection {
         mut waiting: Waiting,
         share: Duration,
     ) -> Result<(), Ended> {
-        self.flush().await?;
         let client = Arc::clone(&self.session.client);
         let interrupted = {
             let blocked = client.enter_block();
+            self.show(queued.row);
+            self.flush().await?;
             let time_up = async {
                 match waiting.until {
                     Some(until) => tokio::time::sleep_until(until).await,

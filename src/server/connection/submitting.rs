@@ -1,6 +1,5 @@
 //! Commands on data: gathered from the pipeline, handed to the executor, their replies queued.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -59,12 +58,12 @@ impl Connection {
         let mut waiting = self.waiting.take();
         self.call_bytes = 0;
         let mut at = 0;
-        if let Some(last) = queued.last() {
-            let slot = table::slot(last.row);
-            self.session
-                .client
-                .last_command
-                .store(slot, Ordering::Relaxed);
+        // One that may wait comes last, and is shown when it does.
+        let before = queued.len().checked_sub(1 + usize::from(waiting.is_some()));
+        if let Some(last) = before.and_then(|at| queued.get(at)) {
+            self.show(last.row);
+        }
+        if !queued.is_empty() {
             self.note_buffers();
         }
         while !calls.is_empty() {
@@ -90,6 +89,9 @@ impl Connection {
                         self.answer(reply, one.is_answered);
                     }
                     at += finished.replies.len();
+                    if let (Some(last), true) = (queued.last(), at == queued.len()) {
+                        self.show(last.row);
+                    }
                     calls = finished.rest;
                     if finished.is_parked
                         && let (Some(waiting), Some(parked)) = (waiting.take(), queued.get(at))
@@ -116,6 +118,11 @@ impl Connection {
         queued.clear();
         self.queued = queued;
         self.flush_when_large().await
+    }
+
+    /// Shows a command as the client's last one.
+    pub(super) fn show(&self, row: &'static Row) {
+        self.session.client.show_command(table::slot(row));
     }
 
     /// Counts a command that was carried out, and enters it into the logs of slow commands.

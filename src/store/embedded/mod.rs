@@ -359,6 +359,7 @@ impl Store for EmbeddedStore {
             has_unknown_results: false,
             batch_bytes_soft_max: limits::EMBEDDED_BATCH_BYTES_SOFT_MAX,
             transaction_bytes_max: limits::EMBEDDED_TRANSACTION_BYTES_MAX,
+            key_name_bytes_max: limits::REQUEST_BULK_BYTES_MAX,
             parallel_batches: 1,
         }
     }

@@ -40,7 +40,8 @@ pub(super) struct Room {
     is_short: AtomicBool,
     /// Up to where the data file has blocks.
     reserved_until: AtomicU64,
-    warnings: LogThrottle,
+    full: LogThrottle,
+    nearly_full: LogThrottle,
 }
 
 /// How full a data file is.
@@ -91,7 +92,7 @@ impl Room {
         let folder = files.name.as_str();
         let (left_mib, free_mib) = (growth_bytes >> 20, self.free_bytes() >> 20);
         if self.is_short() {
-            if let Some(more) = self.warnings.pass() {
+            if let Some(more) = self.full.pass() {
                 tracing::warn!(
                     folder,
                     left_mib,
@@ -108,7 +109,7 @@ impl Room {
                 "there is room on the disk again"
             );
         } else if growth_bytes < WARNING_BYTES
-            && let Some(more) = self.warnings.pass()
+            && let Some(more) = self.nearly_full.pass()
         {
             tracing::warn!(folder, left_mib, free_mib, "the disk is nearly full{more}");
         }

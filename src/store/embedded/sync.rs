@@ -208,6 +208,7 @@ impl Work {
         if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
+        let started = Instant::now();
         let goes_on = *has_switched;
         if !goes_on {
             // Nobody commits meanwhile: the layer ends where the journal's file does.
@@ -229,6 +230,10 @@ impl Work {
         }
         self.drain(last)?;
         *last = self.checkpoints.take(&self.environment)?;
+        tracing::debug!(
+            duration_ms = started.elapsed().as_millis(),
+            "took a checkpoint"
+        );
         *has_switched = false;
         self.shared.checkpoints.fetch_add(1, Ordering::SeqCst);
         if goes_on {
@@ -255,6 +260,11 @@ impl Work {
                 self.journal.sync()?;
             }
             self.write_layer(&closed, last)?;
+            tracing::debug!(
+                until = closed.sequence,
+                rows = closed.layer.rows().len(),
+                "wrote commits into the data file"
+            );
             self.shared.overlay.remove(&closed);
             self.look_for_room()?;
             last_closed = Some(until).filter(|until| closed.sequence < *until);

@@ -174,6 +174,7 @@ impl Store for FdbStore {
             has_unknown_results: true,
             batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
             transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
+            key_name_bytes_max: limits::FDB_KEY_NAME_BYTES_MAX,
             parallel_batches: limits::FDB_PARALLEL_BATCHES,
         }
     }

@@ -14,22 +14,14 @@ const CLUSTER: Exactness = Exactness::CLUSTER;
 
 fn record(invoked: Moment, ended: Moment, ask: Ask, reply: Reply) -> Record {
     Record {
-        client: 0,
-        invoked,
         ended: Some(ended),
-        ask,
         reply: Some(reply),
+        ..unanswered(invoked, ask)
     }
 }
 
 fn unanswered(invoked: Moment, ask: Ask) -> Record {
-    Record {
-        client: 0,
-        invoked,
-        ended: None,
-        ask,
-        reply: None,
-    }
+    Record::sent(0, invoked, ask, None)
 }
 
 fn push(invoked: Moment, ended: Moment, value: u32, length: i64) -> Record {
@@ -246,6 +238,67 @@ fn on_a_cluster_what_is_moved_may_have_come_in_its_batch_and_found_its_place_bef
         // What was there before it was asked for it must see.
         assert_not(&history(ask, reply, 5));
     }
+}
+
+fn in_pipeline(number: u64, record: Record) -> Record {
+    Record {
+        pipeline: Some(number),
+        ..record
+    }
+}
+
+#[test]
+fn a_read_that_has_overtaken_the_write_before_it_in_its_pipeline_is_found() {
+    let push_to = |key, value| {
+        let ask = Ask::Push(key, Side::Back, vec![value]);
+        record(0, 9, ask, Reply::Integer(1))
+    };
+    let length = |key, length| record(0, 9, Ask::Length(key), Reply::Integer(length));
+    // Each of two clients pushes to a list and looks whether the other has.
+    let alone = |first, second| {
+        [
+            push_to(0, 7),
+            length(1, first),
+            push_to(1, 8),
+            length(0, second),
+        ]
+    };
+    let at_once = |records: [Record; 4]| {
+        let numbers = [1, 1, 2, 2].into_iter();
+        let records: Vec<Record> = numbers
+            .zip(records)
+            .map(|(number, record)| in_pipeline(number, record))
+            .collect();
+        records
+    };
+    assert_not(&at_once(alone(0, 0)));
+    let [push, other_length, other_push, length] = alone(0, 0);
+    for exactness in [EXACT, CLUSTER] {
+        for seen in [(0, 1), (1, 0), (1, 1)] {
+            let records = at_once(alone(seen.0, seen.1));
+            assert_eq!(check(&records, exactness), Verdict::Linearizable);
+        }
+        // Not at once, or the reads first.
+        assert_eq!(check(&alone(0, 0), exactness), Verdict::Linearizable);
+        let reads_first = [&other_length, &push, &length, &other_push].map(Record::clone);
+        let verdict = check(&at_once(reads_first), exactness);
+        assert_eq!(verdict, Verdict::Linearizable);
+    }
+}
+
+#[test]
+fn what_was_not_answered_holds_up_nothing_behind_it_in_its_pipeline() {
+    let lost = in_pipeline(1, unanswered(0, Ask::Push(0, Side::Back, vec![7])));
+    let look = |values: &[u32]| in_pipeline(1, read(0, 4, values));
+    for values in [&[][..], &[7]] {
+        let records = [lost.clone(), look(values), read(5, 6, &[7])];
+        assert_linearizable(&records);
+        let never = [lost.clone(), look(&[]), read(5, 6, &[])];
+        assert_linearizable(&never);
+    }
+    // What was answered keeps its order over it.
+    let first = in_pipeline(1, push(0, 4, 6, 1));
+    assert_not(&[first, lost, look(&[])]);
 }
 
 #[test]

@@ -62,6 +62,34 @@ pub fn draw(random: &mut StdRng, keys: &mut Keys) -> (Ask, Vec<Vec<String>>) {
     )
 }
 
+/// Commands to be sent at once: one of any kind that does not wait, and behind it such as see and do
+/// exactly what is right at their moment on every store (docs/semantics.md).
+pub fn draw_pipeline(
+    random: &mut StdRng,
+    keys: &mut Keys,
+    count: usize,
+) -> Vec<(Ask, Vec<String>)> {
+    let (first, line) = draw_one(random, keys, false);
+    let mut drawn = vec![(first, words(&line))];
+    while drawn.len() < count {
+        let (ask, line) = draw_one(random, keys, false);
+        let is_exact = matches!(
+            ask,
+            Ask::Read(_)
+                | Ask::Length(_)
+                | Ask::Peek(..)
+                | Ask::Score(_)
+                | Ask::Add(..)
+                | Ask::Increment(..)
+                | Ask::Remove(_)
+        );
+        if is_exact {
+            drawn.push((ask, words(&line)));
+        }
+    }
+    drawn
+}
+
 /// The command that reads a whole key.
 pub fn read(keys: &Keys, key: usize) -> (Ask, Vec<Vec<String>>) {
     let name = keys.name(key);

@@ -1,5 +1,6 @@
 //! A history of a few clients, and whether it can be put in an order.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::checker::{self, Operation, Verdict};
@@ -17,12 +18,32 @@ pub struct Record {
     pub ended: Option<Moment>,
     pub ask: Ask,
     pub reply: Option<Reply>,
+    /// The number of the client's pipeline in which it was sent, if in any: its commands take effect in
+    /// the order of their records.
+    pub pipeline: Option<u64>,
+}
+
+impl Record {
+    /// A command whose result is not known, or not yet.
+    pub fn sent(client: usize, invoked: Moment, ask: Ask, pipeline: Option<u64>) -> Self {
+        Self {
+            client,
+            invoked,
+            ended: None,
+            ask,
+            reply: None,
+            pipeline,
+        }
+    }
 }
 
 impl fmt::Debug for Record {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |moment: Moment| moment as f64 / 1e6;
         write!(out, "client {} {:.3}", self.client, ms(self.invoked))?;
+        if let Some(number) = self.pipeline {
+            write!(out, " (pipeline {number})")?;
+        }
         match (self.ended, &self.reply) {
             (Some(ended), Some(reply)) => {
                 write!(out, "..{:.3} {:?} -> {reply:?}", ms(ended), self.ask)
@@ -76,8 +97,13 @@ impl Operation for Step {
 /// Whether there is an order of the commands, on keys that were empty, that explains all replies.
 pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
     let mut steps = Vec::new();
+    // Of each pipeline the last step that was answered. One that was not may take effect later, or
+    // never, which holds up none behind it.
+    let mut in_front: HashMap<u64, usize> = HashMap::new();
     for record in records {
-        let mut behind = None;
+        let mut behind = record
+            .pipeline
+            .and_then(|number| in_front.get(&number).copied());
         let late = || put_since(records, record.invoked);
         for (ask, is_part) in parts(record, exactness, steps.len(), late) {
             let mut record = record.clone();
@@ -91,6 +117,9 @@ pub fn check(records: &[Record], exactness: Exactness) -> Verdict {
                 exactness,
             });
             behind = Some(steps.len() - 1);
+        }
+        if let (Some(number), Some(_), Some(last)) = (record.pipeline, record.ended, behind) {
+            in_front.insert(number, last);
         }
     }
     checker::check(&steps, State::default(), TRIES_MAX)

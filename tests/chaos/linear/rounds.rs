@@ -7,7 +7,7 @@ use quoin::limits;
 use rand::RngExt;
 
 use super::checker::{OPERATIONS_MAX, Verdict};
-use super::commands::{Keys, draw, read, read_reply};
+use super::commands::{Keys, draw, draw_pipeline, read, read_reply};
 use super::history::{self, Record, show};
 use super::model::{Ask, Exactness, KEYS};
 use crate::client::{Answer, Client};
@@ -17,6 +17,9 @@ pub const CLIENTS: usize = 5;
 
 /// Commands of a client in a history. Each may become three steps of the search.
 const COMMANDS: usize = 8;
+
+/// Commands that are sent at once, now and then.
+const PIPELINE_COMMANDS: usize = 3;
 
 const _: () = assert!(CLIENTS * COMMANDS * 3 + KEYS <= OPERATIONS_MAX);
 
@@ -64,10 +67,17 @@ impl Rounds {
                 prefix: format!("linear{round}"),
                 next_value: 100 * number as u32,
             };
-            for _ in 0..COMMANDS {
+            let mut left = COMMANDS;
+            while left > 0 {
                 client.wander();
-                let (ask, lines) = draw(&mut client.random, &mut keys);
-                self.carry_out(client, number, &keys, ask, &lines);
+                if left >= PIPELINE_COMMANDS && client.random.random_range(0..3) == 0 {
+                    left -= PIPELINE_COMMANDS;
+                    self.carry_out_pipeline(client, number, &mut keys);
+                } else {
+                    left -= 1;
+                    let (ask, lines) = draw(&mut client.random, &mut keys);
+                    self.carry_out(client, number, &keys, ask, &lines);
+                }
                 if client.random.random_range(0..4) == 0 {
                     let pause_us = client.random.random_range(0..3_000);
                     std::thread::sleep(std::time::Duration::from_micros(pause_us));
@@ -94,31 +104,42 @@ impl Rounds {
         ask: Ask,
         lines: &[Vec<String>],
     ) {
-        let invoked = client.now();
-        let answer = match (&ask, lines) {
+        let sent = Record::sent(number, client.now(), ask, None);
+        let answer = match (&sent.ask, lines) {
             (Ask::Transaction(_), lines) => client.transaction(lines),
             (_, [line]) => client.call(line),
             _ => unreachable!("a command has one line"),
         };
-        let (ended, reply) = match answer {
-            Answer::Refused => return,
-            Answer::Unknown => (None, None),
-            Answer::Reply(value) => {
-                let ended = client.now();
-                let reply = read_reply(keys, &ask, &value);
-                if reply.is_none() {
-                    client.report(format!("{lines:?} was answered {value:?}"));
-                }
-                (reply.is_some().then_some(ended), reply)
-            }
-        };
-        self.present.lock().unwrap().push(Record {
-            client: number,
-            invoked,
-            ended,
-            ask,
-            reply,
+        self.note(client, keys, sent, answer);
+    }
+
+    fn carry_out_pipeline(&self, client: &mut Client<'_>, number: usize, keys: &mut Keys) {
+        let drawn = draw_pipeline(&mut client.random, keys, PIPELINE_COMMANDS);
+        let (asks, lines): (Vec<Ask>, Vec<Vec<String>>) = drawn.into_iter().unzip();
+        let (pipeline, invoked) = (client.next_pipeline(), client.now());
+        let sent = |ask| Record::sent(number, invoked, ask, Some(pipeline));
+        let mut sent = asks.into_iter().map(sent);
+        client.pipeline(&lines, |client, answer| {
+            let sent = sent.next().expect("one answer to each command");
+            self.note(client, keys, sent, answer);
         });
+    }
+
+    /// Notes what came of a command.
+    fn note(&self, client: &Client<'_>, keys: &Keys, mut sent: Record, answer: Answer) {
+        let answered = client.now();
+        match answer {
+            Answer::Refused => return,
+            Answer::Unknown => {}
+            Answer::Reply(value) => {
+                sent.reply = read_reply(keys, &sent.ask, &value);
+                match sent.reply {
+                    Some(_) => sent.ended = Some(answered),
+                    None => client.report(format!("{:?} was answered {value:?}", sent.ask)),
+                }
+            }
+        }
+        self.present.lock().unwrap().push(sent);
     }
 
     /// All histories.

@@ -17,6 +17,80 @@ fn rename_replaces_the_destination_and_keeps_the_expiry() {
     });
 }
 
+/// The longest name of zero bytes, which take twice the room in the store, and one byte more.
+fn longest_names() -> [Vec<u8>; 2] {
+    [0, 1].map(|more| vec![0; crate::limits::FDB_KEY_NAME_BYTES_MAX + more])
+}
+
+#[test]
+fn a_cluster_keeps_keys_up_to_a_length_and_refuses_longer_ones() {
+    let bench = Bench::cluster_like();
+    let [longest, longer] = longest_names();
+    let (longest, longer) = (longest.as_slice(), longer.as_slice());
+    let pushed = bench.run_words(&[b"RPUSH", longest, b"x"]);
+    assert_eq!(pushed, Reply::Integer(1));
+    assert_eq!(
+        bench.run("KEYS *"),
+        Reply::Array(vec![Reply::bulk(longest.to_vec())])
+    );
+    bench.run("RPUSH list a b");
+    bench.run("ZADD set 1 a");
+    bench.run("PQ.PUSH queue 1 a");
+    let refused = error("ERR key name is longer than 49152 bytes, the most that this store keeps");
+    let refused_ones: &[&[&[u8]]] = &[
+        &[b"RPUSH", longer, b"x"],
+        &[b"LPUSH", longer, b"x"],
+        &[b"ZADD", longer, b"1", b"x"],
+        &[b"ZINCRBY", longer, b"1", b"x"],
+        &[b"PQ.PUSH", longer, b"1", b"x"],
+        &[b"TASK.ADD", longer, b"1", b"x"],
+        &[b"LMOVE", b"list", longer, b"LEFT", b"LEFT"],
+        &[b"PQ.MOVE", b"queue", longer, b"MIN"],
+        &[b"RENAME", b"list", longer],
+        &[b"COPY", b"list", longer],
+        &[b"SORT", b"list", b"ALPHA", b"STORE", longer],
+        &[b"ZUNIONSTORE", longer, b"1", b"set"],
+        &[b"ZRANGESTORE", longer, b"set", b"0", b"-1"],
+    ];
+    for words in refused_ones {
+        let name = String::from_utf8_lossy(words[0]);
+        assert_eq!(bench.run_words(words), refused, "{name}");
+    }
+    assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a", "b"]));
+    assert_eq!(bench.run("PQ.LEN queue"), Reply::Integer(1));
+    assert_eq!(bench.run("DBSIZE"), Reply::Integer(4));
+}
+
+#[test]
+fn a_key_that_cannot_be_is_absent() {
+    let bench = Bench::cluster_like();
+    let [_, longer] = longest_names();
+    let longer = longer.as_slice();
+    bench.run("RPUSH list a");
+    assert_eq!(bench.run_words(&[b"LPOP", longer]), Reply::Null);
+    assert_eq!(
+        bench.run_words(&[b"LPUSHX", longer, b"x"]),
+        Reply::Integer(0)
+    );
+    assert_eq!(
+        bench.run_words(&[b"EXISTS", longer, b"list"]),
+        Reply::Integer(1)
+    );
+    assert_eq!(bench.run_words(&[b"DEL", longer]), Reply::Integer(0));
+    let renamed = bench.run_words(&[b"RENAME", longer, b"list"]);
+    assert_eq!(renamed, error("ERR no such key"));
+}
+
+#[test]
+fn the_embedded_store_keeps_longer_keys() {
+    let bench = Bench::embedded();
+    let name = vec![0; 2_000_000];
+    assert_eq!(bench.run_words(&[b"RPUSH", &name, b"x"]), Reply::Integer(1));
+    assert_eq!(bench.run_words(&[b"RENAME", &name, b"list"]), Reply::OK);
+    assert_eq!(bench.run_words(&[b"RENAME", b"list", &name]), Reply::OK);
+    assert_eq!(bench.run_words(&[b"LPOP", &name]), Reply::bulk("x"));
+}
+
 #[test]
 fn rename_to_the_same_name_needs_the_key() {
     on_both_stores(|bench| {

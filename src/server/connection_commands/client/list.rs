@@ -124,7 +124,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let unsent = client.output_unsent_bytes.load(Ordering::Relaxed);
     let (messages, message_bytes) = client.mailbox.waiting();
     let command = table::entries()
-        .get(client.last_command.load(Ordering::Relaxed))
+        .get(client.shown_command())
         .map_or("NULL", |entry| entry.full_name.as_str());
     // Writing to a string does not fail.
     let _ = writeln!(

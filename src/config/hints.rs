@@ -1,0 +1,141 @@
+//! What to tell somebody who brings Redis's settings.
+
+use super::parameters::PARAMETERS;
+use super::table::{self, SETTINGS};
+
+/// Words that begin lines of a redis.conf and that CONFIG GET does not know.
+const DIRECTIVES: [&str; 4] = ["include", "loadmodule", "rename-command", "user"];
+
+/// What stands for a setting of Redis that Quoin has not, by the beginning of its name.
+const INSTEAD: [(&str, &str); 16] = [
+    (
+        "appendonly",
+        "every write is kept; fsync says when it is on the disk",
+    ),
+    ("appendfsync", "its place takes fsync"),
+    ("dir", "its place takes data-dir"),
+    (
+        "save",
+        "every write is kept as it comes; fsync says when it is on the disk",
+    ),
+    ("daemonize", "let a service manager start it"),
+    ("supervised", "let a service manager start it"),
+    ("pidfile", "let a service manager start it"),
+    ("logfile", "the log goes to the standard error"),
+    ("syslog-", "the log goes to the standard error"),
+    ("tls-", "clients connect without TLS"),
+    ("unixsocket", "it listens on TCP only"),
+    (
+        "cluster-",
+        "servers on one FoundationDB cluster share their data",
+    ),
+    (
+        "replicaof",
+        "servers on one FoundationDB cluster share their data",
+    ),
+    (
+        "slaveof",
+        "servers on one FoundationDB cluster share their data",
+    ),
+    ("maxmemory", "queues are as long as the disk, not as memory"),
+    ("databases", "there are always 16"),
+];
+
+/// For a setting that Redis has and Quoin has not: that it is so, and what there is instead.
+pub(super) fn of_redis(name: &str) -> Option<String> {
+    let name = name.to_ascii_lowercase();
+    let is_redis = PARAMETERS
+        .iter()
+        .any(|row| row.name == name || row.alias == name);
+    if !is_redis || name.is_empty() {
+        return None;
+    }
+    let instead = INSTEAD.iter().find(|(begin, _)| name.starts_with(begin));
+    let instead = instead.map_or(String::new(), |(_, text)| format!(" ({text})"));
+    Some(format!("; Redis has it, Quoin does not{instead}"))
+}
+
+/// Where `text` is one of Redis's settings files, which its first line that is no comment tells:
+/// the number of that line, and a line as Quoin takes it, of a setting of the file where there is
+/// one.
+pub(super) fn redis_conf(text: &str) -> Option<(usize, String)> {
+    let says_something = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    let (at, first) = text
+        .lines()
+        .enumerate()
+        .find(|(_, line)| says_something(line))?;
+    redis_setting(first)?;
+    let example = text
+        .lines()
+        .filter_map(redis_setting)
+        .find_map(|(name, value)| in_toml(name, value));
+    let example = example.unwrap_or_else(|| "port = 6379".to_owned());
+    Some((at + 1, example))
+}
+
+/// The name and the value of a line that is written as in a redis.conf.
+fn redis_setting(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.trim().split_once(char::is_whitespace)?;
+    let value = value.trim();
+    let is_known = DIRECTIVES
+        .into_iter()
+        .chain(SETTINGS.iter().map(|row| row.name))
+        .chain(PARAMETERS.iter().flat_map(|row| [row.name, row.alias]))
+        .any(|known| known.eq_ignore_ascii_case(name));
+    (is_known && !value.starts_with('=')).then_some((name, value))
+}
+
+/// The line that stands in a settings file of Quoin for one of a redis.conf.
+fn in_toml(name: &str, value: &str) -> Option<String> {
+    let row = table::find(name).filter(|row| !row.is_secret())?;
+    let value = row.kind.normalise(value, row.default).ok()?;
+    Some(format!("{} = {}", row.name, row.kind.to_toml(&value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_of_redis_is_known_as_such() {
+        assert_eq!(
+            of_redis("LogFile").as_deref(),
+            Some("; Redis has it, Quoin does not (the log goes to the standard error)")
+        );
+        assert_eq!(
+            of_redis("hz").as_deref(),
+            Some("; Redis has it, Quoin does not")
+        );
+        assert_eq!(of_redis("prot"), None);
+        assert_eq!(of_redis(""), None);
+    }
+
+    #[test]
+    fn every_hint_is_of_a_setting_that_redis_has_and_quoin_has_not() {
+        for (begin, _) in INSTEAD {
+            assert!(
+                PARAMETERS
+                    .iter()
+                    .any(|row| row.name.starts_with(begin) || row.alias.starts_with(begin)),
+                "{begin}"
+            );
+            assert!(table::find(begin).is_none(), "{begin}");
+        }
+    }
+
+    #[test]
+    fn a_redis_conf_is_told_from_toml_that_is_wrong() {
+        assert_eq!(
+            redis_conf("# Redis\n\ndaemonize no\nrequirepass foo\nbind 127.0.0.1 ::1\n"),
+            Some((3, "bind = [\"127.0.0.1\", \"::1\"]".to_owned()))
+        );
+        assert_eq!(
+            redis_conf("save 900 1\n"),
+            Some((1, "port = 6379".to_owned()))
+        );
+        // A line of a file for Quoin that lacks its sign does not make it Redis's.
+        assert_eq!(redis_conf("timeout = 1\nport 2\n"), None);
+        assert_eq!(redis_conf("something 2\n"), None);
+        assert_eq!(redis_conf("port =\nport\n"), None);
+    }
+}
