@@ -16,6 +16,7 @@
 
 pub mod clock;
 pub mod commands;
+pub mod compact;
 pub mod config;
 pub mod doctor;
 pub mod dump;

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use quoin::compact;
 use quoin::config::{self, DoctorOptions, Invocation, LoadedSettings, LogLevel, RuntimeConfig};
 use quoin::doctor;
 use quoin::import;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
         Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
+        Ok(Invocation::Compact(loaded)) => compact(&loaded),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
@@ -48,6 +50,17 @@ fn import(options: &import::Options) -> ExitCode {
                 ExitCode::FAILURE
             }
         }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "quoin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs `quoin compact`; what it has done goes to the standard output.
+fn compact(loaded: &LoadedSettings) -> ExitCode {
+    match compact::run(loaded) {
+        Ok(report) => print(&format!("{report}\n")),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::FAILURE

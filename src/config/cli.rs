@@ -14,6 +14,7 @@ use crate::import;
 const CHECK_CONFIG: &str = "check-config";
 const IMPORT: &str = "import";
 const DOCTOR: &str = "doctor";
+const COMPACT: &str = "compact";
 const REPAIR_FLAG: &str = "repair";
 const DEEP_FLAG: &str = "deep";
 const OFFLINE_FLAG: &str = "offline";
@@ -28,6 +29,8 @@ pub enum Invocation {
     CheckConfig(LoadedSettings),
     /// Look whether the store is as it should be.
     Doctor(LoadedSettings, DoctorOptions),
+    /// Give the free space in a stopped store's data file back to the disk.
+    Compact(LoadedSettings),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
@@ -84,6 +87,7 @@ pub fn parse(
     Ok(match matches.subcommand_name() {
         Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
         Some(DOCTOR) => Invocation::Doctor(loaded, doctor_options(&matches)),
+        Some(COMPACT) => Invocation::Compact(loaded),
         _ => Invocation::Run(loaded),
     })
 }
@@ -180,6 +184,16 @@ fn command() -> Command {
                 .about("Show the settings in effect and where each came from, or what is wrong"),
         )
         .subcommand(doctor_command())
+        .subcommand(
+            Command::new(COMPACT)
+                .about("Give the free space in a stopped server's data folder back to the disk")
+                .after_help(
+                    "Writes the data file of the embedded store (--data-dir) anew, without what is \
+                     free in it,\nand says how much that gave back. The server must be stopped. \
+                     Until it is done both files\nneed room on the disk. Whenever it is ended the \
+                     store is whole.",
+                ),
+        )
         .subcommand(
             Command::new(IMPORT)
                 .about("Copy the lists and sorted sets of a running Redis (see import --help)"),

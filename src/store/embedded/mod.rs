@@ -30,6 +30,7 @@ mod scan;
 mod sync;
 mod table;
 mod transaction;
+mod verify;
 mod watch;
 mod writer;
 
@@ -61,9 +62,11 @@ pub use self::bulk::{BulkError, Written};
 pub use self::checksum::DamagedRow;
 pub use self::data_file::DataFileError;
 pub use self::error::{OpenError, Refusal};
+pub use self::folder::has_store;
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
 pub use self::marker::StoreId;
 pub use self::rewrite::{Compacted, compact, make_store};
+pub use self::verify::Verified;
 
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -319,6 +322,10 @@ impl Store for EmbeddedStore {
             })
         };
         StoreFuture::ready(watched())
+    }
+
+    fn id(&self) -> Option<String> {
+        Some(self.summary.id.to_string())
     }
 
     fn disk_bytes(&self) -> Option<u64> {
