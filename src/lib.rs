@@ -18,6 +18,7 @@
 pub mod backup;
 pub mod clock;
 pub mod commands;
+pub mod compact;
 pub mod config;
 pub mod doctor;
 pub mod dump;

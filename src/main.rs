@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use quoin::backup;
+use quoin::compact;
 use quoin::config::{self, DoctorOptions, Invocation, LoadedSettings, LogLevel, RuntimeConfig};
 use quoin::doctor;
 use quoin::import;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
         Ok(Invocation::Backup(loaded, options)) => tell(backup::make(&loaded, &options)),
         Ok(Invocation::Restore(options)) => tell(backup::restore(&options)),
+        Ok(Invocation::Compact(loaded)) => tell(compact::run(&loaded)),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {

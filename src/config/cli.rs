@@ -19,6 +19,7 @@ const IMPORT: &str = "import";
 const DOCTOR: &str = "doctor";
 const BACKUP: &str = "backup";
 const TO_FLAG: &str = "to";
+const COMPACT: &str = "compact";
 const REPAIR_FLAG: &str = "repair";
 const DEEP_FLAG: &str = "deep";
 const OFFLINE_FLAG: &str = "offline";
@@ -50,6 +51,8 @@ pub enum Invocation {
     Backup(LoadedSettings, BackupOptions),
     /// Make a store of a backup.
     Restore(Box<backup::RestoreOptions>),
+    /// Give the free space in a stopped store's data file back to the disk.
+    Compact(LoadedSettings),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
@@ -137,6 +140,7 @@ pub fn parse(
         Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
         Some(DOCTOR) => Invocation::Doctor(loaded, doctor_options(&matches)),
         Some(BACKUP) => Invocation::Backup(loaded, backup_options(&matches)),
+        Some(COMPACT) => Invocation::Compact(loaded),
         _ => Invocation::Run(loaded),
     })
 }
@@ -307,6 +311,21 @@ fn command() -> Command {
         .subcommand(doctor_command())
         .subcommand(backup_command())
         .subcommand(Command::new(RESTORE).about("Make a data folder of a backup"))
+        .subcommand(
+            Command::new(COMPACT)
+                .about("Give the free space in a stopped server's data folder back to the disk")
+                .after_help(
+                    "Writes the data file of the embedded store (--data-dir) anew, without what is \
+                     free in it,\nand says how much that gave back. The server must be stopped. \
+                     Until it is done both files\nneed room on the disk. Whenever it is ended the \
+                     store is whole.",
+                )
+                .args(SETTINGS.iter().map(|row| {
+                    flag(row)
+                        .help_heading("Which store")
+                        .hide(row.name != "data-dir")
+                })),
+        )
         .subcommand(Command::new(IMPORT).about("Copy the lists and sorted sets of a running Redis"))
         .subcommand(Command::new(VERSION).about("Print version"))
 }

@@ -52,8 +52,13 @@ pub enum ServerError {
     #[error(transparent)]
     OpenFdb(#[from] crate::store::fdb::OpenError),
     /// The store holds what this server must not touch, or failed at once.
-    #[error(transparent)]
-    Start(#[from] StartError),
+    #[error("{store}: {source}")]
+    Start {
+        /// Which store.
+        store: String,
+        /// Why.
+        source: StartError,
+    },
     /// This Quoin was built without the store that was asked for.
     #[error("{0}")]
     #[cfg_attr(feature = "fdb", allow(dead_code))]
@@ -113,13 +118,24 @@ pub fn run(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let layout = Layout::new(&settings.root_prefix);
-    let environment = runtime.block_on(startup::prepare(
-        &*store,
-        layout,
-        Arc::clone(&clock),
-        random,
-    ))?;
-    runtime.block_on(startup::raise_version(&*store, &environment.layout))?;
+    let failed = |source| ServerError::Start {
+        store: match settings.store {
+            StoreKind::Embedded => format!("data folder {}", settings.data_dir.display()),
+            StoreKind::Fdb => "FoundationDB".to_owned(),
+        },
+        source,
+    };
+    let environment = runtime
+        .block_on(startup::prepare(
+            &*store,
+            layout,
+            Arc::clone(&clock),
+            random,
+        ))
+        .map_err(failed)?;
+    runtime
+        .block_on(startup::raise_version(&*store, &environment.layout))
+        .map_err(failed)?;
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),

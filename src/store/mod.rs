@@ -297,6 +297,12 @@ pub trait Store: Send + Sync + 'static {
         true
     }
 
+    /// Which store it is, where that is known: it keeps its id for ever, and a copy of it from a backup
+    /// has another.
+    fn id(&self) -> Option<String> {
+        None
+    }
+
     /// Bytes that the store takes on disk, where it knows.
     fn disk_bytes(&self) -> Option<u64> {
         None

@@ -29,15 +29,18 @@ pub struct DamagedRow {
 
 impl DamagedRow {
     fn new(key: &[u8], file: &Path) -> Self {
-        let shown = key.get(..SHOWN_KEY_BYTES);
-        let mut text = shown.unwrap_or(key).escape_ascii().to_string();
-        if shown.is_some() {
-            text.push('…');
-        }
         Self {
-            key: text,
+            key: shown_key(key),
             file: file.display().to_string(),
         }
+    }
+}
+
+/// A key for people.
+pub(super) fn shown_key(key: &[u8]) -> String {
+    match key.get(..SHOWN_KEY_BYTES) {
+        Some(begin) => format!("{}…", begin.escape_ascii()),
+        None => key.escape_ascii().to_string(),
     }
 }
 

@@ -51,6 +51,14 @@ pub(super) enum Found {
     Unmarked,
 }
 
+/// Whether a folder has a store. Nothing is changed.
+///
+/// # Errors
+/// Where it is somebody else's, or not whole.
+pub fn has_store(folder: &Path) -> Result<bool, OpenError> {
+    look(folder).map(|found| found != Found::Nothing)
+}
+
 /// Looks whose a folder is. Nothing is changed.
 ///
 /// # Errors

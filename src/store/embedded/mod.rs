@@ -34,6 +34,7 @@ mod scan;
 mod sync;
 mod table;
 mod transaction;
+mod verify;
 mod watch;
 mod writer;
 
@@ -70,12 +71,13 @@ pub use self::bulk::{BulkError, Written};
 pub use self::checksum::DamagedRow;
 pub use self::data_file::DataFileError;
 pub use self::error::{OpenError, Refusal};
-pub use self::folder::is_in_use;
+pub use self::folder::{has_store, is_in_use};
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
 pub use self::journal::Gap as JournalGap;
 pub use self::marker::StoreId;
 pub use self::restore::{Replaying, Restoration, RestoreError};
 pub use self::rewrite::{Compacted, compact, make_store};
+pub use self::verify::Verified;
 
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -385,6 +387,10 @@ impl Store for EmbeddedStore {
             })
         };
         StoreFuture::ready(watched())
+    }
+
+    fn id(&self) -> Option<String> {
+        Some(self.summary.id.to_string())
     }
 
     fn disk_bytes(&self) -> Option<u64> {

@@ -55,7 +55,7 @@ impl Files {
     ) -> Result<Self, OpenError> {
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
         let io_refused = |error: std::io::Error| refused(error.into());
-        check_copy(folder, options)?;
+        let is_copy = check_copy(folder, options)?;
         create::tighten(folder).map_err(io_refused)?;
         folder::clean(folder).map_err(io_refused)?;
         let map_bytes = map_bytes(options);
@@ -73,7 +73,14 @@ impl Files {
         }
         // LMDB would read beyond the end of a file that is too short.
         DataFile::open(&folder.join(DATA_FILE))
-            .and_then(|data| data.check_length())
+            .and_then(|data| {
+                data.check_length()?;
+                if is_copy {
+                    // Or die of what a copy of a running server's file has.
+                    data.check_pages(|_, _| {})?;
+                }
+                Ok(())
+            })
             .map_err(|error| of_data(folder, error))?;
         let environment =
             open_environment(folder, map_bytes, checkpoints.are_possible()).map_err(refused)?;
@@ -148,23 +155,22 @@ impl Files {
     }
 }
 
-/// Refuses a copy of a folder whose server was running. One that is accepted is looked at page by
-/// page first, for LMDB would die of the worst.
-fn check_copy(folder: &Path, options: &EmbeddedOptions) -> Result<(), OpenError> {
+/// Refuses a copy of a folder whose server was not stopped in order. Answers whether it is one, which
+/// is accepted.
+fn check_copy(folder: &Path, options: &EmbeddedOptions) -> Result<bool, OpenError> {
     let failed = |error: std::io::Error| OpenError::of_engine(folder, error.into());
     let is_copy = !folder::is_closed_in_order(folder).map_err(failed)?
         && identity::is_copy(folder).map_err(failed)?;
-    if !is_copy {
-        return Ok(());
-    }
-    if !options.accepts_copy {
+    if is_copy && !options.accepts_copy {
         return Err(OpenError::refused(folder, Refusal::Copy));
     }
-    tracing::warn!(
-        folder = %folder.display(),
-        "this is a copy of a folder that was not closed in order, and is opened because it was asked for"
-    );
-    Ok(())
+    if is_copy {
+        tracing::warn!(
+            folder = %folder.display(),
+            "this is a copy of a folder that was not closed in order; it is opened as was asked for"
+        );
+    }
+    Ok(is_copy)
 }
 
 /// The size of the map that is asked for.
