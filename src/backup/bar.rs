@@ -4,6 +4,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::doctor::size;
+
 const CELLS: usize = 24;
 /// Time between two looks of the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
@@ -106,15 +108,6 @@ fn time_left(elapsed: Duration, done: u64, total: u64) -> String {
     format!(", about {left:.0} s left")
 }
 
-/// A size for people.
-pub(super) fn size(bytes: u64) -> String {
-    let units = [(1_u64 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
-        None => format!("{bytes} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,12 +129,5 @@ mod tests {
         assert_eq!(time_left(elapsed, 1, 4), ", about 30 s left");
         assert_eq!(time_left(elapsed, 0, 4), "");
         assert_eq!(time_left(Duration::ZERO, 1, 4), "");
-    }
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!(size(1023), "1023 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(5 << 30), "5.0 GiB");
     }
 }

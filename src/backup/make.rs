@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::ask::{AskError, ask};
-use super::bar::{Bar, size};
+use super::bar::Bar;
 use super::error::BackupError;
 use super::folder::{self, Unfinished};
 use super::format::{Header, Totals};
@@ -12,6 +12,7 @@ use super::read::BackupFile;
 use super::write::write;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{BackupOptions, Fsync, LoadedSettings, StoreKind};
+use crate::doctor::size;
 use crate::store::StoreError;
 use crate::store::embedded::{
     EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, inspect,
