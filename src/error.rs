@@ -160,6 +160,7 @@ fn store_error_text(error: &StoreError) -> String {
         }
         StoreError::Unavailable(reason) => format!("MISCONF Store is not available: {reason}"),
         StoreError::Fatal(reason) => format!("MISCONF Store failed: {reason}"),
+        StoreError::Damaged(reason) => format!("MISCONF Store is damaged: {reason}"),
         StoreError::Corrupt(reason) => format!("ERR Store holds what Quoin cannot read: {reason}"),
     }
 }

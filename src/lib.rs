@@ -3,8 +3,8 @@
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
 //! `error`, `limits`, `clock`, `random`, `allocator`, `fatal_panic`, `log_throttle` and `sparse` are
-//! leaves that everyone may use; `import` is a client
-//! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`.
+//! leaves that everyone may use; `import` is a client that uses nothing but leaves; `doctor` stands
+//! beside `server`, over `types`, `layout`, `store`, and `backup` over `store` and `import`'s client.
 #![cfg_attr(
     test,
     allow(
@@ -16,8 +16,10 @@
 )]
 
 pub mod allocator;
+pub mod backup;
 pub mod clock;
 pub mod commands;
+pub mod compact;
 pub mod config;
 pub mod doctor;
 pub mod dump;

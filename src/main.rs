@@ -1,8 +1,11 @@
 //! The `quoin` program.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use quoin::backup;
+use quoin::compact;
 use quoin::config::{self, DoctorOptions, Invocation, LoadedSettings, LogLevel, RuntimeConfig};
 use quoin::doctor;
 use quoin::import;
@@ -27,6 +30,9 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
         Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
+        Ok(Invocation::Backup(loaded, options)) => tell(backup::make(&loaded, &options)),
+        Ok(Invocation::Restore(options)) => tell(backup::restore(&options)),
+        Ok(Invocation::Compact(loaded)) => tell(compact::run(&loaded)),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
@@ -48,6 +54,17 @@ fn import(options: &import::Options) -> ExitCode {
                 ExitCode::FAILURE
             }
         }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "quoin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Tells what has been done, or why it was not.
+fn tell<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
+    match done {
+        Ok(done) => print(&format!("{done}\n")),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::FAILURE

@@ -196,6 +196,7 @@ impl Group {
 pub enum ConnectionCommand {
     Acl,
     Auth,
+    Bgsave,
     Client,
     Command,
     Config,
@@ -206,6 +207,7 @@ pub enum ConnectionCommand {
     Function,
     Hello,
     Info,
+    Lastsave,
     Latency,
     Lolwut,
     Multi,
@@ -215,6 +217,7 @@ pub enum ConnectionCommand {
     Punsubscribe,
     Quit,
     Reset,
+    Save,
     Select,
     Shutdown,
     Slowlog,

@@ -10,11 +10,16 @@ use super::error::{ConfigError, suggest};
 use super::hints;
 use super::load::{FILE_VARIABLE, LoadedSettings, load};
 use super::table::{SETTINGS, SettingRow};
+use crate::backup;
 use crate::import;
 
 const CHECK_CONFIG: &str = "check-config";
+const RESTORE: &str = "restore";
 const IMPORT: &str = "import";
 const DOCTOR: &str = "doctor";
+const BACKUP: &str = "backup";
+const TO_FLAG: &str = "to";
+const COMPACT: &str = "compact";
 const REPAIR_FLAG: &str = "repair";
 const DEEP_FLAG: &str = "deep";
 const OFFLINE_FLAG: &str = "offline";
@@ -42,6 +47,12 @@ pub enum Invocation {
     CheckConfig(LoadedSettings),
     /// Look whether the store is as it should be.
     Doctor(LoadedSettings, DoctorOptions),
+    /// Make a backup of the embedded store.
+    Backup(LoadedSettings, BackupOptions),
+    /// Make a store of a backup.
+    Restore(Box<backup::RestoreOptions>),
+    /// Give the free space in a stopped store's data file back to the disk.
+    Compact(LoadedSettings),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
@@ -57,6 +68,13 @@ pub struct DoctorOptions {
     pub is_deep: bool,
     /// Somebody vouches that no server uses the store.
     pub is_offline: bool,
+}
+
+/// What `quoin backup` is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackupOptions {
+    /// The folder that gets the backup, or a copy of it.
+    pub to: Option<PathBuf>,
 }
 
 /// The version, and which stores this build has.
@@ -75,12 +93,12 @@ pub fn parse(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Invocation, ConfigError> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    // Import is not one of those that clap's own `help` would know all of.
+    // These are not among those that clap's own `help` would know all of.
     if let [_, first, second] = arguments.as_mut_slice()
         && first == HELP
-        && second == IMPORT
+        && (second == IMPORT || second == RESTORE)
     {
-        (*first, *second) = (IMPORT.into(), "--help".into());
+        (*first, *second) = (std::mem::take(second), "--help".into());
     }
     // With a command line of its own: the settings are not about it.
     if let [_, name, behind @ ..] = arguments.as_slice()
@@ -88,6 +106,14 @@ pub fn parse(
     {
         return match import::parse(behind.iter().cloned(), variables) {
             Ok(options) => Ok(Invocation::Import(Box::new(options))),
+            Err(error) => text_or_error(&error, plain_error),
+        };
+    }
+    if let [_, name, behind @ ..] = arguments.as_slice()
+        && name == RESTORE
+    {
+        return match backup::parse_restore(behind.iter().cloned()) {
+            Ok(options) => Ok(Invocation::Restore(Box::new(options))),
             Err(error) => text_or_error(&error, plain_error),
         };
     }
@@ -100,6 +126,11 @@ pub fn parse(
             "import takes no settings: quoin import --from ADDRESS …".to_owned(),
         ));
     }
+    if matches.subcommand_name() == Some(RESTORE) {
+        return Err(ConfigError::Usage(
+            "restore takes no settings: quoin restore --from BACKUP --data-dir FOLDER …".to_owned(),
+        ));
+    }
     if matches.subcommand_name() == Some(VERSION) {
         return Ok(Invocation::Print(format!("quoin {}\n", version())));
     }
@@ -108,6 +139,8 @@ pub fn parse(
     Ok(match matches.subcommand_name() {
         Some(CHECK_CONFIG) => Invocation::CheckConfig(loaded),
         Some(DOCTOR) => Invocation::Doctor(loaded, doctor_options(&matches)),
+        Some(BACKUP) => Invocation::Backup(loaded, backup_options(&matches)),
+        Some(COMPACT) => Invocation::Compact(loaded),
         _ => Invocation::Run(loaded),
     })
 }
@@ -123,6 +156,47 @@ fn doctor_options(matches: &ArgMatches) -> DoctorOptions {
         is_offline: is_set(OFFLINE_FLAG),
     }
 }
+
+fn backup_options(matches: &ArgMatches) -> BackupOptions {
+    let backup = matches.subcommand_matches(BACKUP);
+    BackupOptions {
+        to: backup.and_then(|backup| backup.get_one(TO_FLAG).cloned()),
+    }
+}
+
+fn backup_command() -> Command {
+    Command::new(BACKUP)
+        .about("Make a backup of the embedded store, beside a running server or without one")
+        .after_help(
+            "Takes the options of the server. Where a server has --data-dir open it is \
+             asked, by --bind, --port and\n--requirepass, for a backup in the folder `backups` of \
+             it (BGSAVE), which serves clients meanwhile; else\nthe backup is made here. It is \
+             read again, and compared with its checksums. Exits with 0 where it is good,\nelse \
+             with 1. docs/backup.md tells more.",
+        )
+        .arg(
+            Arg::new(TO_FLAG)
+                .long(TO_FLAG)
+                .value_name("FOLDER")
+                .value_parser(clap::value_parser!(PathBuf))
+                .display_order(0)
+                .help("Folder, on another disk say, that gets a copy of the backup"),
+        )
+        .args(SETTINGS.iter().map(|row| {
+            flag(row)
+                .help_heading("Which store")
+                .hide(!BACKUP_SETTINGS.contains(&row.name))
+        }))
+}
+
+/// The settings that say which store is backed up, and how its server is asked.
+const BACKUP_SETTINGS: [&str; 5] = [
+    "data-dir",
+    "bind",
+    "port",
+    "requirepass",
+    "journal-archive-dir",
+];
 
 fn doctor_command() -> Command {
     let switch = |name: &'static str, help: &'static str| {
@@ -235,6 +309,23 @@ fn command() -> Command {
                 .args(SETTINGS.iter().map(|row| flag(row).hide(true))),
         )
         .subcommand(doctor_command())
+        .subcommand(backup_command())
+        .subcommand(Command::new(RESTORE).about("Make a data folder of a backup"))
+        .subcommand(
+            Command::new(COMPACT)
+                .about("Give the free space in a stopped server's data folder back to the disk")
+                .after_help(
+                    "Writes the data file of the embedded store (--data-dir) anew, without what is \
+                     free in it,\nand says how much that gave back. The server must be stopped. \
+                     Until it is done both files\nneed room on the disk. Whenever it is ended the \
+                     store is whole.",
+                )
+                .args(SETTINGS.iter().map(|row| {
+                    flag(row)
+                        .help_heading("Which store")
+                        .hide(row.name != "data-dir")
+                })),
+        )
         .subcommand(Command::new(IMPORT).about("Copy the lists and sorted sets of a running Redis"))
         .subcommand(Command::new(VERSION).about("Print version"))
 }

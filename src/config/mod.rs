@@ -19,7 +19,7 @@ mod parameters;
 mod rewrite;
 mod special;
 
-pub use cli::{DoctorOptions, Invocation, parse};
+pub use cli::{BackupOptions, DoctorOptions, Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
 pub use runtime::RuntimeConfig;

@@ -20,6 +20,8 @@ pub struct Settings {
     pub metrics_address: Option<SocketAddr>,
     /// Folder of the embedded store.
     pub data_dir: PathBuf,
+    /// Whether a copy of a folder that was not closed in order is opened.
+    pub accept_copied_data_dir: bool,
     /// Store that holds the data.
     pub store: StoreKind,
     /// FoundationDB's cluster file; `None` is FoundationDB's own default.
@@ -30,6 +32,10 @@ pub struct Settings {
     pub root_prefix: String,
     /// When the embedded store makes writes durable.
     pub fsync: Fsync,
+    /// Backups of the embedded store that are kept; 0 is all.
+    pub backups_keep: u32,
+    /// Where the embedded store keeps every commit; `None` is nowhere.
+    pub journal_archive_dir: Option<PathBuf>,
     /// Whether the embedded store opens without what a damaged journal has lost.
     pub accepts_journal_loss: bool,
     /// Password that clients must give.
@@ -128,11 +134,14 @@ impl Default for Settings {
             port: 6379,
             metrics_address: None,
             data_dir: PathBuf::from("./quoin-data"),
+            accept_copied_data_dir: false,
             store: StoreKind::Embedded,
             cluster_file: None,
             fdb_tls: FdbTls::default(),
             root_prefix: "quoin".to_owned(),
             fsync: Fsync::Always,
+            backups_keep: 7,
+            journal_archive_dir: None,
             accepts_journal_loss: false,
             requirepass: None,
             protected_mode: true,

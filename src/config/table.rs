@@ -138,6 +138,21 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.data_dir.display().to_string(),
     },
     SettingRow {
+        name: "accept-copied-data-dir",
+        kind: Kind::YesNo,
+        default: "no",
+        help: "Whether to open a copy of a data folder whose server was not stopped in order. Only for a folder that was copied as a whole after its server had ended: what was copied from a running server has pieces of different moments",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.accept_copied_data_dir = value == "yes";
+            Some(())
+        },
+        render: |settings| {
+            let is_accepted = settings.accept_copied_data_dir;
+            if is_accepted { "yes" } else { "no" }.to_owned()
+        },
+    },
+    SettingRow {
         name: "fsync",
         kind: Kind::OneOf(Fsync::NAMES),
         default: "always",
@@ -145,6 +160,31 @@ pub static SETTINGS: &[SettingRow] = &[
         is_runtime_changeable: false,
         apply: |settings, value| Fsync::from_name(value).map(|fsync| settings.fsync = fsync),
         render: |settings| settings.fsync.name().to_owned(),
+    },
+    SettingRow {
+        name: "backups-keep",
+        kind: Kind::Integer(0, u32::MAX as i128),
+        default: "7",
+        help: "Backups that are kept in the folder backups of data-dir (docs/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            let backups = value.parse().ok()?;
+            settings.backups_keep = backups;
+            Some(())
+        },
+        render: |settings| settings.backups_keep.to_string(),
+    },
+    SettingRow {
+        name: "journal-archive-dir",
+        kind: Kind::Path,
+        default: "",
+        help: "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.journal_archive_dir = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.journal_archive_dir),
     },
     SettingRow {
         name: "accept-journal-loss",
@@ -435,7 +475,10 @@ mod tests {
             ("metrics-address", "127.0.0.1:9121"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
+            ("accept-copied-data-dir", "yes"),
             ("fsync", "everysec"),
+            ("backups-keep", "0"),
+            ("journal-archive-dir", "/mnt/archive"),
             ("accept-journal-loss", "yes"),
             ("cluster-file", "/etc/x.cluster"),
             ("fdb-tls-certificate-file", "/etc/x.pem"),

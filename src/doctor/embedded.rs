@@ -6,9 +6,10 @@ use crate::config::{DoctorOptions, Fsync, LoadedSettings};
 use crate::store::Store;
 use crate::store::embedded::{
     CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, JournalGap,
-    OpenError, inspect, is_in_use,
+    OpenError, Refusal, has_store, inspect, is_in_use,
 };
 
+use super::progress::Progress;
 use super::report::{Level, Line, size};
 
 pub(super) async fn look(
@@ -19,9 +20,13 @@ pub(super) async fn look(
     let settings = &loaded.settings;
     let folder: &Path = &settings.data_dir;
     let origin = loaded.origin("data-dir");
+    let has_store = match has_store(folder) {
+        Ok(has_store) => has_store,
+        Err(error) => return show(&refused(&error)),
+    };
     let inspection = match inspect(folder) {
-        Ok(Some(inspection)) => inspection,
-        Ok(None) => {
+        Ok(Some(inspection)) if has_store => inspection,
+        Ok(_) => {
             let text = format!(
                 "there is no store in {} ({origin}): a server makes one at its first start - is \
                  data-dir right?",
@@ -54,9 +59,11 @@ pub(super) async fn look(
     };
     let options_of_store = EmbeddedOptions {
         fsync,
+        accepts_copy: settings.accept_copied_data_dir,
         ..EmbeddedOptions::default()
     };
-    let store = match EmbeddedStore::open(folder, options_of_store) {
+    let archive = settings.journal_archive_dir.as_deref();
+    let store = match EmbeddedStore::open_archived(folder, options_of_store, archive) {
         Ok(store) => store,
         Err(error) => return show(&refused(&error)),
     };
@@ -68,21 +75,78 @@ pub(super) async fn look(
         }
     );
     show(&Line::ok("lock", text));
+    if options.is_deep && !rows(&store, show) {
+        return;
+    }
     // The lock keeps servers away meanwhile.
     super::look_inside(&store as &dyn Store, loaded, options, true, show).await;
 }
 
-fn refused(error: &OpenError) -> Line {
-    match error {
-        OpenError::Locked { .. } => Line::new(
-            Level::Warn,
-            "lock",
-            "a server (or another doctor) has the folder open, so what lies in it was not looked \
-             at: INFO and the server's log tell how it does; stop it and run this again to look \
-             inside",
-        ),
-        other => Line::new(Level::Fail, "lock", other.to_string()),
+/// Looks at every page and every row's checksums, without the engine, which would die of some
+/// damage. Answers whether it can read the rest.
+fn rows(store: &EmbeddedStore, show: &mut dyn FnMut(&Line)) -> bool {
+    const NAME: &str = "data file";
+    let progress = Progress::new();
+    let verified = store.verify(&mut |rows| progress.show("rows of the data file", rows));
+    progress.clear();
+    let verified = match verified {
+        Ok(verified) => verified,
+        Err(error) => {
+            let text = format!(
+                "{error}; nothing else was looked at, because the engine could die of it: restore \
+                 a backup"
+            );
+            show(&Line::new(Level::Fail, NAME, text));
+            return false;
+        }
+    };
+    if verified.damaged == 0 {
+        let text = format!("{} rows, all as they were written", verified.rows);
+        show(&Line::ok(NAME, text));
+        return true;
     }
+    let text = format!(
+        "{} of {} rows are damaged: {}; what needs them gets an error, and the checks below may not \
+         come to their ends: restore a backup",
+        verified.damaged,
+        verified.rows,
+        verified.examples.join(", ")
+    );
+    show(&Line::new(Level::Fail, NAME, text));
+    true
+}
+
+fn refused(error: &OpenError) -> Line {
+    let check = match error {
+        OpenError::Locked { .. } => {
+            let process = match error {
+                OpenError::Locked {
+                    process: Some(process),
+                    ..
+                } => format!(", process {process},"),
+                _ => String::new(),
+            };
+            let text = format!(
+                "a server (or another doctor){process} has the folder open, so what lies in it was \
+                 not looked at: INFO and the server's log tell how it does; stop it and run this \
+                 again to look inside"
+            );
+            return Line::new(Level::Warn, "lock", text);
+        }
+        OpenError::Create { .. } | OpenError::Access { .. } => "folder",
+        OpenError::Refused { refusal, .. } => match refusal {
+            Refusal::Data(_)
+            | Refusal::Row(_)
+            | Refusal::FormatDamaged
+            | Refusal::ForeignData
+            | Refusal::DataMissing => "data file",
+            _ => "folder",
+        },
+        OpenError::NoRoom { .. } => "disk",
+        OpenError::Archive { .. } => "archive",
+        OpenError::Engine { .. } => "opening",
+    };
+    Line::new(Level::Fail, check, error.to_string())
 }
 
 fn is_damaged(inspection: &Inspection) -> bool {

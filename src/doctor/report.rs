@@ -170,7 +170,7 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 }
 
 /// A number of bytes for people.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if bytes < 1024 {
         return format!("{bytes} bytes");

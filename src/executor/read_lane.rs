@@ -144,7 +144,7 @@ impl ReadLane {
                 );
                 let reply = match handler(&context, &call.arguments).await {
                     Ok(reply) => reply,
-                    Err(CommandError::Store(error)) if !matches!(error, StoreError::Corrupt(_)) => {
+                    Err(CommandError::Store(error)) if !error.is_about_rows() => {
                         failure = Some(error);
                         break;
                     }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
+
 use crate::clock::Clock;
 use crate::layout::{LAYOUT_VERSION, Layout, decode_counter, encode_counter};
 use crate::limits::COMMIT_ATTEMPTS_MAX;
@@ -20,6 +22,17 @@ pub enum StartError {
     NewerLayout {
         /// The version found.
         found: i64,
+    },
+    /// The first rows that a server reads are not Quoin's, or are damaged.
+    #[error(
+        "{what} cannot be read ({source}): what lies under the setting root-prefix is another \
+         program's, or is damaged; `quoin doctor` looks closer"
+    )]
+    OwnRow {
+        /// What the row says.
+        what: &'static str,
+        /// Why it cannot be read.
+        source: StoreError,
     },
     /// The store failed.
     #[error("the store cannot be opened: {0}")]
@@ -101,7 +114,7 @@ async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartE
     {
         None => transaction.set(&version_key, &encode_counter(LAYOUT_VERSION)),
         Some(value) => {
-            let found = decode_counter(Some(&value))?;
+            let found = counter("the version of the store's layout", Some(&value))?;
             if found > LAYOUT_VERSION {
                 return Err(StartError::NewerLayout { found });
             }
@@ -111,10 +124,14 @@ async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartE
     let starts = transaction
         .get(&instances_key, Isolation::Serializable)
         .await?;
-    let instance = decode_counter(starts.as_ref())? + 1;
+    let instance = counter("the count of server starts", starts.as_ref())? + 1;
     transaction.set(&instances_key, &encode_counter(instance));
     transaction.commit().await?;
     u64::try_from(instance).map_err(|_| StoreError::Corrupt("count of server starts").into())
+}
+
+fn counter(what: &'static str, row: Option<&Bytes>) -> Result<i64, StartError> {
+    decode_counter(row).map_err(|source| StartError::OwnRow { what, source })
 }
 
 #[cfg(test)]
@@ -151,6 +168,21 @@ mod tests {
         assert_eq!(version().await, 1);
         raise_version(&store, &layout).await.unwrap();
         assert_eq!(version().await, LAYOUT_VERSION);
+    }
+
+    #[tokio::test]
+    async fn rows_of_another_program_are_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
+        let transaction = store.begin_write().unwrap();
+        transaction.set(&Layout::new("test").version_key(), b"theirs");
+        transaction.commit().await.unwrap();
+        let refused = start(&store).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("version of the store's layout"),
+            "{refused}"
+        );
+        assert!(refused.contains("root-prefix"), "{refused}");
     }
 
     #[tokio::test]

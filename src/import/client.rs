@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A reply of RESP2.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     /// A status or an error line, with its mark in front.
     Line(String),
     Integer(i64),
@@ -30,19 +30,19 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn is_ok(&self) -> bool {
+    pub(crate) fn is_ok(&self) -> bool {
         matches!(self, Value::Line(line) if line == "+OK")
     }
 
     /// The text of an error, without its mark.
-    pub(super) fn error(&self) -> Option<&str> {
+    pub(crate) fn error(&self) -> Option<&str> {
         match self {
             Value::Line(line) => line.strip_prefix('-'),
             _ => None,
         }
     }
 
-    pub(super) fn integer(&self) -> Option<i64> {
+    pub(crate) fn integer(&self) -> Option<i64> {
         match self {
             Value::Integer(integer) => Some(*integer),
             _ => None,
@@ -50,7 +50,7 @@ impl Value {
     }
 
     /// The strings of an array of strings.
-    pub(super) fn into_strings(self) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn into_strings(self) -> Option<Vec<Vec<u8>>> {
         let Value::Array(items) = self else {
             return None;
         };
@@ -64,7 +64,7 @@ impl Value {
 
 /// What came of the commands between MULTI and EXEC.
 #[derive(Debug)]
-pub(super) enum Transaction {
+pub(crate) enum Transaction {
     /// They ran; a reply each, of which some may be errors.
     Done(Vec<Value>),
     /// None of them ran: a watched key had changed.
@@ -74,7 +74,7 @@ pub(super) enum Transaction {
 }
 
 /// A connection.
-pub(super) struct Client {
+pub(crate) struct Client {
     address: Address,
     reader: BufReader<TcpStream>,
     queued: Vec<u8>,
@@ -82,7 +82,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Connects and logs in.
-    pub(super) fn connect(address: &Address) -> Result<Self, ImportError> {
+    pub(crate) fn connect(address: &Address) -> Result<Self, ImportError> {
         let stream = open(address).map_err(|source| ImportError::Connect {
             address: address.clone(),
             source,
@@ -104,7 +104,7 @@ impl Client {
     }
 
     /// Puts a command behind those that are sent next.
-    pub(super) fn queue<W: AsRef<[u8]>>(&mut self, words: &[W]) {
+    pub(crate) fn queue<W: AsRef<[u8]>>(&mut self, words: &[W]) {
         self.queued
             .extend(format!("*{}\r\n", words.len()).as_bytes());
         for word in words {
@@ -117,12 +117,12 @@ impl Client {
     }
 
     /// Bytes that are queued.
-    pub(super) fn queued_bytes(&self) -> usize {
+    pub(crate) fn queued_bytes(&self) -> usize {
         self.queued.len()
     }
 
     /// Sends what is queued.
-    pub(super) fn send(&mut self) -> Result<(), ImportError> {
+    pub(crate) fn send(&mut self) -> Result<(), ImportError> {
         let sent = self.reader.get_mut().write_all(&self.queued);
         self.queued.clear();
         self.queued.shrink_to(BUFFER_BYTES);
@@ -130,19 +130,19 @@ impl Client {
     }
 
     /// The next reply.
-    pub(super) fn read(&mut self) -> Result<Value, ImportError> {
+    pub(crate) fn read(&mut self) -> Result<Value, ImportError> {
         read_value(&mut self.reader, 0).map_err(|source| self.lost(source))
     }
 
     /// Sends a command and reads its reply.
-    pub(super) fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, ImportError> {
+    pub(crate) fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, ImportError> {
         self.queue(words);
         self.send()?;
         self.read()
     }
 
     /// Sends a command that must be answered with OK.
-    pub(super) fn call_ok<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), ImportError> {
+    pub(crate) fn call_ok<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), ImportError> {
         let reply = self.call(words)?;
         if reply.is_ok() {
             return Ok(());
@@ -151,7 +151,7 @@ impl Client {
     }
 
     /// Puts commands between MULTI and EXEC behind those that are sent next.
-    pub(super) fn queue_transaction(&mut self, commands: &[&[&[u8]]]) {
+    pub(crate) fn queue_transaction(&mut self, commands: &[&[&[u8]]]) {
         self.queue(&["MULTI"]);
         for words in commands {
             self.queue(words);
@@ -160,7 +160,7 @@ impl Client {
     }
 
     /// What came of so many commands between MULTI and EXEC.
-    pub(super) fn read_transaction(&mut self, commands: usize) -> Result<Transaction, ImportError> {
+    pub(crate) fn read_transaction(&mut self, commands: usize) -> Result<Transaction, ImportError> {
         let mut refusal = None;
         for _ in 0..=commands {
             let reply = self.read()?;
@@ -180,7 +180,7 @@ impl Client {
     }
 
     /// A section of INFO.
-    pub(super) fn info(&mut self, section: &str) -> Result<String, ImportError> {
+    pub(crate) fn info(&mut self, section: &str) -> Result<String, ImportError> {
         match self.call(&["INFO", section])? {
             Value::Bytes(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
             other => Err(self.unexpected(&other)),
@@ -188,7 +188,7 @@ impl Client {
     }
 
     /// The error for a reply that makes no sense here.
-    pub(super) fn unexpected(&self, reply: &Value) -> ImportError {
+    pub(crate) fn unexpected(&self, reply: &Value) -> ImportError {
         ImportError::Refused {
             address: self.address.clone(),
             reply: match reply.error() {

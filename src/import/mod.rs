@@ -5,7 +5,7 @@
 //! the source are walked once more and their numbers of elements compared.
 
 mod address;
-mod client;
+pub(crate) mod client;
 mod copy;
 mod options;
 mod pace;

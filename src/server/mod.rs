@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
 use crate::executor::startup::{self, StartError};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
-use crate::layout::Layout;
+use crate::layout::{LAYOUT_VERSION, Layout};
 use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
@@ -56,8 +57,13 @@ pub enum ServerError {
     #[error(transparent)]
     OpenFdb(#[from] crate::store::fdb::OpenError),
     /// The store holds what this server must not touch, or failed at once.
-    #[error(transparent)]
-    Start(#[from] StartError),
+    #[error("{store}: {source}")]
+    Start {
+        /// Which store.
+        store: String,
+        /// Why.
+        source: StartError,
+    },
     /// This Quoin was built without the store that was asked for.
     #[error("{0}")]
     #[cfg_attr(feature = "fdb", allow(dead_code))]
@@ -115,7 +121,6 @@ pub fn run(
     exposure::warn(&settings);
     // Before the store: a start that is refused should leave nothing behind.
     let addresses = Addresses::take(&settings)?;
-    let store = open_store(&config)?;
     let mut builder = match settings.io_threads {
         // Serves connections in the order in which their requests arrive, as Redis does; threads
         // that take work from each other begin with the latest.
@@ -128,27 +133,40 @@ pub fn run(
         .enable_all()
         .build()?;
     signals::outlive_hangup(&runtime)?;
-    let store = open_store(&config)?;
+    let Opened { store, embedded } = open_store(&config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let layout = Layout::new(&settings.root_prefix);
-    let environment = runtime.block_on(startup::prepare(
-        &*store,
-        layout,
-        Arc::clone(&clock),
-        random,
-    ))?;
-    runtime.block_on(startup::raise_version(&*store, &environment.layout))?;
+    let failed = |source| ServerError::Start {
+        store: match settings.store {
+            StoreKind::Embedded => format!("data folder {}", settings.data_dir.display()),
+            StoreKind::Fdb => "FoundationDB".to_owned(),
+        },
+        source,
+    };
+    let environment = runtime
+        .block_on(startup::prepare(
+            &*store,
+            layout,
+            Arc::clone(&clock),
+            random,
+        ))
+        .map_err(failed)?;
+    runtime
+        .block_on(startup::raise_version(&*store, &environment.layout))
+        .map_err(failed)?;
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),
         ExecutorOptions::default(),
     )?);
     let (shutdown, shutdown_seen) = watch::channel(false);
+    let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
     let state = Arc::new(ServerState::new(
         config,
         Arc::clone(&executor),
         store,
+        backups,
         clock,
         shutdown,
     ));
@@ -162,6 +180,9 @@ pub fn run(
         }
         served
     });
+    if let Some(backups) = &state.backups {
+        backups.stop();
+    }
     // Connections have had their time; what is left of them goes with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(metrics) = metrics {
@@ -178,7 +199,14 @@ pub fn run(
     Ok(())
 }
 
-fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
+/// The store that the settings name.
+struct Opened {
+    store: Arc<dyn Store>,
+    /// The same where it is the embedded one.
+    embedded: Option<Arc<EmbeddedStore>>,
+}
+
+fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
     let settings = config.settings();
     match settings.store {
         StoreKind::Embedded => {
@@ -187,14 +215,44 @@ fn open_store(config: &RuntimeConfig) -> Result<Arc<dyn Store>, ServerError> {
                     Fsync::Always => FsyncPolicy::Always,
                     Fsync::EverySec => FsyncPolicy::EverySecond,
                 },
+                accepts_copy: settings.accept_copied_data_dir,
                 accepts_journal_loss: settings.accepts_journal_loss,
                 ..EmbeddedOptions::default()
             };
             let folder: PathBuf = settings.data_dir.clone();
-            Ok(Arc::new(EmbeddedStore::open(&folder, options)?))
+            let archive = settings.journal_archive_dir.as_deref();
+            let store = EmbeddedStore::open_archived(&folder, options, archive)?;
+            tell_what_was_opened(&store);
+            let store = Arc::new(store);
+            Ok(Opened {
+                store: Arc::clone(&store) as Arc<dyn Store>,
+                embedded: Some(store),
+            })
         }
-        StoreKind::Fdb => open_fdb(&settings),
+        StoreKind::Fdb => Ok(Opened {
+            store: open_fdb(&settings)?,
+            embedded: None,
+        }),
     }
+}
+
+/// A volume that is not mounted must not look like any other start.
+fn tell_what_was_opened(store: &EmbeddedStore) {
+    let summary = store.summary();
+    let what = if summary.is_new {
+        "made a new store"
+    } else {
+        "opened an existing store"
+    };
+    tracing::info!(
+        folder = %store.folder().display(),
+        id = %summary.id,
+        format = summary.format,
+        layout = LAYOUT_VERSION,
+        rows = summary.rows,
+        data_bytes = summary.data_bytes,
+        "{what}"
+    );
 }
 
 #[cfg(feature = "fdb")]

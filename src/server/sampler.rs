@@ -78,6 +78,9 @@ pub(super) async fn run(state: &ServerState) {
             let timeout_s = state.config.timeout_s();
             state.clients.close_idle(timeout_s, state.clock.now_ms());
         }
+        if let Some(backups) = &state.backups {
+            backups.start_scheduled(|| state.config.settings().backups_keep);
+        }
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);
         samples

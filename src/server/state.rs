@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use tokio::sync::watch;
 
+use crate::backup::Backups;
 use crate::clock::Clock;
 use crate::commands::row::{Flags, Row};
 use crate::config::RuntimeConfig;
@@ -47,6 +48,8 @@ pub struct ServerState {
     pub executor: Arc<Executor>,
     /// The store, for what INFO tells of it.
     pub store: Arc<dyn Store>,
+    /// Backups, where the store is the embedded one.
+    pub backups: Option<Arc<Backups>>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Who is connected.
@@ -82,6 +85,7 @@ impl ServerState {
         config: Arc<RuntimeConfig>,
         executor: Arc<Executor>,
         store: Arc<dyn Store>,
+        backups: Option<Arc<Backups>>,
         clock: Arc<dyn Clock>,
         shutdown: watch::Sender<bool>,
     ) -> Self {
@@ -103,6 +107,7 @@ impl ServerState {
             config,
             executor,
             store,
+            backups,
             clients: ClientRegistry::default(),
             statistics: ServerStatistics::default(),
             samples: Samples::default(),

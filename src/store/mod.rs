@@ -53,12 +53,21 @@ pub enum StoreError {
     /// The store is broken until the server is started anew.
     #[error("store failed: {0}")]
     Fatal(Arc<dyn std::error::Error + Send + Sync>),
+    /// A row whose bytes are not those that were written. Others can be read; nothing was applied.
+    #[error("store is damaged: {0}")]
+    Damaged(Arc<dyn std::error::Error + Send + Sync>),
     /// Stored bytes that are not of Quoin's layout.
     #[error("stored bytes are not of this layout: {0}")]
     Corrupt(&'static str),
 }
 
 impl StoreError {
+    /// Whether it is about what some rows hold, and not about the store: what needs other rows goes
+    /// on.
+    pub fn is_about_rows(&self) -> bool {
+        matches!(self, StoreError::Damaged(_) | StoreError::Corrupt(_))
+    }
+
     /// Whether the same transaction may succeed when it is run again from its start.
     pub fn is_retryable(&self) -> bool {
         matches!(
@@ -286,6 +295,12 @@ pub trait Store: Send + Sync + 'static {
     /// Whether it answered when it was asked last.
     fn is_reachable(&self) -> bool {
         true
+    }
+
+    /// Which store it is, where that is known: it keeps its id for ever, and a copy of it from a backup
+    /// has another.
+    fn id(&self) -> Option<String> {
+        None
     }
 
     /// Bytes that the store takes on disk, where it knows.

@@ -102,8 +102,11 @@ pub(crate) fn start(root: &Path, log: &Path, how: &Start) -> Result<Server, Stri
     let variables = variables
         .iter()
         .map(|(name, value)| (*name, value.as_str()));
+    // Disks are made as copies of what was recorded.
+    let accepts_copy = ["--accept-copied-data-dir", "yes"];
     let flags = ["--fsync", how.fsync, "--data-dir"].map(str::to_owned);
     let flags = [flags.to_vec(), vec![text(&root.join("data"))]].concat();
+    let flags = [flags, accepts_copy.map(str::to_owned).to_vec()].concat();
     Server::start_on_store(root, &flags, &variables.collect::<Vec<_>>())
 }
 

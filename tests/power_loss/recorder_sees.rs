@@ -117,7 +117,7 @@ fn what_is_mapped_for_writing_is_the_lock_of_lmdb_only() {
         .filter(|(_, kind)| *kind == entry::MAPPED)
         .map(|(name, _)| name)
         .collect();
-    assert_eq!(mapped, ["data.mdb.new-lock", "lock.mdb"]);
+    assert_eq!(mapped, ["lock.mdb"]);
 }
 
 #[test]

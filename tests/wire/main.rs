@@ -15,6 +15,7 @@ mod server;
 
 mod administration;
 mod admission;
+mod backups;
 mod blocked_clients;
 mod blocking;
 mod clients;

@@ -86,6 +86,14 @@ pub const ROWS: &[Row] = &[
         ..server_row("acl", -2, ConnectionCommand::Acl)
     },
     Row {
+        flags: Flags::NO_ASYNC_LOADING
+            .and(Flags::ADMIN)
+            .and(Flags::NOSCRIPT),
+        group: Group::Server,
+        summary: "Asynchronously saves the database(s) to disk.",
+        ..server_row("bgsave", -1, ConnectionCommand::Bgsave)
+    },
+    Row {
         flags: Flags::LOADING.and(Flags::STALE),
         since: "2.8.13",
         group: Group::Server,
@@ -129,6 +137,12 @@ pub const ROWS: &[Row] = &[
         ..server_row("info", -1, ConnectionCommand::Info)
     },
     Row {
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        group: Group::Server,
+        summary: "Returns the Unix timestamp of the last successful save to disk.",
+        ..server_row("lastsave", 1, ConnectionCommand::Lastsave)
+    },
+    Row {
         since: "2.8.13",
         group: Group::Server,
         summary: "A container for latency diagnostics commands.",
@@ -142,6 +156,16 @@ pub const ROWS: &[Row] = &[
         group: Group::Server,
         summary: "Displays computer art and the Redis version",
         ..server_row("lolwut", -1, ConnectionCommand::Lolwut)
+    },
+    Row {
+        flags: Flags::NO_ASYNC_LOADING
+            .and(Flags::ADMIN)
+            .and(Flags::NOSCRIPT)
+            .and(Flags::NO_MULTI),
+        group: Group::Server,
+        summary: "Synchronously saves the database(s) to disk.",
+        complexity: "O(N) where N is the total number of keys in all databases",
+        ..server_row("save", 1, ConnectionCommand::Save)
     },
     Row {
         flags: Flags::ADMIN

@@ -6,6 +6,7 @@ use super::{Details, NONE};
 pub(super) const DETAILS: &[Details] = &[
     Details { name: "acl|getuser", history: &[("6.2.0", "Added Pub/Sub channel patterns."), ("7.0.0", "Added selectors and changed the format of key and channel patterns from a list to their rule representation.")], ..NONE },
     Details { name: "auth", categories: &["connection"], history: &[("6.0.0", "Added ACL style (username and password).")], ..NONE },
+    Details { name: "bgsave", history: &[("3.2.2", "Added the `SCHEDULE` option.")], ..NONE },
     Details { name: "client|caching", categories: &["connection"], ..NONE },
     Details { name: "client|getname", categories: &["connection"], ..NONE },
     Details { name: "client|getredir", categories: &["connection"], ..NONE },
@@ -41,6 +42,7 @@ pub(super) const DETAILS: &[Details] = &[
     Details { name: "function|flush", categories: &["scripting"], tips: &["request_policy:all_shards", "response_policy:all_succeeded"], ..NONE },
     Details { name: "hello", categories: &["connection"], history: &[("6.2.0", "`protover` made optional; when called without arguments the command reports the current connection's context.")], ..NONE },
     Details { name: "info", categories: &["dangerous"], tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"], history: &[("7.0.0", "Added support for taking multiple section arguments.")], ..NONE },
+    Details { name: "lastsave", categories: &["admin", "dangerous"], tips: &["nondeterministic_output"], ..NONE },
     Details { name: "latency|doctor", tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"], ..NONE },
     Details { name: "latency|graph", tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"], ..NONE },
     Details { name: "latency|histogram", tips: &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"], ..NONE },

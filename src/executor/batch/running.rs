@@ -324,8 +324,11 @@ impl Batch<'_> {
             Err(error) => error,
         };
         match error {
-            CommandError::Store(error @ StoreError::Corrupt(_)) if is_clean => {
-                tracing::error!(%error, "a command met rows that it cannot read");
+            CommandError::Store(error) if is_clean && error.is_about_rows() => {
+                // Of damaged rows the store tells, once a minute.
+                if matches!(error, StoreError::Corrupt(_)) {
+                    tracing::error!(%error, "a command met rows that it cannot read");
+                }
                 Ok(Reply::Error(CommandError::Store(error).to_line()))
             }
             // A write before was refused, which a read tells.
@@ -337,7 +340,7 @@ impl Batch<'_> {
                 self.recalls_for = Some(id);
                 Err(Attempt::Again { after_pause: false })
             }
-            CommandError::Store(error) if !matches!(error, StoreError::Corrupt(_)) => {
+            CommandError::Store(error) if !error.is_about_rows() => {
                 let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
                 if is_slow && matches!(error, StoreError::TooOld) {
                     if matches!(id, CallId::Waiter(_)) && !pass.only_serves {

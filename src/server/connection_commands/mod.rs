@@ -11,6 +11,7 @@ use crate::reply::Reply;
 
 mod acl;
 mod auth;
+mod backup;
 mod basics;
 mod client;
 mod command;
@@ -38,6 +39,7 @@ pub async fn carry_out(
     match command {
         ConnectionCommand::Acl => acl::carry_out(row.name, arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
+        ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
         ConnectionCommand::Client => client::carry_out(row.name, arguments, session, state),
         ConnectionCommand::Command => command::carry_out(row.name, arguments),
         ConnectionCommand::Config => config::carry_out(row.name, arguments, state).await,
@@ -46,6 +48,7 @@ pub async fn carry_out(
         ConnectionCommand::Function => basics::function_flush(arguments),
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
+        ConnectionCommand::Lastsave => backup::lastsave(state),
         ConnectionCommand::Latency => latency::carry_out(row.name, arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
         ConnectionCommand::Ping => basics::ping(arguments, session),
@@ -61,6 +64,7 @@ pub async fn carry_out(
         )),
         ConnectionCommand::Quit => basics::quit(session),
         ConnectionCommand::Reset => Ok(auth::reset(session, state)),
+        ConnectionCommand::Save => backup::save(state).await,
         ConnectionCommand::Select => basics::select(arguments, session),
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
         ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
@@ -98,7 +102,10 @@ pub(super) use basics::selected_database;
 pub(super) fn may_wait(command: ConnectionCommand) -> bool {
     matches!(
         command,
-        ConnectionCommand::Wait | ConnectionCommand::Waitaof | ConnectionCommand::Debug
+        ConnectionCommand::Wait
+            | ConnectionCommand::Waitaof
+            | ConnectionCommand::Debug
+            | ConnectionCommand::Save
     )
 }
 

@@ -278,6 +278,7 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         "Rows of the store that are watched for clients that wait",
         state.executor.open_watches() as f64,
     )?;
+    backups(state, writer)?;
     match state.store.disk_bytes() {
         Some(bytes) => writer.gauge(
             "store_disk_bytes",
@@ -299,6 +300,33 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         None => Ok(()),
     }
+}
+
+fn backups(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
+    let Some(backups) = &state.backups else {
+        return Ok(());
+    };
+    let status = backups.status();
+    writer.counter("backups", "Backups that were made", status.saves)?;
+    writer.counter(
+        "backup_failures",
+        "Backups that have failed",
+        status.failures,
+    )?;
+    let Some(last) = status.last else {
+        return Ok(());
+    };
+    let age_ms = (state.clock.now_ms() - last.time_ms).max(0);
+    writer.gauge(
+        "backup_age_seconds",
+        "Time since the moment that the last good backup is of",
+        age_ms as f64 / 1e3,
+    )?;
+    writer.gauge(
+        "backup_bytes",
+        "Bytes of the last good backup",
+        last.bytes as f64,
+    )
 }
 
 struct Writer<'e>(DescriptorEncoder<'e>);

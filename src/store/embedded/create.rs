@@ -1,16 +1,29 @@
-//! Making the data folder and the data file, so that a power failure meanwhile does no harm.
+//! Making the data folder and the files in it, so that a power failure meanwhile does no harm and
+//! nobody else can read them.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use heed::{EnvFlags, EnvOpenOptions};
+use super::bulk::{BulkError, Written, write_data_file};
+use super::checkpoint::DATA_FILE;
 
-use super::checkpoint::{CHECKPOINT_FILE, DATA_FILE};
+/// The data file until all of it is on the disk.
+pub(super) const NEW_DATA_FILE: &str = "data.mdb.new";
+/// Of the folder: its owner alone may look into it.
+const FOLDER_MODE: u32 = 0o700;
+/// Of all files in it: what clients push may be secret.
+const FILE_MODE: u32 = 0o600;
+/// What users other than the owner may do.
+const OTHERS_MODE: u32 = 0o077;
 
-/// The data file until all of it is on the disk, and what LMDB puts beside it.
-const NEW_DATA_FILE: &str = "data.mdb.new";
-const NEW_LOCK_FILE: &str = "data.mdb.new-lock";
+/// How a file of the data folder is opened to be written.
+pub(super) fn private_file() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true).mode(FILE_MODE);
+    options
+}
 
 /// Makes the folder where it is missing, and its name as durable as what will be in it.
 ///
@@ -18,7 +31,10 @@ const NEW_LOCK_FILE: &str = "data.mdb.new-lock";
 /// What the operating system says.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     let missing = folder.ancestors().take_while(|path| !path.exists()).count();
-    std::fs::create_dir_all(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(FOLDER_MODE)
+        .create(folder)?;
     for made in folder.ancestors().take(missing.max(1)) {
         let parent = match made.parent() {
             Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -26,7 +42,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
             None => break,
         };
         match File::open(parent).and_then(|parent| parent.sync_all()) {
-            // Whoever may not look into it did not make the folder in it either.
+            // A process that may not look into it did not make the folder in it either.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
@@ -34,46 +50,63 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes an empty data file where there is none. LMDB would do so without a sync, and after a
-/// power failure refuse what of it is there; so it does it elsewhere, and the file gets its name
-/// when it is on the disk. An empty file has been left by that.
+/// Takes from all others what they may do with the folder and the files in it: earlier versions left
+/// that to the umask. A folder of another owner, which this process may only use, is left as it is.
 ///
 /// # Errors
-/// What LMDB or the operating system says; and where a file is missing that there has been.
-pub(super) fn create_data_file(folder: &Path, map_bytes: usize) -> Result<(), heed::Error> {
-    let data = folder.join(DATA_FILE);
-    match data.metadata() {
-        Ok(found) if found.len() > 0 => return Ok(()),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
+/// What the operating system says.
+pub(super) fn tighten(folder: &Path) -> io::Result<()> {
+    tighten_one(folder)?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            tighten_one(&entry.path())?;
+        }
     }
-    if folder.join(CHECKPOINT_FILE).exists() {
-        let text = format!("there is a {CHECKPOINT_FILE}, but its {DATA_FILE} is missing");
-        return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
-    }
-    let new = folder.join(NEW_DATA_FILE);
-    let new_lock = folder.join(NEW_LOCK_FILE);
-    remove(&new)?;
-    remove(&new_lock)?;
-    let mut opening = EnvOpenOptions::new();
-    opening.map_size(map_bytes);
-    // SAFETY: the flag only says that the path is that of a file; the folder's lock keeps others
-    // away.
-    #[allow(unsafe_code)]
-    let environment = unsafe {
-        opening.flags(EnvFlags::NO_SUB_DIR);
-        opening.open(&new)?
-    };
-    environment.force_sync()?;
-    environment.prepare_for_closing().wait();
-    std::fs::rename(&new, &data)?;
-    remove(&new_lock)?;
-    File::open(folder)?.sync_all()?;
     Ok(())
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+fn tighten_one(path: &Path) -> io::Result<()> {
+    let mode = path.metadata()?.permissions().mode();
+    if mode & OTHERS_MODE == 0 {
+        return Ok(());
+    }
+    match std::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS_MODE)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            tracing::warn!(
+                path = %path.display(),
+                "other users may read this, and it is not this user's to change"
+            );
+            Ok(())
+        }
+        changed => changed,
+    }
+}
+
+/// Makes a data file without rows. LMDB would do so without a sync, and after a power failure refuse
+/// what of it is there; so it is made elsewhere, and gets its name when it is on the disk.
+///
+/// # Errors
+/// What LMDB or the operating system says.
+pub(super) fn create_data_file(folder: &Path, map_bytes: usize) -> Result<(), BulkError> {
+    type Nothing = Result<(Vec<u8>, Vec<u8>), io::Error>;
+    let new = folder.join(NEW_DATA_FILE);
+    let nothing = std::iter::empty::<Nothing>();
+    write_data_file(&new, map_bytes, 0, nothing, &mut |_: Written| {})?;
+    install(folder).map_err(|error| BulkError::write(&new, error.into()))
+}
+
+/// Puts the file that was written into the data file's place.
+///
+/// # Errors
+/// What the operating system says.
+pub(super) fn install(folder: &Path) -> io::Result<()> {
+    std::fs::rename(folder.join(NEW_DATA_FILE), folder.join(DATA_FILE))?;
+    File::open(folder)?.sync_all()
+}
+
+/// Removes a file, where it is there.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

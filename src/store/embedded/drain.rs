@@ -6,10 +6,10 @@
 use heed::{Env, RwTxn, WithoutTls};
 use std::ops::Bound;
 
-use super::Rows;
 use super::journal::APPLIED_KEY;
 use super::layer::is_one_key;
 use super::overlay::Closed;
+use super::table::Rows;
 use crate::limits;
 
 /// Writes a layer into the data file, in several transactions of about `slice_bytes` where it is

@@ -28,6 +28,7 @@
 //! that was never finished ([`read`]).
 
 mod format;
+mod part;
 mod read;
 
 use std::fs::File;
@@ -39,12 +40,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::format::{FILE_HEADER_BYTES, file_header};
+use super::create::private_file;
 use super::error::may_pass;
 use super::inspect::JournalFile;
 use crate::clock::{Clock, SystemClock};
 use crate::limits;
 
 pub(super) use self::format::{Record, RecordHeader, Write, writes};
+pub(super) use self::part::Part;
 pub use self::read::Gap;
 pub(super) use self::read::{JournalDamage, Survey};
 
@@ -129,7 +132,7 @@ pub(super) fn exists(folder: &Path) -> io::Result<bool> {
 /// journal, and one that is missing later was lost.
 pub(super) fn make_file(folder: &Path) -> io::Result<()> {
     let [first, _] = paths(folder);
-    File::options().create(true).append(true).open(first)?;
+    private_file().create(true).append(true).open(first)?;
     File::open(folder)?.sync_all()
 }
 
@@ -181,6 +184,8 @@ struct State {
     step_bytes: u64,
     /// Since when, at most, something has waited to be synced, where appending does not.
     unsynced_since: Option<Instant>,
+    /// The other file as it was at the last switch, while something may still want to read it.
+    closed: Option<Part>,
 }
 
 impl Journal {
@@ -199,8 +204,8 @@ impl Journal {
         syncs_appends: bool,
     ) -> io::Result<Self> {
         let open = |path: &PathBuf| -> io::Result<(Arc<File>, u64)> {
-            let mut options = File::options();
-            options.create(true).truncate(false).read(true).write(true);
+            let mut options = private_file();
+            options.create(true).truncate(false).read(true);
             let file = options.open(path)?;
             let bytes = file.metadata()?.len();
             let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
@@ -221,6 +226,7 @@ impl Journal {
             synced: sequence.saturating_sub(1),
             step_bytes: limits::EMBEDDED_JOURNAL_STEP_BYTES,
             unsynced_since: None,
+            closed: None,
         };
         // Nobody may take what the other file holds for a part of this journal.
         state.file(1)?.write_all_at(&[0; FILE_HEADER_BYTES], 0)?;
@@ -352,7 +358,10 @@ impl Journal {
         if is_short {
             state.shrink(turn)?;
         }
-        state.begin_file(turn)
+        let closed = state.part()?;
+        state.begin_file(turn)?;
+        state.closed = Some(closed);
+        Ok(())
     }
 }
 

@@ -5,14 +5,14 @@
 
 use std::ops::Bound;
 
-use heed::types::Bytes as Raw;
-use heed::{AnyTls, RoRange, RoRevRange, RoTxn};
+use heed::{AnyTls, RoTxn};
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
 
 use super::error::store_error;
 use super::layer::{Blob, Layer, Said};
-use super::{Rows, rows};
+use super::rows;
+use super::table::{Rows, Walk};
 use crate::store::{KeyValue, RangeQuery, StoreError, page};
 
 pub(super) use crate::store::page::Row;
@@ -39,6 +39,11 @@ impl<'v> View<'v> {
             }
         }
         rows::get(self.rows, self.transaction, key)
+    }
+
+    /// The rows of a range one by one.
+    pub(super) fn merge<'q>(&self, query: &RangeQuery<'q>) -> Result<Merge<'v, 'q>, StoreError> {
+        Merge::new(*self, query)
     }
 
     /// The rows of a range, copied into one buffer that all of them share.
@@ -81,11 +86,11 @@ enum Source<'v> {
 
 enum Steps<'v> {
     Layer(RangedIter<'v, Blob, Blob, DefaultSharedPtr>),
-    File(RoRange<'v, Raw, Raw>),
-    FileBackwards(RoRevRange<'v, Raw, Raw>),
+    File(Walk<'v>),
 }
 
-struct Merge<'v, 'q> {
+/// Rows of a range, in the order asked for.
+pub(super) struct Merge<'v, 'q> {
     layers: &'v [Layer],
     /// One for each layer, then the data file's.
     cursors: Vec<Cursor<'v>>,
@@ -136,7 +141,8 @@ impl<'v, 'q> Merge<'v, 'q> {
         Ok(merge)
     }
 
-    fn next_row(&mut self) -> Result<Option<Row<'v>>, StoreError> {
+    /// The next row, if there is one.
+    pub(super) fn next_row(&mut self) -> Result<Option<Row<'v>>, StoreError> {
         if let Some(taken) = self.taken.take() {
             self.step(taken)?;
         }
@@ -265,10 +271,9 @@ impl<'v, 'q> Merge<'v, 'q> {
         let Some((key, _)) = cursor.head else {
             return Ok(());
         };
+        let (begin, end) = (self.begin, self.end);
         if cursor.steps.is_none() {
-            let steps = cursor
-                .source
-                .steps(key, self.begin, self.end, self.reverse)?;
+            let steps = cursor.source.steps(key, begin, end, self.reverse)?;
             cursor.steps = Some(Box::new(steps));
         }
         cursor.head = match cursor.steps.as_deref_mut() {
@@ -276,8 +281,11 @@ impl<'v, 'q> Merge<'v, 'q> {
                 steps.next_back().map(|(key, value)| (&**key, &**value))
             }
             Some(Steps::Layer(steps)) => steps.next().map(|(key, value)| (&**key, &**value)),
-            Some(Steps::File(steps)) => steps.next().transpose().map_err(store_error)?,
-            Some(Steps::FileBackwards(steps)) => steps.next().transpose().map_err(store_error)?,
+            // It goes on beyond the range, whose end a damaged row may only pretend to be.
+            Some(Steps::File(steps)) => {
+                let row = steps.next().transpose().map_err(store_error)?;
+                row.filter(|(key, _)| *key >= begin && *key < end)
+            }
             None => None,
         };
         Ok(())
@@ -291,14 +299,7 @@ impl<'v> Source<'v> {
             Source::Layer(layer) if reverse => Ok(layer.row_before(edge)),
             Source::Layer(layer) => Ok(layer.row_at_or_after(edge)),
             Source::File(rows, transaction) => {
-                let found = if reverse {
-                    rows.get_lower_than(transaction, edge)
-                } else if edge.is_empty() {
-                    // LMDB takes no empty key.
-                    rows.first(transaction)
-                } else {
-                    rows.get_greater_than_or_equal_to(transaction, edge)
-                };
+                let found = rows.next_to(transaction, edge, reverse);
                 found.map_err(store_error)
             }
         }
@@ -324,12 +325,9 @@ impl<'v> Source<'v> {
         };
         Ok(match self {
             Source::Layer(layer) => Steps::Layer(layer.rows().range::<_, [u8]>(bounds)),
-            Source::File(rows, transaction) if reverse => {
-                let steps = rows.rev_range(transaction, &bounds);
-                Steps::FileBackwards(steps.map_err(store_error)?)
-            }
             Source::File(rows, transaction) => {
-                Steps::File(rows.range(transaction, &bounds).map_err(store_error)?)
+                let steps = rows.walk(transaction, key, reverse);
+                Steps::File(steps.map_err(store_error)?)
             }
         })
     }

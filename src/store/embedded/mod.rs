@@ -7,41 +7,56 @@
 //!
 //! A second write transaction waits for the first: never open two on one thread.
 
+mod archive;
+mod backup;
+mod bulk;
 mod checkpoint;
+mod checksum;
 mod create;
+mod data_file;
 mod drain;
 mod error;
+mod folder;
+mod identity;
 mod inspect;
 mod journal;
 mod layer;
+mod marker;
 mod merge;
+mod opening;
 mod overlay;
 mod replay;
+mod restore;
+mod rewrite;
 mod room;
 mod rows;
 mod scan;
 mod sync;
+mod table;
 mod transaction;
+mod verify;
 mod watch;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use heed::{Env, WithoutTls};
 
-use self::checkpoint::{Checkpoint, Checkpoints};
+use self::archive::Keeper;
+use self::checkpoint::Checkpoint;
+use self::identity::OpenFiles;
 use self::journal::Journal;
+use self::opening::Files;
 use self::overlay::Overlay;
-use self::replay::OnDamage;
 use self::room::Room;
 use self::sync::{Syncer, Wish};
+use self::table::{RowFormat, Rows};
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
 use self::writer::WriterLock;
@@ -50,20 +65,19 @@ use crate::limits;
 use crate::log_throttle::LogThrottle;
 use crate::random::{Random, SystemRandom};
 
-pub use self::error::OpenError;
+pub use self::archive::{ArchiveError, ArchiveStatus, Archived, Limit, Reached, read_archive};
+pub use self::backup::Moment;
+pub use self::bulk::{BulkError, Written};
+pub use self::checksum::DamagedRow;
+pub use self::data_file::DataFileError;
+pub use self::error::{OpenError, Refusal};
+pub use self::folder::{has_store, is_in_use};
 pub use self::inspect::{CheckpointState, Inspection, JournalFile, inspect};
 pub use self::journal::Gap as JournalGap;
-
-/// The file in the data folder that a running server holds locked.
-const LOCK_FILE: &str = "LOCK";
-/// Readers that hold a checkpoint: the last, and the next while it is being made.
-const CHECKPOINT_READERS: u32 = 2;
-/// The writer's snapshot, and what looks how full the data file is.
-const OWN_READERS: u32 = 2;
-/// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
-const MAP_BYTES_UNIT: usize = 64 * 1024;
-
-type Rows = Database<'static, Raw, Raw>;
+pub use self::marker::StoreId;
+pub use self::restore::{Replaying, Restoration, RestoreError};
+pub use self::rewrite::{Compacted, compact, make_store};
+pub use self::verify::Verified;
 
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,6 +100,9 @@ pub struct EmbeddedOptions {
     /// The largest that the data file can become, in bytes: address space that is reserved, not
     /// memory or disk. Rounded down to a multiple of 64 KiB.
     pub map_bytes: usize,
+    /// Whether a copy of a folder that was not closed in order is opened: it may have files of
+    /// different moments.
+    pub accepts_copy: bool,
     /// Whether to go on where the journal is damaged, without the commits from there on.
     pub accepts_journal_loss: bool,
 }
@@ -95,6 +112,7 @@ impl Default for EmbeddedOptions {
         Self {
             fsync: FsyncPolicy::default(),
             map_bytes: limits::EMBEDDED_MAP_BYTES,
+            accepts_copy: false,
             accepts_journal_loss: false,
         }
     }
@@ -111,7 +129,27 @@ pub struct EmbeddedStore {
     environment: Env<WithoutTls>,
     shared: Arc<Shared>,
     folder: PathBuf,
+    summary: Summary,
+    keeper: Option<Arc<Keeper>>,
+    /// Bytes that the journal may have before transactions wait.
+    journal_bytes_max: u64,
+    _open: OpenFiles,
     _lock: File,
+}
+
+/// What was found when a store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// Which store it is.
+    pub id: StoreId,
+    /// Whether it was made just now.
+    pub is_new: bool,
+    /// How the folder's files lie.
+    pub format: u32,
+    /// How many rows the data file has: several for each key and element.
+    pub rows: u64,
+    /// Length of the data file.
+    pub data_bytes: u64,
 }
 
 /// What the store shares with its transactions and with the thread that syncs.
@@ -160,76 +198,81 @@ impl EmbeddedStore {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
-        let (mut store, work, first) = Self::prepare(folder, options)?;
+        Self::open_archived(folder, options, None)
+    }
+
+    /// The same with a folder in which every commit is kept, so that a backup can be brought to any
+    /// later moment.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let (mut store, work, first) = Self::prepare_archived(folder, options, archive)?;
         let syncer = Syncer::start(work, first)
             .map_err(|error| OpenError::of_engine(folder, error.into()))?;
         store.syncer = Some(syncer);
         Ok(store)
     }
 
-    /// The store without its thread, what that works with, and the checkpoint so far.
+    /// The same without an archive, for a test.
+    #[cfg(test)]
     fn prepare(
         folder: &Path,
         options: EmbeddedOptions,
     ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
-        let lock = lock_folder(folder)?;
+        Self::prepare_archived(folder, options, None)
+    }
+
+    /// The store without its threads, what those work with, and the checkpoint so far.
+    fn prepare_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
+        let mut files = Files::open(folder, &options)?;
+        if files.rows.format() == RowFormat::Plain {
+            files = rewrite::upgrade(folder, files, &options)?;
+        }
+        let summary = files.summary(folder)?;
+        let Files {
+            lock,
+            environment,
+            rows,
+            checkpoints,
+            applied,
+            guard: first,
+            ..
+        } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
-        let map_bytes = options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT;
-        create::create_data_file(folder, map_bytes).map_err(refused)?;
-        let checkpoints = Checkpoints::new(folder, checkpoint::boot_id());
-        let restored = checkpoints
-            .restore()
-            .map_err(|error| refused(error.into()))?;
-        if restored.as_ref().is_some_and(|at| at.is_of_earlier_boot) {
-            tracing::warn!(
-                folder = %folder.display(),
-                "the system ended without syncing: the store is back at its last checkpoint"
-            );
-        }
-        let environment =
-            open_environment(folder, map_bytes, checkpoints.are_possible()).map_err(refused)?;
-        // Readers of a process that was killed would keep their old pages alive for ever.
-        environment.clear_stale_readers().map_err(refused)?;
-        let rows = open_rows(&environment).map_err(refused)?;
-        // The data file may have parts of records that only the system's memory has.
-        journal::sync_files(folder).map_err(|error| refused(error.into()))?;
-        replay::check_journal(folder, restored.is_some()).map_err(refused)?;
-        // Replaying writes pages, and no reader guards those of the last checkpoint any more.
-        let before = checkpoints
-            .take_first(&environment, restored.as_ref())
-            .map_err(refused)?;
-        if !checkpoints.are_possible() {
-            // One of a system that told: later starts must not go back to it.
-            let removed = checkpoints.remove();
-            removed.map_err(|error| refused(error.into()))?;
-        }
-        let on_damage = if options.accepts_journal_loss {
-            OnDamage::GoOn
-        } else {
-            OnDamage::Refuse
-        };
-        let replayed = replay::replay(folder, &environment, &rows, &checkpoints, before, on_damage)
-            .map_err(refused)?;
-        if replayed.is_damaged {
-            journal::set_aside(folder).map_err(|error| refused(error.into()))?;
-        }
+        // What the journal has is written over next.
+        let keeper = archive
+            .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
+            .transpose()
+            .map_err(|source| OpenError::Archive { source })?;
         // The checkpoint holds all that is of use of the old journal.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
-        let journal = Journal::create(folder, replayed.applied + 1, epoch, syncs_appends)
+        let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
+        shared.overlay.begin_behind(applied);
         let data = environment.try_clone_inner_file().map_err(refused)?;
         let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
         let work = sync::Work {
             folder: folder.to_owned(),
             files,
             environment: environment.clone(),
-            rows,
+            rows: rows.clone(),
             checkpoints,
             shared: Arc::clone(&shared),
             journal: Arc::clone(&journal),
+            keeper: keeper.clone(),
+            archiving: None,
         };
         work.look_for_room().map_err(refused)?;
         let store = Self {
@@ -240,9 +283,13 @@ impl EmbeddedStore {
             environment,
             shared,
             folder: folder.to_owned(),
+            summary,
+            keeper,
+            journal_bytes_max: limits::EMBEDDED_JOURNAL_BYTES_MAX,
+            _open: OpenFiles::of(folder),
             _lock: lock,
         };
-        Ok((store, work, replayed.checkpoint))
+        Ok((store, work, first))
     }
 
     /// Has closed layers drained soon.
@@ -289,6 +336,11 @@ impl EmbeddedStore {
         &self.folder
     }
 
+    /// What was found when it was opened.
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
     /// The longest key that the store takes, in bytes.
     pub fn key_bytes_max(&self) -> usize {
         self.environment.max_key_size()
@@ -298,71 +350,6 @@ impl EmbeddedStore {
     pub fn fsync(&self) -> FsyncPolicy {
         self.fsync
     }
-}
-
-/// Whether a server, or a doctor, has the store in a folder open.
-pub fn is_in_use(folder: &Path) -> bool {
-    let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
-        return false;
-    };
-    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-fn lock_folder(folder: &Path) -> Result<File, OpenError> {
-    let failed = |source| OpenError::Create {
-        folder: folder.to_owned(),
-        source,
-    };
-    create::create_folder(folder).map_err(failed)?;
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(folder.join(LOCK_FILE))
-        .map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
-            folder: folder.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(failed(error)),
-    }
-}
-
-fn open_environment(
-    folder: &Path,
-    map_bytes: usize,
-    syncs_lazily: bool,
-) -> Result<Env<WithoutTls>, heed::Error> {
-    let mut opening = EnvOpenOptions::new().read_txn_without_tls();
-    opening
-        .map_size(map_bytes)
-        .max_readers(limits::EMBEDDED_READERS_MAX + CHECKPOINT_READERS + OWN_READERS);
-    if syncs_lazily {
-        // SAFETY: NO_SYNC gives up durability only; journal and checkpoints give it back.
-        #[allow(unsafe_code)]
-        unsafe {
-            opening.flags(EnvFlags::NO_SYNC);
-        }
-    }
-    // Readahead stays on: a queue is read in the order in which it was written.
-    // SAFETY: the map is sound while nobody else changes or truncates the file. The folder's
-    // lock keeps other servers away; `heed` itself refuses a second opening in this process.
-    #[allow(unsafe_code)]
-    unsafe {
-        opening.open(folder)
-    }
-}
-
-/// The unnamed database: a named one would cost a page more at every commit.
-fn open_rows(environment: &Env<WithoutTls>) -> Result<Rows, heed::Error> {
-    let transaction = environment.write_txn()?;
-    let opened = environment.create_databases_and_commit(transaction, |opener, transaction| {
-        opener
-            .create_database::<Raw, Raw>(transaction, None)
-            .map(CommitOrAbort::<_, heed::Error>::Commit)
-    })?;
-    opened.into()
 }
 
 impl Store for EmbeddedStore {
@@ -400,6 +387,10 @@ impl Store for EmbeddedStore {
             })
         };
         StoreFuture::ready(watched())
+    }
+
+    fn id(&self) -> Option<String> {
+        Some(self.summary.id.to_string())
     }
 
     fn disk_bytes(&self) -> Option<u64> {

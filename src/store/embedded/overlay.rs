@@ -38,7 +38,7 @@ pub(super) struct Overlay {
 #[derive(Debug, Default)]
 struct State {
     newest: Layer,
-    /// Number of the last journal record in `newest`.
+    /// Number of the last journal record in `newest`, or before it where that is empty.
     sequence: u64,
     /// The oldest first.
     closed: VecDeque<Closed>,
@@ -71,6 +71,33 @@ impl Overlay {
         layers.extend(newest.into_iter().chain(closed).cloned());
         drop(state);
         Ok((layers, transaction))
+    }
+
+    /// Says with which commit the data file begins.
+    pub(super) fn begin_behind(&self, sequence: u64) {
+        self.lock().sequence = sequence;
+    }
+
+    /// Number of the last commit.
+    pub(super) fn sequence(&self) -> u64 {
+        self.lock().sequence
+    }
+
+    /// What a reader that begins now sees, which may outlive the store, and the number of the last
+    /// commit in it.
+    ///
+    /// # Errors
+    /// When the data file has no place for another reader.
+    pub(super) fn numbered_snapshot(
+        &self,
+        environment: &Env<WithoutTls>,
+    ) -> Result<(Snapshot<'static>, u64), heed::Error> {
+        let state = self.lock();
+        let transaction = environment.clone().static_read_txn()?;
+        let newest = (!state.newest.is_empty()).then_some(&state.newest);
+        let closed = state.closed.iter().rev().map(|closed| &closed.layer);
+        let layers = newest.into_iter().chain(closed).cloned().collect();
+        Ok(((layers, transaction), state.sequence))
     }
 
     /// Makes a transaction visible that is in the journal by this number. Answers the newest

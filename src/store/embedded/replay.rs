@@ -109,7 +109,7 @@ pub(super) fn replay(
     }
     if replay.applied > first {
         let commits = replay.applied - first;
-        tracing::info!(commits, "recovered commits from the journal");
+        tracing::info!("recovered {commits} commits from the journal");
     }
     Ok(Replayed {
         applied: replay.applied,

@@ -1,11 +1,9 @@
 //! Reading rows out of LMDB: the same for snapshots and for the transaction that writes.
 
-use std::ops::Bound;
-
 use heed::{AnyTls, RoTxn};
 
-use super::Rows;
 use super::error::store_error;
+use super::table::Rows;
 use crate::store::page::{self, Row};
 use crate::store::{KeyValue, RangeQuery, StoreError};
 
@@ -31,44 +29,30 @@ pub(super) fn get_range(
     if query.limit == 0 || query.begin >= query.end {
         return Ok(Vec::new());
     }
-    if query.limit == 1 {
-        return Ok(one_row(rows, transaction, query)?.into_iter().collect());
+    let is_inside = |row: &Row<'_>| row.0 >= query.begin && row.0 < query.end;
+    // The head or the tail of a range, by one seek, is what every push and pop asks for.
+    let edge = if query.reverse {
+        query.end
+    } else {
+        query.begin
+    };
+    let first = rows.next_to(transaction, edge, query.reverse);
+    let Some(first) = first.map_err(store_error)?.filter(is_inside) else {
+        return Ok(Vec::new());
+    };
+    let mut found = vec![first];
+    if query.limit > 1 {
+        let steps = rows.walk(transaction, first.0, query.reverse);
+        for row in steps.map_err(store_error)? {
+            let row = row.map_err(store_error)?;
+            if !is_inside(&row) {
+                break;
+            }
+            found.push(row);
+            if found.len() >= query.limit {
+                break;
+            }
+        }
     }
-    // LMDB takes no empty key as a bound.
-    let begin = if query.begin.is_empty() {
-        Bound::Unbounded
-    } else {
-        Bound::Included(query.begin)
-    };
-    let range = (begin, Bound::Excluded(query.end));
-    let found: Result<Vec<Row>, heed::Error> = if query.reverse {
-        rows.rev_range(transaction, &range)
-            .and_then(|found| found.take(query.limit).collect())
-    } else {
-        rows.range(transaction, &range)
-            .and_then(|found| found.take(query.limit).collect())
-    };
-    Ok(page::pack(&found.map_err(store_error)?))
-}
-
-/// The head or the tail of a range, by one seek: what every push and pop asks for.
-fn one_row(
-    rows: &Rows,
-    transaction: &RoTxn<'_, AnyTls>,
-    query: &RangeQuery<'_>,
-) -> Result<Option<KeyValue>, StoreError> {
-    let found = if query.reverse {
-        rows.get_lower_than(transaction, query.end)
-    } else if query.begin.is_empty() {
-        rows.first(transaction)
-    } else {
-        rows.get_greater_than_or_equal_to(transaction, query.begin)
-    };
-    let Some((key, value)) = found.map_err(store_error)? else {
-        return Ok(None);
-    };
-    if key < query.begin || key >= query.end {
-        return Ok(None);
-    }
-    Ok(page::pack(&[(key, value)]).pop())
+    Ok(page::pack(&found))
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use heed::{Env, WithoutTls};
 
+use super::archive::{Archiving, Keeper};
 use super::checkpoint::{self, Checkpoint, Checkpoints};
 use super::journal::{self, Journal};
 use super::overlay::Closed;
@@ -50,11 +51,20 @@ pub(super) struct Work {
     pub(super) checkpoints: Checkpoints,
     pub(super) shared: Arc<Shared>,
     pub(super) journal: Arc<Journal>,
+    /// The archive, where commits are kept.
+    pub(super) keeper: Option<Arc<Keeper>>,
+    /// The thread that fills it.
+    pub(super) archiving: Option<Archiving>,
 }
 
 impl Syncer {
     /// Starts the thread; `first` is the checkpoint so far.
-    pub(super) fn start(work: Work, first: Checkpoint) -> io::Result<Self> {
+    pub(super) fn start(mut work: Work, first: Checkpoint) -> io::Result<Self> {
+        if let Some(keeper) = &work.keeper {
+            let (keeper, journal) = (Arc::clone(keeper), Arc::clone(&work.journal));
+            let archiving = Archiving::start(keeper, journal, Arc::clone(&work.shared))?;
+            work.archiving = Some(archiving);
+        }
         let journal = work.journal.needs_syncs();
         let journal = journal.then(|| JournalSyncer::start(&work)).transpose()?;
         let (wake, woken) = mpsc::sync_channel(1);
@@ -160,7 +170,8 @@ impl Work {
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
-            let is_due = wants_checkpoint.swap(false, Ordering::SeqCst);
+            // One that cannot let the journal before go makes no room in it.
+            let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
             let made = if is_due || last_at.elapsed() >= interval {
                 last_at = Instant::now();
                 self.checkpoint(&mut has_switched, &mut last)
@@ -204,10 +215,18 @@ impl Work {
             let _writer = self.shared.writer.lock();
             // A record of the next file must not be on the disk without those before it.
             self.journal.sync()?;
-            let is_short = self.shared.room.is_short();
-            self.journal.switch(is_short).map_err(checkpoint::no_room)?;
+            if self.may_switch() {
+                let is_short = self.shared.room.is_short();
+                self.journal.switch(is_short).map_err(checkpoint::no_room)?;
+                *has_switched = true;
+            } else {
+                // The file before is not archived yet: the next checkpoint tries again.
+                self.shared.is_unsynced.store(true, Ordering::SeqCst);
+            }
             self.shared.overlay.close_newest();
-            *has_switched = true;
+        }
+        if let Some(archiving) = &self.archiving {
+            archiving.wake();
         }
         self.drain(last)?;
         *last = self.checkpoints.take(&self.environment)?;
@@ -223,6 +242,11 @@ impl Work {
             self.shared.is_unsynced.store(true, Ordering::SeqCst);
         }
         Ok(())
+    }
+
+    /// Whether the journal's other file may be written over.
+    fn may_switch(&self) -> bool {
+        self.keeper.is_none() || self.journal.closed().is_none()
     }
 
     /// Writes the layers that are closed into the data file.
@@ -300,6 +324,12 @@ impl Work {
                 return Ok(());
             }
             return Err(error);
+        }
+        if let Some(keeper) = &self.keeper
+            && !keeper.take_all(&self.journal)
+        {
+            tracing::warn!("commits could not be archived: the journal keeps them");
+            return Ok(());
         }
         self.environment.force_sync()?;
         self.checkpoints.remove()?;

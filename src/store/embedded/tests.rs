@@ -90,20 +90,21 @@ fn files_of_something_else_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("data.mdb"), vec![7; 8192]).unwrap();
     let opened = EmbeddedStore::open(folder.path(), small(FsyncPolicy::Always));
-    assert!(matches!(opened, Err(OpenError::Engine { .. })));
+    assert!(matches!(opened, Err(OpenError::Refused { .. })));
 }
 
 #[test]
 fn what_a_power_failure_left_of_a_first_start_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in [("data.mdb", 0), ("data.mdb.new", 5000)] {
-        std::fs::write(folder.path().join(name), vec![0xa5; bytes]).unwrap();
+    for name in ["data.mdb.new", "QUOIN.new"] {
+        std::fs::write(folder.path().join(name), vec![0xa5; 5000]).unwrap();
     }
     let store = open(&folder);
     set(&store, b"key", b"value");
     drop(store);
-    assert!(!folder.path().join("data.mdb.new").exists());
-    assert!(!folder.path().join("data.mdb.new-lock").exists());
+    for name in ["data.mdb.new", "data.mdb.new-lock", "QUOIN.new"] {
+        assert!(!folder.path().join(name).exists(), "{name}");
+    }
     assert_eq!(
         get(&open(&folder), b"key").as_deref(),
         Some(b"value".as_slice())
@@ -119,7 +120,7 @@ fn a_checkpoint_without_its_data_file_is_refused() {
     std::fs::remove_file(folder.path().join("data.mdb")).unwrap();
     std::fs::write(folder.path().join("CHECKPOINT"), checkpoint).unwrap();
     let opened = EmbeddedStore::open(folder.path(), small(FsyncPolicy::Always));
-    assert!(matches!(opened, Err(OpenError::Engine { .. })));
+    assert!(matches!(opened, Err(OpenError::Refused { .. })));
 }
 
 #[test]

@@ -32,6 +32,11 @@ const RECORD_ROOM_BYTES: u64 = 512 * 1024;
 /// Checkpoints that a transaction waits for, to get room for its record.
 const CHECKPOINTS_FOR_ROOM: u64 = 2;
 
+/// The journal is full, and must not be written over.
+#[derive(Debug, thiserror::Error)]
+#[error("the journal is full, as commits cannot be archived: {0}")]
+struct ArchiveBlocked(String);
+
 /// A snapshot of the embedded store.
 pub(super) struct EmbeddedSnapshot<'s> {
     store: &'s EmbeddedStore,
@@ -183,7 +188,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     let begun_at = checkpoints();
     loop {
         let overlay_bytes = shared.overlay.bytes();
-        let is_journal_long = store.journal.bytes() > limits::EMBEDDED_JOURNAL_BYTES_MAX;
+        let is_journal_long = store.journal.bytes() > store.journal_bytes_max;
         let is_overlay_large = overlay_bytes > limits::EMBEDDED_OVERLAY_BYTES_MAX;
         let is_tight = shared.room.is_tight(overlay_bytes as u64);
         let record = store.journal.make_room(RECORD_ROOM_BYTES);
@@ -191,6 +196,10 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
             return Ok(());
         }
         shared.check()?;
+        if is_journal_long && let Some(error) = store.archive_status().and_then(|one| one.error) {
+            let blocked = Arc::new(ArchiveBlocked(error));
+            return Err(StoreError::Unavailable(blocked));
+        }
         let has_failed = shared.checkpoints_without_room.load(Ordering::SeqCst) > 0;
         let has_waited = checkpoints().saturating_sub(begun_at) >= CHECKPOINTS_FOR_ROOM;
         match record {

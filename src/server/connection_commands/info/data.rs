@@ -79,6 +79,7 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
     lines! { text;
         "quoin_version": env!("CARGO_PKG_VERSION"),
         "store": state.store.capabilities().name,
+        "store_id": state.store.id().unwrap_or_default(),
         "store_reachable": u8::from(state.store.is_reachable()),
         "fsync": settings.fsync.name(),
         "layout_version": LAYOUT_VERSION,

@@ -8,6 +8,7 @@ use crate::reply::Reply;
 use crate::server::ServerState;
 
 mod data;
+mod persistence;
 mod sections;
 mod traffic;
 
@@ -48,7 +49,7 @@ pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Rep
             "server" => sections::server(state, &mut text),
             "clients" => sections::clients(state, &mut text),
             "memory" => sections::memory(state, &mut text),
-            "persistence" => sections::persistence(state, &mut text),
+            "persistence" => persistence::persistence(state, &mut text),
             "stats" => traffic::stats(state, &mut text),
             "replication" => sections::replication(state, &mut text),
             "cpu" => sections::cpu(&mut text),

@@ -1,7 +1,6 @@
 //! INFO's sections on the server itself.
 
 use super::lines;
-use crate::config::Fsync;
 use crate::server::{REDIS_VERSION, ServerState, machine};
 
 pub(super) fn server(state: &ServerState, text: &mut String) {
@@ -126,51 +125,6 @@ pub(super) fn human(bytes: u64) -> String {
     match unit {
         Some((size, letter)) => format!("{:.2}{letter}", bytes as f64 / *size as f64),
         None => format!("{bytes}B"),
-    }
-}
-
-/// Everything that was acknowledged is in the store, so that no changes wait to be saved. With
-/// `fsync = everysec` the last second may not be on the disk yet.
-pub(super) fn persistence(state: &ServerState, text: &mut String) {
-    let is_waiting = state.config.settings().fsync == Fsync::EverySec;
-    text.push_str("# Persistence\r\n");
-    lines! { text;
-        "loading": 0,
-        "async_loading": 0,
-        "current_cow_peak": 0,
-        "current_cow_size": 0,
-        "current_cow_size_age": 0,
-        "current_fork_perc": "0.00",
-        "current_save_keys_processed": 0,
-        "current_save_keys_total": 0,
-        "rdb_changes_since_last_save": 0,
-        "rdb_bgsave_in_progress": 0,
-        "rdb_last_save_time": state.clock.now_ms() / 1000,
-        "rdb_last_bgsave_status": "ok",
-        "rdb_last_bgsave_time_sec": -1,
-        "rdb_current_bgsave_time_sec": -1,
-        "rdb_saves": 0,
-        "rdb_last_cow_size": 0,
-        "rdb_last_load_keys_expired": 0,
-        "rdb_last_load_keys_loaded": 0,
-        "aof_enabled": 1,
-        "aof_rewrite_in_progress": 0,
-        "aof_rewrite_scheduled": 0,
-        "aof_last_rewrite_time_sec": -1,
-        "aof_current_rewrite_time_sec": -1,
-        "aof_last_bgrewrite_status": "ok",
-        "aof_rewrites": 0,
-        "aof_rewrites_consecutive_failures": 0,
-        "aof_last_write_status": "ok",
-        "aof_last_cow_size": 0,
-        "module_fork_in_progress": 0,
-        "module_fork_last_cow_size": 0,
-        "aof_current_size": state.store.disk_bytes().unwrap_or(0),
-        "aof_base_size": 0,
-        "aof_pending_rewrite": 0,
-        "aof_buffer_length": 0,
-        "aof_pending_bio_fsync": u8::from(is_waiting),
-        "aof_delayed_fsync": 0,
     }
 }
 

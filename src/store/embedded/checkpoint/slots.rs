@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::super::create::private_file;
 use super::{CHECKPOINT_FILE, CHECKPOINT_NEW_FILE};
 
 /// The files of a folder that are open while checkpoints are made.
@@ -118,8 +119,8 @@ fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn open_next(folder: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).read(true).write(true);
+    let mut options = private_file();
+    options.create(true).truncate(false).read(true);
     options.open(folder.join(CHECKPOINT_NEW_FILE))
 }
 

@@ -125,8 +125,7 @@ impl Survey {
     }
 
     /// Number of the first record.
-    #[cfg(test)]
-    pub(super) fn first(&self) -> Option<u64> {
+    pub(in super::super) fn first(&self) -> Option<u64> {
         self.runs.first().map(|run| run.first)
     }
 

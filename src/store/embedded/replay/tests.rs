@@ -162,7 +162,7 @@ fn a_start_with_little_room_applies_the_journal_in_smaller_steps() {
     // A step of the usual size changes nearly every page of the file.
     let size = after.path().join("data.mdb").metadata().unwrap().len();
     let options = EmbeddedOptions {
-        map_bytes: size as usize * 8 / 5,
+        map_bytes: size as usize * 19 / 10,
         ..options()
     };
     let (reopened, ..) = EmbeddedStore::prepare(after.path(), options).unwrap();

@@ -1,0 +1,208 @@
+//! Asking a running server for a backup.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::bar::Bar;
+use super::folder;
+use crate::config::Settings;
+use crate::import::client::{Client, Value};
+use crate::import::{Address, ImportError};
+
+/// Time between two questions how far it is.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How often a backup that somebody else has begun is waited for.
+const TRIES_MAX: u32 = 10;
+
+/// Why a running server made no backup.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It does not answer where the settings say.
+    #[error(
+        "a server has {} open, but none answers at {address}: {source}; say where it listens with \
+         --bind and --port", folder.display()
+    )]
+    Connect {
+        /// The data folder.
+        folder: PathBuf,
+        /// Where it should be.
+        address: Address,
+        /// Why it does not answer.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("{address}: {source}")]
+    Lost {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// It answered an error.
+    #[error("{address} answers: {reply}")]
+    Refused {
+        /// The server.
+        address: Address,
+        /// Its error.
+        reply: String,
+    },
+    /// What answers is another server.
+    #[error(
+        "the server at {address} has not {} open but {theirs}; say where the right one listens with \
+         --bind and --port", ours.display()
+    )]
+    OtherServer {
+        /// The server.
+        address: Address,
+        /// The folder that is to be backed up.
+        ours: PathBuf,
+        /// That of the server.
+        theirs: String,
+    },
+    /// It has tried and failed.
+    #[error("the backup has failed: {0}")]
+    Failed(String),
+    /// Others ask it for backups all the time.
+    #[error("the server is busy with backups that others have asked for")]
+    Busy,
+}
+
+impl AskError {
+    fn of(error: ImportError, folder: &Path) -> Self {
+        match error {
+            ImportError::Connect { address, source } => Self::Connect {
+                folder: folder.to_owned(),
+                address,
+                source,
+            },
+            ImportError::Lost { address, source } => Self::Lost { address, source },
+            ImportError::Refused { address, reply } => Self::Refused { address, reply },
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Has the server that has the settings' data folder open make a backup; answers where it lies.
+pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
+    let address = address(settings);
+    let data_dir = &settings.data_dir;
+    let failed = |error| AskError::of(error, data_dir);
+    let mut client = Client::connect(&address).map_err(failed)?;
+    let theirs = folder_of(&mut client).map_err(failed)?;
+    if !is_same(data_dir, Path::new(&theirs)) {
+        return Err(AskError::OtherServer {
+            address,
+            ours: data_dir.clone(),
+            theirs,
+        });
+    }
+    for _ in 0..TRIES_MAX {
+        let before = Persistence::of(&mut client).map_err(failed)?;
+        if before.is_running() {
+            wait(&mut client, bar, |_| true).map_err(failed)?;
+            continue;
+        }
+        let reply = client.call(&["BGSAVE"]).map_err(failed)?;
+        match reply.error() {
+            None => {}
+            Some(line) if line.contains("already in progress") => continue,
+            Some(_) => return Err(failed(client.unexpected(&reply))),
+        }
+        let ended = |now: &Persistence| now.endings() > before.endings();
+        let after = wait(&mut client, bar, ended).map_err(failed)?;
+        let error = after.text("backup_last_error");
+        if !error.is_empty() {
+            return Err(AskError::Failed(error.to_owned()));
+        }
+        let name = after.text("backup_last_file");
+        return Ok(data_dir.join(folder::FOLDER).join(name));
+    }
+    Err(AskError::Busy)
+}
+
+fn address(settings: &Settings) -> Address {
+    let ip = match settings.bind.first() {
+        Some(IpAddr::V6(ip)) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        Some(IpAddr::V4(ip)) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(ip) => *ip,
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    Address {
+        host: ip.to_string(),
+        port: settings.port,
+        user: None,
+        password: settings.requirepass.clone(),
+        database: None,
+    }
+}
+
+fn folder_of(client: &mut Client) -> Result<String, ImportError> {
+    let reply = client.call(&["CONFIG", "GET", "dir"])?;
+    match reply.clone().into_strings().as_deref() {
+        Some([_, folder]) => Ok(String::from_utf8_lossy(folder).into_owned()),
+        _ => Err(client.unexpected(&reply)),
+    }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// Waits until no backup is being made, and `is_done`.
+fn wait(
+    client: &mut Client,
+    bar: &mut Bar,
+    is_done: impl Fn(&Persistence) -> bool,
+) -> Result<Persistence, ImportError> {
+    loop {
+        let now = Persistence::of(client)?;
+        if !now.is_running() && is_done(&now) {
+            return Ok(now);
+        }
+        let rows = now.number("current_save_keys_processed");
+        bar.count("rows", rows, now.number("current_save_keys_total"));
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// INFO persistence.
+struct Persistence(HashMap<String, String>);
+
+impl Persistence {
+    fn of(client: &mut Client) -> Result<Self, ImportError> {
+        let text = client.info("persistence")?;
+        let fields: HashMap<String, String> = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        if fields.contains_key("backup_last_file") {
+            return Ok(Self(fields));
+        }
+        let line = "-it has no backups: it is another program, or of another version".to_owned();
+        Err(client.unexpected(&Value::Line(line)))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    fn is_running(&self) -> bool {
+        self.number("rdb_bgsave_in_progress") > 0
+    }
+
+    /// Backups that have ended since the server started.
+    fn endings(&self) -> u64 {
+        self.number("rdb_saves") + self.number("backup_failures")
+    }
+}

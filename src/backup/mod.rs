@@ -1,0 +1,27 @@
+//! Backups of the embedded store: one file with every row of one moment, made while the store
+//! serves, and made a store again by `quoin restore`. docs/backup.md is the manual.
+//!
+//! [`Backups`] makes them in a running server, where BGSAVE and SAVE ask for it. [`make`] is
+//! `quoin backup`, which asks such a server, or reads the folder itself; [`restore`] is
+//! `quoin restore`.
+
+mod ask;
+mod bar;
+mod error;
+mod folder;
+mod format;
+mod make;
+mod priority;
+mod read;
+mod restore;
+mod service;
+mod write;
+
+pub use ask::AskError;
+pub use error::{BackupError, Damage};
+pub use format::{Header, Totals};
+pub use make::{Made, MakeError, make};
+pub use read::BackupFile;
+pub use restore::{RestoreFailure, RestoreOptions, Restored, parse_restore, restore};
+pub use service::{Backups, Current, LastGood, StartError, Status};
+pub use write::Written;

@@ -1,0 +1,79 @@
+//! BGSAVE, SAVE and LASTSAVE: backups of the embedded store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::refusal;
+use crate::backup::{Backups, StartError};
+use crate::commands::arguments::{is_word, rest};
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::server::ServerState;
+use crate::server::session::Session;
+
+/// `BGSAVE [SCHEDULE]`. As nothing but another backup is in the way of one, SCHEDULE makes a
+/// difference only within EXEC, where every backup is scheduled.
+pub(super) fn bgsave(
+    arguments: &[Bytes],
+    session: &Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    match rest(arguments, 1) {
+        [] => {}
+        [word] if is_word(word, "schedule") => {}
+        _ => return Err(CommandError::Syntax),
+    }
+    let backups = backups(state)?;
+    if session.is_in_exec {
+        backups.schedule().map_err(refused)?;
+        return Ok(Reply::Simple("Background saving scheduled"));
+    }
+    start(backups, state)?;
+    Ok(Reply::Simple("Background saving started"))
+}
+
+/// `SAVE`. Only the client that asked waits.
+pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
+    let ended = start(backups(state)?, state)?;
+    match ended.await {
+        Ok(Ok(())) => Ok(Reply::OK),
+        Ok(Err(error)) => Err(refusal(format!("ERR {error}"))),
+        Err(_) => Err(CommandError::text(
+            "ERR the backup has ended without a word",
+        )),
+    }
+}
+
+/// `LASTSAVE`. As in Redis, that is the start of the server where there is no backup.
+pub(super) fn lastsave(state: &ServerState) -> Result<Reply, CommandError> {
+    backups(state)?;
+    Ok(Reply::Integer(last_save_s(state)))
+}
+
+/// When the last good backup was made, in seconds since the Unix epoch.
+pub(super) fn last_save_s(state: &ServerState) -> i64 {
+    let last = state.backups.as_ref().and_then(|one| one.status().last);
+    last.map_or(state.started_ms, |last| last.time_ms) / 1000
+}
+
+fn backups(state: &ServerState) -> Result<&Arc<Backups>, CommandError> {
+    state.backups.as_ref().ok_or(CommandError::text(
+        "ERR a server on FoundationDB makes no backups of the cluster; docs/backup.md tells how \
+         fdbbackup does",
+    ))
+}
+
+type Ended = tokio::sync::oneshot::Receiver<Result<(), Arc<crate::backup::BackupError>>>;
+
+fn start(backups: &Arc<Backups>, state: &ServerState) -> Result<Ended, CommandError> {
+    let keep = state.config.settings().backups_keep;
+    backups.start(keep).map_err(refused)
+}
+
+fn refused(error: StartError) -> CommandError {
+    match error {
+        StartError::Store(error) => error.into(),
+        error => refusal(format!("ERR {error}")),
+    }
+}

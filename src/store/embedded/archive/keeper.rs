@@ -1,0 +1,221 @@
+//! Bringing the journal into the archive while the store serves.
+//!
+//! By a thread of its own: a folder on a network that does not answer holds up nothing but the
+//! journal's next switch.
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::ArchiveError;
+use super::write::Archive;
+use crate::log_throttle::LogThrottle;
+use crate::store::embedded::journal::{Journal, Part, Survey};
+use crate::store::embedded::sync::guarded;
+use crate::store::embedded::{Shared, StoreId};
+
+/// Time after which the thread tries again, or looks whether there is something.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What is known of an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ArchiveStatus {
+    /// The last commit that is on its disk.
+    pub last: Option<u64>,
+    /// Why commits cannot be archived at present.
+    pub error: Option<String>,
+}
+
+/// The archive of an open store.
+#[derive(Debug)]
+pub(in super::super) struct Keeper {
+    archive: Mutex<Archive>,
+    /// What others see while the archive is being written.
+    status: Mutex<ArchiveStatus>,
+    log: LogThrottle,
+}
+
+impl Keeper {
+    /// Opens the archive of a store that ends with the commit `applied`, and takes what the files
+    /// of its journal have, which are written over next.
+    ///
+    /// # Errors
+    /// Where that cannot be done, or the archive has commits that the store has not.
+    pub(in super::super) fn open(
+        archive: &Path,
+        store: StoreId,
+        data_dir: &Path,
+        applied: u64,
+    ) -> Result<Self, ArchiveError> {
+        let mut archive = Archive::open(archive, store)?;
+        let archived = archive.last();
+        if let Some(archived) = archived
+            && archived > applied
+        {
+            return Err(ArchiveError::Ahead {
+                folder: archive.folder().to_owned(),
+                archived,
+                applied,
+            });
+        }
+        let failed = || ArchiveError::io("read the journal in", data_dir);
+        let survey = Survey::of(data_dir).map_err(failed())?;
+        let first = survey.first().unwrap_or(applied + 1);
+        let after = archived.unwrap_or(0).max(first.saturating_sub(1));
+        let mut refused = None;
+        let read = survey.read(after, |header, body| {
+            if header.sequence > applied {
+                return Ok(());
+            }
+            archive
+                .append(header.sequence, header.time_ms, body)
+                .map_err(|error| {
+                    refused = Some(error);
+                    io::Error::other("a commit was not archived")
+                })
+        });
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        read.map_err(failed())?;
+        archive.sync()?;
+        let folder = archive.folder().display();
+        match archived {
+            None => tracing::info!(%folder, "the archive begins with commit {}", after + 1),
+            Some(archived) if after > archived => tracing::warn!(
+                %folder,
+                "the archive lacks the commits from {} to {after}: no older backup can be brought \
+                 beyond them; make a backup now",
+                archived + 1
+            ),
+            Some(_) => {}
+        }
+        let status = ArchiveStatus {
+            last: archive.last(),
+            error: None,
+        };
+        Ok(Self {
+            archive: Mutex::new(archive),
+            status: Mutex::new(status),
+            log: LogThrottle::default(),
+        })
+    }
+
+    /// What is known of it.
+    pub(in super::super) fn status(&self) -> ArchiveStatus {
+        self.status
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Takes the journal's file that was closed, if there is one; says whether none is left.
+    pub(in super::super) fn take_closed(&self, journal: &Journal) -> bool {
+        let Some(part) = journal.closed() else {
+            return true;
+        };
+        let is_taken = self.take(&part);
+        if is_taken {
+            journal.forget_closed(&part);
+        }
+        is_taken
+    }
+
+    /// Takes all of a journal to which nobody appends any more; says whether it has it.
+    pub(in super::super) fn take_all(&self, journal: &Journal) -> bool {
+        self.take_closed(journal)
+            && match journal.current() {
+                Ok(part) => self.take(&part),
+                Err(_) => false,
+            }
+    }
+
+    fn take(&self, part: &Part) -> bool {
+        let mut archive = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = try_take(&mut archive, part);
+        let status = ArchiveStatus {
+            last: archive.last(),
+            error: taken.as_ref().err().map(ToString::to_string),
+        };
+        if let Err(error) = &taken
+            && let Some(more) = self.log.pass()
+        {
+            tracing::warn!(
+                %error,
+                "commits cannot be archived: the journal grows until they can, and writes are \
+                 refused when it is full{more}"
+            );
+        }
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        taken.is_ok()
+    }
+}
+
+fn try_take(archive: &mut Archive, part: &Part) -> Result<(), ArchiveError> {
+    let after = archive.last().unwrap_or(0);
+    part.read(|header, body| {
+        if header.sequence > after {
+            archive.append(header.sequence, header.time_ms, body)?;
+        }
+        Ok::<_, ArchiveError>(())
+    })?;
+    archive.sync()
+}
+
+impl From<io::Error> for ArchiveError {
+    /// What reading the journal fails with.
+    fn from(source: io::Error) -> Self {
+        Self::Journal(source)
+    }
+}
+
+/// The thread that archives, until it is dropped.
+pub(in super::super) struct Archiving {
+    /// `None` once the thread was told to end.
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Archiving {
+    pub(in super::super) fn start(
+        keeper: Arc<Keeper>,
+        journal: Arc<Journal>,
+        shared: Arc<Shared>,
+    ) -> io::Result<Self> {
+        let (wake, woken) = mpsc::sync_channel(1);
+        let thread = Builder::new()
+            .name("store-archive".to_owned())
+            .spawn(move || guarded(&shared, || run(&keeper, &journal, &woken)))?;
+        Ok(Self {
+            wake: Some(wake),
+            thread: Some(thread),
+        })
+    }
+
+    /// Has a file archived that was closed.
+    pub(in super::super) fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // Where it was told already there is nothing to do.
+            let _ = wake.try_send(());
+        }
+    }
+}
+
+impl Drop for Archiving {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has been reported by its own thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(keeper: &Keeper, journal: &Journal, woken: &Receiver<()>) {
+    while woken.recv_timeout(RETRY_INTERVAL) != Err(RecvTimeoutError::Disconnected) {
+        keeper.take_closed(journal);
+    }
+}

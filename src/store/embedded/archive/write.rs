@@ -1,0 +1,189 @@
+//! Appending to the archive.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::format::{Next, Segment, record_header, segment_header, segment_name};
+use super::read::segments;
+use super::{ArchiveError, SEGMENT_BYTES};
+use crate::store::embedded::StoreId;
+
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
+/// The archive of a store that serves.
+#[derive(Debug)]
+pub(in super::super) struct Archive {
+    folder: PathBuf,
+    store: StoreId,
+    /// The last commit that is on the archive's disk.
+    last: Option<u64>,
+    /// The segment that is appended to.
+    open: Option<Open>,
+    segment_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    path: PathBuf,
+    /// Where the next record goes.
+    end: u64,
+    /// The last commit in it.
+    last: u64,
+}
+
+impl Archive {
+    /// Opens the archive of a store in a folder, which is made where it is missing.
+    ///
+    /// # Errors
+    /// Where the folder cannot be read or made.
+    pub(in super::super) fn open(folder: &Path, store: StoreId) -> Result<Self, ArchiveError> {
+        let folder = folder.join(store.to_string());
+        DirBuilder::new()
+            .recursive(true)
+            .mode(FOLDER_MODE)
+            .create(&folder)
+            .map_err(ArchiveError::io("make the folder", &folder))?;
+        let mut archive = Self {
+            last: None,
+            store,
+            open: None,
+            segment_bytes: SEGMENT_BYTES,
+            folder,
+        };
+        archive.last = archive.find_last()?;
+        Ok(archive)
+    }
+
+    /// The last commit of the newest segment that has any.
+    fn find_last(&self) -> Result<Option<u64>, ArchiveError> {
+        for (first, path) in segments(&self.folder)?.into_iter().rev() {
+            let failed = || ArchiveError::io("read", &path);
+            let mut segment = Segment::open(&path, &self.store, first).map_err(failed())?;
+            let mut last = None;
+            while let Next::Record(found) = segment.next().map_err(failed())? {
+                last = Some(found.commit);
+            }
+            if last.is_some() {
+                return Ok(last);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Segments as small as a test needs them.
+    #[cfg(test)]
+    pub(in super::super) fn set_segment_bytes(&mut self, bytes: u64) {
+        self.segment_bytes = bytes;
+    }
+
+    /// The last commit that is on its disk.
+    pub(in super::super) fn last(&self) -> Option<u64> {
+        self.last
+    }
+
+    /// Where the segments lie.
+    pub(in super::super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Adds the commit behind the last one. It is there for good after [`Self::sync`]; after an
+    /// error all since the last of those is to be added again.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub(in super::super) fn append(
+        &mut self,
+        commit: u64,
+        time_ms: u64,
+        body: &[u8],
+    ) -> Result<(), ArchiveError> {
+        let added = self.try_append(commit, time_ms, body);
+        if added.is_err() {
+            self.open = None;
+        }
+        added
+    }
+
+    fn try_append(&mut self, commit: u64, time_ms: u64, body: &[u8]) -> Result<(), ArchiveError> {
+        let header = record_header(&self.store, commit, time_ms, body);
+        let is_full = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.end >= self.segment_bytes || open.last + 1 != commit);
+        if is_full {
+            self.sync()?;
+            self.open = None;
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            none => none.insert(begin(&self.folder, &self.store, commit)?),
+        };
+        let failed = || ArchiveError::io("write", &open.path);
+        open.file
+            .write_all_at(&header, open.end)
+            .map_err(failed())?;
+        let body_at = open.end + header.len() as u64;
+        open.file.write_all_at(body, body_at).map_err(failed())?;
+        open.end = body_at + body.len() as u64;
+        open.last = commit;
+        Ok(())
+    }
+
+    /// Puts on the disk what was added. After an error all of it is to be added again.
+    ///
+    /// # Errors
+    /// Where it is not there for good.
+    pub(in super::super) fn sync(&mut self) -> Result<(), ArchiveError> {
+        let synced = self.try_sync();
+        if synced.is_err() {
+            // The next sync might not say so, of the same bytes: another segment gets them.
+            self.open = None;
+        }
+        synced
+    }
+
+    fn try_sync(&mut self) -> Result<(), ArchiveError> {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let failed = || ArchiveError::io("sync", &open.path);
+        open.file.sync_data().map_err(failed())?;
+        // What was written to a file without a name is gone when it is closed.
+        let named = open.path.metadata().map_err(failed())?;
+        let own = open.file.metadata().map_err(failed())?;
+        if (named.ino(), named.dev()) != (own.ino(), own.dev()) {
+            let replaced = io::Error::other("another file has taken its place");
+            return Err(failed()(replaced));
+        }
+        self.last = Some(open.last);
+        Ok(())
+    }
+}
+
+/// Begins a segment. One that has this name has nothing from this commit on that is whole.
+fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
+    let path = folder.join(segment_name(first));
+    let failed = || ArchiveError::io("make", &path);
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(FILE_MODE)
+        .open(&path)
+        .map_err(failed())?;
+    let header = segment_header(store, first);
+    file.write_all_at(&header, 0).map_err(failed())?;
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(ArchiveError::io("sync the folder", folder))?;
+    Ok(Open {
+        file,
+        path,
+        end: header.len() as u64,
+        last: first.saturating_sub(1),
+    })
+}

@@ -1,0 +1,21 @@
+//! Backups as an operator makes and uses them: `quoin backup` and `quoin restore`, beside servers
+//! under load, after kills, with damaged files, and to a moment between backups. Whatever was
+//! restored is compared row by row.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "backup/folders.rs"]
+mod folders;
+#[path = "support/server.rs"]
+mod server;
+
+#[path = "backup/making.rs"]
+mod making;
+#[path = "backup/moments.rs"]
+mod moments;
+#[path = "backup/restoring.rs"]
+mod restoring;
