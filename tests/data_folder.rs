@@ -28,7 +28,7 @@ use quoin::store::{Isolation, RangeQuery, Store, StoreError};
 use server::Server;
 
 const MAP_BYTES: usize = 64 << 20;
-const FLIPS: u64 = 40;
+const FLIPS: u64 = 30;
 /// The folder that a child of this test reads.
 const FOLDER_VARIABLE: &str = "QUOIN_TEST_DAMAGED_FOLDER";
 
@@ -309,6 +309,40 @@ fn a_damaged_row_gives_an_error_that_names_it_and_others_are_served() {
     assert_eq!(server.connect().run("LPOP second"), "$5\r\nagain\r\n");
 }
 
+#[test]
+fn a_damaged_length_fails_the_commands_on_its_key_and_no_others() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    for list in ["first", "second", "third"] {
+        server.connect().run(&format!("RPUSH {list} a"));
+    }
+    stop(server);
+    let data = folder.path().join("data/data.mdb");
+    let mut bytes = std::fs::read(&data).unwrap();
+    // The end of its key; then come the checksums and the number.
+    let key = b"\x01second\x00\x14";
+    let found: Vec<usize> = (0..bytes.len() - key.len())
+        .filter(|at| bytes[*at..].starts_with(key))
+        .collect();
+    assert!(!found.is_empty());
+    for at in found {
+        bytes[at + key.len() + 8] ^= 2;
+    }
+    std::fs::write(&data, bytes).unwrap();
+    let server = Server::start_in(folder.path(), &[]).unwrap();
+    let mut socket = server.connect();
+    for round in 2..20 {
+        socket.send("RPUSH first b\r\nRPUSH second b\r\nLPUSH third b\r\nLLEN second\r\n");
+        assert_eq!(socket.reply(), format!(":{round}\r\n"));
+        assert!(socket.reply().starts_with("-MISCONF Store is damaged"));
+        assert_eq!(socket.reply(), format!(":{round}\r\n"));
+        assert!(socket.reply().starts_with("-MISCONF Store is damaged"));
+    }
+}
+
 /// Rows such as queues have: many small ones, some long.
 fn rows() -> Rows {
     let random = SeededRandom::new(1);
@@ -350,7 +384,7 @@ fn read_all(store: &EmbeddedStore, expected: &Rows) -> usize {
         }
     }
     let keys: Vec<&Vec<u8>> = expected.keys().collect();
-    for (at, begin) in keys.iter().enumerate().step_by(3) {
+    for (at, begin) in keys.iter().enumerate().step_by(7) {
         for (limit, reverse) in [(1, false), (1, true), (40, false), (40, true)] {
             let end = &[0xff];
             let query = match reverse {

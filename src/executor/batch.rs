@@ -331,6 +331,8 @@ impl<'s> Batch<'s> {
             }
             Err(StoreError::TooLarge) => self.make_smaller(),
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
+            // One of the commands adds to a row that is damaged. The others are done without it.
+            Err(StoreError::Damaged(_)) if self.halve() => Attempt::Again { after_pause: false },
             Err(error) => self.after_error(error),
         }
     }

@@ -134,7 +134,7 @@ impl Rows {
     /// The rows behind `key` up to the end of the file; in `reverse` those before it, back to the
     /// begin.
     pub(super) fn walk<'t>(
-        &self,
+        &'t self,
         transaction: &'t RoTxn<'_, AnyTls>,
         key: &[u8],
         reverse: bool,
@@ -147,7 +147,7 @@ impl Rows {
             Steps::Forwards(self.database.range(transaction, &bounds)?)
         };
         Ok(Walk {
-            rows: self.clone(),
+            rows: self,
             steps,
             last: None,
         })
@@ -155,12 +155,12 @@ impl Rows {
 
     /// All rows, also the store's own.
     pub(super) fn all<'t>(
-        &self,
+        &'t self,
         transaction: &'t RoTxn<'_, AnyTls>,
     ) -> Result<Walk<'t>, heed::Error> {
         let bounds: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
         Ok(Walk {
-            rows: self.clone(),
+            rows: self,
             steps: Steps::Forwards(self.database.range(transaction, &bounds)?),
             last: None,
         })
@@ -265,7 +265,7 @@ enum Steps<'t> {
 
 /// Rows in their order, each verified. Ends with the first error.
 pub(super) struct Walk<'t> {
-    rows: Rows,
+    rows: &'t Rows,
     steps: Steps<'t>,
     last: Option<&'t [u8]>,
 }
