@@ -2,7 +2,7 @@
 //!
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
-//! `error`, `limits`, `clock` and `random` are leaves that everyone may use; `import` is a client
+//! `error`, `limits`, `clock`, `random` and `log_throttle` are leaves that everyone may use; `import` is a client
 //! that uses nothing but leaves; `doctor` stands beside `server`, over `types`, `layout`, `store`.
 #![cfg_attr(
     test,
@@ -26,6 +26,7 @@ pub mod glob;
 pub mod import;
 pub mod layout;
 pub mod limits;
+pub mod log_throttle;
 pub mod number;
 pub mod random;
 pub mod reply;

@@ -16,9 +16,11 @@ use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 
+pub mod buffers;
 pub mod clients;
 mod connection;
 pub mod connection_commands;
+pub mod disconnections;
 mod dispatch;
 pub mod latency;
 mod listener;

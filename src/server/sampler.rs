@@ -78,6 +78,7 @@ pub(super) async fn run(state: &ServerState) {
             let timeout_s = state.config.timeout_s();
             state.clients.close_idle(timeout_s, state.clock.now_ms());
         }
+        state.bound_buffers();
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);
         samples

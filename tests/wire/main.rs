@@ -16,6 +16,7 @@ mod server;
 mod administration;
 mod blocked_clients;
 mod blocking;
+mod buffers;
 mod clients;
 mod command_table;
 mod dumping;

@@ -57,7 +57,6 @@ impl Connection {
         let mut calls = std::mem::take(&mut self.calls);
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
-        self.call_bytes = 0;
         let mut at = 0;
         if let Some(last) = queued.last() {
             let slot = table::slot(last.row);
@@ -108,10 +107,12 @@ impl Connection {
                         self.answer(&reply, one.is_answered);
                     }
                     self.session.is_closing = true;
+                    self.call_bytes = 0;
                     return Ok(());
                 }
             }
         }
+        self.call_bytes = 0;
         // The allocation serves the next run of commands.
         queued.clear();
         self.queued = queued;
