@@ -129,10 +129,6 @@ impl Connection {
                 return Ok(());
             }
             let (mut reader, mut writer) = self.stream.split();
-            let pause = match is_stalled {
-                true => OUTPUT_LIMIT_CHECK_INTERVAL,
-                false => OUTPUT_STALL,
-            };
             tokio::select! {
                 biased;
                 written = writer.write(rest) => match written {
@@ -160,7 +156,7 @@ impl Connection {
                         }
                     }
                 }
-                () = tokio::time::sleep(pause) => is_stalled = true,
+                () = stalling(is_stalled) => is_stalled = true,
             }
             self.note_buffers();
         }
@@ -192,6 +188,16 @@ impl Connection {
             .output_buffer(|| describe_client(client, now_ms));
         Err(Ended)
     }
+}
+
+/// Waits until a client counts as one that takes nothing, then until its limits are due to be looked
+/// at. Most writes are done at once, and never begin this.
+async fn stalling(is_stalled: bool) {
+    let pause = match is_stalled {
+        true => OUTPUT_LIMIT_CHECK_INTERVAL,
+        false => OUTPUT_STALL,
+    };
+    tokio::time::sleep(pause).await;
 }
 
 /// What a buffer counts in `maxmemory-clients`: the little room that an idle connection keeps does
