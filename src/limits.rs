@@ -6,7 +6,7 @@ pub const REQUEST_ARGUMENTS_MAX: usize = 1_048_576;
 pub const REQUEST_BULK_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Bytes of one inline request, and of one length line (Redis: `PROTO_INLINE_MAX_SIZE`).
 pub const REQUEST_INLINE_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of one request altogether (Redis: `client-query-buffer-limit`).
+/// Bytes of one request altogether.
 pub const REQUEST_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Bytes of an argument up to which it is copied into an allocation that arguments of the same
 /// request share.
@@ -30,8 +30,34 @@ pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16_384;
 
 /// Bytes that a connection reads at a time where no more are expected.
 pub const READ_BYTES: usize = 16 * 1024;
+/// Room for input that an idle connection keeps.
+pub const IDLE_INPUT_BYTES_MAX: usize = 64 * 1024;
 /// Reply bytes of a pipeline after which they are written before its next commands run.
 pub const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
+/// Unread requests that a client which has not authenticated may leave in its query buffer (Redis
+/// since 7.4: 1 MiB); of others as many as `client-query-buffer-limit` says.
+pub const UNAUTHENTICATED_INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of replies that do not count against `client-output-buffer-limit` (Redis:
+/// `PROTO_REPLY_CHUNK_BYTES`).
+pub const UNCOUNTED_OUTPUT_BYTES: usize = 16 * 1024;
+/// Time for which a client may take nothing of its output before the server takes in what it sends
+/// meanwhile. Until then a client that only reads slowly is slowed down, and costs no memory.
+pub const OUTPUT_STALL: std::time::Duration = std::time::Duration::from_millis(10);
+/// How often the limits of output that does not move are looked at.
+pub const OUTPUT_LIMIT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+/// Bytes of input that is taken in meanwhile and lies in one allocation, but for the first
+/// [`READ_BYTES`].
+pub const READ_AHEAD_CHUNK_BYTES: usize = 64 * 1024;
+/// Time for which one client's output may hold up a shutdown, all its waits together.
+pub const SHUTDOWN_OUTPUT_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// Clients are evicted until their buffers take so many sixteenths of `maxmemory-clients`: with less
+/// to spare, the next bytes of anybody would have all clients looked at again.
+pub const CLIENT_EVICTION_SIXTEENTHS: u64 = 15;
+/// The least that `maxmemory-clients` may mean (Redis: 128 KiB): clients must be able to undo a
+/// mistake.
+pub const CLIENT_EVICTION_LIMIT_BYTES_MIN: u64 = 128 * 1024;
+/// Memory of the machine where the system does not tell.
+pub const UNKNOWN_MEMORY_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 /// Connections that may wait to be accepted (Redis: `tcp-backlog`).
 pub const LISTEN_BACKLOG: u32 = 511;
 /// Pause after a connection could not be accepted.
@@ -83,9 +109,7 @@ pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
 pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
 /// Places that a table keeps however few entries it has.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
-/// Bytes that are read from a client which waits in a command, beyond those that came with it.
-pub const INPUT_WHILE_WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// Time after which a client that waits in a command, and has sent more than that, is looked at
+/// Time after which a client that waits in WAIT, WAITAOF or DEBUG, and has sent more, is looked at
 /// again, whether it is still there.
 pub const GONE_CHECK_INTERVAL_MS: u64 = 1_000;
 

@@ -12,6 +12,7 @@ pub mod settings;
 pub mod table;
 pub mod value;
 
+mod atomic;
 #[cfg(feature = "fdb")]
 mod fdb;
 mod hints;
@@ -23,4 +24,6 @@ pub use cli::{BackupOptions, DoctorOptions, Invocation, parse};
 pub use error::ConfigError;
 pub use load::{LoadedSettings, Origin};
 pub use runtime::RuntimeConfig;
-pub use settings::{FdbTls, Fsync, LogLevel, OutputLimit, OutputLimits, Settings, StoreKind};
+pub use settings::{
+    FdbTls, Fsync, LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings, StoreKind,
+};

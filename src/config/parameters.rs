@@ -7,9 +7,7 @@
 //! DEBUG is there for everyone.
 
 use super::special;
-use super::value::Kind::{
-    self, Bytes, BytesOrPercent, Integer, OneOf, Secret, SomeOf, Special, Text, YesNo,
-};
+use super::value::Kind::{self, Bytes, Integer, OneOf, Secret, SomeOf, Special, Text, YesNo};
 
 const I32_MIN: i128 = i32::MIN as i128;
 const I32_MAX: i128 = i32::MAX as i128;
@@ -111,7 +109,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("busy-reply-threshold", "lua-time-limit", Integer(0, I64_MAX), "5000"),
     row("proto-max-bulk-len", "", Bytes(1_048_576, I64_MAX), "536870912"),
     row("tracking-table-max-keys", "", Integer(0, I64_MAX), "1000000"),
-    row("client-query-buffer-limit", "", Bytes(1_048_576, I64_MAX), "1073741824"),
     row("loading-process-events-interval-bytes", "", Integer(1024, I32_MAX), "2097152").hidden(),
     row("latency-tracking-info-percentiles", "", Special(special::PERCENTILES), "50 99 99.9"),
     // Process and start.
@@ -160,7 +157,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("active-defrag-max-scan-fields", "", Integer(1, I64_MAX), "1000"),
     row("maxmemory", "", Bytes(0, U64_MAX), "0"),
     row("active-defrag-ignore-bytes", "", Bytes(1, I64_MAX), "104857600"),
-    row("maxmemory-clients", "", BytesOrPercent, "0"),
     row("oom-score-adj-values", "", Special(special::OOM_SCORES), "0 200 800"),
     // Encodings in memory.
     row("list-max-listpack-size", "list-max-ziplist-size", Integer(I32_MIN, I32_MAX), "-2"),

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
+use super::atomic::{AtomicMemoryLimit, AtomicOutputLimit};
 use super::load::LoadedSettings;
 use super::parameters::{Change, PARAMETERS, ParameterRow};
 use super::rewrite;
-use super::settings::{LogLevel, OutputLimit, Settings};
+use super::settings::{LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings};
 use super::table::{SETTINGS, SettingRow};
 use crate::events::EventSwitch;
 use crate::glob::{self, Case};
@@ -27,9 +28,10 @@ pub struct RuntimeConfig {
     slowlog_log_slower_than_us: AtomicI64,
     slowlog_max_len: AtomicU64,
     latency_monitor_threshold_ms: AtomicU64,
-    subscriber_hard_bytes: AtomicU64,
-    subscriber_soft_bytes: AtomicU64,
-    subscriber_soft_s: AtomicU32,
+    normal_limit: AtomicOutputLimit,
+    subscriber_limit: AtomicOutputLimit,
+    query_buffer_limit_bytes: AtomicU64,
+    maxmemory_clients: AtomicMemoryLimit,
     keyspace_events: Arc<EventSwitch>,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
@@ -75,7 +77,9 @@ impl RuntimeConfig {
             .collect();
         let keyspace_events = Arc::new(EventSwitch::default());
         keyspace_events.set(settings.keyspace_events);
-        let subscriber = settings.output_limits.subscriber;
+        let OutputLimits {
+            normal, subscriber, ..
+        } = settings.output_limits;
         RuntimeConfig {
             is_protected: AtomicBool::new(settings.protected_mode),
             maxclients: AtomicU32::new(settings.maxclients),
@@ -84,9 +88,10 @@ impl RuntimeConfig {
             slowlog_log_slower_than_us: AtomicI64::new(settings.slowlog_log_slower_than_us),
             slowlog_max_len: AtomicU64::new(settings.slowlog_max_len),
             latency_monitor_threshold_ms: AtomicU64::new(settings.latency_monitor_threshold_ms),
-            subscriber_hard_bytes: AtomicU64::new(subscriber.hard_bytes),
-            subscriber_soft_bytes: AtomicU64::new(subscriber.soft_bytes),
-            subscriber_soft_s: AtomicU32::new(subscriber.soft_s),
+            normal_limit: AtomicOutputLimit::new(normal),
+            subscriber_limit: AtomicOutputLimit::new(subscriber),
+            query_buffer_limit_bytes: AtomicU64::new(settings.query_buffer_limit_bytes),
+            maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
             keyspace_events,
             state: RwLock::new(State {
                 settings,
@@ -183,11 +188,22 @@ impl RuntimeConfig {
 
     /// How much may wait for a client that is subscribed.
     pub fn subscriber_limit(&self) -> OutputLimit {
-        OutputLimit {
-            hard_bytes: self.subscriber_hard_bytes.load(Ordering::Relaxed),
-            soft_bytes: self.subscriber_soft_bytes.load(Ordering::Relaxed),
-            soft_s: self.subscriber_soft_s.load(Ordering::Relaxed),
-        }
+        self.subscriber_limit.load()
+    }
+
+    /// How much may wait for a client that is not subscribed.
+    pub fn normal_limit(&self) -> OutputLimit {
+        self.normal_limit.load()
+    }
+
+    /// Bytes of unread requests that may wait of one client.
+    pub fn query_buffer_limit_bytes(&self) -> u64 {
+        self.query_buffer_limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memory that the buffers of all clients may take together.
+    pub fn maxmemory_clients(&self) -> MemoryLimit {
+        self.maxmemory_clients.load()
     }
 
     /// Changes of keys that are published. CONFIG SET changes what stands in it.
@@ -315,6 +331,8 @@ impl RuntimeConfig {
             slowlog_max_len,
             latency_monitor_threshold_ms,
             output_limits,
+            query_buffer_limit_bytes,
+            maxmemory_clients,
             keyspace_events,
             ..
         } = *settings;
@@ -329,13 +347,11 @@ impl RuntimeConfig {
             .store(slowlog_max_len, Ordering::Relaxed);
         self.latency_monitor_threshold_ms
             .store(latency_monitor_threshold_ms, Ordering::Relaxed);
-        let subscriber = output_limits.subscriber;
-        self.subscriber_hard_bytes
-            .store(subscriber.hard_bytes, Ordering::Relaxed);
-        self.subscriber_soft_bytes
-            .store(subscriber.soft_bytes, Ordering::Relaxed);
-        self.subscriber_soft_s
-            .store(subscriber.soft_s, Ordering::Relaxed);
+        self.normal_limit.store(output_limits.normal);
+        self.subscriber_limit.store(output_limits.subscriber);
+        self.query_buffer_limit_bytes
+            .store(query_buffer_limit_bytes, Ordering::Relaxed);
+        self.maxmemory_clients.store(maxmemory_clients);
         self.keyspace_events.set(keyspace_events);
     }
 }

@@ -62,6 +62,10 @@ pub struct Settings {
     pub shutdown_timeout_s: u32,
     /// How much may wait for a client, by class of clients.
     pub output_limits: OutputLimits,
+    /// Bytes of unread requests that may wait of one client.
+    pub query_buffer_limit_bytes: u64,
+    /// Memory that the buffers of all clients may take together.
+    pub maxmemory_clients: MemoryLimit,
     /// Changes of keys that are published.
     pub keyspace_events: EventClasses,
 }
@@ -84,8 +88,7 @@ pub struct FdbTls {
     pub password: Option<String>,
 }
 
-/// How much may wait to be written to a client. Only the limit of subscribers has an effect:
-/// replies that wait for a client are bounded otherwise, and there are no replicas.
+/// How much may wait to be written to a client. There are no replicas, so theirs has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutputLimits {
     /// Redis's class `normal`.
@@ -94,6 +97,43 @@ pub struct OutputLimits {
     pub replica: OutputLimit,
     /// Redis's class `pubsub`: clients that are subscribed.
     pub subscriber: OutputLimit,
+}
+
+/// A limit on memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// So many bytes; 0 is no limit.
+    Bytes(u64),
+    /// So many hundredths of the machine's memory.
+    Percent(u8),
+}
+
+impl MemoryLimit {
+    /// The limit in bytes on a machine with so much memory; `None` is no limit.
+    pub fn bytes(self, machine_bytes: u64) -> Option<u64> {
+        match self {
+            MemoryLimit::Bytes(0) => None,
+            MemoryLimit::Bytes(bytes) => Some(bytes),
+            MemoryLimit::Percent(percent) => Some(machine_bytes / 100 * u64::from(percent)),
+        }
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('%') {
+            Some(percent) => percent.parse().ok().map(MemoryLimit::Percent),
+            None => text.parse().ok().map(MemoryLimit::Bytes),
+        }
+    }
+}
+
+impl fmt::Display for MemoryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MemoryLimit::Bytes(bytes) => write!(f, "{bytes}"),
+            MemoryLimit::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
 }
 
 /// A limit on what waits for a client; beyond it the client is disconnected. 0 is none.
@@ -105,6 +145,27 @@ pub struct OutputLimit {
     pub soft_bytes: u64,
     /// How long that is.
     pub soft_s: u32,
+}
+
+impl OutputLimit {
+    /// Whether so much may not wait, as Redis's `checkClientOutputBufferLimits` has it.
+    /// `above_soft_since_ms` is kept from one question to the next.
+    pub fn is_exceeded(
+        &self,
+        bytes: u64,
+        above_soft_since_ms: &mut Option<i64>,
+        now_ms: i64,
+    ) -> bool {
+        if self.hard_bytes != 0 && bytes >= self.hard_bytes {
+            return true;
+        }
+        if self.soft_bytes == 0 || bytes < self.soft_bytes {
+            *above_soft_since_ms = None;
+            return false;
+        }
+        let since_ms = *above_soft_since_ms.get_or_insert(now_ms);
+        now_ms.saturating_sub(since_ms) > i64::from(self.soft_s) * 1000
+    }
 }
 
 impl Default for OutputLimits {
@@ -155,6 +216,8 @@ impl Default for Settings {
             latency_monitor_threshold_ms: 0,
             shutdown_timeout_s: 10,
             output_limits: OutputLimits::default(),
+            query_buffer_limit_bytes: 1024 * 1024 * 1024,
+            maxmemory_clients: MemoryLimit::Percent(25),
             keyspace_events: EventClasses::NONE,
         }
     }

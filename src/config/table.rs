@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::settings::{Fsync, LogLevel, Settings, StoreKind};
+use super::settings::{Fsync, LogLevel, MemoryLimit, Settings, StoreKind};
 use super::special::{self, parse_addresses, parse_output_limits, render_output_limits};
 use super::value::Kind;
 use crate::events::EventClasses;
@@ -431,13 +431,37 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "client-output-buffer-limit",
         kind: Kind::Special(special::OUTPUT_LIMITS),
         default: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
-        help: "Bytes that may wait for a client, by class: a hard limit, and a soft one with the seconds for which it may be exceeded; 0 is none. A client beyond is disconnected. Only the class pubsub (clients that are subscribed) has an effect: what waits for others is bounded anyway",
+        help: "Bytes that may wait for a client, by class: a hard limit, and a soft one with the seconds for which it may be exceeded; 0 is none. A client beyond is disconnected. The class pubsub are clients that are subscribed, normal all others; slave has no effect. Of a pipeline not more than about 256 KiB of replies wait at a time, so that only single replies can be larger",
         is_runtime_changeable: true,
         apply: |settings, value| {
             settings.output_limits = parse_output_limits(value)?;
             Some(())
         },
         render: |settings| render_output_limits(&settings.output_limits),
+    },
+    SettingRow {
+        name: "client-query-buffer-limit",
+        kind: Kind::Bytes(1_048_576, I64_MAX),
+        default: "1073741824",
+        help: "Bytes of requests that may wait of one client which sends but does not read, or waits in a blocking command. A client beyond is disconnected. Of one that has not authenticated it is 1 MiB",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.query_buffer_limit_bytes = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.query_buffer_limit_bytes.to_string(),
+    },
+    SettingRow {
+        name: "maxmemory-clients",
+        kind: Kind::BytesOrPercent,
+        default: "25%",
+        help: "Memory that the buffers of all clients may take together (requests, replies, messages, what MULTI has queued): bytes, or a percentage of the machine's or container's memory. Beyond it, clients are disconnected, those that have not authenticated first and then those with the largest buffers; those with CLIENT NO-EVICT are spared. 0 is no limit",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.maxmemory_clients = MemoryLimit::parse(value)?;
+            Some(())
+        },
+        render: |settings| settings.maxmemory_clients.to_string(),
     },
     SettingRow {
         name: "notify-keyspace-events",
@@ -502,6 +526,8 @@ mod tests {
                 "client-output-buffer-limit",
                 "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
             ),
+            ("client-query-buffer-limit", "9223372036854775807"),
+            ("maxmemory-clients", "1048576"),
             ("notify-keyspace-events", "glKE"),
         ];
         assert_eq!(others.len(), SETTINGS.len());

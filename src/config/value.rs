@@ -110,7 +110,9 @@ impl Kind {
     /// Writes a value in its usual form as TOML.
     pub fn to_toml(&self, value: &str) -> String {
         match self {
-            Kind::Integer(..) if parse_integer(value).is_some() => value.to_owned(),
+            Kind::Integer(..) | Kind::Bytes(..) if parse_integer(value).is_some() => {
+                value.to_owned()
+            }
             Kind::Special(special) if special.is_list => {
                 let items: Vec<String> = value.split(' ').map(toml_string).collect();
                 format!("[{}]", items.join(", "))

@@ -1,5 +1,6 @@
 //! Who is connected: the records behind CLIENT LIST and CLIENT KILL.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::buffers::BufferMemory;
 use super::pubsub::Mailbox;
 use crate::executor::watchers::Touched;
 
@@ -30,10 +32,19 @@ pub struct ClientRecord {
     pub input_bytes: AtomicUsize,
     /// Bytes that its query buffer has room for beyond those.
     pub input_free_bytes: AtomicUsize,
+    /// Bytes of arguments of commands that wait or are under way, and of a request that is not whole.
+    pub argument_bytes: AtomicUsize,
+    /// Bytes of what it has queued since MULTI.
+    pub transaction_bytes: AtomicUsize,
     /// Bytes that its buffer of replies has room for.
     pub output_bytes: AtomicUsize,
     /// Bytes of replies that wait to be written to it.
     pub output_unsent_bytes: AtomicUsize,
+    /// Memory that its buffers take, but for messages.
+    held_bytes: AtomicUsize,
+    is_evicted: AtomicBool,
+    /// Whether it has authenticated.
+    pub is_trusted: AtomicBool,
     /// To how many channels, patterns and shard channels it is subscribed.
     pub(super) subscribed: [AtomicUsize; 3],
     /// Messages that wait to be written to it.
@@ -123,6 +134,15 @@ impl ClientRecord {
     fn is_idle(&self, timeout_ms: i64, now_ms: i64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.last_interaction_ms.load(Ordering::Relaxed));
         idle_ms > timeout_ms && self.is_awaited.load(Ordering::SeqCst) && !self.is_subscriber()
+    }
+
+    /// Memory that its buffers take, messages that wait for it included, as if they waited for
+    /// nobody else.
+    pub fn memory_bytes(&self) -> usize {
+        let messages = usize::try_from(self.mailbox.waiting().1).unwrap_or(usize::MAX);
+        self.held_bytes
+            .load(Ordering::Relaxed)
+            .saturating_add(messages)
     }
 
     /// Ends the client's connection, after the command that it is at.
@@ -220,6 +240,8 @@ impl Drop for Blocked<'_> {
 pub struct ClientRegistry {
     next_id: AtomicU64,
     clients: Mutex<BTreeMap<u64, Arc<ClientRecord>>>,
+    memory: Arc<BufferMemory>,
+    is_exhausted: AtomicBool,
 }
 
 impl ClientRegistry {
@@ -255,10 +277,15 @@ impl ClientRegistry {
             last_command: AtomicUsize::new(NO_COMMAND),
             input_bytes: AtomicUsize::new(0),
             input_free_bytes: AtomicUsize::new(0),
+            argument_bytes: AtomicUsize::new(0),
+            transaction_bytes: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             output_unsent_bytes: AtomicUsize::new(0),
+            held_bytes: AtomicUsize::new(0),
+            is_evicted: AtomicBool::new(false),
+            is_trusted: AtomicBool::new(false),
             subscribed: Default::default(),
-            mailbox: Mailbox::default(),
+            mailbox: Mailbox::new(Arc::clone(&self.memory)),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
             block: AtomicU8::new(NOT_BLOCKED),
@@ -274,8 +301,60 @@ impl ClientRegistry {
     pub fn remove(&self, id: u64) {
         let removed = self.lock().remove(&id);
         if let Some(client) = removed {
+            self.note_held(&client, 0);
             tracing::debug!("client {id} at {} is gone", client.address);
         }
+    }
+
+    /// How much memory the buffers of all clients take.
+    pub fn memory(&self) -> &Arc<BufferMemory> {
+        &self.memory
+    }
+
+    /// Notes how much memory a client's buffers take, but for messages.
+    pub fn note_held(&self, client: &ClientRecord, bytes: usize) {
+        // What an evicted client holds until it is gone does not count: others would have to go
+        // for it.
+        let bytes = match client.is_evicted.load(Ordering::SeqCst) {
+            true => 0,
+            false => bytes,
+        };
+        let before = client.held_bytes.swap(bytes, Ordering::SeqCst);
+        self.memory.replace(before, bytes);
+    }
+
+    /// Evicts clients until the buffers of the others take no more than so many bytes: those that
+    /// have not authenticated first, then those with the most, none with CLIENT NO-EVICT. Tells of
+    /// each before. False where it is not enough.
+    pub fn evict(&self, target_bytes: usize, mut tell: impl FnMut(&ClientRecord)) -> bool {
+        let clients = self.all().into_iter();
+        let mut candidates: Vec<_> = clients
+            .filter(|client| !client.is_evicted.load(Ordering::SeqCst))
+            .map(|client| (client.memory_bytes(), client))
+            .filter(|(bytes, client)| *bytes > 0 && !client.details().no_evict)
+            .collect();
+        candidates.sort_by_key(|(bytes, client)| {
+            let is_trusted = client.is_trusted.load(Ordering::Relaxed);
+            (is_trusted, Reverse(*bytes))
+        });
+        for (_, client) in candidates {
+            if self.memory.bytes() <= target_bytes {
+                break;
+            }
+            tell(&client);
+            client.is_evicted.store(true, Ordering::SeqCst);
+            self.note_held(&client, 0);
+            client.mailbox.close();
+            client.kill();
+        }
+        let is_enough = self.memory.bytes() <= target_bytes;
+        self.is_exhausted.store(!is_enough, Ordering::Relaxed);
+        is_enough
+    }
+
+    /// Whether the last [`Self::evict`] was not enough.
+    pub fn is_exhausted(&self) -> bool {
+        self.is_exhausted.load(Ordering::Relaxed)
     }
 
     /// The client of this number.
@@ -309,5 +388,60 @@ impl ClientRegistry {
     /// All clients, oldest first.
     pub fn all(&self) -> Vec<Arc<ClientRecord>> {
         self.lock().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(registry: &ClientRegistry, bytes: usize, is_trusted: bool) -> Arc<ClientRecord> {
+        let address = ([127, 0, 0, 1], 1).into();
+        let client = registry.register(address, address, 0, 0, 100).unwrap();
+        client.is_trusted.store(is_trusted, Ordering::Relaxed);
+        registry.note_held(&client, bytes);
+        client
+    }
+
+    fn evicted(registry: &ClientRegistry, target_bytes: usize) -> (Vec<u64>, bool) {
+        let mut evicted = Vec::new();
+        let is_enough = registry.evict(target_bytes, |client| evicted.push(client.id));
+        (evicted, is_enough)
+    }
+
+    #[test]
+    fn the_largest_are_evicted_until_the_others_have_room() {
+        let registry = ClientRegistry::default();
+        let [small, large, middle] = [10, 100, 50].map(|bytes| client(&registry, bytes, true));
+        assert_eq!(registry.memory().bytes(), 160);
+        assert_eq!(evicted(&registry, 60), (vec![large.id], true));
+        assert!(large.is_killed() && !small.is_killed() && !middle.is_killed());
+        assert_eq!(registry.memory().bytes(), 60);
+        // What it still holds for a moment counts no more.
+        registry.note_held(&large, 200);
+        assert_eq!(evicted(&registry, 60), (vec![], true));
+        registry.remove(large.id);
+        registry.remove(middle.id);
+        assert_eq!(registry.memory().bytes(), 10);
+    }
+
+    #[test]
+    fn those_who_have_not_authenticated_go_first() {
+        let registry = ClientRegistry::default();
+        let trusted = client(&registry, 100, true);
+        let strangers = [10, 20].map(|bytes| client(&registry, bytes, false));
+        let order = vec![strangers[1].id, strangers[0].id, trusted.id];
+        assert_eq!(evicted(&registry, 0), (order, true));
+    }
+
+    #[test]
+    fn those_with_no_evict_stay() {
+        let registry = ClientRegistry::default();
+        let spared = client(&registry, 100, true);
+        spared.details().no_evict = true;
+        let other = client(&registry, 10, true);
+        assert_eq!(evicted(&registry, 50), (vec![other.id], false));
+        assert!(registry.is_exhausted());
+        assert!(!spared.is_killed());
     }
 }

@@ -1,9 +1,10 @@
 //! One connection: reads requests, has them carried out in order, writes the replies.
 //!
-//! Commands on data that follow each other in a pipeline go to the executor together. While they
-//! are there the connection reads nothing more, and it never holds more than one submission's
-//! replies (`SUBMISSION_REPLY_BYTES_MAX`, and the last of them whole): a client that stops
-//! reading costs no more than that.
+//! Commands on data that follow each other in a pipeline go to the executor together. The
+//! connection waits for their replies and for the client to take them, and never holds more than
+//! one submission's replies (`SUBMISSION_REPLY_BYTES_MAX`, and the last of them whole). While it
+//! waits for the client it takes in what the client sends ([`read_ahead`]), within
+//! `client-query-buffer-limit`, and carries nothing of it out.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,19 +24,22 @@ use crate::commands::{Row, table};
 use crate::events::EventClasses;
 use crate::executor::Call;
 use crate::limits::{
-    GONE_CHECK_INTERVAL_MS, INPUT_WHILE_WAITING_BYTES_MAX, OUTPUT_FLUSH_BYTES, READ_BYTES,
-    SUBMISSION_BYTES_MAX, SUBMISSION_COMMANDS_MAX,
+    GONE_CHECK_INTERVAL_MS, IDLE_INPUT_BYTES_MAX, OUTPUT_FLUSH_BYTES, SUBMISSION_BYTES_MAX,
+    SUBMISSION_COMMANDS_MAX,
 };
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
 use crate::wire::request::{Request, RequestLimits, RequestParser};
 
 mod blocking;
+mod input;
 mod output;
+mod read_ahead;
 mod submitting;
 mod transaction;
 
 use blocking::Waiting;
+use read_ahead::ReadAhead;
 use transaction::WithinMulti;
 
 /// A client's connection.
@@ -45,7 +49,13 @@ pub(super) struct Connection {
     session: Session,
     parser: RequestParser,
     input: BytesMut,
+    /// What comes behind `input`.
+    ahead: ReadAhead,
     output: BytesMut,
+    /// How much of `output` the client has taken.
+    sent_bytes: usize,
+    /// Until when a shutdown waits for the client to take its output; set when it first does.
+    lingers_until: Option<tokio::time::Instant>,
     /// Bytes of the requests that were taken off `input` since the last read. Redis keeps those
     /// in its query buffer until all are done, so CLIENT LIST counts them.
     consumed_bytes: usize,
@@ -80,7 +90,10 @@ impl Connection {
             session: Session::new(client, !needs_password),
             parser: RequestParser::new(RequestLimits::default()),
             input: BytesMut::new(),
+            ahead: ReadAhead::default(),
             output: BytesMut::new(),
+            sent_bytes: 0,
+            lingers_until: None,
             consumed_bytes: 0,
             calls: Vec::new(),
             queued: Vec::new(),
@@ -116,7 +129,8 @@ impl Connection {
     /// Waits for bytes from the client, and writes messages to it meanwhile.
     async fn read(&mut self, shutdown: &mut watch::Receiver<bool>) -> Result<(), Ended> {
         self.note_interaction();
-        while !self.read_or_message(shutdown).await? {
+        // What came while output waited comes before what is still to be read.
+        while self.ahead.is_empty() && !self.read_or_message(shutdown).await? {
             self.put_messages().await?;
             self.flush().await?;
             self.note_buffers();
@@ -131,11 +145,12 @@ impl Connection {
     ) -> Result<bool, Ended> {
         if self.input.is_empty() {
             // An idle client holds no buffers.
-            if self.input.capacity() > READ_BYTES * 4 {
+            let is_large = self.input.capacity() > IDLE_INPUT_BYTES_MAX
+                || self.output.capacity() > OUTPUT_FLUSH_BYTES;
+            if is_large {
                 self.input = BytesMut::new();
-            }
-            if self.output.capacity() > OUTPUT_FLUSH_BYTES {
                 self.output = BytesMut::new();
+                self.note_buffers();
             }
         }
         self.reserve_input();
@@ -147,6 +162,7 @@ impl Connection {
                 Ok(0) | Err(_) => Err(Ended),
                 Ok(count) => {
                     self.note_read(count);
+                    self.check_input()?;
                     Ok(true)
                 }
             },
@@ -154,23 +170,6 @@ impl Connection {
             () = self.session.client.wait_killed() => Err(Ended),
             () = super::listener::stopping(shutdown) => Err(Ended),
         }
-    }
-
-    fn reserve_input(&mut self) {
-        let wanted = self.parser.bytes_to_reserve(&self.input).max(READ_BYTES);
-        self.input.reserve(wanted);
-    }
-
-    fn note_read(&self, bytes: usize) {
-        self.state.statistics.input_bytes.add(bytes as u64);
-        self.state.statistics.reads_processed.add(1);
-        self.note_interaction();
-    }
-
-    /// What `timeout` counts from.
-    fn note_interaction(&self) {
-        let now_ms = self.state.clock.now_ms();
-        self.session.client.note_interaction(now_ms);
     }
 
     /// Carries out every whole request that has arrived.
@@ -183,6 +182,10 @@ impl Connection {
             self.consumed_bytes += unparsed_bytes.saturating_sub(self.input.len());
             match parsed {
                 Ok(Some(request)) => self.carry_out(request).await?,
+                Ok(None) if self.take_ahead() => {
+                    // Others have their turn between two of its parts.
+                    tokio::task::yield_now().await;
+                }
                 Ok(None) => break,
                 Err(error) => {
                     self.run_calls().await?;
@@ -304,18 +307,18 @@ impl Connection {
         tokio::pin!(waiting);
         loop {
             let is_subscriber = !self.session.subscriptions.is_empty();
-            let has_room = self.input.len() < INPUT_WHILE_WAITING_BYTES_MAX;
-            if has_room {
-                self.reserve_input();
-            }
+            let (mut reader, _) = self.stream.split();
             tokio::select! {
                 biased;
                 answer = &mut waiting => return Ok(answer),
                 () = self.session.client.mailbox.ready(), if is_subscriber => {}
                 // As Redis does: only behind what it has sent a client can be seen to be gone.
-                read = receive(&mut self.stream, &mut self.input, has_room) => match read {
+                read = self.ahead.receive(&mut reader) => match read {
                     Ok(0) | Err(_) => return Err(Ended),
-                    Ok(count) => self.note_read(count),
+                    Ok(count) => {
+                        self.note_read(count);
+                        self.check_input()?;
+                    }
                 },
                 () = self.session.client.wait_killed() => return Err(Ended),
                 () = self.state.stopping() => return Err(Ended),
@@ -393,19 +396,6 @@ impl Connection {
 /// Whether CLIENT PAUSE WRITE holds a command back.
 fn is_write(row: &Row) -> bool {
     row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
-}
-
-/// Waits for bytes from a client; where there is no room for more, for its end.
-async fn receive(
-    stream: &mut TcpStream,
-    input: &mut BytesMut,
-    has_room: bool,
-) -> std::io::Result<usize> {
-    if has_room {
-        return stream.read_buf(input).await;
-    }
-    gone(stream).await;
-    Ok(0)
 }
 
 /// Waits until a client has closed its connection, also behind what was not read yet.

@@ -2,6 +2,9 @@
 //! is not there, everything is 0.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::limits::UNKNOWN_MEMORY_BYTES;
 
 /// Clock ticks in a second, as Linux counts them for programs.
 const TICKS_PER_SECOND: u64 = 100;
@@ -29,6 +32,41 @@ pub(super) fn memory() -> Memory {
 pub(super) fn total_memory_bytes() -> u64 {
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     kibibytes(&memory, "MemTotal:")
+}
+
+/// The memory that this process may use: the machine's, or less where it runs in a container or
+/// a unit of the system with a limit.
+pub(super) fn usable_memory_bytes() -> u64 {
+    let machine = match total_memory_bytes() {
+        0 => UNKNOWN_MEMORY_BYTES,
+        bytes => bytes,
+    };
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    group_limit_files(&groups)
+        .filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok())
+        .fold(machine, u64::min)
+}
+
+/// Files that may hold a limit on the memory of this process's control groups, of version 2 and 1.
+/// A limit of a group above holds too. Where there is none, they say `max` or a huge number.
+fn group_limit_files(groups: &str) -> impl Iterator<Item = PathBuf> {
+    let files = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let controllers = fields.next().unwrap_or_default();
+        let path = fields.next().unwrap_or_default().trim_start_matches('/');
+        let place = match controllers {
+            "" => Some(("/sys/fs/cgroup", "memory.max")),
+            _ if controllers.split(',').any(|one| one == "memory") => {
+                Some(("/sys/fs/cgroup/memory", "memory.limit_in_bytes"))
+            }
+            _ => None,
+        };
+        place.into_iter().flat_map(move |(root, file)| {
+            let group = Path::new(path).ancestors();
+            group.map(move |group| Path::new(root).join(group).join(file))
+        })
+    });
+    files.collect::<Vec<_>>().into_iter()
 }
 
 /// The line `name   1234 kB`, in bytes.
@@ -96,6 +134,19 @@ mod tests {
         };
         assert_eq!(parse_stat(stat), time);
         assert_eq!(parse_stat(""), ProcessorTime::default());
+    }
+
+    #[test]
+    fn limits_of_control_groups_above_are_looked_at_too() {
+        let files: Vec<_> = group_limit_files("5:cpu:/x\n4:memory:/\n0::/a/b\n").collect();
+        let expected = [
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/a/b/memory.max",
+            "/sys/fs/cgroup/a/memory.max",
+            "/sys/fs/cgroup/memory.max",
+        ];
+        assert_eq!(files, expected.map(PathBuf::from));
+        assert!(usable_memory_bytes() > 0);
     }
 
     #[test]

@@ -20,10 +20,12 @@ use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 use listener::Addresses;
 
 mod admission;
+pub mod buffers;
 pub mod clients;
 mod connection;
 pub mod connection_commands;
 mod descriptors;
+pub mod disconnections;
 mod dispatch;
 mod exposure;
 pub mod latency;

@@ -81,6 +81,7 @@ pub(super) async fn run(state: &ServerState) {
         if let Some(backups) = &state.backups {
             backups.start_scheduled(|| state.config.settings().backups_keep);
         }
+        state.bound_buffers();
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);
         samples

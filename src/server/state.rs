@@ -16,7 +16,9 @@ use crate::store::Store;
 use crate::types::signals::Subscribers;
 
 use super::clients::{ClientRecord, ClientRegistry};
+use super::disconnections::Disconnections;
 use super::latency::LatencyMonitor;
+use super::machine;
 use super::pause::Pause;
 use super::pubsub::PubSub;
 use super::sampler::Samples;
@@ -56,6 +58,10 @@ pub struct ServerState {
     pub clients: ClientRegistry,
     /// Counters.
     pub statistics: ServerStatistics,
+    /// Who was disconnected because of what the server had to hold.
+    pub disconnections: Arc<Disconnections>,
+    /// The memory that this process may use.
+    pub(super) memory_bytes: u64,
     /// What the sampler has measured.
     pub samples: Samples,
     /// Commands that took long.
@@ -94,7 +100,14 @@ impl ServerState {
             .map(|_| format!("{:08x}", random.next_u64() >> 32))
             .collect();
         let started_ms = clock.now_ms();
-        let pubsub = Arc::new(PubSub::new(Arc::clone(&config), Arc::clone(&clock)));
+        let clients = ClientRegistry::default();
+        let disconnections = Arc::<Disconnections>::default();
+        let pubsub = Arc::new(PubSub::new(
+            Arc::clone(&config),
+            Arc::clone(&clock),
+            Arc::clone(clients.memory()),
+            Arc::clone(&disconnections),
+        ));
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let events = Arc::clone(config.keyspace_events());
         let environment = executor.environment();
@@ -108,7 +121,9 @@ impl ServerState {
             executor,
             store,
             backups,
-            clients: ClientRegistry::default(),
+            clients,
+            disconnections,
+            memory_bytes: machine::usable_memory_bytes(),
             statistics: ServerStatistics::default(),
             samples: Samples::default(),
             slowlog: Slowlog::default(),
@@ -198,6 +213,11 @@ impl ServerState {
     /// Waits until the server shall stop.
     pub(super) async fn stopping(&self) {
         super::listener::stopping(&mut self.shutdown.subscribe()).await;
+    }
+
+    /// Whether the server shall stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.shutdown.borrow()
     }
 
     /// Asks the server to stop: no new connections, and each connection ends after the command

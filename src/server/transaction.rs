@@ -58,6 +58,14 @@ impl OpenTransaction {
         has_room
     }
 
+    /// Bytes that the commands take.
+    pub fn held_bytes(&self) -> usize {
+        match self.commands.is_empty() {
+            true => 0,
+            false => self.bytes,
+        }
+    }
+
     /// Has EXEC refused.
     pub fn spoil(&mut self) {
         self.is_spoilt = true;

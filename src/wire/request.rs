@@ -51,7 +51,7 @@ pub struct RequestLimits {
     pub arguments_max: usize,
     /// Bytes of one argument (Redis: `proto-max-bulk-len`).
     pub bulk_bytes_max: usize,
-    /// Bytes of one request, length lines included (Redis: `client-query-buffer-limit`).
+    /// Bytes of one request, length lines included.
     pub request_bytes_max: usize,
 }
 
@@ -155,6 +155,14 @@ impl RequestParser {
             .saturating_add(TERMINATOR_BYTES)
             .saturating_sub(buffer.len())
             .min(buffer.len().max(REQUEST_RESERVE_BYTES_MAX))
+    }
+
+    /// Bytes that the arguments take which were taken out of the buffer for a request that is not
+    /// whole yet, what holds each of them included.
+    pub fn held_bytes(&self) -> usize {
+        let announced = self.bulk_bytes.map_or(0, |bytes| bytes + TERMINATOR_BYTES);
+        let taken = self.request_bytes.saturating_sub(announced);
+        taken.saturating_add(self.arguments.len() * size_of::<Bytes>())
     }
 
     /// Whether a part of a request has been taken in already.

@@ -285,6 +285,21 @@ impl Socket {
         }
     }
 
+    /// A connection whose system buffers hold little: about so many bytes each way.
+    pub fn connect_with_buffers(address: SocketAddr, bytes: usize) -> Self {
+        let domain = socket2::Domain::for_address(address);
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None).unwrap();
+        socket.set_send_buffer_size(bytes).unwrap();
+        socket.set_recv_buffer_size(bytes).unwrap();
+        socket.connect(&address.into()).unwrap();
+        let stream = TcpStream::from(socket);
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self {
+            stream,
+            received: Vec::new(),
+        }
+    }
+
     /// Where this end is.
     pub fn local_address(&self) -> SocketAddr {
         self.stream.local_addr().unwrap()

@@ -18,6 +18,7 @@ mod admission;
 mod backups;
 mod blocked_clients;
 mod blocking;
+mod buffers;
 mod clients;
 mod command_table;
 mod dumping;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 
-use crate::server::{PATIENCE, Server, is_on_foundationdb, request, wait_until};
+use crate::server::{PATIENCE, Server, Socket, is_on_foundationdb, request, wait_until};
 
 #[test]
 fn the_port_that_was_taken_is_told() {
@@ -128,6 +128,35 @@ fn shutdown_ends_the_server_without_a_reply() {
         assert_eq!(socket.rest(), "");
         assert!(server.wait().success(), "{line}");
     }
+}
+
+#[test]
+fn clients_that_do_not_read_do_not_hold_up_the_end() {
+    // Far longer than anybody here waits.
+    let flags = ["--shutdown-timeout", "600", "--requirepass", "secret"];
+    let mut server = Server::start_with(&flags);
+    let mut probe = server.connect();
+    assert_eq!(probe.run("AUTH secret"), "+OK\r\n");
+    probe.command(&["RPUSH", "list", &"x".repeat(1_000_000)]);
+    let mut stranger = Socket::connect_with_buffers(server.address(), 16 * 1024);
+    let mut reader = Socket::connect_with_buffers(server.address(), 16 * 1024);
+    assert_eq!(reader.run("AUTH secret"), "+OK\r\n");
+    reader.send(request(&["LRANGE", "list", "0", "-1"]).repeat(1_000));
+    let pings = request(&["PING"]).repeat(2_000);
+    wait_until("the server waits for both", || {
+        stranger.send(&pings);
+        let list = probe.run("CLIENT LIST");
+        let waits = |socket: &Socket| {
+            let address = format!(" addr={} ", socket.local_address());
+            let line = list.lines().find(|line| line.contains(&address)).unwrap();
+            !line.contains(" obl=0 ") && !line.contains(" qbuf=0 ")
+        };
+        waits(&stranger) && waits(&reader)
+    });
+    server.signal("TERM");
+    assert!(server.wait().success());
+    let log = server.log();
+    assert!(!log.contains("still busy"), "{log}");
 }
 
 #[test]

@@ -56,7 +56,6 @@ impl Connection {
         let mut calls = std::mem::take(&mut self.calls);
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
-        self.call_bytes = 0;
         let mut at = 0;
         // One that may wait comes last, and is shown when it does.
         let before = queued.len().checked_sub(1 + usize::from(waiting.is_some()));
@@ -110,10 +109,12 @@ impl Connection {
                         self.answer(&reply, one.is_answered);
                     }
                     self.session.is_closing = true;
+                    self.call_bytes = 0;
                     return Ok(());
                 }
             }
         }
+        self.call_bytes = 0;
         // The allocation serves the next run of commands.
         queued.clear();
         self.queued = queued;

@@ -123,7 +123,13 @@ impl Connection {
                 .unwrap_or_else(|error| Reply::Error(error.to_line()))),
             ConnectionCommand::Exec => match self.session.transaction.take() {
                 None => refused("ERR EXEC without MULTI"),
-                Some(transaction) => self.exec(row, transaction).await,
+                Some(transaction) => {
+                    self.call_bytes = transaction.held_bytes();
+                    self.note_buffers();
+                    let reply = self.exec(row, transaction).await;
+                    self.call_bytes = 0;
+                    reply
+                }
             },
             _ => {
                 self.session.unwatch(&self.state);

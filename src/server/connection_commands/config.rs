@@ -22,6 +22,7 @@ pub(super) async fn carry_out(
         "set" => set(arguments, state),
         "resetstat" => {
             state.statistics.reset();
+            state.disconnections.reset();
             state.executor.statistics().reset();
             Ok(Reply::OK)
         }

@@ -96,6 +96,7 @@ pub async fn carry_out(
 }
 
 pub(super) use basics::selected_database;
+pub(super) use client::describe_client;
 
 /// Whether a command may take long without doing anything, so that the connection should look
 /// meanwhile whether the client is still there.

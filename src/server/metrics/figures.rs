@@ -104,6 +104,11 @@ fn clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
             "Channels and patterns with subscribers",
             channels,
         ),
+        (
+            "client_buffers_bytes",
+            "Memory that the buffers of all clients take",
+            state.clients.memory().bytes(),
+        ),
     ] {
         writer.gauge(name, help, value as f64)?;
     }
@@ -117,6 +122,21 @@ fn clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
             "connections_rejected",
             "Connections that were refused because of maxclients or protected mode",
             &statistics.connections_rejected,
+        ),
+        (
+            "clients_evicted",
+            "Clients that were disconnected because of maxmemory-clients",
+            &state.disconnections.evicted,
+        ),
+        (
+            "query_buffer_disconnections",
+            "Clients that were disconnected because of client-query-buffer-limit",
+            &state.disconnections.query_buffer,
+        ),
+        (
+            "output_buffer_disconnections",
+            "Clients that were disconnected because of client-output-buffer-limit",
+            &state.disconnections.output_buffer,
         ),
         ("input_bytes", "Bytes from clients", &statistics.input_bytes),
         ("output_bytes", "Bytes to clients", &statistics.output_bytes),

@@ -2,7 +2,7 @@
 //! disconnected.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
@@ -13,6 +13,8 @@ use crate::reply::Reply;
 use crate::types::signals::{ChannelKind, Message};
 use crate::wire::encode::{Protocol, encode, encode_push_header};
 
+use crate::server::buffers::{BufferMemory, Shared};
+
 /// A message as it goes over the wire, but for the header, in which RESP2 and RESP3 differ. All
 /// subscribers of a channel share the bytes.
 #[derive(Debug, Clone)]
@@ -22,7 +24,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    fn new(words: &[&Bytes], kind: &'static [u8]) -> Self {
+    fn new(words: &[&Bytes], kind: &'static [u8], memory: &Arc<BufferMemory>) -> Self {
         let length = words.iter().map(|word| word.len() + 16).sum::<usize>();
         let mut body = BytesMut::with_capacity(length + 16);
         let kind = Bytes::from_static(kind);
@@ -31,23 +33,27 @@ impl Frame {
         }
         Self {
             elements: words.len() + 1,
-            body: body.freeze(),
+            body: Bytes::from_owner(Shared::new(body.into(), Arc::clone(memory))),
         }
     }
 
     /// For subscribers of the channel.
-    pub(super) fn message(message: &Message) -> Self {
+    pub(super) fn message(message: &Message, memory: &Arc<BufferMemory>) -> Self {
         let kind = match message.kind {
             ChannelKind::Global => b"message".as_slice(),
             ChannelKind::Shard => b"smessage",
         };
-        Self::new(&[&message.channel, &message.payload], kind)
+        Self::new(&[&message.channel, &message.payload], kind, memory)
     }
 
     /// For subscribers of a pattern that the channel matches.
-    pub(super) fn pattern_message(pattern: &Bytes, message: &Message) -> Self {
+    pub(super) fn pattern_message(
+        pattern: &Bytes,
+        message: &Message,
+        memory: &Arc<BufferMemory>,
+    ) -> Self {
         let words = [pattern, &message.channel, &message.payload];
-        Self::new(&words, b"pmessage")
+        Self::new(&words, b"pmessage", memory)
     }
 
     /// What it counts against the limit: as if no one shared it, as in Redis.
@@ -71,6 +77,7 @@ pub(super) enum Pushed {
 pub struct Mailbox {
     state: Mutex<State>,
     arrived: Notify,
+    memory: Arc<BufferMemory>,
 }
 
 #[derive(Debug, Default)]
@@ -83,27 +90,44 @@ struct State {
 }
 
 impl State {
-    /// Whether the limits are exceeded, as Redis's `checkClientOutputBufferLimits` has it.
     fn exceeds(&mut self, limit: &OutputLimit, now_ms: i64) -> bool {
-        if limit.hard_bytes != 0 && self.bytes >= limit.hard_bytes {
-            return true;
-        }
-        if limit.soft_bytes == 0 || self.bytes < limit.soft_bytes {
-            self.above_soft_since_ms = None;
-            return false;
-        }
-        let since_ms = *self.above_soft_since_ms.get_or_insert(now_ms);
-        now_ms.saturating_sub(since_ms) > i64::from(limit.soft_s) * 1000
+        limit.is_exceeded(self.bytes, &mut self.above_soft_since_ms, now_ms)
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, memory: &BufferMemory) {
+        memory.replace(frames_bytes(self.frames.len()), 0);
         self.frames = VecDeque::new();
         self.bytes = 0;
         self.is_closed = true;
     }
 }
 
+/// What the places of so many messages take, beside the bytes that subscribers share.
+fn frames_bytes(count: usize) -> usize {
+    count * size_of::<Frame>()
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 impl Mailbox {
+    /// A mailbox whose messages count in `memory`.
+    pub fn new(memory: Arc<BufferMemory>) -> Self {
+        Self {
+            state: Mutex::default(),
+            arrived: Notify::new(),
+            memory,
+        }
+    }
+
+    /// Drops everything that waits, and takes nothing any more.
+    pub fn close(&self) {
+        self.lock().close(&self.memory);
+    }
+
     pub(super) fn push(&self, frame: Frame, limit: &OutputLimit, now_ms: i64) -> Pushed {
         let mut state = self.lock();
         if state.is_closed {
@@ -112,8 +136,9 @@ impl Mailbox {
         let was_empty = state.frames.is_empty();
         state.bytes += frame.size_bytes();
         state.frames.push_back(frame);
+        self.memory.replace(0, frames_bytes(1));
         if state.exceeds(limit, now_ms) {
-            state.close();
+            state.close(&self.memory);
             return Pushed::Overflowed;
         }
         drop(state);
@@ -128,7 +153,7 @@ impl Mailbox {
         let mut state = self.lock();
         let is_overdue = state.above_soft_since_ms.is_some() && state.exceeds(limit, now_ms);
         if is_overdue {
-            state.close();
+            state.close(&self.memory);
         }
         is_overdue
     }
@@ -166,6 +191,7 @@ impl Mailbox {
             encode_push_header(frame.elements, protocol, output);
             output.extend_from_slice(&frame.body);
         }
+        self.memory.replace(frames_bytes(count), 0);
         if state.frames.is_empty() && state.frames.capacity() > IDLE_MAILBOX_MESSAGES_MAX {
             state.frames = VecDeque::new();
         }
@@ -182,11 +208,12 @@ mod tests {
     use super::*;
 
     fn frame(payload: &'static str) -> Frame {
-        Frame::message(&Message {
+        let message = Message {
             kind: ChannelKind::Global,
             channel: Bytes::from_static(b"c"),
             payload: Bytes::from_static(payload.as_bytes()),
-        })
+        };
+        Frame::message(&message, &Arc::default())
     }
 
     fn taken(mailbox: &Mailbox, protocol: Protocol, count: usize) -> String {
@@ -215,6 +242,30 @@ mod tests {
             ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\ntwo\r\n"
         );
         assert_eq!(mailbox.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn the_bytes_of_a_message_count_once_until_the_last_has_taken_it() {
+        let memory = Arc::<BufferMemory>::default();
+        let mailboxes = [(); 3].map(|()| Mailbox::new(Arc::clone(&memory)));
+        let message = Message {
+            kind: ChannelKind::Global,
+            channel: Bytes::from_static(b"c"),
+            payload: Bytes::from(vec![b'x'; 100_000]),
+        };
+        let frame = Frame::message(&message, &memory);
+        for mailbox in &mailboxes {
+            mailbox.push(frame.clone(), &NO_LIMIT, 0);
+        }
+        drop(frame);
+        let held = memory.bytes();
+        assert!((100_000..110_000).contains(&held), "{held}");
+        let [taking, closed, dropped] = mailboxes;
+        taken(&taking, Protocol::Resp2, 1);
+        closed.close();
+        assert!(memory.bytes() > 100_000);
+        drop(dropped);
+        assert_eq!(memory.bytes(), 0);
     }
 
     #[test]

@@ -9,7 +9,10 @@ use std::sync::{PoisonError, atomic::Ordering};
 
 use bytes::Bytes;
 
+use super::buffers::BufferMemory;
 use super::clients::{ClientRecord, ClientRegistry};
+use super::connection_commands::describe_client;
+use super::disconnections::Disconnections;
 use crate::clock::Clock;
 use crate::config::RuntimeConfig;
 use crate::types::signals::{ChannelKind, Message, Subscribers};
@@ -32,15 +35,24 @@ pub struct PubSub {
     table: RwLock<Table>,
     config: Arc<RuntimeConfig>,
     clock: Arc<dyn Clock>,
+    memory: Arc<BufferMemory>,
+    disconnections: Arc<Disconnections>,
 }
 
 impl PubSub {
-    /// Nobody is subscribed to anything.
-    pub fn new(config: Arc<RuntimeConfig>, clock: Arc<dyn Clock>) -> Self {
+    /// Nobody is subscribed to anything. Messages that wait count in `memory`.
+    pub fn new(
+        config: Arc<RuntimeConfig>,
+        clock: Arc<dyn Clock>,
+        memory: Arc<BufferMemory>,
+        disconnections: Arc<Disconnections>,
+    ) -> Self {
         Self {
             table: RwLock::default(),
             config,
             clock,
+            memory,
+            disconnections,
         }
     }
 
@@ -127,12 +139,9 @@ impl PubSub {
     }
 
     fn close(&self, client: &ClientRecord) {
-        tracing::warn!(
-            "client {} at {} is disconnected: it does not read what it has subscribed to \
-             (client-output-buffer-limit)",
-            client.id,
-            client.address
-        );
+        let now_ms = self.clock.now_ms();
+        self.disconnections
+            .output_buffer(|| describe_client(client, now_ms));
         client.kill();
     }
 
@@ -173,13 +182,13 @@ impl Subscribers for PubSub {
         let table = self.read();
         let clients = table.subscribers(message.kind, &message.channel);
         if !clients.is_empty() {
-            let frame = Frame::message(message);
+            let frame = Frame::message(message, &self.memory);
             for client in clients {
                 self.push(client, &frame);
             }
         }
         for (pattern, clients) in table.matching(message.kind, &message.channel) {
-            let frame = Frame::pattern_message(pattern, message);
+            let frame = Frame::pattern_message(pattern, message, &self.memory);
             for client in clients {
                 self.push(client, &frame);
             }

@@ -15,9 +15,10 @@ impl Scene {
     fn new() -> Self {
         let config = Arc::new(RuntimeConfig::new(LoadedSettings::defaults()));
         let clock = Arc::new(ManualClock::at(0));
+        let clients = ClientRegistry::default();
         Self {
-            pubsub: PubSub::new(config, clock),
-            clients: ClientRegistry::default(),
+            pubsub: PubSub::new(config, clock, Arc::clone(clients.memory()), Arc::default()),
+            clients,
         }
     }
 

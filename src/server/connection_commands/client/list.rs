@@ -9,6 +9,7 @@ use super::super::{refusal, shown};
 use crate::commands::arguments::{integer_or, is_word, rest};
 use crate::commands::table;
 use crate::error::CommandError;
+use crate::limits::UNCOUNTED_OUTPUT_BYTES;
 use crate::reply::Reply;
 use crate::server::ServerState;
 use crate::server::clients::ClientRecord;
@@ -59,7 +60,7 @@ impl ClientType {
 /// `CLIENT INFO`.
 pub(super) fn info(session: &Session, state: &ServerState) -> Reply {
     let mut text = String::new();
-    put_line(&session.client, state, &mut text);
+    put_line(&session.client, state.clock.now_ms(), &mut text);
     Reply::Verbatim("txt", text.into())
 }
 
@@ -75,7 +76,7 @@ pub(super) fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, Co
             for id in ids {
                 let id = integer_or(id, "ERR Invalid client ID")?;
                 if let Some(client) = u64::try_from(id).ok().and_then(|id| state.clients.find(id)) {
-                    put_line(&client, state, &mut text);
+                    put_line(&client, state.clock.now_ms(), &mut text);
                 }
             }
         }
@@ -85,17 +86,28 @@ pub(super) fn list(arguments: &[Bytes], state: &ServerState) -> Result<Reply, Co
 }
 
 fn put_all(wanted: Option<ClientType>, state: &ServerState, text: &mut String) {
+    let now_ms = state.clock.now_ms();
     for client in state.clients.all() {
         if wanted.is_none_or(|wanted| wanted == ClientType::of(&client)) {
-            put_line(&client, state, text);
+            put_line(&client, now_ms, text);
         }
     }
 }
 
+/// A client as `CLIENT LIST` shows it, for the log.
+pub(in crate::server) fn describe_client(client: &ClientRecord, now_ms: i64) -> String {
+    let mut text = String::new();
+    put_line(client, now_ms, &mut text);
+    text.truncate(text.trim_end().len());
+    text
+}
+
 /// All fields of Redis 7.2, in its order. Memory counts the buffers that the client makes the
-/// server hold; events are always those of a client that is read from.
-fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
-    let now_s = state.clock.now_ms() / 1000;
+/// server hold; events are always those of a client that is read from. There is one buffer of
+/// replies: what Redis would have in its first 16 KiB stands in `obl`, what is beyond in `omem`,
+/// with the messages that wait.
+fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
+    let now_s = now_ms / 1000;
     let details = client.details().clone();
     let mut flags = String::new();
     let is_spoilt = details
@@ -122,7 +134,13 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let input_free = client.input_free_bytes.load(Ordering::Relaxed);
     let output = client.output_bytes.load(Ordering::Relaxed);
     let unsent = client.output_unsent_bytes.load(Ordering::Relaxed);
+    let arguments = client.argument_bytes.load(Ordering::Relaxed);
+    let transaction = client.transaction_bytes.load(Ordering::Relaxed);
     let (messages, message_bytes) = client.mailbox.waiting();
+    let counted = unsent.saturating_sub(UNCOUNTED_OUTPUT_BYTES);
+    let unsent = unsent - counted;
+    let waiting = messages + usize::from(counted > 0);
+    let waiting_bytes = message_bytes + counted as u64;
     let command = table::entries()
         .get(client.shown_command())
         .map_or("NULL", |entry| entry.full_name.as_str());
@@ -130,8 +148,8 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
-         ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem=0 multi-mem=0 rbs={output} \
-         rbp={output} obl={unsent} oll={messages} omem={message_bytes} tot-mem={} events=r cmd={command} user=default \
+         ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem={arguments} multi-mem={transaction} \
+         rbs={output} rbp={output} obl={unsent} oll={waiting} omem={waiting_bytes} tot-mem={} events=r cmd={command} user=default \
          redir=-1 resp={} lib-name={} lib-ver={}",
         client.id,
         client.address,
@@ -145,7 +163,7 @@ fn put_line(client: &ClientRecord, state: &ServerState, text: &mut String) {
         client.subscribed(Scope::Pattern),
         client.subscribed(Scope::Shard),
         details.queued_commands.unwrap_or(-1),
-        (input + input_free + output) as u64 + message_bytes,
+        (input + input_free + arguments + transaction + output) as u64 + message_bytes,
         details.protocol,
         details.library_name,
         details.library_version,

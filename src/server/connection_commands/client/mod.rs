@@ -18,6 +18,8 @@ use crate::server::session::{ReplyMode, Session};
 mod kill;
 mod list;
 
+pub(in crate::server) use list::describe_client;
+
 /// `CLIENT <subcommand> …`.
 pub(super) fn carry_out(
     subcommand: &str,

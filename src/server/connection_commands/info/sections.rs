@@ -105,6 +105,7 @@ pub(super) fn memory(state: &ServerState, text: &mut String) {
         "mem_not_counted_for_evict": 0,
         "mem_replication_backlog": 0,
         "mem_clients_slaves": 0,
+        "mem_clients_normal": state.clients.memory().bytes(),
         "mem_aof_buffer": 0,
         "mem_allocator": crate::allocator::NAME,
         "active_defrag_running": 0,

@@ -1,0 +1,65 @@
+//! What comes from the client: how much of it there is, and how much there may be.
+
+use super::{Connection, Ended};
+use crate::limits::{READ_BYTES, UNAUTHENTICATED_INPUT_BYTES_MAX};
+use crate::server::connection_commands::describe_client;
+
+impl Connection {
+    pub(super) fn reserve_input(&mut self) {
+        let wanted = self.parser.bytes_to_reserve(&self.input).max(READ_BYTES);
+        self.input.reserve(wanted);
+    }
+
+    pub(super) fn note_read(&self, bytes: usize) {
+        self.state.statistics.input_bytes.add(bytes as u64);
+        self.state.statistics.reads_processed.add(1);
+        self.note_interaction();
+    }
+
+    /// What `timeout` counts from.
+    pub(super) fn note_interaction(&self) {
+        let now_ms = self.state.clock.now_ms();
+        self.session.client.note_interaction(now_ms);
+    }
+
+    /// Moves a part of what was read ahead to the input; false where there is none, or nothing more
+    /// shall be carried out.
+    pub(super) fn take_ahead(&mut self) -> bool {
+        if self.session.client.is_killed() || self.state.is_stopping() {
+            return false;
+        }
+        let Some(chunk) = self.ahead.pop() else {
+            return false;
+        };
+        self.consumed_bytes = 0;
+        if self.input.is_empty() && !self.parser.is_inside_request() {
+            self.input = chunk;
+        } else {
+            let wanted = self.parser.bytes_to_reserve(&self.input).max(chunk.len());
+            self.input.reserve(wanted);
+            self.input.extend_from_slice(&chunk);
+        }
+        true
+    }
+
+    /// Ends the connection of a client that has sent more than may wait.
+    pub(super) fn check_input(&self) -> Result<(), Ended> {
+        let waiting = self.input.len() + self.ahead.len();
+        // No setting is lower.
+        if waiting <= UNAUTHENTICATED_INPUT_BYTES_MAX {
+            return Ok(());
+        }
+        let is_trusted = self.session.is_authenticated || self.state.is_allowed(&self.session);
+        let limit = self.state.config.query_buffer_limit_bytes();
+        if is_trusted && waiting as u64 <= limit {
+            return Ok(());
+        }
+        self.note_buffers();
+        let now_ms = self.state.clock.now_ms();
+        let client = &self.session.client;
+        self.state
+            .disconnections
+            .query_buffer(|| describe_client(client, now_ms));
+        Err(Ended)
+    }
+}

@@ -1,0 +1,62 @@
+//! Clients that are disconnected because they make the server hold too much: the counts, and the
+//! lines of the log, in Redis's words and at most one a minute of each kind.
+
+use crate::executor::statistics::Counter;
+use crate::log_throttle::LogThrottle;
+
+/// Counts and lines of the log.
+#[derive(Debug, Default)]
+pub struct Disconnections {
+    /// Because of `client-query-buffer-limit`.
+    pub query_buffer: Counter,
+    /// Because of `client-output-buffer-limit`.
+    pub output_buffer: Counter,
+    /// Because of `maxmemory-clients`.
+    pub evicted: Counter,
+    query_buffer_line: LogThrottle,
+    output_buffer_line: LogThrottle,
+    evicted_line: LogThrottle,
+    nobody_to_evict_line: LogThrottle,
+}
+
+impl Disconnections {
+    /// A client has sent more than may wait.
+    pub(super) fn query_buffer(&self, client: impl FnOnce() -> String) {
+        self.query_buffer.add(1);
+        if let Some(more) = self.query_buffer_line.pass() {
+            let client = client();
+            tracing::warn!("Closing client that reached max query buffer length: {client}{more}");
+        }
+    }
+
+    /// More waits for a client than may.
+    pub(super) fn output_buffer(&self, client: impl FnOnce() -> String) {
+        self.output_buffer.add(1);
+        if let Some(more) = self.output_buffer_line.pass() {
+            let client = client();
+            tracing::warn!("Client {client} closed for overcoming of output buffer limits.{more}");
+        }
+    }
+
+    /// A client had to go because the buffers of all take too much.
+    pub(super) fn evicted(&self, client: impl FnOnce() -> String) {
+        self.evicted.add(1);
+        if let Some(more) = self.evicted_line.pass() {
+            tracing::warn!("Evicting client: {}{more}", client());
+        }
+    }
+
+    /// The buffers take too much, and those who are left must not be evicted.
+    pub(super) fn nobody_to_evict(&self) {
+        if let Some(more) = self.nobody_to_evict_line.pass() {
+            tracing::warn!("Over client maxmemory after evicting all evictable clients{more}");
+        }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset(&self) {
+        for counter in [&self.query_buffer, &self.output_buffer, &self.evicted] {
+            counter.reset();
+        }
+    }
+}
