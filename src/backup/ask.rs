@@ -29,7 +29,7 @@ pub enum AskError {
         /// The data folder.
         folder: PathBuf,
         /// Where it should be.
-        address: Address,
+        address: String,
         /// Why it does not answer.
         source: io::Error,
     },
@@ -37,7 +37,7 @@ pub enum AskError {
     #[error("{address}: {source}")]
     Lost {
         /// The server.
-        address: Address,
+        address: String,
         /// Why.
         source: io::Error,
     },
@@ -45,7 +45,7 @@ pub enum AskError {
     #[error("{address} answers: {reply}")]
     Refused {
         /// The server.
-        address: Address,
+        address: String,
         /// Its error.
         reply: String,
     },
@@ -56,7 +56,7 @@ pub enum AskError {
     )]
     OtherServer {
         /// The server.
-        address: Address,
+        address: String,
         /// The folder that is to be backed up.
         ours: PathBuf,
         /// That of the server.
@@ -75,11 +75,17 @@ impl AskError {
         match error {
             ImportError::Connect { address, source } => Self::Connect {
                 folder: folder.to_owned(),
-                address,
+                address: address.to_string(),
                 source,
             },
-            ImportError::Lost { address, source } => Self::Lost { address, source },
-            ImportError::Refused { address, reply } => Self::Refused { address, reply },
+            ImportError::Lost { address, source } => Self::Lost {
+                address: address.to_string(),
+                source,
+            },
+            ImportError::Refused { address, reply } => Self::Refused {
+                address: address.to_string(),
+                reply,
+            },
             other => Self::Failed(other.to_string()),
         }
     }
@@ -94,7 +100,7 @@ pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskErro
     let theirs = folder_of(&mut client).map_err(failed)?;
     if !is_same(data_dir, Path::new(&theirs)) {
         return Err(AskError::OtherServer {
-            address,
+            address: address.to_string(),
             ours: data_dir.clone(),
             theirs,
         });
