@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::bulk::ROW_FORMAT;
 use super::checkpoint::{CHECKPOINT_FILE, DATA_FILE};
@@ -220,9 +221,23 @@ pub(super) fn take(folder: &Path) -> Result<(File, Found), OpenError> {
     Ok((lock, look(folder)?))
 }
 
+/// How long a lock is waited for. A process that is just ending has it for a moment longer, and so
+/// has one that was forked by whoever had the folder and does not run its own program yet.
+const LOCK_PATIENCE: Duration = Duration::from_millis(300);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 pub(super) fn locked(folder: &Path, lock: File) -> Result<File, OpenError> {
     let folder = folder.to_owned();
-    match lock.try_lock() {
+    let until = Instant::now() + LOCK_PATIENCE;
+    let tried = loop {
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            tried => break tried,
+        }
+    };
+    match tried {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => {
             let text = std::fs::read_to_string(folder.join(LOCK_FILE)).unwrap_or_default();

@@ -198,9 +198,10 @@ fn a_start_makes_no_checkpoint_before_there_is_a_file_of_the_journal() {
     assert!(!rows(&EmbeddedStore::open(folder.path(), options()).unwrap()).is_empty());
 }
 
-/// A killed store whose journal has records of `always`, what it held, and where its second half
-/// begins.
-fn killed_with_journal() -> (tempfile::TempDir, Vec<(Vec<u8>, Vec<u8>)>) {
+type Row = (Vec<u8>, Vec<u8>);
+
+/// A killed store whose journal has twenty records of `always`, and what it held after ten.
+fn killed_with_journal() -> (tempfile::TempDir, Vec<Row>) {
     let options = EmbeddedOptions {
         fsync: FsyncPolicy::Always,
         ..options()
