@@ -178,3 +178,25 @@ fn a_transaction_that_adds_is_refused_on_a_full_disk_and_changes_nothing() {
     let length = client.command(&["LLEN", "queue"]).unwrap();
     assert_eq!(length.integer(), Some(pushed as i64));
 }
+
+#[test]
+fn an_exec_of_what_was_queued_while_there_was_room_is_refused_on_a_full_disk() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let Some(disk) = Disk::mount() else { return };
+    let server = Server::start_in(disk.path(), &[]).unwrap();
+    let (mut client, mut other) = (connect(&server), connect(&server));
+    client.command(&["MULTI"]).unwrap();
+    client.command(&["RPUSH", "late", "x"]).unwrap();
+    push_until_full(&mut other);
+    disk.fill("other");
+    let executed = client.command(&["EXEC"]).unwrap();
+    let line = error(&executed).unwrap();
+    assert!(
+        line.starts_with("EXECABORT Transaction discarded because of: MISCONF"),
+        "{line}"
+    );
+    let exists = other.command(&["EXISTS", "late"]).unwrap();
+    assert_eq!(exists.integer(), Some(0));
+}

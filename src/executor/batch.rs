@@ -329,10 +329,10 @@ impl<'s> Batch<'s> {
                 self.statistics.commits.add(1);
                 Attempt::Committed
             }
-            Err(StoreError::TooLarge) => self.make_smaller(),
+            Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
             // One of the commands adds to a row that is damaged. The others are done without it.
-            Err(StoreError::Damaged(_)) if self.halve() => Attempt::Again { after_pause: false },
+            Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
             Err(error) => self.after_error(error),
         }
     }

@@ -341,8 +341,11 @@ impl ClientRegistry {
             if self.memory.bytes() <= target_bytes {
                 break;
             }
+            // Another thread may be at it.
+            if client.is_evicted.swap(true, Ordering::SeqCst) {
+                continue;
+            }
             tell(&client);
-            client.is_evicted.store(true, Ordering::SeqCst);
             self.note_held(&client, 0);
             client.mailbox.close();
             client.kill();

@@ -54,6 +54,8 @@ pub(super) struct Connection {
     output: BytesMut,
     /// How much of `output` the client has taken.
     sent_bytes: usize,
+    /// A part of some output was not sent: nothing may follow it.
+    is_output_cut: bool,
     /// Until when a shutdown waits for the client to take its output; set when it first does.
     lingers_until: Option<tokio::time::Instant>,
     /// Bytes of the requests that were taken off `input` since the last read. Redis keeps those
@@ -93,6 +95,7 @@ impl Connection {
             ahead: ReadAhead::default(),
             output: BytesMut::new(),
             sent_bytes: 0,
+            is_output_cut: false,
             lingers_until: None,
             consumed_bytes: 0,
             calls: Vec::new(),

@@ -380,8 +380,7 @@ impl Batch<'_> {
         first.is_some_and(|call| matches!(call.work, Work::Serve))
     }
 
-    /// Leaves half of the commands that the latest attempt has run to the next batch; false where
-    /// it was but one.
+    /// Has the next attempt run half as many commands; not where this one had a single one.
     pub(super) fn halve(&mut self) -> bool {
         let commands_run: usize = self.replies.iter().map(Vec::len).sum();
         if commands_run > 1 {
@@ -390,8 +389,9 @@ impl Batch<'_> {
         commands_run > 1
     }
 
-    /// The commit said that there was too much in it: half as much next time, or none.
-    pub(super) fn make_smaller(&mut self) -> Attempt {
+    /// The commit refused something of the batch, with this error for the command that did it: half as
+    /// many commands next time, until that one is run alone.
+    pub(super) fn make_smaller(&mut self, error: CommandError) -> Attempt {
         if self.halve() {
             return Attempt::Again { after_pause: false };
         }
@@ -401,13 +401,12 @@ impl Batch<'_> {
             let is_alone = self.served.len() == 1 && self.only_serves();
             if is_alone {
                 let id = CallId::Waiter(waiter.order());
-                self.rolled_back.insert(id, CommandError::TooLarge);
+                self.rolled_back.insert(id, error);
             } else {
                 self.served_max = self.served.len() / 2;
             }
         } else {
-            self.rolled_back
-                .insert(CallId::FIRST, CommandError::TooLarge);
+            self.rolled_back.insert(CallId::FIRST, error);
         }
         Attempt::Again { after_pause: false }
     }

@@ -100,6 +100,10 @@ impl Connection {
             Err(outcome) => (outcome, Interrupted::TimeUp),
             Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
         };
+        if matches!(interrupted, Interrupted::Ended) {
+            // Served all the same: it gets that reply, and nothing more is done for it.
+            self.session.is_closing = true;
+        }
         let reply = match (outcome, interrupted) {
             (Outcome::Served(reply), _) => reply,
             (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,

@@ -107,7 +107,12 @@ impl Connection {
             .output_bytes
             .add(self.output.len() as u64);
         self.state.statistics.writes_processed.add(1);
-        let written = self.write_output().await;
+        let written = match self.is_output_cut {
+            false => self.write_output().await,
+            true => Err(Ended),
+        };
+        // What follows would stand in the middle of a reply.
+        self.is_output_cut |= written.is_err();
         self.output.clear();
         self.sent_bytes = 0;
         written

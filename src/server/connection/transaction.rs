@@ -16,6 +16,12 @@ use crate::server::dispatch::Dispatch;
 use crate::server::transaction::{OpenTransaction, QueuedCommand, QueuedKind};
 use crate::wire::request::Request;
 
+/// What EXEC answers where it is refused for such a reason.
+fn aborted(line: &str) -> String {
+    let reason = line.strip_prefix("ERR ").unwrap_or(line);
+    format!("EXECABORT Transaction discarded because of: {reason}")
+}
+
 const QUEUED: Reply = Reply::Simple("QUEUED");
 
 /// What happens to a request while a transaction is open.
@@ -91,8 +97,7 @@ impl Connection {
             return line;
         }
         self.session.discard(&self.state);
-        let reason = line.strip_prefix("ERR ").unwrap_or(&line);
-        format!("EXECABORT Transaction discarded because of: {reason}")
+        aborted(&line)
     }
 
     /// Carries out one of the commands that this module is about.
@@ -204,6 +209,12 @@ impl Connection {
         if transaction.is_spoilt {
             let line = "EXECABORT Transaction discarded because of previous errors.".to_owned();
             return Ok(Reply::Error(line));
+        }
+        let adds = |command: &QueuedCommand| command.row.flags.contains(Flags::DENYOOM);
+        if !self.state.store.takes_growth() && transaction.commands.iter().any(adds) {
+            // The room has gone since they were queued.
+            let line = CommandError::NoRoomToGrow.to_line();
+            return Ok(Reply::Error(aborted(&line)));
         }
         let mut commands = transaction.commands.iter();
         let is_write = commands.any(|command| super::is_write(command.row));
