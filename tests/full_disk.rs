@@ -48,6 +48,16 @@ impl Disk {
         self.folder.path()
     }
 
+    /// Gives so many bytes of a file that has filled the disk back.
+    fn free(&self, name: &str, bytes: u64) {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(self.path().join(name))
+            .unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length - bytes).unwrap();
+    }
+
     /// Takes every byte that is free, as another program might, with a file of that name.
     fn fill(&self, name: &str) {
         let filled = Command::new("dd")
@@ -199,4 +209,29 @@ fn an_exec_of_what_was_queued_while_there_was_room_is_refused_on_a_full_disk() {
     );
     let exists = other.command(&["EXISTS", "late"]).unwrap();
     assert_eq!(exists.integer(), Some(0));
+}
+
+#[test]
+fn a_start_that_finds_too_little_room_for_a_journal_ends_with_words_or_serves() {
+    if server::is_on_foundationdb() {
+        return;
+    }
+    let Some(disk) = Disk::mount() else { return };
+    let server = Server::start_in(disk.path(), &[]).unwrap();
+    connect(&server).command(&["RPUSH", "queue", "x"]).unwrap();
+    server.signal("TERM");
+    drop(server);
+    disk.fill("other");
+    for kib in [4, 40, 200, 400, 1_000, 5_000] {
+        disk.free("other", kib * 1024);
+        match Server::start_in(disk.path(), &[]) {
+            Err(log) => assert!(log.contains("room") || log.contains("space"), "{log}"),
+            Ok(server) => {
+                let mut client = connect(&server);
+                let length = client.command(&["LLEN", "queue"]).unwrap();
+                assert_eq!(length.integer(), Some(1));
+                client.command(&["RPOP", "nothing"]).unwrap();
+            }
+        }
+    }
 }

@@ -72,7 +72,12 @@ fn tighten_one(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     match std::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS_MODE)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported
+            ) =>
+        {
             tracing::warn!(
                 path = %path.display(),
                 "other users may read this, and it is not this user's to change"

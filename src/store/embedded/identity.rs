@@ -15,14 +15,14 @@ use super::checkpoint::DATA_FILE;
 use super::create::{private_file, remove};
 use super::error::may_pass;
 use super::folder::is_closed_in_order;
-use super::marker::MARKER_FILE;
 
 /// There while a store is open, and after a crash.
 pub(super) const OPEN_FILE: &str = "OPEN";
 const OPEN_NEW_FILE: &str = "OPEN.new";
 const TITLE: &str = "Quoin has these files open, or was killed while it had:";
-/// The files whose copies are told. They are never replaced while a store is open.
-const FILES: [&str; 2] = [DATA_FILE, MARKER_FILE];
+/// The files whose copies are told. They are never replaced while a store is open, and after a
+/// crash nobody is told to.
+const FILES: [&str; 1] = [DATA_FILE];
 
 /// What tells a file from a copy of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

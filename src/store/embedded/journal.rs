@@ -88,7 +88,8 @@ fn paths(folder: &Path) -> [PathBuf; 2] {
     FILE_NAMES.map(|name| folder.join(name))
 }
 
-/// Gives other names to the files of a damaged journal, under which nothing looks for them.
+/// Gives other names to the files of a damaged journal, under which nothing looks for them, and
+/// makes an empty one in their place.
 ///
 /// # Errors
 /// What the operating system says.
@@ -107,7 +108,8 @@ pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    File::open(folder)?.sync_all()
+    // A folder with a checkpoint and without a journal would be refused.
+    make_file(folder)
 }
 
 /// Puts on the disk what a process that died had appended.

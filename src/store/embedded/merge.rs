@@ -308,7 +308,7 @@ impl<'v> Source<'v> {
     /// The rows behind `key` in the order of reading.
     fn steps(
         self,
-        key: &[u8],
+        key: &'v [u8],
         begin: &[u8],
         end: &[u8],
         reverse: bool,

@@ -398,7 +398,7 @@ impl Store for EmbeddedStore {
     }
 
     fn disk_free_bytes(&self) -> Option<u64> {
-        Some(self.shared.room.free_bytes())
+        Some(self.shared.room.free_bytes()).filter(|bytes| *bytes != u64::MAX)
     }
 
     fn takes_growth(&self) -> bool {

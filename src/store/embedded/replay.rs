@@ -68,7 +68,7 @@ pub(super) fn replay(
     on_damage: OnDamage,
 ) -> Result<Replayed, heed::Error> {
     let first = last_applied(environment, rows)?;
-    let survey = Survey::of(folder)?;
+    let survey = Survey::after(folder, first)?;
     let gap = survey.gap(Some(first));
     let is_damaged = gap.as_ref().is_some_and(Gap::is_damage);
     match gap {

@@ -42,6 +42,7 @@ pub(super) struct Room {
     reserved_until: AtomicU64,
     full: LogThrottle,
     nearly_full: LogThrottle,
+    again: LogThrottle,
 }
 
 /// How full a data file is.
@@ -67,8 +68,9 @@ impl Room {
         pending_bytes: u64,
     ) -> Result<(), heed::Error> {
         let used = usage(environment, rows)?;
-        let has_reserve = self.reserve(files, used.end)?;
-        let free_bytes = free_bytes(&files.folder)?;
+        let has_reserve = self.reserve(files, used.end);
+        // What was known before will do where the system does not tell.
+        let free_bytes = free_bytes(&files.folder).unwrap_or_else(|_| self.free_bytes());
         let disk_left = if has_reserve {
             free_bytes.saturating_add(used.free)
         } else {
@@ -102,12 +104,9 @@ impl Room {
                 );
             }
         } else if was_short {
-            tracing::info!(
-                folder,
-                left_mib,
-                free_mib,
-                "there is room on the disk again"
-            );
+            if let Some(more) = self.again.pass() {
+                tracing::info!(folder, left_mib, free_mib, "the disk has room again{more}");
+            }
         } else if growth_bytes < WARNING_BYTES
             && let Some(more) = self.nearly_full.pass()
         {
@@ -143,24 +142,20 @@ impl Room {
 
     /// Keeps blocks after the end of the data file. Answers whether it has enough of them, as far
     /// as the file system has such a thing.
-    fn reserve(&self, files: &Files, end: u64) -> Result<bool, io::Error> {
+    fn reserve(&self, files: &Files, end: u64) -> bool {
         let reserved_until = self.reserved_until.load(Ordering::SeqCst);
         if end.saturating_add(RESERVE_BYTES_MIN) <= reserved_until {
-            return Ok(true);
+            return true;
         }
         match allocate(&files.data, end, RESERVE_BYTES) {
             Ok(()) => {
                 let until = end.saturating_add(RESERVE_BYTES);
                 self.reserved_until.store(until, Ordering::SeqCst);
-                Ok(true)
+                true
             }
-            Err(error) if may_pass(&error) => Ok(false),
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => {
-                    Ok(free_bytes(&files.folder)? >= RESERVE_BYTES)
-                }
-                _ => Err(error),
-            },
+            Err(error) if may_pass(&error) => false,
+            // A file system without such a thing.
+            Err(_) => free_bytes(&files.folder).is_ok_and(|free| free >= RESERVE_BYTES),
         }
     }
 }
@@ -220,6 +215,10 @@ fn free_bytes(folder: &File) -> io::Result<u64> {
     // SAFETY: the call has succeeded, so all of it is filled in.
     #[allow(unsafe_code)]
     let found = unsafe { found.assume_init() };
+    if found.f_blocks == 0 {
+        // A file system without a bound of its own.
+        return Ok(u64::MAX);
+    }
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
@@ -227,14 +226,18 @@ fn free_bytes(folder: &File) -> io::Result<u64> {
 fn allocate(file: &File, begin: u64, length: u64) -> io::Result<()> {
     let begin = libc::off_t::try_from(begin).map_err(io::Error::other)?;
     let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
-    // SAFETY: the descriptor is open; the call takes any numbers.
-    #[allow(unsafe_code)]
-    let answered =
-        unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, begin, length) };
-    if answered == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
+    loop {
+        // SAFETY: the descriptor is open; the call takes any numbers.
+        #[allow(unsafe_code)]
+        let answered =
+            unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, begin, length) };
+        if answered == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
     }
 }
 

@@ -136,7 +136,7 @@ impl Rows {
     pub(super) fn walk<'t>(
         &'t self,
         transaction: &'t RoTxn<'_, AnyTls>,
-        key: &[u8],
+        key: &'t [u8],
         reverse: bool,
     ) -> Result<Walk<'t>, heed::Error> {
         let steps = if reverse {
@@ -149,7 +149,7 @@ impl Rows {
         Ok(Walk {
             rows: self,
             steps,
-            last: None,
+            last: Some(key),
         })
     }
 

@@ -207,7 +207,11 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
             Err(error) if has_failed || has_waited => {
                 return Err(store_error(error.into()));
             }
-            Err(_) => store.wake_checkpoint(),
+            Err(_) => {
+                // Also where nothing was committed since the last one.
+                shared.committed();
+                store.wake_checkpoint();
+            }
             Ok(()) if is_journal_long || is_overlay_large => {
                 if has_failed {
                     let full = io::Error::from_raw_os_error(libc::ENOSPC);

@@ -93,6 +93,14 @@ impl Keeper {
             ),
             Some(_) => {}
         }
+        if archive.last().is_some_and(|last| last < applied) {
+            tracing::warn!(
+                %folder,
+                "the archive ends with commit {}, and the store has {applied}: what the journal had \
+                 of those between cannot be read; make a backup now",
+                archive.last().unwrap_or(0)
+            );
+        }
         let status = ArchiveStatus {
             last: archive.last(),
             error: None,

@@ -68,6 +68,12 @@ impl Archive {
                 last = Some(found.commit);
             }
             if last.is_some() {
+                // A process that was killed may have left it to the system's memory, and the journal
+                // is written over next.
+                File::open(&path)
+                    .and_then(|file| file.sync_all())
+                    .and_then(|()| File::open(&self.folder)?.sync_all())
+                    .map_err(ArchiveError::io("sync", &path))?;
                 return Ok(last);
             }
         }

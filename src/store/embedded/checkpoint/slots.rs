@@ -25,6 +25,8 @@ pub(super) struct Slots {
     current: Option<File>,
     /// Where the next one goes; opened when it is needed, where that could not be done before.
     next: Option<File>,
+    /// Which name belongs to which file may not be on the disk.
+    is_folder_unsynced: bool,
 }
 
 impl Slots {
@@ -33,12 +35,16 @@ impl Slots {
     /// # Errors
     /// What the operating system says.
     pub(super) fn open(folder: &Path, data: File) -> io::Result<Self> {
+        let opened = File::open(folder)?;
+        // A process that was killed may have exchanged the names just before.
+        opened.sync_all()?;
         Ok(Self {
-            folder: File::open(folder)?,
+            folder: opened,
             path: folder.to_owned(),
             data,
             current: None,
             next: None,
+            is_folder_unsynced: false,
         })
     }
 
@@ -53,12 +59,17 @@ impl Slots {
     /// What the operating system says. The checkpoint before is then still there, unless the sync
     /// of the folder has failed.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_folder_unsynced {
+            // Else the file that is written to might still be the checkpoint on the disk.
+            self.sync_folder()?;
+        }
         let next = match &self.next {
             Some(next) => next,
             None => self.next.insert(open_next(&self.path)?),
         };
         put(next, bytes)?;
         next.sync_all()?;
+        self.is_folder_unsynced = true;
         match self.exchange() {
             Ok(()) => std::mem::swap(&mut self.current, &mut self.next),
             Err(error) if is_refused(&error) => {
@@ -68,10 +79,16 @@ impl Slots {
             }
             Err(error) => return Err(error),
         }
-        self.folder.sync_all()?;
+        self.sync_folder()?;
         if self.next.is_none() {
             self.prepare_next(bytes);
         }
+        Ok(())
+    }
+
+    fn sync_folder(&mut self) -> io::Result<()> {
+        self.folder.sync_all()?;
+        self.is_folder_unsynced = false;
         Ok(())
     }
 

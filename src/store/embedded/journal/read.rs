@@ -104,6 +104,15 @@ impl Survey {
     /// # Errors
     /// Where a file cannot be read.
     pub(in super::super) fn of(folder: &Path) -> io::Result<Self> {
+        Self::after(folder, 0)
+    }
+
+    /// The same where records up to `applied` are not needed: those between damaged ones may be
+    /// missing in it.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub(in super::super) fn after(folder: &Path, applied: u64) -> io::Result<Self> {
         let mut files = Vec::new();
         for path in paths(folder) {
             files.extend(Window::open(&path)?);
@@ -117,7 +126,7 @@ impl Survey {
         for (file, header) in files.iter_mut().zip(&headers) {
             let others = headers.iter().filter_map(|other| read_file_header(other));
             for (version, epoch) in epochs(header, others) {
-                file.survey(version, epoch, &mut runs)?;
+                file.survey(version, epoch, applied + 1, &mut runs)?;
             }
         }
         runs.sort_by_key(|run| (run.first, run.last));
@@ -311,8 +320,15 @@ impl Window {
             .map(|body| (header, body)))
     }
 
-    /// Adds the runs of a file's records of one epoch.
-    fn survey(&mut self, version: Version, epoch: u64, runs: &mut Vec<Run>) -> io::Result<()> {
+    /// Adds the runs of a file's records of one epoch. What is damaged is searched for records from
+    /// `wanted` on.
+    fn survey(
+        &mut self,
+        version: Version,
+        epoch: u64,
+        wanted: u64,
+        runs: &mut Vec<Run>,
+    ) -> io::Result<()> {
         let mut run: Option<Run> = None;
         let mut offset = FILE_HEADER_BYTES as u64;
         let mut next = 0;
@@ -322,7 +338,7 @@ impl Window {
                 .map(|(header, _)| header);
             // One that repeats or goes back is not of this turn of the file.
             let Some(header) = found.filter(|header| header.sequence >= next) else {
-                match self.search(version, epoch, offset + 1, next)? {
+                match self.search(version, epoch, offset + 1, next.max(wanted))? {
                     Some(found) => offset = found,
                     None => break,
                 }
@@ -400,5 +416,5 @@ fn is_numbered(header: &[u8], next: u64) -> bool {
     let number = number
         .first_chunk()
         .map_or(0, |number| u64::from_le_bytes(*number));
-    number > 0 && number >= next && (next == 0 || number - next < RECORDS_MAX)
+    number >= next && number - next < RECORDS_MAX
 }

@@ -422,3 +422,16 @@ fn a_file_that_has_grown_gives_its_blocks_back_where_room_is_short() {
     journal.append(&mut large).unwrap();
     assert_eq!(numbers(folder.path()), [1]);
 }
+
+#[test]
+fn a_journal_that_is_set_aside_leaves_an_empty_one() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(with_records(folder.path(), 3, true));
+    for number in 1..=2 {
+        set_aside(folder.path()).unwrap();
+        assert!(exists(folder.path()).unwrap());
+        assert!(numbers(folder.path()).is_empty());
+        let kept = folder.path().join(format!("JOURNAL.0.damaged-{number}"));
+        assert!(kept.exists());
+    }
+}
