@@ -11,6 +11,34 @@ pub const NAME: &str = "libc";
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// Starts the thread that gives free memory back to the system. Not before the store is open: a
+/// process with more than one thread cannot try files for TLS in a child of its own.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+pub fn start_background_thread() {
+    const BACKGROUND_THREAD: &std::ffi::CStr = c"background_thread";
+    let null = std::ptr::null_mut();
+    let mut is_wanted = true;
+    // SAFETY: the name is one of jemalloc's, which ends with a zero byte and lives on, and the
+    // control reads the `bool` that it is given.
+    let failed = unsafe {
+        tikv_jemalloc_sys::mallctl(
+            BACKGROUND_THREAD.as_ptr(),
+            null,
+            null.cast(),
+            (&raw mut is_wanted).cast(),
+            size_of::<bool>(),
+        )
+    };
+    if failed != 0 {
+        tracing::warn!("free memory is given back by MEMORY PURGE only (error {failed})");
+    }
+}
+
+/// Does nothing: the system's allocator has no such thread.
+#[cfg(not(target_os = "linux"))]
+pub fn start_background_thread() {}
+
 /// Gives memory that is free back to the system now. Without it, a thread of the allocator does so
 /// over the next ten seconds.
 #[cfg(target_os = "linux")]

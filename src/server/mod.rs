@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::allocator;
 use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
@@ -123,6 +124,10 @@ pub fn run(
     exposure::warn(&settings);
     // Before the store: a start that is refused should leave nothing behind.
     let addresses = Addresses::take(&settings)?;
+    signals::ignore_hangup();
+    // Before there are other threads: files for TLS are tried in a child of this process.
+    let Opened { store, embedded } = open_store(&config)?;
+    allocator::start_background_thread();
     let mut builder = match settings.io_threads {
         // Serves connections in the order in which their requests arrive, as Redis does; threads
         // that take work from each other begin with the latest.
@@ -135,7 +140,6 @@ pub fn run(
         .enable_all()
         .build()?;
     signals::outlive_hangup(&runtime)?;
-    let Opened { store, embedded } = open_store(&config)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let random: Arc<dyn Random> = Arc::new(SystemRandom);
     let layout = Layout::new(&settings.root_prefix);

@@ -5,6 +5,15 @@ use std::io;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Has SIGHUP do nothing until [`outlive_hangup`]: there is no runtime yet while the store is opened.
+pub(super) fn ignore_hangup() {
+    // SAFETY: a signal that is ignored runs no code.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::signal(libc::SIGHUP, libc::SIG_IGN);
+    }
+}
+
 /// Has SIGHUP, which ends a program by default, do nothing but write a line, from now on until the
 /// process ends. It is what a terminal sends when it is closed, and what tools that rotate logs
 /// send. (SIGPIPE, the other signal that Redis ignores, is ignored in every Rust program.)

@@ -195,10 +195,9 @@ fn a_cluster_of_a_newer_layout_is_refused_and_left_as_it_is() {
     runtime.block_on(transaction.commit()).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
-    // The store is named already.
     let line = refusal(folder.path(), &flags[2..]);
     let expected = format!(
-        "quoin: the store has layout version {}, and this Quoin knows versions up to \
+        "quoin: FoundationDB: the store has layout version {}, and this Quoin knows versions up to \
          {LAYOUT_VERSION}: use a newer Quoin",
         LAYOUT_VERSION + 1
     );
