@@ -50,7 +50,7 @@ pub async fn vital<W: Future>(what: &'static str, work: W) -> W::Output {
     .await
 }
 
-/// Has panics looked at, behind whatever has looked at them so far and prints them.
+/// Adds a hook that runs after the one which prints the panic.
 fn watch_panics() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {

@@ -68,7 +68,7 @@ fn make_room(files: &impl OpenFiles, wanted: u64) -> Room {
     if soft >= wanted {
         return Room::Enough;
     }
-    // Beyond the hard limit only who is privileged comes, and not beyond that of the machine.
+    // Only a privileged process may exceed the hard limit, and no process that of the machine.
     let raise = |to: u64| {
         let hard = hard.max(to);
         files.set_limit(Limit { soft: to, hard })
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_privileged_gets_as_many_as_the_machine_has() {
+    fn a_privileged_process_gets_as_many_as_the_machine_has() {
         let mut system = System::new(1_024, 4_096);
         system.is_privileged = true;
         let room = make_room(&system, u64::from(u32::MAX));

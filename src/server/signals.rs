@@ -24,7 +24,7 @@ pub(super) fn outlive_hangup(runtime: &Runtime) -> io::Result<()> {
     };
     runtime.spawn(async move {
         while hangup.recv().await.is_some() {
-            tracing::info!("SIGHUP: nothing to do, as there is no log file to open anew");
+            tracing::info!("SIGHUP: nothing to do, as there is no log file to reopen");
         }
     });
     Ok(())
