@@ -7,15 +7,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+
+use crate::log_throttle::LogThrottle;
 
 /// Bytes that the two checksums add to a value.
 pub(super) const CHECKSUM_BYTES: usize = 8;
 /// Bytes of a damaged row's key that are shown.
 const SHOWN_KEY_BYTES: usize = 200;
-/// A file may have many damaged rows, and clients ask for them again and again.
-const LOG_INTERVAL_S: u64 = 60;
 
 /// A row whose bytes are not those that were written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,32 +74,24 @@ pub(super) fn has_its_key(key: &[u8], stored: &[u8]) -> bool {
 #[derive(Debug, Clone)]
 pub(super) struct DamageLog {
     file: Arc<Path>,
-    begun: Instant,
-    /// Seconds since `begun` from which on the next is told.
-    next_s: Arc<AtomicU64>,
+    /// A file may have many damaged rows, and clients ask for them again and again.
+    throttle: Arc<LogThrottle>,
 }
 
 impl DamageLog {
     pub(super) fn new(file: &Path) -> Self {
         Self {
             file: file.into(),
-            begun: Instant::now(),
-            next_s: Arc::new(AtomicU64::new(0)),
+            throttle: Arc::default(),
         }
     }
 
     /// The error for a damaged row.
     pub(super) fn damaged(&self, key: &[u8]) -> heed::Error {
         let damaged = DamagedRow::new(key, &self.file);
-        let now_s = self.begun.elapsed().as_secs();
-        let is_due = self
-            .next_s
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |next_s| {
-                (now_s >= next_s).then_some(now_s + LOG_INTERVAL_S)
-            });
-        if is_due.is_ok() {
+        if let Some(more) = self.throttle.pass() {
             tracing::error!(
-                "{damaged}; run `quoin doctor --deep` on the stopped server, and restore a backup"
+                "{damaged}; run `quoin doctor --deep` on the stopped server, and restore a backup{more}"
             );
         }
         heed::Error::Decoding(Box::new(damaged))
