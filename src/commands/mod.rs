@@ -5,17 +5,21 @@
 //! there. Commands that concern the connection or the server rather than data are named by
 //! [`row::ConnectionCommand`] and carried out by the server.
 
+pub mod access;
 pub mod ahead;
 pub mod arguments;
+pub mod call;
 pub mod connection;
 pub mod details;
 pub mod document;
 pub mod keys;
 pub mod lists;
+pub mod locks;
 mod multi_pop;
 pub mod pops;
 pub mod priority_queues;
 pub mod pubsub;
+pub mod resolve;
 pub mod row;
 pub mod sorted_sets;
 pub mod table;
@@ -25,5 +29,9 @@ pub(crate) mod testing;
 pub mod transactions;
 pub mod waits;
 
+pub use access::Access;
+pub use call::{CallError, Invocation, Mode, call, call_read};
+pub use locks::KeyLocks;
+pub use resolve::{Refusal, Resolved, resolve};
 pub use row::{ConnectionCommand, Handler, KeyPositions, Row};
 pub use table::find;

@@ -1,10 +1,15 @@
 //! The declarative row of a command.
 
+use std::future::Future;
+use std::pin::Pin;
+
 use bytes::Bytes;
 
 use super::arguments::is_word;
 use super::waits::Waits;
-use crate::executor::{ReadHandler, Work, WriteHandler};
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::types::{Environment, ReadContext, WriteContext};
 
 /// A set of Redis's command flags, as COMMAND INFO names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +68,9 @@ flags! {
 impl Flags {
     /// Publishes: held back by CLIENT PAUSE WRITE as commands that write. Redis does not list it.
     pub const MAY_REPLICATE: Flags = Flags(1 << 24);
+
+    /// Allowed for clients that have subscribed and speak RESP2. Redis does not list it.
+    pub const FOR_SUBSCRIBERS: Flags = Flags(1 << 25);
 
     /// Both sets together.
     pub const fn and(self, other: Flags) -> Flags {
@@ -202,7 +210,6 @@ pub enum ConnectionCommand {
     Config,
     Debug,
     Discard,
-    Echo,
     Exec,
     Function,
     Hello,
@@ -211,7 +218,6 @@ pub enum ConnectionCommand {
     Latency,
     Lolwut,
     Multi,
-    Ping,
     Psubscribe,
     Pubsub,
     Punsubscribe,
@@ -224,7 +230,6 @@ pub enum ConnectionCommand {
     Ssubscribe,
     Subscribe,
     Sunsubscribe,
-    Time,
     Unsubscribe,
     Unwatch,
     Wait,
@@ -232,9 +237,23 @@ pub enum ConnectionCommand {
     Watch,
 }
 
+/// What a command's code returns: its reply, once its reads are there.
+pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + 'c>>;
+
+/// Code of a command that only reads: it is given nothing that can write.
+pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
+
+/// Code of a command that writes. Where it fails, what it has written is undone.
+pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
+
+/// Code of a command that needs neither data nor a connection.
+pub type PureHandler = fn(&Environment, &[Bytes]) -> Result<Reply, CommandError>;
+
 /// A command's code.
 #[derive(Clone, Copy)]
 pub enum Handler {
+    /// Runs at once.
+    Pure(PureHandler),
     /// Runs on a snapshot; it is given nothing that could write.
     Read(ReadHandler),
     /// Runs in a transaction.
@@ -244,6 +263,7 @@ pub enum Handler {
 }
 
 /// One command.
+#[derive(Clone, Copy)]
 pub struct Row {
     /// Its name in lower case; of a subcommand only its own.
     pub name: &'static str,
@@ -280,15 +300,6 @@ impl Row {
             count == arity
         } else {
             count >= -arity
-        }
-    }
-
-    /// What the executor is to run; `None` for what the server carries out.
-    pub fn work(&self) -> Option<Work> {
-        match self.handler {
-            Handler::Read(handler) => Some(Work::Read(handler)),
-            Handler::Write(handler) => Some(Work::Write(handler)),
-            Handler::Connection(_) => None,
         }
     }
 

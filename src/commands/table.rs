@@ -4,11 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-use bytes::Bytes;
-
-use super::row::{KeyPositions, Row};
+use super::row::Row;
 use super::{connection, keys, lists, priority_queues, pubsub, sorted_sets, tasks, transactions};
-use crate::executor::Claims;
 
 /// The families' tables. A static, so that each row has one address.
 static FAMILIES: &[&[Row]] = &[
@@ -116,27 +113,6 @@ impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
         self.0
     }
-}
-
-/// What a command claims of the keyspace: its keys, or everything where it writes and does not
-/// name keys.
-pub fn claims(row: &Row, database: u32, arguments: &[Bytes]) -> Claims {
-    if matches!(
-        row.keys,
-        KeyPositions::None | KeyPositions::ShardChannels { .. }
-    ) {
-        return if row.flags.contains(super::row::Flags::WRITE) {
-            Claims::Everything
-        } else {
-            Claims::Nothing
-        };
-    }
-    let keys = row
-        .key_indexes(arguments)
-        .into_iter()
-        .filter_map(|index| arguments.get(index))
-        .map(|key| Claims::hash_key(database, key));
-    Claims::Keys(keys.collect())
 }
 
 #[cfg(test)]

@@ -7,19 +7,16 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
+use super::{Handler, Invocation, Mode};
 use crate::clock::{Clock, ManualClock};
-use crate::executor::{
-    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, Work, startup,
-};
+use crate::executor::{Bundle, Call, Executor, ExecutorOptions, Outcome, Waiter, startup};
 use crate::layout::{Layout, Space};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery, Store, StoreError};
-use crate::types::WriteContext;
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
+use crate::types::Unit;
 
 /// Time on the bench's clock when it starts.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
@@ -109,8 +106,7 @@ impl Bench {
 
     /// Runs a command whose words are separated by spaces.
     pub(crate) fn run(&self, line: &str) -> Reply {
-        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-        self.run_words(&words)
+        self.run_words(&words_of(line))
     }
 
     /// Runs a command in database 0.
@@ -144,13 +140,7 @@ impl Bench {
 
     /// Runs commands, one a line, as a pipeline.
     pub(crate) fn run_all(&self, lines: &[String]) -> Vec<Reply> {
-        let mut calls: Vec<Call> = lines
-            .iter()
-            .map(|line| {
-                let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-                call(0, &words)
-            })
-            .collect();
+        let mut calls: Vec<Call> = lines.iter().map(|line| call(0, &words_of(line))).collect();
         let mut replies = Vec::new();
         while !calls.is_empty() {
             let finished = self.block_on(self.executor.submit(calls)).unwrap();
@@ -170,22 +160,15 @@ impl Bench {
     pub(crate) fn race_all(&self, lines: &[&str], meanwhile: &str, is_strict: bool) -> bool {
         let transaction = self.store.begin_write().unwrap();
         {
-            let namespaces = NamespaceCache::default();
-            let signals = Signals::default();
-            let environment = self.executor.environment();
-            let now_ms = self.clock.now_ms();
-            let mut context =
-                WriteContext::new(&*transaction, environment, &namespaces, &signals, now_ms, 0);
-            if is_strict {
-                context = context.strict();
-            }
+            let unit = Unit::new(&*transaction, self.executor.environment());
+            let mode = Mode {
+                is_strict,
+                pops_staged: false,
+            };
             for line in lines {
-                let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-                let call = call(0, &words);
-                let Work::Write(handler) = call.work else {
-                    panic!("{line} does not write");
-                };
-                self.block_on(handler(&context, &call.arguments)).unwrap();
+                let invocation = invocation(0, &words_of(line));
+                let reply = self.block_on(super::call(&unit, &invocation, mode));
+                assert!(!matches!(reply.unwrap(), Reply::Error(_)), "{line}");
             }
         }
         let reply = self.run(meanwhile);
@@ -199,23 +182,20 @@ impl Bench {
 
     /// Runs a blocking command and expects it to find nothing and wait.
     pub(crate) fn wait(&self, line: &str) -> Waiting {
-        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-        let mut call = call(0, &words);
-        let row = super::find(&call.arguments[0]).unwrap();
+        let invocation = invocation(0, &words_of(line));
+        let row = invocation.row;
         let waits = row.waits.as_ref().unwrap();
-        let Work::Write(handler) = call.work else {
-            panic!("{line} does not write");
-        };
-        let keys = waits.keys(row, &call.arguments);
+        let arguments = &invocation.arguments;
         let (waiter, outcome) = Waiter::new(
-            0,
-            handler,
-            call.arguments.clone(),
-            keys,
+            invocation.clone(),
+            waits.keys(row, arguments),
             waits.value_type,
-            waits.wants(&call.arguments),
+            waits.wants(arguments),
         );
-        call.waiter = Some(Arc::clone(&waiter));
+        let call = Call {
+            waiter: Some(Arc::clone(&waiter)),
+            ..Call::command(invocation, true)
+        };
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
         assert!(finished.is_parked, "{:?}", finished.replies);
         Waiting { waiter, outcome }
@@ -223,27 +203,13 @@ impl Bench {
 
     /// Runs commands, one a line, as EXEC does.
     pub(crate) fn exec(&self, lines: &[&str]) -> Reply {
-        let calls: Vec<Call> = lines
-            .iter()
-            .map(|line| {
-                let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
-                call(0, &words)
-            })
-            .collect();
+        let invocations = lines.iter().map(|line| invocation(0, &words_of(line)));
         let bundle = Bundle {
-            calls,
+            invocations: invocations.collect(),
             watched: Vec::new(),
             touched: Default::default(),
         };
-        let call = Call {
-            work: Work::Transaction(Box::new(bundle)),
-            arguments: Vec::new(),
-            database: 0,
-            claims: Claims::Everything,
-            waiter: None,
-            pops: None,
-            ahead: Vec::new(),
-        };
+        let call = Call::transaction(bundle, true);
         let finished = self.block_on(self.executor.submit(vec![call])).unwrap();
         finished.replies.into_iter().next().unwrap()
     }
@@ -271,25 +237,40 @@ impl Waiting {
     }
 }
 
-fn call(database: u32, words: &[&[u8]]) -> Call {
-    let arguments: Vec<Bytes> = words
-        .iter()
-        .map(|word| Bytes::copy_from_slice(word))
-        .collect();
-    let row = super::find(&arguments[0]).unwrap();
-    assert!(row.accepts(arguments.len()), "arity of {}", row.name);
-    let claims = super::table::claims(row, database, &arguments);
-    let pops = super::pops::of(row, &arguments);
-    let ahead = super::ahead::of(row, &arguments);
-    Call {
-        work: row.work().unwrap(),
-        arguments,
-        database,
-        claims,
-        waiter: None,
-        pops,
-        ahead,
+/// A command whose words are separated by spaces, without what the executor could plan by.
+pub(crate) fn unplanned(line: &str) -> Call {
+    Call::command(invocation(0, &words_of(line)), false)
+}
+
+/// A command whose words are separated by spaces.
+pub(crate) fn planned(line: &str) -> Call {
+    call(0, &words_of(line))
+}
+
+/// A command like the one that the words name, with other code.
+pub(crate) fn with_handler(line: &str, handler: Handler) -> Invocation {
+    let invocation = invocation(0, &words_of(line));
+    let row = Box::leak(Box::new(super::Row {
+        handler,
+        ..*invocation.row
+    }));
+    Invocation { row, ..invocation }
+}
+
+pub(crate) fn words_of(line: &str) -> Vec<&[u8]> {
+    line.split_whitespace().map(str::as_bytes).collect()
+}
+
+pub(crate) fn invocation(database: u32, words: &[&[u8]]) -> Invocation {
+    let words = words.iter().map(|word| Bytes::copy_from_slice(word));
+    match Invocation::resolve(database, words.collect()) {
+        Ok(invocation) => invocation,
+        Err(refusal) => panic!("{}", refusal.line),
     }
+}
+
+fn call(database: u32, words: &[&[u8]]) -> Call {
+    Call::command(invocation(database, words), true)
 }
 
 /// A bulk reply.

@@ -18,14 +18,15 @@ use crate::types::signals::{ClientKey, Ready, Signals};
 
 use super::statistics::ExecutorStatistics;
 use super::waiters::{Resumption, Waiter};
-use super::{Call, Claims, Finished, Shared, Submission};
+use super::{Call, KeyLocks, Shared, Submission, SubmissionResult, Work};
 
 mod fence;
 mod running;
-mod serving;
-mod staging;
 
-use running::Pass;
+mod staging;
+mod waking;
+
+use running::Attempt;
 
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
@@ -45,9 +46,9 @@ impl Slot {
 }
 
 /// What a finished batch hands back to its lane.
-pub(super) struct Done {
+pub(super) struct BatchResult {
     pub(super) slot: Slot,
-    pub(super) claims: Vec<Claims>,
+    pub(super) locks: Vec<KeyLocks>,
     /// Submissions of which nothing was run, for the next batch.
     pub(super) not_run: Vec<Submission>,
     /// How many clients were answered, those that had waited included.
@@ -71,23 +72,23 @@ pub(super) struct Batch<'s> {
     submissions: Vec<Submission>,
     /// Replies of each submission's first commands, from the latest attempt.
     replies: Vec<Vec<Reply>>,
-    /// Commands that failed after they had written: they get their error, and the batch is run
-    /// again without them.
-    rolled_back: HashMap<CallId, CommandError>,
+    /// Commands that get their error without being run: the store refused a transaction for what
+    /// they do in it.
+    refused: HashMap<CommandId, CommandError>,
     /// Commands that this batch may run; the rest waits for the next.
     commands_max: usize,
     /// What was too slow for a transaction though nothing else was run in it.
-    slow: Option<CallId>,
+    slow: Option<CommandId>,
     /// What others are to hear of, from the latest attempt.
     signals: Signals,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
     /// Clients that waited and got something, with their replies.
-    served: Vec<(Arc<Waiter>, Reply)>,
+    woken: Vec<(Arc<Waiter>, Reply)>,
     /// Clients that wait, and whose commands the latest attempt was at when it ended.
     claimed: Vec<Arc<Waiter>>,
     /// Most waiters that the batch may serve.
-    served_max: usize,
+    woken_max: usize,
     /// How often it has conflicted.
     conflicts: u32,
     /// The latest attempt has run a read after a write of its client.
@@ -116,7 +117,7 @@ pub(super) struct Batch<'s> {
     /// Queues whose claims go back before the commands are run, as an attempt has told.
     recalls: Vec<OpenKey>,
     /// The command that has met the last of them.
-    recalls_for: Option<CallId>,
+    recalls_for: Option<CommandId>,
 }
 
 #[cfg(test)]
@@ -124,42 +125,28 @@ mod tests;
 
 /// A command that the batch runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum CallId {
+enum CommandId {
     /// Of one of its submissions.
-    Submitted {
-        submission: usize,
-        call: usize,
-        /// 0, or of the commands of an EXEC the how-manieth.
-        part: usize,
-    },
+    Submitted { submission: usize, call: usize },
     /// Of a client that waited, by its place.
     Waiter(u64),
 }
 
-impl CallId {
-    const FIRST: CallId = CallId::Submitted {
+impl CommandId {
+    const FIRST: CommandId = CommandId::Submitted {
         submission: 0,
         call: 0,
-        part: 0,
     };
+}
 
-    /// Of a command within EXEC, the EXEC.
-    fn whole(self) -> Self {
-        match self {
-            Self::Submitted {
-                submission, call, ..
-            } => Self::Submitted {
-                submission,
-                call,
-                part: 0,
-            },
-            waiter @ Self::Waiter(_) => waiter,
-        }
+impl From<(usize, usize)> for CommandId {
+    fn from((submission, call): (usize, usize)) -> Self {
+        Self::Submitted { submission, call }
     }
 }
 
 /// How one attempt ended.
-enum Attempt {
+enum AttemptEnd {
     /// Everything in `replies` is durable.
     Committed,
     /// Nothing was applied; run the batch again, at once where it was made smaller.
@@ -184,14 +171,14 @@ impl<'s> Batch<'s> {
             shared,
             slot,
             replies: Vec::new(),
-            rolled_back: HashMap::new(),
+            refused: HashMap::new(),
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             slow: None,
             signals: Signals::default(),
             parked: HashMap::new(),
-            served: Vec::new(),
+            woken: Vec::new(),
             claimed: Vec::new(),
-            served_max: WAITERS_SERVED_PER_BATCH_MAX,
+            woken_max: WAITERS_SERVED_PER_BATCH_MAX,
             conflicts: 0,
             has_read_after_write: false,
             ends_before_reads: false,
@@ -211,7 +198,7 @@ impl<'s> Batch<'s> {
     }
 
     /// Runs the batch until it is durable or given up, and answers its clients.
-    pub(super) async fn run(mut self) -> Done {
+    pub(super) async fn run(mut self) -> BatchResult {
         let started = Instant::now();
         let mut pauses = 0_u32;
         let mut backoff_ms = BACKOFF_FIRST_MS;
@@ -219,10 +206,10 @@ impl<'s> Batch<'s> {
         self.stage_hot().await;
         let failure = loop {
             match self.attempt().await {
-                Attempt::Committed => break None,
-                Attempt::Failed(error) => break Some(error),
-                Attempt::Again { after_pause: false } => {}
-                Attempt::Again { after_pause: true } => {
+                AttemptEnd::Committed => break None,
+                AttemptEnd::Failed(error) => break Some(error),
+                AttemptEnd::Again { after_pause: false } => {}
+                AttemptEnd::Again { after_pause: true } => {
                     pauses += 1;
                     let elapsed_ms = started.elapsed().as_millis() as u64;
                     if pauses >= COMMIT_ATTEMPTS_MAX || elapsed_ms >= COMMIT_RETRY_MAX_MS {
@@ -258,8 +245,8 @@ impl<'s> Batch<'s> {
             return;
         }
         self.conflicts += 1;
-        if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_serves() {
-            self.served_max = 0;
+        if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_wakes() {
+            self.woken_max = 0;
         }
     }
 
@@ -282,16 +269,16 @@ impl<'s> Batch<'s> {
         let Some(slow) = self.slow.take() else {
             return false;
         };
-        if matches!(slow, CallId::Waiter(_)) {
+        if matches!(slow, CommandId::Waiter(_)) {
             // It is told now; those behind it, who may be as slow, are looked after next.
-            self.served_max = 1;
+            self.woken_max = 1;
         }
         let error = CommandError::Store(StoreError::TooOld);
-        self.rolled_back.insert(slow, error).is_none()
+        self.refused.insert(slow, error).is_none()
     }
 
-    async fn attempt(&mut self) -> Attempt {
-        self.begin_anew();
+    async fn attempt(&mut self) -> AttemptEnd {
+        self.start_over();
         let transaction = match self.store.begin_write() {
             Ok(transaction) => transaction,
             Err(error) => return self.after_error(error),
@@ -301,33 +288,36 @@ impl<'s> Batch<'s> {
             self.mark_operation(&*transaction);
         }
         let own_mutations = transaction.mutation_count();
-        let mut pass = Pass::new(&*transaction, self.environment);
-        let ended = self.run_staged(&mut pass).await;
-        self.signals = pass.signals;
+        let mut attempt = Attempt::new(&*transaction, self.environment);
+        let ended = self.run_staged(&mut attempt).await;
+        self.statistics
+            .commands_rolled_back
+            .add(attempt.unit.rollbacks());
+        self.signals = attempt.unit.signals;
         let recalls = self.signals.take_recalls();
         match ended {
-            Err(Attempt::Failed(error)) => return Attempt::Failed(error),
+            Err(AttemptEnd::Failed(error)) => return AttemptEnd::Failed(error),
             _ if !recalls.is_empty() => {
                 if ended.is_ok() {
                     self.recalls_for = None;
                 }
                 self.recalls.extend(recalls);
-                return Attempt::Again { after_pause: false };
+                return AttemptEnd::Again { after_pause: false };
             }
             Err(ended) => return ended,
             Ok(()) => {}
         }
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
-            return Attempt::Committed;
+            return AttemptEnd::Committed;
         }
         if self.has_served_who_left() {
-            return Attempt::Again { after_pause: false };
+            return AttemptEnd::Again { after_pause: false };
         }
         match transaction.commit().await {
             Ok(()) => {
                 self.statistics.commits.add(1);
-                Attempt::Committed
+                AttemptEnd::Committed
             }
             Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
@@ -338,11 +328,11 @@ impl<'s> Batch<'s> {
     }
 
     /// Runs the commands, on what other servers have popped for them where they have.
-    async fn run_staged(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
-        self.recall_claims(pass).await?;
-        self.fetch_claims(pass).await?;
-        self.run_commands(pass).await?;
-        self.end_staging(pass).await
+    async fn run_staged(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
+        self.recall_claims(attempt).await?;
+        self.fetch_claims(attempt).await?;
+        self.run_commands(attempt).await?;
+        self.end_staging(attempt).await
     }
 
     /// Has the transaction carry what was published to the other servers.
@@ -355,7 +345,7 @@ impl<'s> Batch<'s> {
     }
 
     /// Forgets what an attempt has done that did not count.
-    fn begin_anew(&mut self) {
+    fn start_over(&mut self) {
         self.replies.clear();
         self.has_read_after_write = false;
         self.signals = Signals::default();
@@ -369,7 +359,7 @@ impl<'s> Batch<'s> {
         for (_, waiter) in self.parked.drain() {
             self.shared.waiters.unpark(&waiter);
         }
-        let served = self.served.drain(..).map(|(waiter, _)| waiter);
+        let served = self.woken.drain(..).map(|(waiter, _)| waiter);
         for waiter in served.chain(self.claimed.drain(..)) {
             self.shared.waiters.release(&waiter);
         }
@@ -377,23 +367,23 @@ impl<'s> Batch<'s> {
 
     /// Whether something was popped for a client that has given up meanwhile.
     fn has_served_who_left(&self) -> bool {
-        let mut served = self.served.iter();
+        let mut served = self.woken.iter();
         served.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
     }
 
-    fn after_error(&mut self, error: StoreError) -> Attempt {
+    fn after_error(&mut self, error: StoreError) -> AttemptEnd {
         self.statistics.count_failure(&error);
         if error.is_retryable() {
             tracing::trace!(%error, "a batch of commands is run again");
             self.last_error = Some(error);
-            Attempt::Again { after_pause: true }
+            AttemptEnd::Again { after_pause: true }
         } else {
-            Attempt::Failed(error)
+            AttemptEnd::Failed(error)
         }
     }
 
     /// Tells others what was committed.
-    fn tell(&mut self) {
+    fn publish_effects(&mut self) {
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             self.shared.watchers.touch(&self.signals.take_touched());
@@ -408,7 +398,7 @@ impl<'s> Batch<'s> {
                 self.shared.relay.note_news();
             }
         }
-        for (waiter, reply) in self.served.drain(..) {
+        for (waiter, reply) in self.woken.drain(..) {
             waiters.serve(&waiter, reply);
         }
         for waiter in self.parked.values() {
@@ -438,10 +428,10 @@ impl<'s> Batch<'s> {
 
     /// Lets go of the clients that wait. Those for whom something may have been popped are told
     /// that, as the other clients of the batch are: to wait on would hide it.
-    fn tell_failure(&mut self, error: &StoreError) {
+    fn release_after_failure(&mut self, error: &StoreError) {
         if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
             let line = CommandError::Store(error.clone()).to_line();
-            for (waiter, _) in self.served.drain(..) {
+            for (waiter, _) in self.woken.drain(..) {
                 let reply = Reply::Error(line.clone());
                 self.shared.waiters.serve(&waiter, reply);
             }
@@ -449,36 +439,39 @@ impl<'s> Batch<'s> {
         self.release_waiters();
     }
 
-    fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> Done {
+    fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> BatchResult {
         let served = match &failure {
-            None => self.served.len(),
+            None => self.woken.len(),
             Some(_) => 0,
         };
         // Before the replies: a client that has seen its own must find that others can know.
         match &failure {
             None => {
                 self.note_heat();
-                self.tell();
+                self.publish_effects();
             }
             Some(error) => {
                 self.statistics.store_errors.add(1);
-                self.tell_failure(error);
+                self.release_after_failure(error);
             }
         }
         let is_staged = !self.requests.is_empty();
         let mut answered = served;
         let mut commands = 0;
         let mut not_run = Vec::new();
-        let mut claims = Vec::new();
-        let uses_claims = self.environment.capabilities.parallel_batches > 1;
+        let mut locks = Vec::new();
+        let uses_locks = self.environment.capabilities.parallel_batches > 1;
         self.statistics.batches.add(1);
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.statistics.batches_duration_us.add(duration_us);
         let mut replies_of_each = self.replies.into_iter();
         for (number, mut submission) in self.submissions.into_iter().enumerate() {
-            if uses_claims {
-                let its_claims = submission.calls.iter().map(|call| call.claims.clone());
-                claims.extend(its_claims);
+            if uses_locks {
+                let its_locks = submission
+                    .calls
+                    .iter()
+                    .map(|call| call.access.locks.clone());
+                locks.extend(its_locks);
             }
             let run = replies_of_each.next().unwrap_or_default();
             let mut replies = match &failure {
@@ -514,17 +507,18 @@ impl<'s> Batch<'s> {
             // Who waits now does not come back soon.
             answered += usize::from(!is_parked);
             // A client that is gone has nobody to tell; what it asked for is done all the same.
-            let _ = respond.send(Finished {
+            let _ = respond.send(SubmissionResult {
                 replies,
                 done,
+                failure: failure.clone(),
                 rest,
                 is_parked,
             });
         }
         tracing::trace!(commands, served, duration_us, "ran a batch of commands");
-        Done {
+        BatchResult {
             slot: self.slot,
-            claims,
+            locks,
             not_run,
             answered,
             commands,
@@ -538,14 +532,11 @@ impl<'s> Batch<'s> {
 /// Keys whose waiters could not be looked after are looked at again: soon, or where the store
 /// failed, when it may have recovered.
 fn nudge_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
-    let keys: Vec<ClientKey> = calls
-        .into_iter()
-        .flat_map(|call| {
-            let database = call.database;
-            let keys = call.arguments.into_iter();
-            keys.map(move |key| ClientKey { database, key })
-        })
-        .collect();
+    let keys = calls.into_iter().filter_map(|call| match call.work {
+        Work::WakeUp(key) => Some(key),
+        _ => None,
+    });
+    let keys: Vec<ClientKey> = keys.collect();
     if keys.is_empty() {
         return;
     }

@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
+use crate::commands::KeyLocks;
 use crate::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
     GATHER_CLUSTER_MIN, GATHER_MAX, GATHER_STEP, SERVED_KEYS_CLAIMED_MAX,
@@ -16,8 +17,8 @@ use crate::store::Store;
 use crate::types::Environment;
 use crate::types::signals::ClientKey;
 
-use super::batch::{Batch, Done, Slot};
-use super::claims::{ClaimSet, Claims};
+use super::batch::{Batch, BatchResult, Slot};
+use super::lock_set::LockSet;
 use super::statistics::ExecutorStatistics;
 use super::{Call, Shared, Submission, Work};
 
@@ -27,11 +28,12 @@ pub(super) struct WriteLane {
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
     pending: VecDeque<Submission>,
-    /// The keys that a submission of `pending` looks after those who wait for.
-    to_serve: HashSet<ClientKey>,
-    claimed: ClaimSet,
-    passed_over: ClaimSet,
-    chosen: ClaimSet,
+    /// Keys that already have a wake-up submission in `pending`.
+    to_wake: HashSet<ClientKey>,
+    /// Keys of batches that are under way.
+    locked: LockSet,
+    passed_over: LockSet,
+    chosen: LockSet,
     /// What the last batch suggests about the next, see [`Gathering`].
     gathering: Option<Gathering>,
     /// Keys of batches that have ended a moment ago.
@@ -40,22 +42,22 @@ pub(super) struct WriteLane {
     arrived: u64,
 }
 
-/// Claims on keys that are kept for a moment after their batch.
+/// Locks on keys that are kept for a moment after their batch.
 ///
 /// What [`Gathering`] says of cohorts holds for the clients of one key on a cluster too, where a
 /// cohort costs a transaction, and where servers pop for each other three. Other keys go on
 /// meanwhile.
 struct Held {
-    claims: Vec<Claims>,
+    locks: Vec<KeyLocks>,
     until: Instant,
     /// Everyone is back when so many submissions have arrived.
     arrived: u64,
 }
 
 impl Held {
-    fn release(self, claimed: &mut ClaimSet) {
-        for claims in &self.claims {
-            claimed.release(claims);
+    fn release(self, locked: &mut LockSet) {
+        for locks in &self.locks {
+            locked.release(locks);
         }
     }
 }
@@ -89,10 +91,10 @@ impl WriteLane {
             statistics,
             shared,
             pending: VecDeque::new(),
-            to_serve: HashSet::new(),
-            claimed: ClaimSet::default(),
-            passed_over: ClaimSet::default(),
-            chosen: ClaimSet::default(),
+            to_wake: HashSet::new(),
+            locked: LockSet::default(),
+            passed_over: LockSet::default(),
+            chosen: LockSet::default(),
             gathering: None,
             held: Vec::new(),
             arrived: 0,
@@ -155,14 +157,14 @@ impl WriteLane {
         }
     }
 
-    /// Ends a batch's claims on its keys, or on a cluster keeps them for a moment where the next
+    /// Ends a batch's locks on its keys, or on a cluster keeps them for a moment where the next
     /// batch had better wait for the clients of this one.
-    fn release(&mut self, done: Done, was_all_run: bool) -> Slot {
+    fn release(&mut self, done: BatchResult, was_all_run: bool) -> Slot {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
         let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_staged;
         let answered = done.answered as u64;
         let held = Held {
-            claims: done.claims,
+            locks: done.locks,
             until: Instant::now() + pause,
             arrived: self.arrived + answered,
         };
@@ -173,18 +175,18 @@ impl WriteLane {
         if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
             self.held.push(held);
         } else {
-            held.release(&mut self.claimed);
+            held.release(&mut self.locked);
         }
         done.slot
     }
 
-    /// Ends claims that were kept for long enough.
+    /// Ends locks that were kept for long enough.
     fn release_held(&mut self) {
         let now = Instant::now();
         let arrived = self.arrived;
         let is_over = |held: &mut Held| held.until <= now || held.arrived <= arrived;
         for held in self.held.extract_if(.., is_over) {
-            held.release(&mut self.claimed);
+            held.release(&mut self.locked);
         }
     }
 
@@ -193,24 +195,16 @@ impl WriteLane {
         for key in self.shared.waiters.take_nudged(BATCH_COMMANDS_MAX) {
             // Those who wait for several keys are not to be overtaken at one of them while a
             // batch is at them for another.
-            let claimed = self
+            let beside = self
                 .shared
                 .waiters
                 .keys_beside(&key, SERVED_KEYS_CLAIMED_MAX);
-            let claimed = claimed.iter().chain([&key]);
-            let claims = claimed.map(|key| Claims::hash_key(key.database, &key.key));
-            let claims = Claims::Keys(claims.collect());
-            // In front: they have waited longer than who has just come.
+            let locked = beside.iter().chain([&key]);
+            let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
+            let locks = KeyLocks::Keys(locks.collect());
+            // In front: these clients have waited longer than those that have just come.
             self.put_in_front(Submission {
-                calls: vec![Call {
-                    work: Work::Serve,
-                    database: key.database,
-                    arguments: vec![key.key],
-                    claims,
-                    waiter: None,
-                    pops: None,
-                    ahead: Vec::new(),
-                }],
+                calls: vec![Call::job(Work::WakeUp(key), locks)],
                 respond: None,
             });
         }
@@ -220,12 +214,12 @@ impl WriteLane {
     /// serves for every nudge of it, since it has not begun to look: on a busy key there are more
     /// nudges than looks.
     fn put_in_front(&mut self, submission: Submission) {
-        if let Some(key) = served_key(&submission)
-            && !self.to_serve.insert(key.clone())
+        if let Some(key) = woken_key(&submission)
+            && !self.to_wake.insert(key.clone())
         {
             let mut pending = self.pending.iter_mut();
-            if let Some(other) = pending.find(|other| served_key(other).as_ref() == Some(&key)) {
-                // What those claim who wait now.
+            if let Some(other) = pending.find(|other| woken_key(other).as_ref() == Some(&key)) {
+                // Its locks are those of the clients that wait now.
                 *other = submission;
             }
             // It may have been to go on in the middle.
@@ -252,7 +246,7 @@ impl WriteLane {
         true
     }
 
-    fn plan_gathering(&self, done: &Done, waiting: usize) -> Option<Gathering> {
+    fn plan_gathering(&self, done: &BatchResult, waiting: usize) -> Option<Gathering> {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_MAX);
         let expected = done.answered + self.pending.len() + waiting;
         let is_worthwhile =
@@ -280,7 +274,7 @@ impl WriteLane {
     /// The oldest submissions that may run now, up to a batch's limit of commands; where several
     /// batches can be under way (`free_slots` > 1), only its share of the keys that wait, but
     /// everything that waits for those keys.
-    fn form_batch(&mut self, uses_claims: bool, free_slots: usize) -> Vec<Submission> {
+    fn form_batch(&mut self, uses_locks: bool, free_slots: usize) -> Vec<Submission> {
         let share = self
             .pending
             .len()
@@ -297,32 +291,33 @@ impl WriteLane {
             if commands + length > BATCH_COMMANDS_MAX && !chosen.is_empty() {
                 break;
             }
-            if uses_claims {
+            if uses_locks {
                 let is_free = submission.calls.iter().all(|call| {
-                    self.claimed.is_free(&call.claims) && self.passed_over.is_free(&call.claims)
+                    self.locked.is_free(&call.access.locks)
+                        && self.passed_over.is_free(&call.access.locks)
                 });
                 let joins = submission
                     .calls
                     .iter()
-                    .any(|call| !self.chosen.is_free(&call.claims));
+                    .any(|call| !self.chosen.is_free(&call.access.locks));
                 let has_room = chosen.is_empty() || !is_alone(submission);
                 if !is_free || !has_room || (!joins && keys_chosen >= share) {
                     for call in &submission.calls {
-                        self.passed_over.add(&call.claims);
+                        self.passed_over.add(&call.access.locks);
                     }
                     at += 1;
                     continue;
                 }
                 keys_chosen += usize::from(!joins);
                 for call in &submission.calls {
-                    self.chosen.add(&call.claims);
+                    self.chosen.add(&call.access.locks);
                 }
             }
-            let is_alone = uses_claims && is_alone(submission);
+            let is_alone = uses_locks && is_alone(submission);
             commands += length;
             if let Some(submission) = self.pending.remove(at) {
-                if let Some(key) = served_key(&submission) {
-                    self.to_serve.remove(&key);
+                if let Some(key) = woken_key(&submission) {
+                    self.to_wake.remove(&key);
                 }
                 chosen.push(submission);
             }
@@ -330,9 +325,9 @@ impl WriteLane {
                 break;
             }
         }
-        if uses_claims {
+        if uses_locks {
             for call in chosen.iter().flat_map(|submission| &submission.calls) {
-                self.claimed.add(&call.claims);
+                self.locked.add(&call.access.locks);
             }
         }
         chosen
@@ -346,19 +341,17 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The key that a submission is for which looks after those who wait.
-fn served_key(submission: &Submission) -> Option<ClientKey> {
-    let call = submission.calls.first()?;
-    let key = call.arguments.first()?;
-    matches!(call.work, Work::Serve).then(|| ClientKey {
-        database: call.database,
-        key: key.clone(),
-    })
+/// The key whose waiters a submission wakes, if it is a wake-up submission.
+fn woken_key(submission: &Submission) -> Option<ClientKey> {
+    match &submission.calls.first()?.work {
+        Work::WakeUp(key) => Some(key.clone()),
+        _ => None,
+    }
 }
 
 fn is_alone(submission: &Submission) -> bool {
     let mut calls = submission.calls.iter();
-    calls.any(|call| matches!(call.claims, Claims::Alone(_)))
+    calls.any(|call| matches!(call.access.locks, KeyLocks::Alone(_)))
 }
 
 #[cfg(test)]

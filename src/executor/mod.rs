@@ -8,28 +8,28 @@
 //! Replies leave after the commit.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::CommandError;
+use crate::commands::row::HandlerFuture;
+use crate::commands::{Access, Handler, Invocation, KeyLocks};
 use crate::fatal_panic::Vital;
 use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
-use crate::types::ahead::{Glance, Hints};
+use crate::types::ahead::Hints;
 use crate::types::signals::ClientKey;
-use crate::types::staging::Demand;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 mod batch;
 mod bells;
-pub mod claims;
 mod heat;
+mod jobs;
 mod lane;
+mod lock_set;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
@@ -41,39 +41,58 @@ pub mod watchers;
 #[cfg(test)]
 mod panic_tests;
 
-pub use claims::Claims;
+pub use jobs::{JobError, JobFuture};
 pub use reaper::{Reaper, ReaperHandle};
 pub use statistics::ExecutorStatistics;
 pub use waiters::{Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
 
-/// What a command's code returns: its reply, once its reads are there.
-pub type HandlerFuture<'c> = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + 'c>>;
+/// Work that the server itself does in a snapshot, see [`Executor::read`].
+pub type ReadJob = Box<dyn for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send>;
 
-/// Code of a command that only reads: it is given nothing that can write.
-pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
+/// Work that the server itself does in a transaction, see [`Executor::transact`].
+pub type WriteJob = Box<dyn for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send>;
 
-/// Code of a command that writes. It checks and reads first and writes last: a command that
-/// fails after it has written costs its whole batch another run.
-pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
-
-/// A command's code, by what it may do.
+/// What is to be run.
 pub enum Work {
-    /// Only reads.
-    Read(ReadHandler),
-    /// Reads and writes.
-    Write(WriteHandler),
+    /// A command.
+    Command(Invocation),
     /// EXEC: several commands in one store transaction, nothing of others between them. The reply
     /// is an array of theirs, or a null array where a watched key has changed.
     Transaction(Box<Bundle>),
-    /// Runs the commands of those who wait for the keys that are its arguments.
-    Serve,
+    /// Runs the commands of clients that wait for a key.
+    WakeUp(ClientKey),
+    /// Work of the server itself that reads.
+    ReadJob {
+        /// The database that it sees.
+        database: u32,
+        /// Its code, which may run more than once.
+        run: ReadJob,
+    },
+    /// Work of the server itself that writes.
+    WriteJob {
+        /// The database that it sees.
+        database: u32,
+        /// Its code, which may run more than once.
+        run: WriteJob,
+    },
+}
+
+impl Work {
+    /// Whether it writes nothing.
+    fn only_reads(&self) -> bool {
+        match self {
+            Work::Command(invocation) => !matches!(invocation.row.handler, Handler::Write(_)),
+            Work::ReadJob { .. } => true,
+            Work::Transaction(_) | Work::WakeUp(_) | Work::WriteJob { .. } => false,
+        }
+    }
 }
 
 /// What EXEC carries out.
 pub struct Bundle {
-    /// The commands, none of them a transaction itself.
-    pub calls: Vec<Call>,
+    /// The commands.
+    pub invocations: Vec<Invocation>,
     /// The keys that must not have changed.
     pub watched: Vec<WatchedKey>,
     /// Set when this server has seen one of them change.
@@ -112,33 +131,91 @@ pub struct Shared {
     open_watches: AtomicUsize,
 }
 
-/// One command, ready to be run.
+/// One piece of work, ready to be run.
 pub struct Call {
-    /// Its code.
+    /// What is to be run.
     pub work: Work,
-    /// Its arguments, the command's name first.
-    pub arguments: Vec<Bytes>,
-    /// The client's database.
-    pub database: u32,
-    /// The keys it is about, where the executor asked for them ([`Executor::needs_claims`]).
-    pub claims: Claims,
-    /// Where the command blocks and finds nothing, who is to wait. Such a command must be the
-    /// last of its submission.
+    /// What it will do to its keys, where the executor asked for that ([`Executor::plans`]).
+    pub access: Access,
+    /// Where the command blocks and finds nothing, its waiter. Such a command must be the last of
+    /// its submission.
     pub waiter: Option<Arc<Waiter>>,
-    /// The one queue that it pops from and how much, where that is known and the executor asked
-    /// for claims; it writes nothing else to that queue.
-    pub pops: Option<(Bytes, Demand)>,
-    /// What it will look at, where that is known and the executor asked for claims.
-    pub ahead: Vec<(Bytes, Glance)>,
+}
+
+impl Call {
+    /// A command, of which the executor knows what it will do where it `plans`.
+    pub fn command(invocation: Invocation, plans: bool) -> Self {
+        let access = if plans {
+            Access::of(invocation.row, invocation.database, &invocation.arguments)
+        } else {
+            Access::UNKNOWN
+        };
+        Self {
+            work: Work::Command(invocation),
+            access,
+            waiter: None,
+        }
+    }
+
+    /// EXEC, of which the executor knows what it will do where it `plans`.
+    pub fn transaction(bundle: Bundle, plans: bool) -> Self {
+        let access = if plans {
+            Access::of_all(&bundle.invocations)
+        } else {
+            Access::UNKNOWN
+        };
+        Self {
+            work: Work::Transaction(Box::new(bundle)),
+            access,
+            waiter: None,
+        }
+    }
+
+    /// The arguments of a command.
+    pub fn arguments(&self) -> Option<&[Bytes]> {
+        match &self.work {
+            Work::Command(invocation) => Some(&invocation.arguments),
+            _ => None,
+        }
+    }
+
+    /// Work of the server itself that reads, as it sees `database`.
+    pub fn read_job(
+        database: u32,
+        run: impl for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send + 'static,
+    ) -> Self {
+        let run = Box::new(run);
+        Self::job(Work::ReadJob { database, run }, KeyLocks::Nothing)
+    }
+
+    /// Work of the server itself that writes, as it sees `database`.
+    pub fn write_job(
+        database: u32,
+        locks: KeyLocks,
+        run: impl for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send + 'static,
+    ) -> Self {
+        let run = Box::new(run);
+        Self::job(Work::WriteJob { database, run }, locks)
+    }
+
+    fn job(work: Work, locks: KeyLocks) -> Self {
+        Self {
+            work,
+            access: Access::locking(locks),
+            waiter: None,
+        }
+    }
 }
 
 /// What became of a submission.
-pub struct Finished {
+pub struct SubmissionResult {
     /// Replies of the first commands, in order; at least one unless there were none.
     pub replies: Vec<Reply>,
     /// The commands that those replies answer. Where it is shorter, the replies say why the store
     /// failed.
     pub done: Vec<Call>,
+    /// Why the store failed, where it did: what the replies say.
+    pub failure: Option<StoreError>,
     /// Commands that were not run yet, because replies or the batch had grown too large or because
     /// they belong into another transaction: to be submitted again when the replies are on their way
     /// to the client.
@@ -152,7 +229,7 @@ pub struct Finished {
 struct Submission {
     calls: Vec<Call>,
     /// Nobody, where the lane itself looks after clients that wait.
-    respond: Option<oneshot::Sender<Finished>>,
+    respond: Option<oneshot::Sender<SubmissionResult>>,
 }
 
 /// Settings of the executor.
@@ -259,8 +336,8 @@ impl Executor {
         })
     }
 
-    /// Whether [`Call::claims`] is looked at: not on a store with a single writer.
-    pub fn needs_claims(&self) -> bool {
+    /// Whether [`Call::access`] is looked at: not on a store with a single writer.
+    pub fn plans(&self) -> bool {
         self.environment.capabilities.parallel_batches > 1
     }
 
@@ -304,8 +381,8 @@ impl Executor {
     ///
     /// # Errors
     /// `Unavailable` where the executor has stopped.
-    pub async fn submit(&self, mut calls: Vec<Call>) -> Result<Finished, StoreError> {
-        let is_read = |call: &&Call| matches!(call.work, Work::Read(_));
+    pub async fn submit(&self, mut calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
+        let is_read = |call: &&Call| call.work.only_reads();
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
             return self.submit_to(self.pick_read_lane(), calls).await;
@@ -324,7 +401,7 @@ impl Executor {
         &self,
         lane: &mpsc::Sender<Submission>,
         calls: Vec<Call>,
-    ) -> Result<Finished, StoreError> {
+    ) -> Result<SubmissionResult, StoreError> {
         let (respond, response) = oneshot::channel();
         let submission = Submission {
             calls,
@@ -339,42 +416,6 @@ impl Executor {
         self.read_lanes
             .get(turn % self.read_lanes.len().max(1))
             .unwrap_or(&self.write_lane)
-    }
-
-    /// Runs one command by itself, as background work does.
-    ///
-    /// # Errors
-    /// The command's own error line comes as the reply; `Unavailable` where the executor has
-    /// stopped.
-    pub async fn run(
-        &self,
-        work: Work,
-        database: u32,
-        arguments: Vec<Bytes>,
-    ) -> Result<Reply, StoreError> {
-        self.run_claiming(work, database, arguments, Claims::Nothing)
-            .await
-    }
-
-    /// [`Self::run`], where it matters what runs beside it.
-    async fn run_claiming(
-        &self,
-        work: Work,
-        database: u32,
-        arguments: Vec<Bytes>,
-        claims: Claims,
-    ) -> Result<Reply, StoreError> {
-        let call = Call {
-            work,
-            arguments,
-            database,
-            claims,
-            waiter: None,
-            pops: None,
-            ahead: Vec::new(),
-        };
-        let finished = self.submit(vec![call]).await?;
-        finished.replies.into_iter().next().ok_or_else(stopped)
     }
 
     /// Stops the lanes when everything submitted has been answered. Blocks.

@@ -1,15 +1,16 @@
 //! A panic in a thread of the executor ends the process: shown in a process of its own.
 
-use super::Work;
+use super::Call;
+use crate::commands::KeyLocks;
 use crate::commands::testing::Bench;
 use crate::fatal_panic::PANIC_EXIT_CODE;
 use crate::fatal_panic::testing::ends_of;
 
-fn ends_with_a_message(test: &str, work: fn() -> Work) {
+fn ends_with_a_message(test: &str, call: fn() -> Call) {
     let ended = ends_of(&format!("executor::panic_tests::{test}"), || {
         let bench = Bench::embedded();
         // Where the process does not end, neither does the test fail that asks how it ended.
-        let _ = bench.block_on(bench.executor.run(work(), 0, Vec::new()));
+        let _ = bench.block_on(bench.executor.submit(vec![call()]));
     });
     if let Some(ended) = ended {
         assert_eq!(ended.status.code(), Some(PANIC_EXIT_CODE));
@@ -21,13 +22,15 @@ fn ends_with_a_message(test: &str, work: fn() -> Work) {
 #[test]
 fn a_panic_in_the_write_lane_ends_the_process() {
     ends_with_a_message("a_panic_in_the_write_lane_ends_the_process", || {
-        Work::Write(|_, _| Box::pin(async { panic!("a fault of this test") }))
+        Call::write_job(0, KeyLocks::Nothing, |_| {
+            Box::pin(async { panic!("a fault of this test") })
+        })
     });
 }
 
 #[test]
 fn a_panic_in_the_read_lane_ends_the_process() {
     ends_with_a_message("a_panic_in_the_read_lane_ends_the_process", || {
-        Work::Read(|_, _| Box::pin(async { panic!("a fault of this test") }))
+        Call::read_job(0, |_| Box::pin(async { panic!("a fault of this test") }))
     });
 }

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
+use crate::commands::call::{self, CallError};
 use crate::error::CommandError;
 use crate::limits::{
     BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, READ_BATCH_COMMANDS_MAX,
@@ -14,11 +15,10 @@ use crate::limits::{
 };
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
-use crate::types::context::NamespaceCache;
-use crate::types::{Environment, ReadContext};
+use crate::types::{Environment, ReadUnit};
 
 use super::statistics::ExecutorStatistics;
-use super::{Finished, Submission, Work};
+use super::{Submission, SubmissionResult, Work};
 
 pub(super) struct ReadLane {
     store: Arc<dyn Store>,
@@ -104,10 +104,10 @@ impl ReadLane {
                 failures = 0;
                 tried_since = Instant::now();
                 self.statistics.store_errors.add(1);
-                let line = CommandError::Store(error).to_line();
+                let line = CommandError::Store(error.clone()).to_line();
                 for submission in submissions.drain(..failed) {
                     let replies = vec![Reply::Error(line.clone()); submission.calls.len()];
-                    answer(submission, replies);
+                    answer(submission, replies, Some(error.clone()));
                 }
             }
         }
@@ -120,8 +120,7 @@ impl ReadLane {
         submissions: &mut Vec<Submission>,
     ) -> Result<(), StoreError> {
         let transaction = self.store.begin_read()?;
-        let namespaces = NamespaceCache::default();
-        let now_ms = self.environment.clock.now_ms();
+        let unit = ReadUnit::new(&*transaction, &self.environment);
         let started = Instant::now();
         let mut finished = Vec::new();
         let mut failure = None;
@@ -132,23 +131,21 @@ impl ReadLane {
                 if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                     break;
                 }
-                let Work::Read(handler) = &call.work else {
-                    break;
+                let result = match &call.work {
+                    Work::Command(invocation) => call::call_read(&unit, invocation).await,
+                    Work::ReadJob { database, run } => {
+                        let result = run(&unit.context(*database)).await;
+                        call::check(result).map(call::to_reply)
+                    }
+                    Work::Transaction(_) | Work::WakeUp(_) | Work::WriteJob { .. } => break,
                 };
-                let context = ReadContext::new(
-                    &*transaction,
-                    &self.environment,
-                    &namespaces,
-                    now_ms,
-                    call.database,
-                );
-                let reply = match handler(&context, &call.arguments).await {
+                let reply = match result {
                     Ok(reply) => reply,
-                    Err(CommandError::Store(error)) if !error.is_about_rows() => {
+                    Err(CallError::TooLarge) => Reply::Error(CommandError::TooLarge.to_line()),
+                    Err(CallError::Store(error)) => {
                         failure = Some(error);
                         break;
                     }
-                    Err(error) => Reply::Error(error.to_line()),
                 };
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -164,23 +161,24 @@ impl ReadLane {
         drop(transaction);
         let answered = submissions.drain(..finished.len());
         for (submission, replies) in answered.zip(finished) {
-            answer(submission, replies);
+            answer(submission, replies, None);
         }
         failure.map_or(Ok(()), Err)
     }
 }
 
-fn answer(mut submission: Submission, replies: Vec<Reply>) {
+fn answer(mut submission: Submission, replies: Vec<Reply>, failure: Option<StoreError>) {
     let rest = submission.calls.split_off(replies.len());
-    let finished = Finished {
+    let result = SubmissionResult {
         replies,
         done: submission.calls,
+        failure,
         rest,
         is_parked: false,
     };
     // A client that is gone has nobody to tell.
     if let Some(respond) = submission.respond {
-        let _ = respond.send(finished);
+        let _ = respond.send(result);
     }
 }
 

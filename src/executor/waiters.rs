@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::{Notify, oneshot};
 
-use super::WriteHandler;
+use crate::commands::Invocation;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::sparse::Sparse;
@@ -41,12 +41,8 @@ pub enum Outcome {
 
 /// A blocking command of a client, ready to wait.
 pub struct Waiter {
-    /// The client's database.
-    pub database: u32,
-    /// The command's code.
-    pub handler: WriteHandler,
-    /// Its arguments, the command's name first.
-    pub arguments: Vec<Bytes>,
+    /// The command.
+    pub invocation: Invocation,
     /// The keys that it waits for, each once.
     keys: Vec<Bytes>,
     /// The type that they must be of.
@@ -103,9 +99,7 @@ pub(super) struct Resumption {
 impl Waiter {
     /// A command that is to wait for `keys` of a type, and where its outcome will arrive.
     pub fn new(
-        database: u32,
-        handler: WriteHandler,
-        arguments: Vec<Bytes>,
+        invocation: Invocation,
         keys: Vec<Bytes>,
         value_type: ValueType,
         wants: Option<Amounts>,
@@ -117,9 +111,7 @@ impl Waiter {
             .filter(|key| seen.insert(key.clone()))
             .collect();
         let waiter = Arc::new(Self {
-            database,
-            handler,
-            arguments,
+            invocation,
             keys,
             value_type,
             wants,
@@ -149,7 +141,7 @@ impl Waiter {
 
     fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
         self.keys.iter().map(|key| ClientKey {
-            database: self.database,
+            database: self.invocation.database,
             key: key.clone(),
         })
     }

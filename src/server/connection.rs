@@ -19,7 +19,7 @@ use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
 use super::session::Session;
-use crate::commands::row::{ConnectionCommand, Flags, Group};
+use crate::commands::row::{ConnectionCommand, Flags, Group, Handler, PureHandler};
 use crate::commands::{Row, table};
 use crate::events::EventClasses;
 use crate::executor::Call;
@@ -237,6 +237,9 @@ impl Connection {
                     self.run_calls().await?;
                     self.wait_for_pause(is_write).await?;
                 }
+                if let Handler::Pure(handler) = row.handler {
+                    return self.run_pure(row, handler, &request.arguments).await;
+                }
                 let may_hear_itself = self.may_hear_itself(row);
                 if may_hear_itself {
                     self.run_calls().await?;
@@ -332,6 +335,35 @@ impl Connection {
         }
     }
 
+    /// Runs a command that needs no data. PING is the only one that a confined client may send, and
+    /// is answered in a form in which it can tell the reply from messages.
+    async fn run_pure(
+        &mut self,
+        row: &'static Row,
+        handler: PureHandler,
+        arguments: &[Bytes],
+    ) -> Result<(), Ended> {
+        // In the order of the pipeline: what came before is done first.
+        self.run_calls().await?;
+        self.put_messages().await?;
+        self.show(row);
+        self.note_buffers();
+        let started = Instant::now();
+        let result = handler(self.state.executor.environment(), arguments);
+        let reply = match result {
+            Ok(_) if self.session.is_confined() => {
+                let message = arguments.get(1).cloned().unwrap_or_default();
+                Reply::Array(vec![Reply::bulk("pong"), Reply::Bulk(message)])
+            }
+            Ok(reply) => reply,
+            Err(error) => Reply::Error(error.to_line()),
+        };
+        self.record(row, started.elapsed(), &reply, Some(arguments));
+        let is_answered = self.session.take_reply_mode();
+        self.answer(&reply, is_answered);
+        self.flush_when_large().await
+    }
+
     /// Carries out a command that is the server's own.
     async fn carry_out_here(
         &mut self,
@@ -356,7 +388,7 @@ impl Connection {
             // CLIENT REPLY among the commands of an EXEC is about what comes behind it.
             let is_answered = self.session.take_reply_mode();
             let reply = self
-                .carry_out_transaction_command(command, row, arguments)
+                .carry_out_transaction_command(command, arguments)
                 .await?;
             self.session.skip_next();
             self.record(row, started.elapsed(), &reply, Some(arguments));

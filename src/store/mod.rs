@@ -225,6 +225,14 @@ pub trait Transaction: ReadTransaction {
     /// About how many bytes the commit will carry: keys, values and conflict ranges.
     fn size_bytes(&self) -> usize;
 
+    /// STUB
+    fn savepoint(&self) -> Savepoint {
+        Savepoint
+    }
+    /// STUB
+    fn rollback(&self, _savepoint: Savepoint) {}
+    /// STUB
+    fn release(&self, _savepoint: Savepoint) {}
     /// How many writes were made; tells a command that failed before writing from one that
     /// failed midway.
     fn mutation_count(&self) -> u64;
@@ -239,6 +247,9 @@ pub trait Transaction: ReadTransaction {
         Self: 't;
 }
 
+/// STUB
+#[derive(Debug, Clone, Copy)]
+pub struct Savepoint;
 /// What a store can do, for the code that must act differently.
 #[derive(Debug, Clone, Copy)]
 pub struct Capabilities {

@@ -79,12 +79,8 @@ impl EndGlances {
 
 impl Glances {
     /// Adds what a command will look at.
-    pub fn add(&mut self, database: u32, key: &Bytes, glance: &Glance) {
-        let key = ClientKey {
-            database,
-            key: key.clone(),
-        };
-        let glances = self.keys.entry(key).or_default();
+    pub fn add(&mut self, key: &ClientKey, glance: &Glance) {
+        let glances = self.keys.entry(key.clone()).or_default();
         match glance {
             Glance::Meta => {}
             Glance::End {

@@ -103,6 +103,13 @@ pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
 }
 
+impl NamespaceCache {
+    /// Has the namespaces looked up again: a change of them was undone.
+    pub(super) fn forget(&self) {
+        self.known.borrow_mut().clear();
+    }
+}
+
 impl<'t> ReadContext<'t> {
     /// A view of `transaction` for a client of `database`, for a command that only reads.
     pub fn new(

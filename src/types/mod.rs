@@ -25,6 +25,8 @@ pub mod split;
 pub mod staging;
 pub mod sweeping;
 pub mod task_queue;
+pub mod unit;
 
 pub use context::{Environment, ReadContext, WriteContext};
 pub use keyspace::OpenKey;
+pub use unit::{ReadUnit, Unit};

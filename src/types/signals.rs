@@ -108,11 +108,76 @@ pub struct Signals {
     has_ready: Cell<bool>,
     /// The places of tasks that became ready and were not taken since.
     ready_tasks: RefCell<HashSet<Bytes>>,
+    /// The changes of `ready_tasks`, so that they can be undone.
+    task_changes: RefCell<Vec<TaskChange>>,
     /// Queues whose claims have to go back before the commands are run.
     to_recall: RefCell<Vec<OpenKey>>,
 }
 
+/// A change of the set of tasks that became ready.
+#[derive(Debug)]
+enum TaskChange {
+    Added(Bytes),
+    Removed(Bytes),
+}
+
+/// How far [`Signals`] had come.
+#[derive(Debug, Clone, Copy)]
+pub struct SignalsSavepoint {
+    touched: usize,
+    exchanged: usize,
+    ready: usize,
+    /// Places of the last entry of `ready`, where that names tasks.
+    last_places: usize,
+    messages: usize,
+    message_bytes: usize,
+    task_changes: usize,
+    to_recall: usize,
+}
+
 impl Signals {
+    /// Notes how far they have come, to go back to it by [`Self::rollback`]. What is told may not be
+    /// taken meanwhile.
+    pub fn savepoint(&self) -> SignalsSavepoint {
+        let ready = self.ready.borrow();
+        SignalsSavepoint {
+            touched: self.touched.borrow().len(),
+            exchanged: self.exchanged.borrow().len(),
+            ready: ready.len(),
+            last_places: match ready.last() {
+                Some(Ready::Tasks(_, _, places)) => places.len(),
+                _ => 0,
+            },
+            messages: self.messages.borrow().len(),
+            message_bytes: self.message_bytes.get(),
+            task_changes: self.task_changes.borrow().len(),
+            to_recall: self.to_recall.borrow().len(),
+        }
+    }
+
+    /// Forgets what was told since the savepoint.
+    pub fn rollback(&self, savepoint: SignalsSavepoint) {
+        self.touched.borrow_mut().truncate(savepoint.touched);
+        self.exchanged.borrow_mut().truncate(savepoint.exchanged);
+        let mut ready = self.ready.borrow_mut();
+        ready.truncate(savepoint.ready);
+        if let Some(Ready::Tasks(_, _, places)) = ready.last_mut() {
+            places.truncate(savepoint.last_places);
+        }
+        self.has_ready.set(!ready.is_empty());
+        self.messages.borrow_mut().truncate(savepoint.messages);
+        self.message_bytes.set(savepoint.message_bytes);
+        let mut changes = self.task_changes.borrow_mut();
+        let mut tasks = self.ready_tasks.borrow_mut();
+        for change in changes.drain(savepoint.task_changes..).rev() {
+            match change {
+                TaskChange::Added(place) => drop(tasks.remove(&place)),
+                TaskChange::Removed(place) => drop(tasks.insert(place)),
+            }
+        }
+        self.to_recall.borrow_mut().truncate(savepoint.to_recall);
+    }
+
     /// A key changed.
     pub fn touch(&self, key: ClientKey) {
         let mut touched = self.touched.borrow_mut();
@@ -170,7 +235,10 @@ impl Signals {
 
     /// A task became ready in a task queue. `place`: its row in the order, which no other task has.
     pub fn task_ready(&self, key: ClientKey, needs: Amounts, place: Bytes) {
-        self.ready_tasks.borrow_mut().insert(place.clone());
+        if self.ready_tasks.borrow_mut().insert(place.clone()) {
+            let added = TaskChange::Added(place.clone());
+            self.task_changes.borrow_mut().push(added);
+        }
         let mut all = self.ready.borrow_mut();
         match all.last_mut() {
             Some(Ready::Tasks(last, same, places)) if *last == key && *same == needs => {
@@ -183,7 +251,10 @@ impl Signals {
 
     /// A task that was ready was taken, or is gone.
     pub fn task_left(&self, place: &[u8]) {
-        self.ready_tasks.borrow_mut().remove(place);
+        if let Some(place) = self.ready_tasks.borrow_mut().take(place) {
+            let removed = TaskChange::Removed(place);
+            self.task_changes.borrow_mut().push(removed);
+        }
     }
 
     /// Whether a task that became ready is there still.
@@ -194,6 +265,7 @@ impl Signals {
     /// Nobody will ask for the tasks that have become ready so far.
     pub fn forget_tasks(&self) {
         self.ready_tasks.borrow_mut().clear();
+        self.task_changes.borrow_mut().clear();
     }
 
     /// A message was published.

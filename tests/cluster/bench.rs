@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quoin::clock::{Clock, SystemClock};
-use quoin::commands;
+use quoin::commands::Invocation;
 use quoin::executor::watchers::Touched;
 use quoin::executor::{
-    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter,
-    WatchedKey, Work, startup,
+    Bundle, Call, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter, WatchedKey,
+    startup,
 };
 use quoin::layout::Layout;
 use quoin::random::{Random, SystemRandom};
@@ -133,22 +133,19 @@ impl Server {
     }
 
     async fn begin(&self, line: &str) -> Result<Reply, Waiting> {
-        let mut call = call(line);
-        let row = commands::find(&call.arguments[0]).unwrap();
-        let waits = row.waits.as_ref().unwrap();
-        let Work::Write(handler) = call.work else {
-            panic!("{line} does not write");
-        };
-        let keys = waits.keys(row, &call.arguments);
+        let invocation = invocation(line);
+        let arguments = &invocation.arguments;
+        let waits = invocation.row.waits.as_ref().unwrap();
         let (waiter, outcome) = Waiter::new(
-            call.database,
-            handler,
-            call.arguments.clone(),
-            keys,
+            invocation.clone(),
+            waits.keys(invocation.row, arguments),
             waits.value_type,
-            waits.wants(&call.arguments),
+            waits.wants(arguments),
         );
-        call.waiter = Some(Arc::clone(&waiter));
+        let call = Call {
+            waiter: Some(Arc::clone(&waiter)),
+            ..Call::command(invocation, true)
+        };
         let mut finished = self.0.submit(vec![call]).await.unwrap();
         if finished.is_parked {
             return Err(Waiting { waiter, outcome });
@@ -165,18 +162,12 @@ impl Server {
                 key: Bytes::copy_from_slice(key.as_bytes()),
             };
             self.0.watchers().watch(key.clone(), &watch.touched);
-            let look = Work::Read(|context, names| {
-                Box::pin(async move {
-                    let fingerprint = context.fingerprint(&names[0]).await?;
-                    Ok(fingerprint.map_or(Reply::Null, Reply::Bulk))
-                })
+            let name = key.key.clone();
+            let look = self.0.read(0, move |context| {
+                let name = name.clone();
+                Box::pin(async move { Ok(context.fingerprint(&name).await?) })
             });
-            let looked = self.0.run(look, 0, vec![key.key.clone()]).await.unwrap();
-            let fingerprint = match looked {
-                Reply::Bulk(bytes) => Some(bytes),
-                Reply::Null => None,
-                other => panic!("{other:?}"),
-            };
+            let fingerprint = look.await.unwrap();
             watch.keys.push(WatchedKey { key, fingerprint });
         }
         watch
@@ -189,22 +180,12 @@ impl Server {
 
     /// MULTI, these commands, EXEC, after a WATCH.
     pub async fn exec_watching(&self, watch: Watch, lines: &[&str]) -> Reply {
-        let calls: Vec<Call> = lines.iter().map(|line| call(line)).collect();
-        let claims = Claims::union(calls.iter().map(|call| &call.claims));
         let bundle = Bundle {
-            calls,
+            invocations: lines.iter().map(|line| invocation(line)).collect(),
             watched: watch.keys,
             touched: watch.touched,
         };
-        let call = Call {
-            work: Work::Transaction(Box::new(bundle)),
-            arguments: Vec::new(),
-            database: 0,
-            claims,
-            waiter: None,
-            pops: None,
-            ahead: Vec::new(),
-        };
+        let call = Call::transaction(bundle, true);
         let mut finished = self.0.submit(vec![call]).await.unwrap();
         finished.replies.remove(0)
     }
@@ -237,7 +218,7 @@ impl Waiting {
     async fn reply_within(self, patience: Duration) -> Reply {
         match tokio::time::timeout(patience, self.outcome).await {
             Ok(Ok(Outcome::Served(reply))) => reply,
-            Err(_) => panic!("a wake-up was lost: {:?}", self.waiter.arguments),
+            Err(_) => panic!("a wake-up was lost: {:?}", self.waiter.invocation.arguments),
             other => panic!("{other:?}"),
         }
     }
@@ -249,29 +230,21 @@ impl Waiting {
 }
 
 fn call(line: &str) -> Call {
+    Call::command(invocation(line), true)
+}
+
+fn invocation(line: &str) -> Invocation {
     let (database, line) = match line.split_once(':') {
         Some((database, rest)) if database.parse::<u32>().is_ok() => {
             (database.parse().unwrap(), rest)
         }
         _ => (0, line),
     };
-    let arguments: Vec<Bytes> = line
-        .split(' ')
-        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
-        .collect();
-    let row = commands::find(&arguments[0]).unwrap();
-    assert!(row.accepts(arguments.len()), "arity of {}", row.name);
-    let claims = commands::table::claims(row, database, &arguments);
-    let pops = commands::pops::of(row, &arguments);
-    let ahead = commands::ahead::of(row, &arguments);
-    Call {
-        work: row.work().unwrap(),
-        arguments,
-        database,
-        claims,
-        waiter: None,
-        pops,
-        ahead,
+    let arguments = line.split(' ');
+    let arguments = arguments.map(|word| Bytes::copy_from_slice(word.as_bytes()));
+    match Invocation::resolve(database, arguments.collect()) {
+        Ok(invocation) => invocation,
+        Err(refusal) => panic!("{}", refusal.line),
     }
 }
 

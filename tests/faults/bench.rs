@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quoin::clock::{Clock, SystemClock};
-use quoin::commands;
-use quoin::executor::{Call, Executor, ExecutorOptions, Work, startup};
+use quoin::commands::Invocation;
+use quoin::executor::{Call, Executor, ExecutorOptions, startup};
 use quoin::layout::Layout;
 use quoin::random::SeededRandom;
 use quoin::reply::Reply;
@@ -108,32 +108,18 @@ pub fn words(line: &str) -> Words {
         .collect()
 }
 
-/// A call of the command that the words name, in database 0.
-pub fn call(words: &[Vec<u8>]) -> Call {
-    let arguments: Vec<Bytes> = words
-        .iter()
-        .map(|word| Bytes::copy_from_slice(word))
-        .collect();
-    let row = commands::find(&arguments[0]).unwrap();
-    assert!(row.accepts(arguments.len()), "arity of {}", row.name);
-    call_of(row.work().unwrap(), arguments)
+/// The command that the words name, in database 0.
+pub fn invocation(words: &[Vec<u8>]) -> Invocation {
+    let arguments = words.iter().map(|word| Bytes::copy_from_slice(word));
+    match Invocation::resolve(0, arguments.collect()) {
+        Ok(invocation) => invocation,
+        Err(refusal) => panic!("{}", refusal.line),
+    }
 }
 
-/// A call of any code, with the claims of the command that its first argument names.
-pub fn call_of(work: Work, arguments: Vec<Bytes>) -> Call {
-    let row = commands::find(&arguments[0]).unwrap();
-    let claims = commands::table::claims(row, 0, &arguments);
-    let pops = commands::pops::of(row, &arguments);
-    let ahead = commands::ahead::of(row, &arguments);
-    Call {
-        work,
-        arguments,
-        database: 0,
-        claims,
-        waiter: None,
-        pops,
-        ahead,
-    }
+/// A call of the command that the words name, in database 0.
+pub fn call(words: &[Vec<u8>]) -> Call {
+    Call::command(invocation(words), true)
 }
 
 /// Runs a pipeline to its end.

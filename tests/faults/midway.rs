@@ -2,29 +2,36 @@
 //! mates nothing.
 
 use bytes::Bytes;
-use quoin::commands;
+use quoin::commands::{self, Handler, Invocation, Row};
 use quoin::error::CommandError;
-use quoin::executor::{Call, Work};
+use quoin::executor::Call;
 use quoin::reply::Reply;
 use quoin::store::Store;
 use quoin::store::faults::FaultRates;
+use quoin::types::WriteContext;
+use quoin::write_handler;
 
-use crate::bench::{Bench, call, call_of, cluster, embedded, error, submit_calls, words};
+use crate::bench::{Bench, call, cluster, embedded, error, invocation, submit_calls, words};
 
 /// RPUSH that fails when it has pushed.
 fn push_and_fail(line: &str) -> Call {
-    let work = Work::Write(|context, arguments| {
-        Box::pin(async move {
-            let Some(Work::Write(push)) = commands::find(b"rpush").and_then(|row| row.work())
-            else {
-                return Err(CommandError::Syntax);
-            };
-            push(context, arguments).await?;
-            Err(CommandError::text("ERR midway"))
-        })
-    });
-    let arguments = words(line).into_iter().map(Bytes::from).collect();
-    call_of(work, arguments)
+    let invocation = invocation(&words(line));
+    let row = Box::leak(Box::new(Row {
+        handler: write_handler!(push_then_fail),
+        ..*invocation.row
+    }));
+    Call::command(Invocation { row, ..invocation }, true)
+}
+
+async fn push_then_fail(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let Some(Handler::Write(push)) = commands::find(b"rpush").map(|row| row.handler) else {
+        return Err(CommandError::Syntax);
+    };
+    push(context, arguments).await?;
+    Err(CommandError::text("ERR midway"))
 }
 
 fn leaves_nothing_of_itself<S: Store>(bench: &Bench<S>) {

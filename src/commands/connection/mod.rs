@@ -1,9 +1,12 @@
 //! The rows of the commands that the server carries out itself.
 
-use super::row::{ConnectionCommand, Flags, Group, Handler, KeyPositions, KeyUse, Row};
+use super::row::{
+    ConnectionCommand, Flags, Group, Handler, KeyPositions, KeyUse, PureHandler, Row,
+};
 
 mod client;
 mod containers;
+mod pure;
 mod rows;
 
 pub use rows::ROWS;
@@ -22,5 +25,12 @@ const fn server_row(name: &'static str, arity: i32, command: ConnectionCommand) 
         handler: Handler::Connection(command),
         subcommands: &[],
         waits: None,
+    }
+}
+
+const fn pure_row(name: &'static str, arity: i32, handler: PureHandler) -> Row {
+    Row {
+        handler: Handler::Pure(handler),
+        ..server_row(name, arity, ConnectionCommand::Quit)
     }
 }

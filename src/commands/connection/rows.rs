@@ -2,7 +2,7 @@
 
 use super::client::CLIENT;
 use super::containers::{ACL, COMMAND, CONFIG, FUNCTION, LATENCY, SLOWLOG};
-use super::server_row;
+use super::{pure, pure_row, server_row};
 use crate::commands::row::{ConnectionCommand, Flags, Group, Row};
 
 /// The commands on the connection and the server.
@@ -30,7 +30,7 @@ pub const ROWS: &[Row] = &[
         flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
         since: "1.0.0",
         summary: "Returns the given string.",
-        ..server_row("echo", 2, ConnectionCommand::Echo)
+        ..pure_row("echo", 2, pure::echo)
     },
     Row {
         flags: Flags::NOSCRIPT
@@ -44,10 +44,10 @@ pub const ROWS: &[Row] = &[
         ..server_row("hello", -1, ConnectionCommand::Hello)
     },
     Row {
-        flags: Flags::FAST,
+        flags: Flags::FAST.and(Flags::FOR_SUBSCRIBERS),
         since: "1.0.0",
         summary: "Returns the server's liveliness response.",
-        ..server_row("ping", -1, ConnectionCommand::Ping)
+        ..pure_row("ping", -1, pure::ping)
     },
     Row {
         flags: Flags::ALLOW_BUSY
@@ -55,7 +55,8 @@ pub const ROWS: &[Row] = &[
             .and(Flags::LOADING)
             .and(Flags::STALE)
             .and(Flags::FAST)
-            .and(Flags::NO_AUTH),
+            .and(Flags::NO_AUTH)
+            .and(Flags::FOR_SUBSCRIBERS),
         since: "1.0.0",
         summary: "Closes the connection.",
         ..server_row("quit", -1, ConnectionCommand::Quit)
@@ -66,7 +67,8 @@ pub const ROWS: &[Row] = &[
             .and(Flags::STALE)
             .and(Flags::FAST)
             .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
+            .and(Flags::ALLOW_BUSY)
+            .and(Flags::FOR_SUBSCRIBERS),
         since: "6.2.0",
         summary: "Resets the connection.",
         ..server_row("reset", 1, ConnectionCommand::Reset)
@@ -193,7 +195,7 @@ pub const ROWS: &[Row] = &[
         since: "2.6.0",
         group: Group::Server,
         summary: "Returns the server time.",
-        ..server_row("time", 1, ConnectionCommand::Time)
+        ..pure_row("time", 1, pure::time)
     },
     Row {
         since: "3.0.0",

@@ -29,7 +29,8 @@ const PUBLISHES: Flags = Flags::PUBSUB
 const SUBSCRIBES: Flags = Flags::PUBSUB
     .and(Flags::NOSCRIPT)
     .and(Flags::LOADING)
-    .and(Flags::STALE);
+    .and(Flags::STALE)
+    .and(Flags::FOR_SUBSCRIBERS);
 
 const fn server_row(name: &'static str, arity: i32, command: ConnectionCommand) -> Row {
     Row {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Attempt, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch};
+use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch};
 use crate::limits::COMMIT_RETRY_MAX_MS;
 use crate::store::{Isolation, StoreError, Transaction};
 
@@ -24,7 +24,7 @@ impl Batch<'_> {
     /// Learns whether the commit was applied before anything is done again: reads the slot's row
     /// and overwrites it in one transaction. When that has committed, the batch either was
     /// applied before it and has been seen, or conflicts with it for ever.
-    pub(super) async fn resolve_unknown_result(&mut self) -> Attempt {
+    pub(super) async fn resolve_unknown_result(&mut self) -> AttemptEnd {
         self.statistics.unknown_results.add(1);
         let key = self.operation_key();
         let expected = self.slot.batches.to_be_bytes();
@@ -36,11 +36,11 @@ impl Batch<'_> {
                 Ok(is_there) if is_there || was_seen => {
                     self.statistics.unknown_results_applied.add(1);
                     self.statistics.commits.add(1);
-                    return Attempt::Committed;
+                    return AttemptEnd::Committed;
                 }
                 Ok(_) => {
                     self.statistics.unknown_results_not_applied.add(1);
-                    return Attempt::Again { after_pause: true };
+                    return AttemptEnd::Again { after_pause: true };
                 }
                 Err((seen, error)) => {
                     // A fence of unknown result may have overwritten the row that it saw.
@@ -49,7 +49,7 @@ impl Batch<'_> {
                     if elapsed_ms >= COMMIT_RETRY_MAX_MS {
                         self.statistics.unknown_results_unresolved.add(1);
                         tracing::warn!(%error, "the result of a commit stays unknown");
-                        return Attempt::Failed(StoreError::UnknownResult);
+                        return AttemptEnd::Failed(StoreError::UnknownResult);
                     }
                     let pause_ms = self.environment.random.below(backoff_ms + 1);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;

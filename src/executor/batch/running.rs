@@ -2,53 +2,46 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Attempt, Batch, CallId, Submission};
+use super::{AttemptEnd, Batch, CommandId, Submission};
+use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::ahead::Glances;
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
-use crate::types::staging::Staged;
-use crate::types::{Environment, ReadContext, WriteContext};
+use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
-pub(super) struct Pass<'p> {
-    pub(super) transaction: &'p dyn Transaction,
-    pub(super) environment: &'p Environment,
-    namespaces: NamespaceCache,
-    /// What others are to hear of.
-    pub(super) signals: Signals,
-    /// What other servers have popped for the batch.
-    pub(super) staged: Staged,
-    now_ms: i64,
+pub(super) struct Attempt<'p> {
+    pub(super) unit: Unit<'p>,
     started: Instant,
     /// Commands that were begun.
     pub(super) commands_run: usize,
-    /// The command that runs is there only to serve waiters.
-    pub(super) only_serves: bool,
+    /// The command that runs is there only to wake waiters.
+    pub(super) only_wakes: bool,
 }
 
-impl<'p> Pass<'p> {
+/// What came of a command.
+enum Ran {
+    Reply(Reply),
+    /// The transaction cannot hold it. Nothing of it is in there.
+    NoRoom,
+}
+
+impl<'p> Attempt<'p> {
     pub(super) fn new(transaction: &'p dyn Transaction, environment: &'p Environment) -> Self {
         Self {
-            transaction,
-            environment,
-            namespaces: NamespaceCache::default(),
-            signals: Signals::default(),
-            staged: Staged::default(),
-            now_ms: environment.clock.now_ms(),
+            unit: Unit::new(transaction, environment),
             started: Instant::now(),
             commands_run: 0,
-            only_serves: false,
+            only_wakes: false,
         }
     }
 
     /// Whether the transaction holds as much, or is as old, as one should.
     pub(super) fn is_full(&self) -> bool {
-        self.size_bytes() >= self.environment.capabilities.batch_bytes_soft_max
+        self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
             || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
     }
 
@@ -56,107 +49,33 @@ impl<'p> Pass<'p> {
     pub(super) fn is_alone(&self) -> bool {
         self.commands_run == 1
     }
-
-    pub(super) fn is_too_large(&self) -> bool {
-        self.size_bytes() > self.environment.capabilities.transaction_bytes_max
-    }
-
-    /// Of the transaction, with the messages that it will carry to other servers.
-    fn size_bytes(&self) -> usize {
-        let message_bytes = match self.environment.capabilities.single_writer {
-            true => 0,
-            false => self.signals.message_bytes(),
-        };
-        self.transaction.size_bytes().saturating_add(message_bytes)
-    }
-
-    pub(super) fn write_context(&self, database: u32) -> WriteContext<'_> {
-        WriteContext::new(
-            self.transaction,
-            self.environment,
-            &self.namespaces,
-            &self.signals,
-            self.now_ms,
-            database,
-        )
-    }
-
-    pub(super) fn read_context(&self, database: u32) -> ReadContext<'_> {
-        ReadContext::new(
-            self.transaction,
-            self.environment,
-            &self.namespaces,
-            self.now_ms,
-            database,
-        )
-    }
-
-    /// What a command sees whose pops are staged: of other commands of the batch the queue is as it
-    /// is now.
-    pub(super) fn staged_write_context(&self, database: u32) -> WriteContext<'_> {
-        self.write_context(database).with_staged(&self.staged)
-    }
-
-    /// See [`Self::staged_write_context`].
-    pub(super) fn staged_read_context(&self, database: u32) -> ReadContext<'_> {
-        self.read_context(database).with_staged(&self.staged)
-    }
-
-    /// Runs a command's code; `is_strict` within EXEC, and of reads after writes.
-    async fn run(&self, call: &Call, is_strict: bool) -> Result<Reply, CommandError> {
-        match &call.work {
-            Work::Write(handler) => {
-                let mut context = match call.pops {
-                    Some(_) => self.staged_write_context(call.database),
-                    None => self.write_context(call.database),
-                };
-                if is_strict {
-                    context = context.strict();
-                }
-                handler(&context, &call.arguments).await
-            }
-            Work::Read(handler) => {
-                let mut context = self.read_context(call.database);
-                if is_strict {
-                    context = context.strict();
-                }
-                handler(&context, &call.arguments).await
-            }
-            // Nothing of the kind is ever put into one.
-            Work::Transaction(_) | Work::Serve => Ok(Reply::Null),
-        }
-    }
 }
 
 impl Batch<'_> {
-    /// On a store whose reads are round trips, has what the commands will look at read at once.
-    pub(super) async fn read_ahead(&self, pass: &Pass<'_>) {
+    /// On a store whose reads are round trips, reads at once what the commands will look at.
+    pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) {
         if self.environment.capabilities.single_writer {
             return;
         }
         let mut glances = Glances::default();
         let calls = self.submissions.iter().flat_map(|one| &one.calls);
         for call in calls.take(self.commands_max) {
-            let parts = match &call.work {
-                Work::Transaction(bundle) => bundle.calls.as_slice(),
-                Work::Read(_) | Work::Write(_) | Work::Serve => std::slice::from_ref(call),
-            };
-            for part in parts {
-                for (key, glance) in &part.ahead {
-                    glances.add(part.database, key, glance);
-                }
+            for (key, glance) in &call.access.prefetch {
+                glances.add(key, glance);
             }
         }
         self.plan_staging(&mut glances);
-        pass.read_context(0)
-            .read_ahead(&glances, &self.shared.hints)
-            .await;
+        let context = attempt.unit.read_context(0);
+        context.read_ahead(&glances, &self.shared.hints).await;
     }
 
     /// Runs the batch's commands in order. Fails where the attempt is over.
-    pub(super) async fn run_commands(&mut self, pass: &mut Pass<'_>) -> Result<(), Attempt> {
+    pub(super) async fn run_commands(
+        &mut self,
+        attempt: &mut Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
         let submissions = std::mem::take(&mut self.submissions);
-        let ended = self.run_submissions(&submissions, pass).await;
+        let ended = self.run_submissions(&submissions, attempt).await;
         self.submissions = submissions;
         ended
     }
@@ -164,24 +83,24 @@ impl Batch<'_> {
     async fn run_submissions(
         &mut self,
         submissions: &[Submission],
-        pass: &mut Pass<'_>,
-    ) -> Result<(), Attempt> {
+        attempt: &mut Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
-                if pass.commands_run >= self.commands_max {
+                if attempt.commands_run >= self.commands_max {
                     break;
                 }
-                if pass.staged.is_empty() {
+                if attempt.unit.staged.is_empty() {
                     if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                         break;
                     }
-                    if pass.commands_run > 0 && pass.is_full() {
-                        self.commands_max = pass.commands_run;
+                    if attempt.commands_run > 0 && attempt.is_full() {
+                        self.commands_max = attempt.commands_run;
                         break;
                     }
-                } else if self.must_wait(call, pass).await {
+                } else if self.must_wait(call, attempt).await {
                     // This client's only: what a claim holds for others is run whole, as what would be
                     // left of it others have passed.
                     break;
@@ -192,17 +111,25 @@ impl Batch<'_> {
                     }
                     self.has_read_after_write = true;
                 }
-                pass.commands_run += 1;
-                let reply = self.run_unit((number, at), call, pass).await?;
-                if pass.is_too_large() {
-                    return Err(self.leave_out(pass, CommandError::TooLarge));
-                }
+                attempt.commands_run += 1;
+                let reply = match self.run_call((number, at).into(), call, attempt).await? {
+                    Ran::Reply(reply) => reply,
+                    Ran::NoRoom if attempt.is_alone() => {
+                        Reply::Error(CommandError::TooLarge.to_line())
+                    }
+                    Ran::NoRoom => {
+                        // The next batch begins with it.
+                        attempt.commands_run -= 1;
+                        self.commands_max = attempt.commands_run;
+                        break;
+                    }
+                };
                 if let (Some(waiter), true) = (&call.waiter, reply.is_nothing()) {
                     self.shared.waiters.park(waiter, self.slot.number);
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
-                if pass.signals.has_ready() {
-                    self.serve_ready(pass).await?;
+                if attempt.unit.signals.has_ready() {
+                    self.run_waiters(attempt).await?;
                 }
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -217,167 +144,93 @@ impl Batch<'_> {
     /// [`Executor::submit`](crate::executor::Executor::submit) sends to a read lane), which takes
     /// effect later than what the transaction reads where others write meanwhile.
     fn is_read_after_write(&self, call: &Call) -> bool {
-        matches!(call.work, Work::Read(_)) && !self.environment.capabilities.single_writer
+        call.work.only_reads() && !self.environment.capabilities.single_writer
     }
 
-    /// Runs what is run whole or not at all: a command, or the commands of an EXEC.
-    async fn run_unit(
+    /// Runs what is run whole or not at all: a command, the commands of an EXEC, a job.
+    async fn run_call(
         &mut self,
-        (submission, call_number): (usize, usize),
+        id: CommandId,
         call: &Call,
-        pass: &mut Pass<'_>,
-    ) -> Result<Reply, Attempt> {
-        let id = |part| CallId::Submitted {
-            submission,
-            call: call_number,
-            part,
+        attempt: &mut Attempt<'_>,
+    ) -> Result<Ran, AttemptEnd> {
+        if let Some(error) = self.refused.get(&id) {
+            return Ok(Ran::Reply(Reply::Error(error.to_line())));
+        }
+        let started = Instant::now();
+        let unit = &attempt.unit;
+        let result = match &call.work {
+            Work::Command(invocation) => {
+                let mode = Mode {
+                    is_strict: self.is_read_after_write(call),
+                    pops_staged: call.access.pops.is_some(),
+                };
+                call::call(unit, invocation, mode).await
+            }
+            Work::Transaction(bundle) => exec(unit, bundle).await,
+            Work::WriteJob { database, run } => {
+                let savepoint = unit.savepoint();
+                let result = run(&unit.write_context(*database)).await;
+                call::end(unit, savepoint, result).map(call::to_reply)
+            }
+            Work::ReadJob { database, run } => {
+                let result = run(&unit.read_context(*database)).await;
+                call::check(result).map(call::to_reply)
+            }
+            Work::WakeUp(key) => {
+                attempt.only_wakes = true;
+                let woken = self.wake_up(key, attempt).await;
+                attempt.only_wakes = false;
+                return woken.map(|()| Ran::Reply(Reply::OK));
+            }
         };
-        if let Some(error) = self.rolled_back.get(&id(0)) {
-            return Ok(Reply::Error(error.to_line()));
-        }
-        match &call.work {
-            Work::Read(_) | Work::Write(_) => {
-                let is_strict = self.is_read_after_write(call);
-                self.run_one(id(0), call, is_strict, pass).await
-            }
-            Work::Transaction(bundle) => {
-                if !self.is_unspoilt(id(0), bundle, pass).await? {
-                    return Ok(Reply::NullArray);
-                }
-                pass.transaction.conflict_on_own();
-                let mut replies = Vec::with_capacity(bundle.calls.len());
-                let mut reply_bytes: usize = 0;
-                for (part, call) in (1..).zip(&bundle.calls) {
-                    let reply = self.run_one(id(part), call, true, pass).await?;
-                    reply_bytes = reply_bytes.saturating_add(reply.size_hint());
-                    replies.push(reply);
-                    if pass.is_too_large() {
-                        return Err(self.leave_out(pass, CommandError::TooLarge));
-                    }
-                    if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {
-                        return Err(self.leave_out(pass, CommandError::RepliesTooLarge));
-                    }
-                }
-                Ok(Reply::Array(replies))
-            }
-            Work::Serve => {
-                pass.only_serves = true;
-                let served = self.serve_call(call, pass).await;
-                pass.only_serves = false;
-                served.map(|()| Reply::OK)
-            }
+        match result {
+            Ok(reply) => Ok(Ran::Reply(reply)),
+            Err(CallError::TooLarge) => Ok(Ran::NoRoom),
+            Err(CallError::Store(error)) => Err(self.store_failed(id, error, attempt, started)),
         }
     }
 
-    /// Whether no key that the client watches has changed.
-    async fn is_unspoilt(
+    /// The store failed in a command that began at `started`: the attempt is over.
+    pub(super) fn store_failed(
         &mut self,
-        id: CallId,
-        bundle: &Bundle,
-        pass: &Pass<'_>,
-    ) -> Result<bool, Attempt> {
-        let watched = bundle.watched.iter().map(|watched| &watched.key);
-        if bundle.is_touched() || pass.signals.has_touched(watched) {
-            return Ok(false);
+        id: CommandId,
+        error: StoreError,
+        attempt: &Attempt<'_>,
+        started: Instant,
+    ) -> AttemptEnd {
+        if attempt.unit.signals.has_recalls() {
+            self.recalls_for = Some(id);
+            return AttemptEnd::Again { after_pause: false };
         }
-        for watched in &bundle.watched {
-            let context = pass.read_context(watched.key.database).strict();
-            match context.fingerprint(&watched.key.key).await {
-                Ok(fingerprint) if fingerprint == watched.fingerprint => {}
-                Ok(_) => return Ok(false),
-                Err(error) => {
-                    let judged = self.judge(id, Err(error.into()), pass, (0, Instant::now()));
-                    return judged.map(|_| false);
-                }
+        let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
+        if is_slow && matches!(error, StoreError::TooOld) {
+            if matches!(id, CommandId::Waiter(_)) && !attempt.only_wakes {
+                self.woken_max = 0;
+            } else {
+                // The others go on without it; the next batch begins with it.
+                self.commands_max = (attempt.commands_run - 1).max(1);
+                self.slow = attempt.is_alone().then_some(id);
             }
         }
-        Ok(true)
+        self.after_error(error)
     }
 
-    async fn run_one(
-        &mut self,
-        id: CallId,
-        call: &Call,
-        is_strict: bool,
-        pass: &Pass<'_>,
-    ) -> Result<Reply, Attempt> {
-        if let Some(error) = self.rolled_back.get(&id) {
-            return Ok(Reply::Error(error.to_line()));
-        }
-        let before = (pass.transaction.mutation_count(), Instant::now());
-        let result = pass.run(call, is_strict).await;
-        self.judge(id, result, pass, before)
-    }
-
-    /// What a command's result means for the batch: a reply, or the end of this attempt.
-    /// `before`: mutations and time before it ran.
-    pub(super) fn judge(
-        &mut self,
-        id: CallId,
-        result: Result<Reply, CommandError>,
-        pass: &Pass<'_>,
-        (mutations, started): (u64, Instant),
-    ) -> Result<Reply, Attempt> {
-        let is_clean = pass.transaction.mutation_count() == mutations;
-        let error = match result {
-            Ok(reply) => return Ok(reply),
-            Err(error) => error,
-        };
-        match error {
-            CommandError::Store(error) if is_clean && error.is_about_rows() => {
-                // Of damaged rows the store tells, once a minute.
-                if matches!(error, StoreError::Corrupt(_)) {
-                    tracing::error!(%error, "a command met rows that it cannot read");
-                }
-                Ok(Reply::Error(CommandError::Store(error).to_line()))
-            }
-            // A write before was refused, which a read tells.
-            CommandError::Store(StoreError::TooLarge) => Err(match id {
-                CallId::Waiter(_) => self.leave_waiter_out(id, pass, CommandError::TooLarge),
-                CallId::Submitted { .. } => self.leave_out(pass, CommandError::TooLarge),
-            }),
-            CommandError::Store(_) if pass.signals.has_recalls() => {
-                self.recalls_for = Some(id);
-                Err(Attempt::Again { after_pause: false })
-            }
-            CommandError::Store(error) if !error.is_about_rows() => {
-                let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
-                if is_slow && matches!(error, StoreError::TooOld) {
-                    if matches!(id, CallId::Waiter(_)) && !pass.only_serves {
-                        self.served_max = 0;
-                    } else {
-                        // The others go on without it; the next batch begins with it.
-                        self.commands_max = (pass.commands_run - 1).max(1);
-                        self.slow = (pass.commands_run == 1).then_some(id.whole());
-                    }
-                }
-                Err(self.after_error(error))
-            }
-            error if is_clean => Ok(Reply::Error(error.to_line())),
-            error => {
-                tracing::trace!(%error, "a command failed midway: its batch is run again without it");
-                self.statistics.commands_rolled_back.add(1);
-                self.rolled_back.insert(id, error);
-                Err(Attempt::Again { after_pause: false })
-            }
-        }
-    }
-
-    /// The last of the commands that were run is too much for the transaction: alone, or with
-    /// fewer others, it may fit. The first cannot.
-    pub(super) fn leave_out(&mut self, pass: &Pass<'_>, error: CommandError) -> Attempt {
-        if pass.commands_run > 1 {
-            self.commands_max = pass.commands_run - 1;
+    /// The last of the commands that were run has to wait for the next batch. Where it is the first,
+    /// it is refused.
+    pub(super) fn leave_out(&mut self, attempt: &Attempt<'_>, error: CommandError) -> AttemptEnd {
+        if attempt.commands_run > 1 {
+            self.commands_max = attempt.commands_run - 1;
         } else {
-            self.rolled_back.insert(CallId::FIRST, error);
+            self.refused.insert(CommandId::FIRST, error);
         }
-        Attempt::Again { after_pause: false }
+        AttemptEnd::Again { after_pause: false }
     }
 
-    /// Whether the batch's first command is there only to serve waiters.
-    pub(super) fn only_serves(&self) -> bool {
+    /// Whether the batch's first command is there only to wake waiters.
+    pub(super) fn only_wakes(&self) -> bool {
         let first = self.submissions.first().and_then(|one| one.calls.first());
-        first.is_some_and(|call| matches!(call.work, Work::Serve))
+        first.is_some_and(|call| matches!(call.work, Work::WakeUp(_)))
     }
 
     /// Has the next attempt run half as many commands; not where this one had a single one.
@@ -391,23 +244,80 @@ impl Batch<'_> {
 
     /// The commit refused something of the batch, with this error for the command that did it: half as
     /// many commands next time, until that one is run alone.
-    pub(super) fn make_smaller(&mut self, error: CommandError) -> Attempt {
+    pub(super) fn make_smaller(&mut self, error: CommandError) -> AttemptEnd {
         if self.halve() {
-            return Attempt::Again { after_pause: false };
+            return AttemptEnd::Again { after_pause: false };
         }
-        if let Some((waiter, _)) = self.served.first() {
+        if let Some((waiter, _)) = self.woken.first() {
             // Half as many of those who wait; the last of them gets a transaction of its own,
             // and where it is alone in one already, its error.
-            let is_alone = self.served.len() == 1 && self.only_serves();
+            let is_alone = self.woken.len() == 1 && self.only_wakes();
             if is_alone {
-                let id = CallId::Waiter(waiter.order());
-                self.rolled_back.insert(id, error);
+                let id = CommandId::Waiter(waiter.order());
+                self.refused.insert(id, error);
             } else {
-                self.served_max = self.served.len() / 2;
+                self.woken_max = self.woken.len() / 2;
             }
         } else {
-            self.rolled_back.insert(CallId::FIRST, error);
+            self.refused.insert(CommandId::FIRST, error);
         }
-        Attempt::Again { after_pause: false }
+        AttemptEnd::Again { after_pause: false }
     }
+}
+
+/// Runs the commands of an EXEC: all of them, unless a watched key has changed. A command that fails
+/// is undone alone, as in Redis.
+async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
+    if !watch_holds(unit, bundle).await? {
+        return Ok(Reply::NullArray);
+    }
+    unit.transaction.conflict_on_own();
+    let savepoint = unit.savepoint();
+    match exec_all(unit, &bundle.invocations).await {
+        Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),
+        Err(CallError::TooLarge) => {
+            unit.rollback(savepoint);
+            Err(CallError::TooLarge)
+        }
+        Err(CallError::Store(error)) => Err(CallError::Store(error)),
+    }
+}
+
+async fn exec_all(
+    unit: &Unit<'_>,
+    invocations: &[Invocation],
+) -> Result<Result<Reply, CommandError>, CallError> {
+    let mode = Mode {
+        is_strict: true,
+        pops_staged: false,
+    };
+    let mut replies = Vec::with_capacity(invocations.len());
+    let mut reply_bytes: usize = 0;
+    for invocation in invocations {
+        let reply = call::call(unit, invocation, mode).await?;
+        reply_bytes = reply_bytes.saturating_add(reply.size_hint());
+        replies.push(reply);
+        if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {
+            return Ok(Err(CommandError::RepliesTooLarge));
+        }
+    }
+    Ok(Ok(Reply::Array(replies)))
+}
+
+/// Whether no key that the client watches has changed.
+async fn watch_holds(unit: &Unit<'_>, bundle: &Bundle) -> Result<bool, CallError> {
+    let watched = bundle.watched.iter().map(|watched| &watched.key);
+    if bundle.is_touched() || unit.signals.has_touched(watched) {
+        return Ok(false);
+    }
+    for watched in &bundle.watched {
+        let context = unit.read_context(watched.key.database).strict();
+        let fingerprint = context.fingerprint(&watched.key.key).await;
+        match call::check(fingerprint.map_err(CommandError::from))? {
+            Ok(fingerprint) if fingerprint == watched.fingerprint => {}
+            // Rows that cannot be read are not as they were.
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
+    Ok(true)
 }

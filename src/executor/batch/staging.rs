@@ -8,22 +8,22 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 
-use super::running::Pass;
-use super::{Attempt, Batch};
+use super::running::Attempt;
+use super::{AttemptEnd, Batch};
+use crate::commands::KeyLocks;
 use crate::error::CommandError;
-use crate::executor::claims::{BuildClaimHasher, Claims};
+use crate::executor::Call;
 use crate::executor::heat::Asked;
-use crate::executor::{Call, Work};
+use crate::executor::lock_set::BuildLockHasher;
 use crate::limits::{
     STAGED_BUSY_KEYS_LOOKED_AT_MAX, STAGED_KEYS_BLAMED_MAX, STAGED_KEYS_PER_BATCH_MAX,
     STAGED_OTHER_KEYS_LOOKED_AT_MAX,
 };
 use crate::random::Random;
 use crate::store::StoreError;
-use crate::types::WriteContext;
+use crate::types::Unit;
 use crate::types::ahead::{Glance, Glances};
-use crate::types::context::NamespaceCache;
-use crate::types::signals::{ClientKey, Signals};
+use crate::types::signals::ClientKey;
 use crate::types::staging::{Demands, Fulfilled, StagedCall};
 
 /// Pops of a batch's clients from one end of one queue.
@@ -58,10 +58,12 @@ impl Batch<'_> {
     /// queue is not staged where a client does anything else with it too.
     pub(super) fn note_pops(&mut self) {
         let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
-        if self.environment.capabilities.single_writer || calls.all(|call| call.pops.is_none()) {
+        if self.environment.capabilities.single_writer
+            || calls.all(|call| call.access.pops.is_none())
+        {
             return;
         }
-        let mut all: HashMap<u64, Option<Pops>, BuildClaimHasher> = HashMap::default();
+        let mut all: HashMap<u64, Option<Pops>, BuildLockHasher> = HashMap::default();
         let mut left = self.commands_max;
         for submission in &self.submissions {
             let length = submission.calls.len().min(left);
@@ -105,22 +107,20 @@ impl Batch<'_> {
     }
 
     /// What commands of one client do with each of their keys; `None` where they may be at any.
-    fn uses_of(&self, calls: &[Call]) -> Option<HashMap<u64, Uses, BuildClaimHasher>> {
-        let mut uses: HashMap<u64, Uses, BuildClaimHasher> = HashMap::default();
+    fn uses_of(&self, calls: &[Call]) -> Option<HashMap<u64, Uses, BuildLockHasher>> {
+        let mut uses: HashMap<u64, Uses, BuildLockHasher> = HashMap::default();
         for call in calls {
-            let claims = match &call.claims {
-                Claims::Keys(claims) | Claims::Alone(claims) => claims.as_slice(),
-                Claims::Nothing => continue,
-                Claims::Everything => return None,
+            let claims = match &call.access.locks {
+                KeyLocks::Keys(claims) | KeyLocks::Alone(claims) => claims.as_slice(),
+                KeyLocks::Nothing => continue,
+                KeyLocks::Everything => return None,
             };
             let popped = self.popped_by(call);
             for claim in claims {
                 let of_call = match popped.as_ref().filter(|pops| pops.claim == *claim) {
                     Some(pops) => Uses::Pops(pops.clone()),
                     // It pops, or may pop, in a way that cannot be staged.
-                    None if !matches!(call.work, Work::Read(_)) && call.pops.is_some() => {
-                        Uses::Mixed
-                    }
+                    None if call.access.pops.is_some() => Uses::Mixed,
                     None => Uses::Others,
                 };
                 let joined = match (uses.remove(claim), of_call) {
@@ -139,25 +139,15 @@ impl Batch<'_> {
 
     /// What a command pops, where it does nothing else to that queue.
     fn popped_by(&self, call: &Call) -> Option<Pops> {
-        let (key, demands) = match &call.work {
-            Work::Write(_) => {
-                let (key, demand) = call.pops.clone()?;
-                (key, Demands::from(demand))
-            }
-            // Who waits may be served by others, or leave: what was popped for it would go back.
-            Work::Read(_) | Work::Transaction(_) | Work::Serve => return None,
-        };
-        let claim = Claims::hash_key(call.database, &key);
-        let is_once = match &call.claims {
-            Claims::Keys(keys) => keys.iter().filter(|other| **other == claim).count() == 1,
-            Claims::Nothing | Claims::Alone(_) | Claims::Everything => false,
+        let (key, demand) = call.access.pops.clone()?;
+        let claim = KeyLocks::hash_key(key.database, &key.key);
+        let is_once = match &call.access.locks {
+            KeyLocks::Keys(keys) => keys.iter().filter(|other| **other == claim).count() == 1,
+            KeyLocks::Nothing | KeyLocks::Alone(_) | KeyLocks::Everything => false,
         };
         is_once.then(|| Pops {
-            key: ClientKey {
-                database: call.database,
-                key,
-            },
-            demands,
+            key,
+            demands: Demands::from(demand),
             claim,
             asked_for: None,
             fulfilled: Fulfilled::default(),
@@ -216,29 +206,18 @@ impl Batch<'_> {
     /// One transaction that conflicts with nobody.
     async fn make_requests(&self, pops: Vec<Pops>) -> Result<Vec<Request>, StoreError> {
         let transaction = self.store.begin_write()?;
-        let namespaces = NamespaceCache::default();
-        let signals = Signals::default();
-        let now_ms = self.environment.clock.now_ms();
         let made = Instant::now();
-        let context = |database| {
-            WriteContext::new(
-                &*transaction,
-                self.environment,
-                &namespaces,
-                &signals,
-                now_ms,
-                database,
-            )
-        };
+        let unit = Unit::new(&*transaction, self.environment);
         let mut glances = Glances::default();
         for pops in &pops {
-            glances.add(pops.key.database, &pops.key.key, &Glance::Meta);
+            glances.add(&pops.key, &Glance::Meta);
         }
-        context(0).read_ahead(&glances, &self.shared.hints).await;
+        let context = unit.read_context(0);
+        context.read_ahead(&glances, &self.shared.hints).await;
         let mut requests = Vec::new();
         for pops in pops {
             let database = pops.key.database;
-            let context = context(database);
+            let context = unit.write_context(database);
             // Serializable: a queue that gets another name meanwhile must not have a request under it.
             let Ok(Some(key)) = context.find(&pops.key.key, pops.demands.value_type).await else {
                 // The commands themselves will say what is wrong.
@@ -294,16 +273,16 @@ impl Batch<'_> {
 
     /// Has the elements of claims, its own among them, go back to the queues for which an attempt
     /// has found that necessary.
-    pub(super) async fn recall_claims(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
+    pub(super) async fn recall_claims(&mut self, attempt: &Attempt<'_>) -> Result<(), AttemptEnd> {
         let mut recalled = Ok(());
         for key in &self.recalls {
-            recalled = pass.write_context(0).recall_claims(key).await;
+            recalled = attempt.unit.write_context(0).recall_claims(key).await;
             if recalled.is_err() {
                 break;
             }
         }
         let error = match recalled {
-            Ok(()) if !pass.is_too_large() => return Ok(()),
+            Ok(()) if !attempt.unit.is_too_large() => return Ok(()),
             // Too much for one transaction: they are fetched, or lapse, one behind the other.
             Ok(()) => CommandError::Store(StoreError::Conflict),
             Err(CommandError::Store(error)) if error.is_retryable() => {
@@ -314,8 +293,8 @@ impl Batch<'_> {
         self.recalls.clear();
         match self.recalls_for.take() {
             Some(id) => {
-                self.rolled_back.insert(id.whole(), error);
-                Err(Attempt::Again { after_pause: false })
+                self.refused.insert(id, error);
+                Err(AttemptEnd::Again { after_pause: false })
             }
             None => Err(self.after_error(StoreError::Conflict)),
         }
@@ -323,13 +302,15 @@ impl Batch<'_> {
 
     /// Fetches the claims of the batch's requests for its commands to pop from, and reads ahead
     /// what else they will look at.
-    pub(super) async fn fetch_claims(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
+    pub(super) async fn fetch_claims(&mut self, attempt: &Attempt<'_>) -> Result<(), AttemptEnd> {
         let fetched = {
             let fetches = self.requests.iter().map(|request| async {
-                let context = pass.write_context(request.call.database);
-                context.fetch_claim(&request.call, &pass.staged).await
+                let context = attempt.unit.write_context(request.call.database);
+                context
+                    .fetch_claim(&request.call, &attempt.unit.staged)
+                    .await
             });
-            let (fetched, ()) = futures_util::join!(join_all(fetches), self.read_ahead(pass));
+            let (fetched, ()) = futures_util::join!(join_all(fetches), self.prefetch(attempt));
             fetched
         };
         for (request, fetched) in self.requests.iter_mut().zip(fetched) {
@@ -361,12 +342,13 @@ impl Batch<'_> {
     /// In a batch with claims, whether a command must be left to the next batch: because its claim
     /// does not have what it wants though the queue may, or where it has none, because the
     /// transaction is full.
-    pub(super) async fn must_wait(&self, call: &Call, pass: &Pass<'_>) -> bool {
-        let Some((key, demand)) = &call.pops else {
-            return pass.commands_run > 0 && pass.is_full();
+    pub(super) async fn must_wait(&self, call: &Call, attempt: &Attempt<'_>) -> bool {
+        let Some((key, demand)) = &call.access.pops else {
+            return attempt.commands_run > 0 && attempt.is_full();
         };
-        let context = pass.staged_read_context(call.database);
-        match context.find(key, demand.value_type).await {
+        let context = attempt.unit.read_context(key.database);
+        let context = context.with_staged(&attempt.unit.staged);
+        match context.find(&key.key, demand.value_type).await {
             Ok(Some(found)) => context.is_staged_short(&found, demand.count),
             // What is wrong the command will say.
             Ok(None) | Err(_) => false,
@@ -375,11 +357,11 @@ impl Batch<'_> {
 
     /// After the batch's own commands: puts back what they have not taken of their claims, and
     /// pops for other servers.
-    pub(super) async fn end_staging(&mut self, pass: &Pass<'_>) -> Result<(), Attempt> {
-        if !pass.staged.is_empty() {
-            let context = pass.write_context(0);
-            if let Err(error) = context.give_back_rest(&pass.staged).await {
-                return Err(self.after_lost_rest(error, pass));
+    pub(super) async fn end_staging(&mut self, attempt: &Attempt<'_>) -> Result<(), AttemptEnd> {
+        if !attempt.unit.staged.is_empty() {
+            let context = attempt.unit.write_context(0);
+            if let Err(error) = context.give_back_rest(&attempt.unit.staged).await {
+                return Err(self.after_lost_rest(error, attempt));
             }
         }
         self.fulfilled = 0;
@@ -387,12 +369,12 @@ impl Batch<'_> {
             pops.fulfilled = Fulfilled::default();
         }
         for pops in self.pops_to_look_at() {
-            let context = pass.write_context(pops.key.database);
+            let context = attempt.unit.write_context(pops.key.database);
             let fulfilled = async {
                 let value_type = pops.demands.value_type;
                 match context.find(&pops.key.key, value_type).await {
                     Ok(Some(key)) => {
-                        let has_room = || !pass.is_full();
+                        let has_room = || !attempt.is_full();
                         context
                             .fulfil_requests(&key, pops.demands.from_end, has_room)
                             .await
@@ -410,7 +392,7 @@ impl Batch<'_> {
             if let Some(noted) = of_batch.find(|noted| noted.claim == pops.claim) {
                 noted.fulfilled = fulfilled;
             }
-            if pass.is_too_large() {
+            if attempt.unit.is_too_large() {
                 return Err(self.fulfil_none());
             }
         }
@@ -419,20 +401,20 @@ impl Batch<'_> {
 
     /// What was fetched and no command has taken cannot be put back: this transaction must not be
     /// committed. It is of no command of the batch in particular.
-    fn after_lost_rest(&mut self, error: CommandError, pass: &Pass<'_>) -> Attempt {
+    fn after_lost_rest(&mut self, error: CommandError, attempt: &Attempt<'_>) -> AttemptEnd {
         match error {
             CommandError::Store(StoreError::TooLarge) => {
-                self.leave_out(pass, CommandError::TooLarge)
+                self.leave_out(attempt, CommandError::TooLarge)
             }
             CommandError::Store(error) => self.after_error(error),
-            error => Attempt::Failed(StoreError::Unavailable(Arc::new(error))),
+            error => AttemptEnd::Failed(StoreError::Unavailable(Arc::new(error))),
         }
     }
 
     /// What others want is too large to be popped together: they time out and pop alone.
-    fn fulfil_none(&mut self) -> Attempt {
+    fn fulfil_none(&mut self) -> AttemptEnd {
         self.may_fulfil = false;
-        Attempt::Again { after_pause: false }
+        AttemptEnd::Again { after_pause: false }
     }
 
     fn pops_to_look_at(&self) -> Vec<Pops> {

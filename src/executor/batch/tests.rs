@@ -4,45 +4,35 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::commands::testing::{Bench, bulks};
+use crate::commands::KeyLocks;
+use crate::commands::row::HandlerFuture;
+use crate::commands::testing::{Bench, bulks, invocation, planned, unplanned, words_of};
 use crate::error::CommandError;
 use crate::executor::watchers::Touched;
-use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
+use crate::executor::{Bundle, Call, WatchedKey};
 use crate::limits::BATCH_AGE_MAX_MS;
 use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates};
 use crate::store::{Isolation, StoreError};
+use crate::types::WriteContext;
 use crate::types::signals::ClientKey;
 
 fn push(key: &'static str) -> Call {
-    let arguments = ["RPUSH", key, "1"].map(|word| Bytes::from_static(word.as_bytes()));
-    Call {
-        work: crate::commands::find(b"RPUSH").unwrap().work().unwrap(),
-        arguments: arguments.to_vec(),
-        database: 0,
-        claims: Claims::Nothing,
-        waiter: None,
-        pops: None,
-        ahead: Vec::new(),
-    }
+    unplanned(&format!("RPUSH {key} 1"))
+}
+
+fn job(run: impl for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send + 'static) -> Call {
+    Call::write_job(0, KeyLocks::Nothing, run)
 }
 
 /// A command that reads for longer than a transaction of a cluster can.
 fn too_slow() -> Call {
-    Call {
-        work: Work::Write(|_, _| {
-            Box::pin(async {
-                tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
-                Err(CommandError::Store(StoreError::TooOld))
-            })
-        }),
-        arguments: Vec::new(),
-        database: 0,
-        claims: Claims::Nothing,
-        waiter: None,
-        pops: None,
-        ahead: Vec::new(),
-    }
+    job(|_| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
+            Err(CommandError::Store(StoreError::TooOld))
+        })
+    })
 }
 
 #[test]
@@ -67,21 +57,13 @@ fn a_command_that_is_too_slow_fails_alone() {
 #[test]
 fn a_command_whose_write_the_store_refuses_fails_alone() {
     let bench = Bench::embedded();
-    let refused = Call {
-        work: Work::Write(|context, _| {
-            Box::pin(async {
-                context.transaction.set(&[1; 3000], b"");
-                context.transaction.get(b"k", Isolation::Snapshot).await?;
-                Ok(Reply::OK)
-            })
-        }),
-        arguments: Vec::new(),
-        database: 0,
-        claims: Claims::Nothing,
-        waiter: None,
-        pops: None,
-        ahead: Vec::new(),
-    };
+    let refused = job(|context| {
+        Box::pin(async {
+            context.transaction.set(&[1; 3000], b"");
+            context.transaction.get(b"k", Isolation::Snapshot).await?;
+            Ok(Reply::OK)
+        })
+    });
     let calls = vec![push("before"), refused, push("behind")];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
     assert_eq!(finished.replies, [Reply::Integer(1)]);
@@ -122,18 +104,8 @@ fn pops_from_many_queues_that_conflict_are_made_fewer() {
         bench.run(&format!("RPUSH {key} of-{key}"));
     }
     let pops = |keys: &[&'static str]| -> Vec<Call> {
-        let row = crate::commands::find(b"LPOP").unwrap();
         keys.iter()
-            .map(|key| {
-                let arguments = ["LPOP", key].map(|word| Bytes::from_static(word.as_bytes()));
-                Call {
-                    work: row.work().unwrap(),
-                    claims: Claims::Keys(vec![Claims::hash_key(0, key.as_bytes())]),
-                    pops: crate::commands::pops::of(row, &arguments),
-                    arguments: arguments.to_vec(),
-                    ..push("unused")
-                }
-            })
+            .map(|key| planned(&format!("LPOP {key}")))
             .collect()
     };
     faulty.script(FaultPoint::Commit, [Some(Fault::Conflict)]);
@@ -153,7 +125,7 @@ fn pops_from_many_queues_that_conflict_are_made_fewer() {
 fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
     let bench = Bench::embedded();
     let bundle = Bundle {
-        calls: vec![push("done")],
+        invocations: vec![invocation(0, &words_of("RPUSH done 1"))],
         watched: vec![WatchedKey {
             key: ClientKey {
                 database: 0,
@@ -163,16 +135,8 @@ fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
         }],
         touched: Touched::default(),
     };
-    let remove = Call {
-        work: crate::commands::find(b"DEL").unwrap().work().unwrap(),
-        arguments: vec![Bytes::from_static(b"DEL"), Bytes::from_static(b"k")],
-        ..push("k")
-    };
-    let exec = Call {
-        work: Work::Transaction(Box::new(bundle)),
-        ..push("k")
-    };
-    let calls = vec![push("k"), remove, exec];
+    let exec = Call::transaction(bundle, false);
+    let calls = vec![push("k"), unplanned("DEL k"), exec];
     let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
     let expected = [Reply::Integer(1), Reply::Integer(1), Reply::NullArray];
     assert_eq!(finished.replies, expected);
@@ -182,21 +146,14 @@ fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
 #[test]
 fn an_exec_that_one_transaction_cannot_hold_is_refused_whole() {
     let bench = Bench::cluster_like();
-    let value = Bytes::from(vec![b'v'; 1_000_000]);
-    let calls = (0..20).map(|_| {
-        let mut call = push("k");
-        call.arguments.pop();
-        call.arguments.push(value.clone());
-        call
-    });
-    let exec = Call {
-        work: Work::Transaction(Box::new(Bundle {
-            calls: calls.collect(),
-            watched: Vec::new(),
-            touched: Touched::default(),
-        })),
-        ..push("k")
+    let value = vec![b'v'; 1_000_000];
+    let pushes = (0..20).map(|_| invocation(0, &[b"RPUSH", b"k", &value]));
+    let bundle = Bundle {
+        invocations: pushes.collect(),
+        watched: Vec::new(),
+        touched: Touched::default(),
     };
+    let exec = Call::transaction(bundle, false);
     // With others around it, which it does not spoil.
     let calls = vec![push("before"), exec, push("behind")];
     let mut replies = Vec::new();
@@ -273,11 +230,10 @@ fn what_moves_on_to_another_queue_conflicts() {
 #[test]
 fn what_was_not_in_a_transaction_of_unknown_result_has_its_turn() {
     let (bench, faulty) = Bench::faulty(1);
-    let large = |key: &'static str| {
-        let mut call = push(key);
-        call.arguments.pop();
-        call.arguments.push(Bytes::from(vec![b'v'; 1_000]));
-        call
+    let value = vec![b'v'; 1_000];
+    let large = |key: &str| {
+        let push = invocation(0, &[b"RPUSH", key.as_bytes(), &value]);
+        Call::command(push, false)
     };
     faulty.set_transaction_bytes_max(2_500);
     faulty.set_rates(FaultRates {
@@ -305,17 +261,14 @@ fn what_was_not_in_a_transaction_of_unknown_result_has_its_turn() {
 
 /// A command that waits in its batch until others were there.
 fn gate() -> Call {
-    Call {
-        work: Work::Write(|_, _| {
-            Box::pin(async {
-                GATE_REACHED.notify_one();
-                // Closed for good: the next attempt goes on at once.
-                let _ = GATE.acquire().await;
-                Ok(Reply::OK)
-            })
-        }),
-        ..push("unused")
-    }
+    job(|_| {
+        Box::pin(async {
+            GATE_REACHED.notify_one();
+            // Closed for good: the next attempt goes on at once.
+            let _ = GATE.acquire().await;
+            Ok(Reply::OK)
+        })
+    })
 }
 
 static GATE_REACHED: Notify = Notify::const_new();
@@ -324,14 +277,7 @@ static GATE: Semaphore = Semaphore::const_new(0);
 #[test]
 fn a_read_after_a_write_sees_what_others_have_done_before_the_write_took_effect() {
     let bench = Bench::cluster_like();
-    let length_of = |key: &'static str| Call {
-        work: crate::commands::find(b"LLEN").unwrap().work().unwrap(),
-        arguments: vec![
-            Bytes::from_static(b"LLEN"),
-            Bytes::from_static(key.as_bytes()),
-        ],
-        ..push(key)
-    };
+    let length_of = |key: &'static str| unplanned(&format!("LLEN {key}"));
     // The key is there already, so that the push conflicts with nobody.
     bench.run("RPUSH a x");
     let executor = Arc::clone(&bench.executor);

@@ -3,11 +3,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::*;
-use crate::commands::testing::Bench;
+use crate::commands::testing::{Bench, invocation, words_of};
 use crate::executor::Waiter;
 use crate::executor::waiters::Resumption;
 use crate::layout::ValueType;
-use crate::reply::Reply;
 
 fn lane(bench: &Bench) -> WriteLane {
     WriteLane::new(
@@ -18,10 +17,10 @@ fn lane(bench: &Bench) -> WriteLane {
     )
 }
 
-fn done(answered: usize, commands: usize, duration: Duration) -> Done {
-    Done {
+fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
+    BatchResult {
         slot: Slot::new(0),
-        claims: vec![Claims::Keys([1].into_iter().collect())],
+        locks: vec![KeyLocks::Keys([1].into_iter().collect())],
         not_run: Vec::new(),
         answered,
         commands,
@@ -34,13 +33,13 @@ fn done(answered: usize, commands: usize, duration: Duration) -> Done {
 const LONG: Duration = Duration::from_secs(1);
 
 /// Whether the keys of a batch are free after it.
-fn is_free_after(lane: &mut WriteLane, done: Done) -> bool {
-    for claims in &done.claims {
-        lane.claimed.add(claims);
+fn is_free_after(lane: &mut WriteLane, done: BatchResult) -> bool {
+    for locks in &done.locks {
+        lane.locked.add(locks);
     }
-    let claims = done.claims.clone();
+    let locks = done.locks.clone();
     lane.release(done, true);
-    claims.iter().all(|claims| lane.claimed.is_free(claims))
+    locks.iter().all(|locks| lane.locked.is_free(locks))
 }
 
 #[test]
@@ -71,21 +70,19 @@ fn a_key_is_kept_no_longer_than_the_pause() {
 fn awaited(bench: &Bench, key: &ClientKey) -> WriteLane {
     let mut lane = lane(bench);
     let (waiter, _outcome) = Waiter::new(
-        key.database,
-        |_, _| Box::pin(async { Ok(Reply::Null) }),
-        Vec::new(),
+        invocation(key.database, &words_of("BLPOP q 0")),
         vec![key.key.clone()],
         ValueType::List,
         None,
     );
     lane.shared.waiters.park(&waiter, 0);
     lane.shared.waiters.settle(&waiter);
-    lane.claimed.add(&claims_of(key));
+    lane.locked.add(&locks_of(key));
     lane
 }
 
-fn claims_of(key: &ClientKey) -> Claims {
-    Claims::Keys([Claims::hash_key(key.database, &key.key)].into())
+fn locks_of(key: &ClientKey) -> KeyLocks {
+    KeyLocks::Keys([KeyLocks::hash_key(key.database, &key.key)].into())
 }
 
 fn some_key() -> ClientKey {
@@ -116,7 +113,7 @@ fn a_key_that_is_nudged_while_it_is_looked_at_is_looked_at_again() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
     nudge(&mut lane);
-    lane.claimed.release(&claims_of(&some_key()));
+    lane.locked.release(&locks_of(&some_key()));
     let mut looked_at = lane.form_batch(true, 8);
     assert_eq!(looked_at.len(), 1);
     nudge(&mut lane);
@@ -152,12 +149,12 @@ fn nobody_waits_behind_a_batch_that_is_large_or_fast_or_awaited_by_others() {
     let large = done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG);
     assert!(is_free_after(&mut lane, large));
     assert!(is_free_after(&mut lane, done(2, 2, GATHER_CLUSTER_MIN)));
-    let staged = Done {
+    let staged = BatchResult {
         is_staged: true,
         ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
     };
     assert!(!is_free_after(&mut lane, staged));
-    let awaited_by_others = Done {
+    let awaited_by_others = BatchResult {
         has_fulfilled: true,
         ..done(2, 2, LONG)
     };

@@ -1,14 +1,19 @@
+use bytes::Bytes;
+
 use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
 use crate::layout::{KeyRange, Space, ValueType};
-use crate::limits::TASK_DUE_PER_PASS;
+use crate::limits::{DATABASES, GHOST_REST_MS, STAGED_CLAIM_LAPSE_MS, TASK_DUE_PER_PASS};
 use crate::random::SeededRandom;
+use crate::reply::Reply;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
-use crate::store::{Isolation, RangeQuery};
+use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
 use crate::types::list::End;
 use crate::types::signals::Signals;
+use crate::types::staging::Lapsed;
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -26,11 +31,11 @@ fn run_dry(bench: &Bench, reaper: &mut Reaper) -> usize {
 }
 
 /// Sweeps the ghosts of all databases that nobody uses; answers how many.
-fn sweep_all(bench: &Bench, reaper: &mut Reaper) -> i64 {
+fn sweep_all(bench: &Bench, reaper: &mut Reaper) -> u64 {
     let passes = (0..2 * DATABASES).map(|_| {
         bench.clock.advance_ms(GHOST_REST_MS);
         bench
-            .block_on(reaper.sweep_ghosts(&bench.executor))
+            .block_on(reaper.sweep_empty_keys(&bench.executor))
             .unwrap()
     });
     passes.sum()
@@ -371,8 +376,15 @@ fn a_pass_that_fails_does_not_keep_the_others_from_their_turn() {
     bench.clock.advance_ms(10_000);
     for _ in 0..2 * DATABASES {
         bench.clock.advance_ms(GHOST_REST_MS);
-        let round = bench.block_on(reaper.round(&bench.executor, true));
-        assert!(matches!(round, Err(ReaperError::Failed(_))), "{round:?}");
+        let failed = bench.block_on(async {
+            let mut failed = 0;
+            for job in JOBS {
+                let run = (job.run)(&mut reaper, &bench.executor).await;
+                failed += u32::from(matches!(run, Err(JobError::Failed(_))));
+            }
+            failed
+        });
+        assert_eq!(failed, 1);
     }
     assert_eq!(rows_in(&bench, Space::Alarms), 0);
     assert_eq!(rows_in(&bench, Space::Trash), 0);
@@ -386,8 +398,15 @@ fn alarms_that_fail_do_not_keep_ghosts() {
     spoil(&bench, Space::Alarms);
     for _ in 0..2 * DATABASES {
         bench.clock.advance_ms(GHOST_REST_MS);
-        let round = bench.block_on(reaper.round(&bench.executor, true));
-        assert!(matches!(round, Err(ReaperError::Failed(_))), "{round:?}");
+        let failed = bench.block_on(async {
+            let mut failed = 0;
+            for job in JOBS {
+                let run = (job.run)(&mut reaper, &bench.executor).await;
+                failed += u32::from(matches!(run, Err(JobError::Failed(_))));
+            }
+            failed
+        });
+        assert_eq!(failed, 1);
     }
     assert_eq!(rows_in(&bench, Space::Keys), 0);
 }
@@ -522,21 +541,20 @@ fn a_queue_with_many_alarms_does_not_keep_the_others_from_their_turn() {
 
 #[test]
 fn a_claim_of_a_clock_far_ahead_goes_back_when_it_has_been_there_for_long_enough() {
-    let bench = Bench::cluster_like();
-    let mut reaper = Reaper::new(&bench.executor);
-    let claim = |name: &'static [u8], is_far_ahead| {
-        let is_far_ahead = Reply::Integer(is_far_ahead);
-        (Reply::Bulk(Bytes::from_static(name)), is_far_ahead)
+    let mut lapsed = LapsedClaims::default();
+    let claim = |name: &'static [u8], is_far_ahead| Lapsed {
+        row: Bytes::from_static(name),
+        is_far_ahead,
     };
     let now = Instant::now();
     let lapse = Duration::from_millis(STAGED_CLAIM_LAPSE_MS.unsigned_abs());
-    let mut due = |claims: Vec<_>, at| reaper.due_claims(claims, at);
-    assert_eq!(due(vec![claim(b"a", 1), claim(b"b", 0)], now), ["b"]);
-    assert!(due(vec![claim(b"a", 1)], now + lapse / 2).is_empty());
-    assert_eq!(due(vec![claim(b"a", 1)], now + lapse), ["a"]);
+    let mut due = |claims: Vec<_>, at| lapsed.due(claims, at);
+    assert_eq!(due(vec![claim(b"a", true), claim(b"b", false)], now), ["b"]);
+    assert!(due(vec![claim(b"a", true)], now + lapse / 2).is_empty());
+    assert_eq!(due(vec![claim(b"a", true)], now + lapse), ["a"]);
     // Another of that name, later.
     due(Vec::new(), now + lapse);
-    assert!(due(vec![claim(b"a", 1)], now + 2 * lapse).is_empty());
+    assert!(due(vec![claim(b"a", true)], now + 2 * lapse).is_empty());
 }
 
 #[test]
@@ -545,10 +563,10 @@ fn a_ghost_is_not_swept_before_it_has_rested() {
     let mut reaper = Reaper::new(&bench.executor);
     let mut sweep = || {
         bench
-            .block_on(reaper.sweep_ghosts(&bench.executor))
+            .block_on(reaper.sweep_empty_keys(&bench.executor))
             .unwrap()
     };
-    assert_eq!((0..3 * DATABASES).map(|_| sweep()).sum::<i64>(), 0);
+    assert_eq!((0..3 * DATABASES).map(|_| sweep()).sum::<u64>(), 0);
     bench.clock.advance_ms(GHOST_REST_MS);
     assert_eq!(sweep(), 1);
 }

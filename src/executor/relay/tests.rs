@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::executor::{Claims, Executor, ExecutorOptions, Work, startup};
+use crate::commands::{Invocation, KeyLocks};
+use crate::executor::{Call, Executor, ExecutorOptions, startup};
 use crate::layout::Layout;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
@@ -83,14 +84,18 @@ impl Server {
     }
 
     async fn publish(&self, command: &str, payload: impl Into<Bytes>) {
-        let row = crate::commands::find(command.as_bytes()).unwrap();
-        let work: Work = row.work().unwrap();
-        let arguments = vec![Bytes::from("PUBLISH"), Bytes::from("c"), payload.into()];
-        assert_eq!(
-            crate::commands::table::claims(row, 0, &arguments),
-            Claims::Nothing
-        );
-        let reply = self.executor.run(work, 0, arguments).await.unwrap();
+        let arguments = vec![
+            Bytes::from(command.to_owned()),
+            Bytes::from("c"),
+            payload.into(),
+        ];
+        let Ok(invocation) = Invocation::resolve(0, arguments) else {
+            panic!("{command} is no command");
+        };
+        let call = Call::command(invocation, true);
+        assert_eq!(call.access.locks, KeyLocks::Nothing);
+        let finished = self.executor.submit(vec![call]).await.unwrap();
+        let reply = finished.replies.into_iter().next().unwrap();
         assert_eq!(reply, Reply::Integer(1));
     }
 }

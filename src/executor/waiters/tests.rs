@@ -4,16 +4,19 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Outcome, Resumption, Wait, Waiter, Waiters};
-use crate::commands::testing::{Bench, bulk, bulks};
+use crate::commands::Handler;
+use crate::commands::testing::{Bench, bulk, bulks, unplanned, with_handler};
 use crate::error::CommandError;
-use crate::executor::{Call, Claims, Work};
+use crate::executor::Call;
 use crate::layout::ValueType;
 use crate::limits::{BATCH_AGE_MAX_MS, WAITERS_SERVED_PER_BATCH_MAX};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use crate::types::WriteContext;
 use crate::types::signals::ClientKey;
+use crate::write_handler;
 
 /// Runs a test on a store with a single writer and on one with many.
 fn on_both(test: impl Fn(&Bench)) {
@@ -293,26 +296,34 @@ fn list_key() -> ClientKey {
 }
 
 fn slow_blpop() -> (Arc<Waiter>, tokio::sync::oneshot::Receiver<Outcome>) {
-    let arguments = ["BLPOP", "list", "0"].map(|word| Bytes::from_static(word.as_bytes()));
-    let keys = vec![list_key().key];
     Waiter::new(
-        0,
-        |context, arguments| {
-            Box::pin(async move {
-                let row = crate::commands::find(b"BLPOP").unwrap();
-                let Some(Work::Write(handler)) = row.work() else {
-                    panic!("BLPOP writes");
-                };
-                let reply = handler(context, arguments).await?;
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                Ok(reply)
-            })
-        },
-        arguments.to_vec(),
-        keys,
+        with_handler("BLPOP list 0", write_handler!(blpop_slowly)),
+        vec![list_key().key],
         ValueType::List,
         None,
     )
+}
+
+async fn blpop_slowly(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let Handler::Write(blpop) = crate::commands::find(b"BLPOP").unwrap().handler else {
+        panic!("BLPOP writes");
+    };
+    let reply = blpop(context, arguments).await?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    Ok(reply)
+}
+
+/// Reads for longer than a transaction can.
+async fn read_too_long(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
+    tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
+    Err(CommandError::Store(StoreError::TooOld))
+}
+
+async fn find_nothing(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(Reply::Null)
 }
 
 #[test]
@@ -362,11 +373,8 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
     bench.executor.waiters().settle(&waiter);
     let pushed = bench.block_on(async {
         let executor = Arc::clone(&bench.executor);
-        let pushing = tokio::spawn(async move {
-            let push = crate::commands::find(b"RPUSH").unwrap().work().unwrap();
-            let words = ["RPUSH", "list", "a"].map(|word| Bytes::from_static(word.as_bytes()));
-            executor.run(push, 0, words.to_vec()).await
-        });
+        let pushing =
+            tokio::spawn(async move { executor.submit(vec![unplanned("RPUSH list a")]).await });
         tokio::time::sleep(Duration::from_millis(80)).await;
         assert!(
             !bench.executor.waiters().cancel(&waiter),
@@ -375,7 +383,7 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
         assert!(matches!(outcome.await, Ok(Outcome::Cancelled)));
         pushing.await.unwrap().unwrap()
     });
-    assert_eq!(pushed, Reply::Integer(1));
+    assert_eq!(pushed.replies, [Reply::Integer(1)]);
     assert_eq!(bench.run("LLEN list"), Reply::Integer(1));
 }
 
@@ -507,28 +515,16 @@ fn a_look_that_nothing_came_into_ends_at_the_end() {
 
 /// A client that waits for a list with a command that reads for longer than a transaction can.
 fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<Outcome> {
-    let key = Bytes::from_static(b"list");
     let (waiter, outcome) = Waiter::new(
-        0,
-        |_, _| {
-            Box::pin(async {
-                tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
-                Err(CommandError::Store(StoreError::TooOld))
-            })
-        },
-        vec![key.clone()],
-        vec![key.clone()],
+        with_handler("BLPOP list 0", write_handler!(read_too_long)),
+        vec![list_key().key],
         ValueType::List,
         None,
     );
+    let look = with_handler("BLPOP list 0", write_handler!(find_nothing));
     let look = Call {
-        work: Work::Write(|_, _| Box::pin(async { Ok(Reply::Null) })),
-        arguments: vec![key],
-        database: 0,
-        claims: Claims::Nothing,
         waiter: Some(waiter),
-        pops: None,
-        ahead: Vec::new(),
+        ..Call::command(look, false)
     };
     let finished = bench.block_on(bench.executor.submit(vec![look])).unwrap();
     assert!(finished.is_parked);
@@ -554,9 +550,7 @@ fn the_tables_of_a_burst_are_given_back() {
     let waiters = Waiters::new(false);
     let keys: Vec<Bytes> = (0..50_000).map(|n| Bytes::from(n.to_string())).collect();
     let (waiter, _outcome) = Waiter::new(
-        0,
-        |_, _| Box::pin(async { Ok(Reply::Null) }),
-        Vec::new(),
+        with_handler("BLPOP list 0", write_handler!(find_nothing)),
         keys,
         ValueType::List,
         None,

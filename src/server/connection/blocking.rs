@@ -6,8 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Connection, Ended, Queued};
+use crate::commands::Invocation;
 use crate::commands::waits::Waits;
-use crate::executor::{Call, Outcome, Wait, Waiter, Waiters, Work};
+use crate::executor::{Outcome, Wait, Waiter, Waiters};
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
 
@@ -34,21 +35,16 @@ impl Waiting {
     pub(super) fn prepare(
         waiters: &Arc<Waiters>,
         waits: &Waits,
-        queued: Queued,
-        call: &Call,
+        invocation: &Invocation,
         now_ms: i64,
     ) -> Option<Self> {
-        let Work::Write(handler) = call.work else {
-            return None;
-        };
-        let timeout = waits.timeout(&call.arguments, now_ms).ok()?;
+        let arguments = &invocation.arguments;
+        let timeout = waits.timeout(arguments, now_ms).ok()?;
         let waiter = Waiter::new(
-            call.database,
-            handler,
-            call.arguments.clone(),
-            waits.keys(queued.row, &call.arguments),
+            invocation.clone(),
+            waits.keys(invocation.row, arguments),
             waits.value_type,
-            waits.wants(&call.arguments),
+            waits.wants(arguments),
         );
         Some(Self {
             wait: Wait::new(waiters, waiter),

@@ -6,49 +6,36 @@ use bytes::Bytes;
 
 use super::blocking::Waiting;
 use super::{Connection, Ended, Queued};
-use crate::commands::{Row, ahead, pops, table};
+use crate::commands::{Invocation, Row, table};
 use crate::error::CommandError;
-use crate::executor::{Call, Claims};
+use crate::executor::Call;
 use crate::reply::Reply;
 use crate::server::session::ReplyMode;
 use crate::wire::request::Request;
 
 impl Connection {
     pub(super) fn queue_call(&mut self, row: &'static Row, request: Request) {
-        let Some(work) = row.work() else {
-            return;
-        };
-        let database = self.session.database;
-        let (claims, pops, ahead) = if self.state.executor.needs_claims() {
-            let arguments = &request.arguments;
-            let claims = table::claims(row, database, arguments);
-            (claims, pops::of(row, arguments), ahead::of(row, arguments))
-        } else {
-            (Claims::Nothing, None, Vec::new())
-        };
         let is_answered = match self.session.reply_mode {
             ReplyMode::On => true,
             _ => self.session.take_reply_mode(),
         };
         self.call_bytes += request.held_bytes();
         let queued = Queued { row, is_answered };
-        let mut call = Call {
-            work,
+        let invocation = Invocation {
+            row,
             arguments: request.arguments,
-            database,
-            claims,
-            waiter: None,
-            pops,
-            ahead,
+            database: self.session.database,
         };
+        let mut waiter = None;
         if let Some(waits) = &row.waits {
             let now_ms = self.state.clock.now_ms();
             let waiters = self.state.executor.waiters();
-            self.waiting = Waiting::prepare(waiters, waits, queued, &call, now_ms);
-            call.waiter = self.waiting.as_ref().map(Waiting::waiter);
+            self.waiting = Waiting::prepare(waiters, waits, &invocation, now_ms);
+            waiter = self.waiting.as_ref().map(Waiting::waiter);
         }
+        let call = Call::command(invocation, self.state.executor.plans());
         self.queued.push(queued);
-        self.calls.push(call);
+        self.calls.push(Call { waiter, ..call });
     }
 
     /// Has the queued commands carried out, and queues their replies.
@@ -78,7 +65,7 @@ impl Connection {
                     let answered = finished.replies.len().max(1);
                     // The commands of a submission were run together; each counts an equal part.
                     let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
-                    let arguments = finished.done.iter().map(|call| call.arguments.as_slice());
+                    let arguments = finished.done.iter().filter_map(Call::arguments);
                     let arguments = arguments.map(Some).chain(std::iter::repeat(None));
                     let behind = queued.get(at..).unwrap_or_default();
                     for ((one, reply), arguments) in

@@ -1,14 +1,15 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
 use super::{Connection, Ended};
 use crate::commands::row::{ConnectionCommand, Flags, Handler};
-use crate::commands::{Row, ahead, table};
+use crate::commands::{Invocation, Row, table};
 use crate::error::CommandError;
-use crate::executor::{Bundle, Call, Claims, WatchedKey, Work};
+use crate::executor::{Bundle, Call, WatchedKey, Work};
 use crate::limits::{TRANSACTION_REPLY_BYTES_MAX, WATCHED_KEYS_MAX};
 use crate::reply::Reply;
 use crate::server::connection_commands;
@@ -104,7 +105,6 @@ impl Connection {
     pub(super) async fn carry_out_transaction_command(
         &mut self,
         command: ConnectionCommand,
-        row: &'static Row,
         arguments: &[Bytes],
     ) -> Result<Reply, Ended> {
         let is_open = self.session.transaction.is_some();
@@ -131,7 +131,7 @@ impl Connection {
                 Some(transaction) => {
                     self.call_bytes = transaction.held_bytes();
                     self.note_buffers();
-                    let reply = self.exec(row, transaction).await;
+                    let reply = self.exec(transaction).await;
                     self.call_bytes = 0;
                     reply
                 }
@@ -158,40 +158,30 @@ impl Connection {
         if keys.is_empty() {
             return Ok(Reply::OK);
         }
-        let names = keys.iter().map(|key| key.key.clone()).collect();
-        let look = Work::Read(|context, names| {
-            Box::pin(async move {
-                let mut fingerprints = Vec::with_capacity(names.len());
-                for name in names {
-                    let fingerprint = context.fingerprint(name).await?;
-                    fingerprints.push(fingerprint.map_or(Reply::Null, Reply::Bulk));
-                }
-                Ok(Reply::Array(fingerprints))
-            })
-        });
+        let names: Arc<[Bytes]> = keys.iter().map(|key| key.key.clone()).collect();
         let looked = self
             .state
             .executor
-            .run(look, self.session.database, names)
-            .await;
-        let refused = match looked {
-            Ok(Reply::Array(fingerprints)) if fingerprints.len() == keys.len() => {
+            .read(self.session.database, move |context| {
+                let names = Arc::clone(&names);
+                Box::pin(async move {
+                    let mut fingerprints = Vec::with_capacity(names.len());
+                    for name in names.iter() {
+                        fingerprints.push(context.fingerprint(name).await?);
+                    }
+                    Ok(fingerprints)
+                })
+            });
+        let refused = match looked.await {
+            Ok(fingerprints) => {
                 let watched = keys.into_iter().zip(fingerprints);
                 self.session
                     .watch
-                    .add(watched.map(|(key, fingerprint)| WatchedKey {
-                        key,
-                        fingerprint: match fingerprint {
-                            Reply::Bulk(bytes) => Some(bytes),
-                            _ => None,
-                        },
-                    }));
+                    .add(watched.map(|(key, fingerprint)| WatchedKey { key, fingerprint }));
                 self.session.note_watching();
                 return Ok(Reply::OK);
             }
-            Ok(Reply::Error(line)) => CommandError::Text(line.into()),
-            Ok(_) => CommandError::text("ERR keys cannot be watched"),
-            Err(error) => CommandError::Store(error),
+            Err(error) => error.into(),
         };
         self.session.watch.give_up(keys, watchers);
         Err(refused)
@@ -199,11 +189,7 @@ impl Connection {
 
     /// EXEC: the queued commands on data are one store transaction; those that the server carries
     /// out itself follow once it is committed, and their replies stand where they belong.
-    async fn exec(
-        &mut self,
-        row: &'static Row,
-        transaction: OpenTransaction,
-    ) -> Result<Reply, Ended> {
+    async fn exec(&mut self, transaction: OpenTransaction) -> Result<Reply, Ended> {
         let (watched, touched) = self.session.unwatch(&self.state);
         self.session.client.details().queued_commands = None;
         if transaction.is_spoilt {
@@ -221,15 +207,15 @@ impl Connection {
         self.wait_for_pause(is_write).await?;
         let started = Instant::now();
         let mut commands = transaction.commands;
-        let calls = self.calls_of(&mut commands);
-        let is_needed = !calls.is_empty() || !watched.is_empty();
-        let (replies, calls) = if is_needed {
+        let invocations = self.invocations_of(&mut commands);
+        let is_needed = !invocations.is_empty() || !watched.is_empty();
+        let (replies, invocations) = if is_needed {
             let bundle = Bundle {
-                calls,
+                invocations,
                 watched,
                 touched,
             };
-            match self.run_bundle(row, bundle).await {
+            match self.run_bundle(bundle).await {
                 Ok(done) => done,
                 Err(reply) => return Ok(reply),
             }
@@ -238,17 +224,17 @@ impl Connection {
         };
         let answered = u32::try_from(replies.len().max(1)).unwrap_or(u32::MAX);
         let share = started.elapsed() / answered;
-        let mut done = replies.into_iter().zip(calls);
+        let mut done = replies.into_iter().zip(invocations);
         let mut all = Vec::with_capacity(commands.len());
         let mut reply_bytes: usize = 0;
         self.session.is_in_exec = true;
         for command in commands {
             let reply = match command.kind {
                 QueuedKind::Data => {
-                    let Some((reply, call)) = done.next() else {
+                    let Some((reply, invocation)) = done.next() else {
                         break;
                     };
-                    self.record(command.row, share, &reply, Some(&call.arguments));
+                    self.record(command.row, share, &reply, Some(&invocation.arguments));
                     reply
                 }
                 QueuedKind::Connection(ConnectionCommand::Unwatch) => Reply::OK,
@@ -282,12 +268,11 @@ impl Connection {
         Ok(Reply::Array(all))
     }
 
-    /// The calls of the queued commands on data, each in the database that the SELECTs before it
-    /// chose. Takes the arguments.
-    fn calls_of(&self, commands: &mut [QueuedCommand]) -> Vec<Call> {
-        let needs_claims = self.state.executor.needs_claims();
+    /// The queued commands on data, each in the database that the SELECTs before it chose. Takes the
+    /// arguments.
+    fn invocations_of(&self, commands: &mut [QueuedCommand]) -> Vec<Invocation> {
         let mut database = self.session.database;
-        let mut calls = Vec::with_capacity(commands.len());
+        let mut invocations = Vec::with_capacity(commands.len());
         for command in commands {
             match command.kind {
                 QueuedKind::Connection(ConnectionCommand::Select) => {
@@ -295,60 +280,27 @@ impl Connection {
                     database = selected.unwrap_or(database);
                 }
                 QueuedKind::Connection(_) => {}
-                QueuedKind::Data => {
-                    let Some(work) = command.row.work() else {
-                        continue;
-                    };
-                    let arguments = std::mem::take(&mut command.arguments);
-                    let (claims, ahead) = if needs_claims {
-                        let claims = table::claims(command.row, database, &arguments);
-                        (claims, ahead::of(command.row, &arguments))
-                    } else {
-                        (Claims::Nothing, Vec::new())
-                    };
-                    calls.push(Call {
-                        work,
-                        arguments,
-                        database,
-                        claims,
-                        waiter: None,
-                        pops: None,
-                        ahead,
-                    });
-                }
+                QueuedKind::Data => invocations.push(Invocation {
+                    row: command.row,
+                    arguments: std::mem::take(&mut command.arguments),
+                    database,
+                }),
             }
         }
-        calls
+        invocations
     }
 
     /// Runs the transaction; the error is the reply of an EXEC that did nothing.
-    async fn run_bundle(
-        &mut self,
-        row: &'static Row,
-        bundle: Bundle,
-    ) -> Result<(Vec<Reply>, Vec<Call>), Reply> {
-        let claims = Claims::union(bundle.calls.iter().map(|call| &call.claims));
-        let call = Call {
-            work: Work::Transaction(Box::new(bundle)),
-            arguments: vec![Bytes::from_static(row.name.as_bytes())],
-            database: self.session.database,
-            claims,
-            waiter: None,
-            pops: None,
-            ahead: Vec::new(),
-        };
+    async fn run_bundle(&mut self, bundle: Bundle) -> Result<(Vec<Reply>, Vec<Invocation>), Reply> {
+        let executor = &self.state.executor;
+        let call = Call::transaction(bundle, executor.plans());
         let failed = |error| Reply::Error(CommandError::Store(error).to_line());
-        let finished = self
-            .state
-            .executor
-            .submit(vec![call])
-            .await
-            .map_err(failed)?;
-        let reply = finished.replies.into_iter().next();
-        let work = finished.done.into_iter().next().map(|call| call.work);
+        let ended = executor.submit(vec![call]).await.map_err(failed)?;
+        let reply = ended.replies.into_iter().next();
+        let work = ended.done.into_iter().next().map(|call| call.work);
         match (reply, work) {
             (Some(Reply::Array(replies)), Some(Work::Transaction(bundle))) => {
-                Ok((replies, bundle.calls))
+                Ok((replies, bundle.invocations))
             }
             (Some(reply), _) => Err(reply),
             (None, _) => Err(Reply::NullArray),

@@ -1,4 +1,4 @@
-//! PING, ECHO, SELECT, QUIT, TIME, LOLWUT, FUNCTION FLUSH.
+//! SELECT, QUIT, LOLWUT, FUNCTION FLUSH.
 
 use bytes::Bytes;
 
@@ -7,31 +7,8 @@ use crate::commands::arguments::{argument, integer_or, is_word, rest};
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
+use crate::server::REDIS_VERSION;
 use crate::server::session::Session;
-use crate::server::{REDIS_VERSION, ServerState};
-
-/// `PING [message]`. To a client that can only tell messages apart by their form it answers in
-/// that form.
-pub(super) fn ping(arguments: &[Bytes], session: &Session) -> Result<Reply, CommandError> {
-    let words = arguments.len();
-    if session.is_confined() && (1..=2).contains(&words) {
-        let message = arguments.get(1).cloned().unwrap_or_default();
-        return Ok(Reply::Array(vec![
-            Reply::bulk("pong"),
-            Reply::Bulk(message),
-        ]));
-    }
-    match words {
-        1 => Ok(Reply::Simple("PONG")),
-        2 => Ok(Reply::Bulk(argument(arguments, 1)?.clone())),
-        _ => Err(CommandError::WrongArity("ping".to_owned())),
-    }
-}
-
-/// `ECHO message`.
-pub(super) fn echo(arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    Ok(Reply::Bulk(argument(arguments, 1)?.clone()))
-}
 
 /// `SELECT index`.
 pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply, CommandError> {
@@ -66,16 +43,6 @@ pub(in crate::server) fn selected_database(arguments: &[Bytes]) -> Result<u32, C
 pub(super) fn quit(session: &mut Session) -> Result<Reply, CommandError> {
     session.is_closing = true;
     Ok(Reply::OK)
-}
-
-/// `TIME`: seconds and the microseconds of the present one.
-pub(super) fn time(state: &ServerState) -> Reply {
-    let now_us = state.clock.now_us();
-    let text = |number: i64| Reply::bulk(number.to_string());
-    Reply::Array(vec![
-        text(now_us.div_euclid(1_000_000)),
-        text(now_us.rem_euclid(1_000_000)),
-    ])
 }
 
 /// `LOLWUT`: only the line on the version; Quoin draws nothing.

@@ -44,14 +44,12 @@ pub async fn carry_out(
         ConnectionCommand::Command => command::carry_out(row.name, arguments),
         ConnectionCommand::Config => config::carry_out(row.name, arguments, state).await,
         ConnectionCommand::Debug => debug::carry_out(arguments, state).await,
-        ConnectionCommand::Echo => basics::echo(arguments),
         ConnectionCommand::Function => basics::function_flush(arguments),
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
         ConnectionCommand::Latency => latency::carry_out(row.name, arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
-        ConnectionCommand::Ping => basics::ping(arguments, session),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await
         }
@@ -77,7 +75,6 @@ pub async fn carry_out(
         ConnectionCommand::Sunsubscribe => {
             Ok(pubsub::unsubscribe(Scope::Shard, arguments, session, state))
         }
-        ConnectionCommand::Time => Ok(basics::time(state)),
         ConnectionCommand::Unsubscribe => Ok(pubsub::unsubscribe(
             Scope::Channel,
             arguments,

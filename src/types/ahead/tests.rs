@@ -107,7 +107,7 @@ fn pops_of(keys: usize) -> Glances {
             count: 1,
             with_length: false,
         };
-        glances.add(0, &Bytes::from(format!("q{key}")), &pop);
+        glances.add(&client_key(format!("q{key}")), &pop);
     }
     glances
 }
@@ -118,6 +118,13 @@ fn filled(keys: usize) -> Bench {
         bench.run(&format!("RPUSH q{key} a b c"));
     }
     bench
+}
+
+fn client_key(name: impl Into<Bytes>) -> ClientKey {
+    ClientKey {
+        database: 0,
+        key: name.into(),
+    }
 }
 
 #[test]
@@ -235,10 +242,9 @@ fn what_several_commands_look_at_is_read_once() {
     let mut glances = pops_of(1);
     for _ in 0..5 {
         let key = Bytes::from_static(b"q0");
-        glances.add(0, &key, &Glance::Meta);
+        glances.add(&client_key(key.clone()), &Glance::Meta);
         glances.add(
-            0,
-            &key,
+        &client_key(key),
             &Glance::End {
                 value_type: ValueType::List,
                 from_end: false,
@@ -263,7 +269,7 @@ fn a_push_to_a_known_queue_reads_one_range_and_the_length() {
         count: 0,
         with_length: true,
     };
-    glances.add(0, &Bytes::from_static(b"q0"), &push);
+    glances.add(&client_key("q0"), &push);
     trips(&bench, &glances, &hints);
     let known = read_ahead(&bench, &glances, &hints);
     // The namespace, the outermost element with the metadata, the length.
@@ -281,7 +287,7 @@ fn however_many_pushes_look_at_the_outermost_element_only() {
             count: take,
             with_length: true,
         };
-        glances.add(0, &Bytes::from_static(b"q"), &end);
+        glances.add(&client_key("q"), &end);
     }
     let ends = &glances.keys.values().next().unwrap().ends;
     // Two that are taken, and the one behind them.

@@ -54,7 +54,8 @@ impl WriteContext<'_> {
         staged.add(StagedKey {
             key: call.key.clone(),
             from_end: claim.from_end,
-            elements: elements.into(),
+            elements,
+            taken: 0,
             is_exhausted: claim.is_exhausted,
         });
         Ok(true)
@@ -89,7 +90,7 @@ impl WriteContext<'_> {
     pub async fn give_back_rest(&self, staged: &Staged) -> Result<(), CommandError> {
         let keys = std::mem::take(&mut *staged.keys.borrow_mut());
         for staged in keys {
-            let elements = staged.elements.into();
+            let elements = staged.left().to_vec();
             if !self
                 .give_back(&staged.key, elements, staged.from_end)
                 .await?

@@ -9,7 +9,6 @@
 //! different here, and why nothing is lost or handed out twice.)
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 
 use super::context::ReadContext;
 use super::keyspace::OpenKey;
@@ -25,7 +24,7 @@ mod tests;
 pub use claims::{StagedCall, has_claims, read_claimed_elements};
 pub(super) use elements::to_member;
 pub use fulfil::Fulfilled;
-pub use lapse::remove_request;
+pub use lapse::{Lapsed, remove_request};
 
 /// What a command would take off a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,11 +87,23 @@ impl Demands {
 struct StagedKey {
     key: OpenKey,
     from_end: bool,
-    /// What is left of them, the next in front.
-    elements: VecDeque<StagedElement>,
+    /// All of them, the first to be popped in front.
+    elements: Vec<StagedElement>,
+    /// How many of them commands have taken.
+    taken: usize,
     /// There were no more.
     is_exhausted: bool,
 }
+
+impl StagedKey {
+    fn left(&self) -> &[StagedElement] {
+        self.elements.get(self.taken..).unwrap_or_default()
+    }
+}
+
+/// How much commands had taken of each queue of [`Staged`].
+#[derive(Debug)]
+pub struct StagedSavepoint(Vec<usize>);
 
 /// The queues of which one transaction has claims. Their commands see them as they were when the
 /// elements were popped.
@@ -105,6 +116,20 @@ impl Staged {
     /// Whether there is no such queue.
     pub fn is_empty(&self) -> bool {
         self.keys.borrow().is_empty()
+    }
+
+    /// Notes what was taken, to go back to it by [`Self::rollback`].
+    pub fn savepoint(&self) -> StagedSavepoint {
+        let keys = self.keys.borrow();
+        StagedSavepoint(keys.iter().map(|staged| staged.taken).collect())
+    }
+
+    /// Puts back what was taken since the savepoint.
+    pub fn rollback(&self, savepoint: &StagedSavepoint) {
+        let mut keys = self.keys.borrow_mut();
+        for (staged, taken) in keys.iter_mut().zip(&savepoint.0) {
+            staged.taken = *taken;
+        }
     }
 
     fn add(&self, staged: StagedKey) {
@@ -122,7 +147,7 @@ impl Staged {
     fn left(&self, data: Id) -> Option<(usize, bool)> {
         let keys = self.keys.borrow();
         let found = keys.iter().find(|staged| staged.key.data() == data)?;
-        Some((found.elements.len(), found.is_exhausted))
+        Some((found.left().len(), found.is_exhausted))
     }
 
     fn take(&self, data: Id, from_end: bool, count: usize) -> Option<Vec<StagedElement>> {
@@ -130,8 +155,9 @@ impl Staged {
         let mut of_key = keys.iter_mut();
         let found =
             of_key.find(|staged| staged.key.data() == data && staged.from_end == from_end)?;
-        let count = count.min(found.elements.len());
-        Some(found.elements.drain(..count).collect())
+        let elements: Vec<StagedElement> = found.left().iter().take(count).cloned().collect();
+        found.taken += elements.len();
+        Some(elements)
     }
 }
 

@@ -1,40 +1,20 @@
 //! Commands on keys beside commands on elements that another server runs at the same time:
 //! transactions that overlap, on the store that behaves as a cluster does.
 
-use bytes::Bytes;
-
 use super::*;
-use crate::commands::testing::START_MS;
-use crate::executor::Work;
+use crate::commands::Mode;
+use crate::commands::testing::{invocation, words_of};
 use crate::store::StoreError;
-use crate::types::WriteContext;
-use crate::types::context::NamespaceCache;
-use crate::types::signals::Signals;
+use crate::types::Unit;
 
 /// Runs `first` in a transaction of its own, then `second` through the executor, and only then
 /// commits the first.
 fn commit_behind(bench: &Bench, first: &str, second: &str) -> Result<(), StoreError> {
-    let arguments: Vec<Bytes> = first
-        .split_whitespace()
-        .map(|word| Bytes::copy_from_slice(word.as_bytes()))
-        .collect();
-    let row = crate::commands::find(&arguments[0]).unwrap();
-    let Some(Work::Write(handler)) = row.work() else {
-        panic!("{first} does not write");
-    };
     let transaction = bench.store.begin_write().unwrap();
-    let namespaces = NamespaceCache::default();
-    let signals = Signals::default();
-    let environment = bench.executor.environment();
-    let context = WriteContext::new(
-        &*transaction,
-        environment,
-        &namespaces,
-        &signals,
-        START_MS,
-        0,
-    );
-    bench.block_on(handler(&context, &arguments)).unwrap();
+    let unit = Unit::new(&*transaction, bench.executor.environment());
+    let first = invocation(0, &words_of(first));
+    let reply = bench.block_on(crate::commands::call(&unit, &first, Mode::default()));
+    assert!(!matches!(reply.unwrap(), Reply::Error(_)));
     let reply = bench.run(second);
     assert!(!matches!(reply, Reply::Error(_)), "{second}: {reply:?}");
     bench.block_on(transaction.commit())

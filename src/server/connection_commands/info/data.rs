@@ -4,12 +4,9 @@ use std::time::{Duration, Instant};
 
 use super::lines;
 use crate::error::CommandError;
-use crate::executor::Work;
 use crate::layout::LAYOUT_VERSION;
 use crate::limits::DATABASES;
-use crate::reply::Reply;
 use crate::server::ServerState;
-use crate::types::ReadContext;
 
 /// Keys of each database that has any. They are counted, all of them, which takes its time where
 /// there are many; so that asking often does not keep the store busy, a count is shown again for
@@ -41,16 +38,10 @@ const COUNT_REST_FACTOR: u32 = 10;
 async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
     let mut text = String::new();
     for database in 0..DATABASES {
-        let count = Work::Read(|context, _| Box::pin(count_keys(context)));
-        let counted = state.executor.run(count, database, Vec::new()).await?;
-        let (keys, expiring) = match counted {
-            Reply::Array(counts) => match counts.as_slice() {
-                [Reply::Integer(keys), Reply::Integer(expiring)] => (*keys, *expiring),
-                _ => continue,
-            },
-            Reply::Error(line) => return Err(CommandError::Text(line.into())),
-            _ => continue,
-        };
+        let count = state.executor.read(database, |context| {
+            Box::pin(async { Ok(context.count_keys().await?) })
+        });
+        let (keys, expiring) = count.await?;
         if keys > 0 {
             text.push_str(&format!(
                 "db{database}:keys={keys},expires={expiring},avg_ttl=0\r\n"
@@ -58,14 +49,6 @@ async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
         }
     }
     Ok(text)
-}
-
-async fn count_keys(context: &ReadContext<'_>) -> Result<Reply, CommandError> {
-    let (keys, expiring) = context.count_keys().await?;
-    Ok(Reply::Array(vec![
-        Reply::Integer(keys),
-        Reply::Integer(expiring),
-    ]))
 }
 
 /// What there is of Quoin's own to tell.

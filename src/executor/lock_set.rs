@@ -1,0 +1,109 @@
+//! Which batches may be under way at the same time.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::commands::KeyLocks;
+use crate::sparse::Sparse;
+
+/// Takes locks as they are: they are hashes already, with a key that clients do not know.
+#[derive(Debug, Default)]
+pub(crate) struct LockHasher(u64);
+
+impl Hasher for LockHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, lock: u64) {
+        self.0 = lock;
+    }
+}
+
+/// For tables of locks.
+pub(crate) type BuildLockHasher = BuildHasherDefault<LockHasher>;
+
+/// The locks of batches that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct LockSet {
+    keys: HashSet<u64, BuildLockHasher>,
+    everything: bool,
+}
+
+impl LockSet {
+    pub(crate) fn clear(&mut self) {
+        // By what was in it the last time.
+        self.keys.shrink_if_sparse();
+        self.keys.clear();
+        self.everything = false;
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.everything && self.keys.is_empty()
+    }
+
+    /// Whether no batch has locked any of it.
+    pub(crate) fn is_free(&self, locks: &KeyLocks) -> bool {
+        match locks {
+            KeyLocks::Nothing => true,
+            KeyLocks::Keys(keys) | KeyLocks::Alone(keys) => {
+                !self.everything && !keys.iter().any(|key| self.keys.contains(key))
+            }
+            KeyLocks::Everything => self.is_empty(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, locks: &KeyLocks) {
+        match locks {
+            KeyLocks::Nothing => {}
+            KeyLocks::Keys(keys) | KeyLocks::Alone(keys) => self.keys.extend(keys),
+            KeyLocks::Everything => self.everything = true,
+        }
+    }
+
+    pub(crate) fn release(&mut self, locks: &KeyLocks) {
+        match locks {
+            KeyLocks::Nothing => {}
+            KeyLocks::Keys(keys) | KeyLocks::Alone(keys) => {
+                for key in keys {
+                    self.keys.remove(key);
+                }
+                self.keys.shrink_if_sparse();
+            }
+            KeyLocks::Everything => self.everything = false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locked_key_is_not_free_until_released() {
+        let mut set = LockSet::default();
+        let locks = KeyLocks::Keys(vec![1, 2]);
+        set.add(&locks);
+        assert!(!set.is_free(&KeyLocks::Keys(vec![2, 3])));
+        assert!(set.is_free(&KeyLocks::Keys(vec![3])));
+        set.release(&locks);
+        assert!(set.is_free(&KeyLocks::Keys(vec![2, 3])));
+    }
+
+    #[test]
+    fn everything_waits_for_every_key_and_holds_up_every_key() {
+        let mut set = LockSet::default();
+        set.add(&KeyLocks::Keys(vec![1]));
+        assert!(!set.is_free(&KeyLocks::Everything));
+        set.release(&KeyLocks::Keys(vec![1]));
+        set.add(&KeyLocks::Everything);
+        assert!(!set.is_free(&KeyLocks::Keys(vec![9])));
+        assert!(set.is_free(&KeyLocks::Nothing));
+    }
+}

@@ -1,0 +1,107 @@
+//! The sweep for metadata of empty keys that nobody uses (on a cluster, where it stays after the
+//! last pop).
+
+use std::collections::VecDeque;
+
+use crate::commands::KeyLocks;
+use crate::executor::{Executor, JobError};
+use crate::layout::name::HASH_BITS;
+use crate::limits::{DATABASES, GHOST_PASSES_KEPT_MAX, GHOST_REST_MS, GHOST_SWEEP_KEYS_PER_PASS};
+use crate::random::Random;
+use crate::types::ghosts::Ghost;
+
+/// What the sweep knows.
+#[derive(Debug)]
+pub(super) struct EmptyKeys {
+    next: Position,
+    /// What looks have found, the oldest first: swept if nobody uses it for a while.
+    found: VecDeque<Found>,
+}
+
+/// What one look has found.
+#[derive(Debug)]
+struct Found {
+    at_ms: i64,
+    database: u32,
+    keys: Vec<Ghost>,
+}
+
+/// Where the next look begins.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    database: u32,
+    hash: u64,
+}
+
+impl EmptyKeys {
+    /// A sweep that begins at a random place: several servers of one store should not all be at the
+    /// same.
+    pub(super) fn new(random: &dyn Random) -> Self {
+        Self {
+            next: Position {
+                database: u32::try_from(random.below(u64::from(DATABASES))).unwrap_or(0),
+                hash: random.below(1 << HASH_BITS),
+            },
+            found: VecDeque::new(),
+        }
+    }
+
+    /// Sweeps what was found long enough ago, and looks for more. Answers how many were swept.
+    pub(super) async fn pass(&mut self, executor: &Executor) -> Result<u64, JobError> {
+        let now_ms = executor.environment().clock.now_ms();
+        let has_rested = |found: &Found| now_ms.saturating_sub(found.at_ms) >= GHOST_REST_MS;
+        let mut all_swept = Ok(0);
+        while self.found.front().is_some_and(has_rested) {
+            let Some(found) = self.found.pop_front() else {
+                break;
+            };
+            let swept = sweep(executor, found).await;
+            all_swept = all_swept.and_then(|all| Ok(all + swept?));
+        }
+        self.look(executor, now_ms).await?;
+        all_swept
+    }
+
+    async fn look(&mut self, executor: &Executor, at_ms: i64) -> Result<(), JobError> {
+        let Position { database, hash } = self.next;
+        let (next_hash, keys) = executor
+            .read(database, move |context| {
+                Box::pin(async move { Ok(context.ghosts(hash, GHOST_SWEEP_KEYS_PER_PASS).await?) })
+            })
+            .await?;
+        if !keys.is_empty() {
+            if self.found.len() >= GHOST_PASSES_KEPT_MAX {
+                self.found.pop_front();
+            }
+            self.found.push_back(Found {
+                at_ms,
+                database,
+                keys,
+            });
+        }
+        self.next = match next_hash {
+            0 => Position {
+                database: (database + 1) % DATABASES,
+                hash: 0,
+            },
+            hash => Position { database, hash },
+        };
+        Ok(())
+    }
+}
+
+async fn sweep(executor: &Executor, found: Found) -> Result<u64, JobError> {
+    let keys = std::sync::Arc::new(found.keys);
+    executor
+        .transact(found.database, KeyLocks::Nothing, move |context| {
+            let keys = std::sync::Arc::clone(&keys);
+            Box::pin(async move {
+                let mut swept = 0;
+                for key in keys.iter() {
+                    swept += u64::from(context.sweep_ghost(key).await?);
+                }
+                Ok(swept)
+            })
+        })
+        .await
+}

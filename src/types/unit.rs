@@ -1,0 +1,145 @@
+//! A unit of work: one attempt to run commands in one store transaction, with everything that the
+//! attempt changes. All of it can be undone back to a savepoint.
+
+use std::cell::Cell;
+
+use crate::store::{self, ReadTransaction, Transaction};
+
+use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
+use super::signals::{Signals, SignalsSavepoint};
+use super::staging::{Staged, StagedSavepoint};
+
+/// What commands that only read share: a snapshot of the store and the time.
+pub struct ReadUnit<'t> {
+    transaction: &'t dyn ReadTransaction,
+    /// What does not change.
+    pub environment: &'t Environment,
+    /// When the commands run, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+    namespaces: NamespaceCache,
+}
+
+impl<'t> ReadUnit<'t> {
+    /// Commands that read `transaction` run at one moment, which is now.
+    pub fn new(transaction: &'t dyn ReadTransaction, environment: &'t Environment) -> Self {
+        Self {
+            transaction,
+            environment,
+            now_ms: environment.clock.now_ms(),
+            namespaces: NamespaceCache::default(),
+        }
+    }
+
+    /// The view of a command of a client of `database`.
+    pub fn context(&self, database: u32) -> ReadContext<'_> {
+        ReadContext::new(
+            self.transaction,
+            self.environment,
+            &self.namespaces,
+            self.now_ms,
+            database,
+        )
+    }
+}
+
+/// One attempt to run commands in a transaction.
+pub struct Unit<'t> {
+    read: ReadUnit<'t>,
+    /// The transaction.
+    pub transaction: &'t dyn Transaction,
+    /// What others are to learn after the commit.
+    pub signals: Signals,
+    /// What other servers have popped for the commands.
+    pub staged: Staged,
+    rollbacks: Cell<u64>,
+}
+
+/// A state of a unit of work to which it can go back.
+#[must_use]
+pub struct Savepoint {
+    transaction: store::Savepoint,
+    signals: SignalsSavepoint,
+    staged: StagedSavepoint,
+}
+
+impl<'t> Unit<'t> {
+    /// A unit in which nothing was done yet.
+    pub fn new(transaction: &'t dyn Transaction, environment: &'t Environment) -> Self {
+        Self {
+            read: ReadUnit::new(transaction, environment),
+            transaction,
+            signals: Signals::default(),
+            staged: Staged::default(),
+            rollbacks: Cell::new(0),
+        }
+    }
+
+    /// What does not change.
+    pub fn environment(&self) -> &'t Environment {
+        self.read.environment
+    }
+
+    /// The view of a command of a client of `database` that reads.
+    pub fn read_context(&self, database: u32) -> ReadContext<'_> {
+        self.read.context(database)
+    }
+
+    /// The view of a command of a client of `database` that writes.
+    pub fn write_context(&self, database: u32) -> WriteContext<'_> {
+        WriteContext::new(
+            self.transaction,
+            self.read.environment,
+            &self.read.namespaces,
+            &self.signals,
+            self.read.now_ms,
+            database,
+        )
+    }
+
+    /// Marks the state. Savepoints nest: the innermost ends first, by [`Self::rollback`] or
+    /// [`Self::release`].
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            transaction: self.transaction.savepoint(),
+            signals: self.signals.savepoint(),
+            staged: self.staged.savepoint(),
+        }
+    }
+
+    /// Undoes everything since the savepoint. The transaction still conflicts on what was read
+    /// since: the reply may depend on it.
+    pub fn rollback(&self, savepoint: Savepoint) {
+        let mutations = self.transaction.mutation_count();
+        self.transaction.rollback(savepoint.transaction);
+        if self.transaction.mutation_count() != mutations {
+            self.rollbacks.set(self.rollbacks.get() + 1);
+        }
+        self.signals.rollback(savepoint.signals);
+        self.staged.rollback(&savepoint.staged);
+        self.read.namespaces.forget();
+    }
+
+    /// How often writes were undone.
+    pub fn rollbacks(&self) -> u64 {
+        self.rollbacks.get()
+    }
+
+    /// Keeps what was done since the savepoint.
+    pub fn release(&self, savepoint: Savepoint) {
+        self.transaction.release(savepoint.transaction);
+    }
+
+    /// Bytes of the transaction, with the messages that it will carry to other servers.
+    pub fn size_bytes(&self) -> usize {
+        let message_bytes = match self.environment().capabilities.single_writer {
+            true => 0,
+            false => self.signals.message_bytes(),
+        };
+        self.transaction.size_bytes().saturating_add(message_bytes)
+    }
+
+    /// Whether the store would refuse the transaction for its size.
+    pub fn is_too_large(&self) -> bool {
+        self.size_bytes() > self.environment().capabilities.transaction_bytes_max
+    }
+}
