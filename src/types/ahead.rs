@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::context::ReadContext;
-use super::signals::ClientKey;
+use super::key::ClientKey;
 use crate::layout::{Id, KeyName, Member, Meta, Signpost, ValueType, successor};
 use crate::limits::{
     AHEAD_BYTES_MAX, AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,

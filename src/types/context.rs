@@ -15,7 +15,8 @@ use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use super::ids::IdAllocator;
-use super::signals::{ChannelKind, ClientKey, Message, Ready, Signals, Subscribers, WatchedKeys};
+use super::key::ClientKey;
+use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.

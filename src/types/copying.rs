@@ -7,7 +7,7 @@ use crate::layout::{KeyRange, Meta, corrupt};
 use crate::store::Isolation;
 
 use super::context::WriteContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
 
 impl WriteContext<'_> {

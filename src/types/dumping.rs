@@ -10,7 +10,7 @@ use crate::limits::{
 };
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::list::{End, elements};
 use super::pages::Pages;
 use super::sorted_set::{ScoredMember, score_rows};

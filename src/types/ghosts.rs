@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::scanning::KeyWalk;
 use crate::layout::{KeysRow, Meta, decode_length, successor};
 use crate::store::{Isolation, StoreError};

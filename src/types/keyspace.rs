@@ -19,36 +19,8 @@ use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::signals::{ClientKey, Ready};
-
-/// A key that was found or created in this transaction.
-#[derive(Debug, Clone)]
-pub struct OpenKey {
-    /// The database that it was looked up in; `None` for one that background work came across.
-    pub database: Option<u32>,
-    /// Its namespace.
-    pub namespace: Id,
-    /// Its name as it stands in the store.
-    pub name: KeyName,
-    /// Where its metadata lies.
-    pub meta_key: Vec<u8>,
-    /// Its metadata.
-    pub meta: Meta,
-}
-
-impl OpenKey {
-    /// Where the key's data lies.
-    pub fn data(&self) -> Id {
-        self.meta.data
-    }
-
-    /// The key as clients know it.
-    pub(super) fn client_key(&self) -> Option<ClientKey> {
-        let key = self.meta.full_name(&self.name).ok()?.clone();
-        let database = self.database?;
-        Some(ClientKey { database, key })
-    }
-}
+use super::key::{ClientKey, OpenKey};
+use super::signals::Ready;
 
 /// A key's place, before it is known whether there is anything.
 struct Place {

@@ -12,7 +12,7 @@ use crate::layout::{Id, KeyRange, Position, Section, StagedElement, successor};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
 
 /// One of a list's two ends.

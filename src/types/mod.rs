@@ -9,6 +9,7 @@ pub mod fingerprint;
 pub mod flush;
 pub mod ghosts;
 pub mod ids;
+pub mod key;
 pub mod keyspace;
 pub mod list;
 pub mod notices;
@@ -28,5 +29,5 @@ pub mod task_queue;
 pub mod unit;
 
 pub use context::{Environment, ReadContext, WriteContext};
-pub use keyspace::OpenKey;
+pub use key::OpenKey;
 pub use unit::{ReadUnit, Unit};

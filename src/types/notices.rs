@@ -7,8 +7,9 @@ use crate::events::EventClasses;
 use crate::store::StoreError;
 
 use super::context::WriteContext;
-use super::keyspace::OpenKey;
-use super::signals::{ChannelKind, ClientKey};
+use super::key::ClientKey;
+use super::key::OpenKey;
+use super::signals::ChannelKind;
 
 impl WriteContext<'_> {
     /// Whether anybody may hear of events of this class.

@@ -5,7 +5,7 @@ use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 
 /// Reads a range page by page, forwards or backwards.
 pub struct Pages<'c, 't> {

@@ -9,7 +9,7 @@ use crate::layout::{Id, KeysRow, Meta, ValueType, decode_length};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
 
 /// A key as a walk meets it, whether it exists for clients or not.

@@ -6,7 +6,7 @@ use crate::layout::{KeyRange, Section, StoredValue, TaskRow, ValueType};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
 
 /// Bytes of the length counter in a row of its own.

@@ -9,7 +9,7 @@ use crate::layout::ValueType;
 use crate::number::parse_double_without_underflow;
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::sorted_set::{Selection, SortedRange};
 
 /// What elements are sorted by.

@@ -15,7 +15,7 @@ use quoin::layout::Layout;
 use quoin::random::{Random, SystemRandom};
 use quoin::reply::Reply;
 use quoin::store::Store;
-use quoin::types::signals::ClientKey;
+use quoin::types::key::ClientKey;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AttemptEnd, Batch, CommandId, Submission};
+use super::{AttemptEnd, Batch, CommandId};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
-use crate::executor::{Bundle, Call, Work};
+use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};

@@ -15,7 +15,7 @@ use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates};
 use crate::store::{Isolation, StoreError};
 use crate::types::WriteContext;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 
 fn push(key: &'static str) -> Call {
     unplanned(&format!("RPUSH {key} 1"))

@@ -1,6 +1,7 @@
 //! Two servers on one store.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;

@@ -13,7 +13,7 @@ use crate::random::{Random, SeededRandom};
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 use crate::types::ReadContext;
 use crate::types::context::NamespaceCache;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 
 /// Reads that are asked for together are one round trip.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use crate::layout::{Id, KeyRange, Priority};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::list::clamp_range;
 
 mod descending;

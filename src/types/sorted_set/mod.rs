@@ -13,11 +13,11 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{Id, KeyRange, Member, MemberEntry, corrupt};
+use crate::layout::{Id, KeyRange, Member, MemberEntry, StagedElement, corrupt};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 
 pub mod algebra;
 mod lex;
@@ -40,6 +40,29 @@ pub struct ScoredMember {
     pub member: Bytes,
     /// Its score, never NaN.
     pub score: f64,
+}
+
+impl From<ScoredMember> for StagedElement {
+    fn from(member: ScoredMember) -> Self {
+        Self {
+            name: member.member,
+            value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
+        }
+    }
+}
+
+impl TryFrom<StagedElement> for ScoredMember {
+    type Error = StoreError;
+
+    fn try_from(element: StagedElement) -> Result<Self, StoreError> {
+        let Ok(score) = <[u8; 8]>::try_from(element.value.as_ref()) else {
+            return corrupt("score of a claim");
+        };
+        Ok(Self {
+            member: element.name,
+            score: f64::from_be_bytes(score),
+        })
+    }
 }
 
 impl ScoredMember {

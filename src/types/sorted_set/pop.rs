@@ -2,8 +2,7 @@
 
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
-use crate::types::staging::to_member;
+use crate::types::key::OpenKey;
 
 use super::{ScoredMember, score_rows};
 
@@ -29,7 +28,7 @@ impl WriteContext<'_> {
         end: Extreme,
     ) -> Result<Vec<ScoredMember>, StoreError> {
         if let Some(staged) = self.take_staged(key, end == Extreme::Max, count) {
-            return staged.into_iter().map(to_member).collect();
+            return staged.into_iter().map(ScoredMember::try_from).collect();
         }
         let (range, prefix_length) = score_rows(self, key.data());
         let to_pop = self.rows_to_pop(&range, end == Extreme::Max, count).await?;

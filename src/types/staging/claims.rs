@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Staged, StagedKey};
+use super::staged::{Staged, StagedKey};
 use crate::error::CommandError;
 use crate::layout::{
     Id, KeyRange, Layout, Meta, StagedClaim, StagedElement, ValueType, decode_elements, successor,
@@ -10,7 +10,7 @@ use crate::layout::{
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, RangeQuery, ReadTransaction, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 /// A request that a server has made for its clients' commands.

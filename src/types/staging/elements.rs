@@ -1,12 +1,10 @@
 //! Elements off a queue of any type, and back to where they were.
 
-use bytes::Bytes;
-
 use crate::error::CommandError;
 use crate::layout::{KeyRange, QueuePlace, Section, StagedElement, ValueType, successor};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::list::End;
 use crate::types::sorted_set::{AddOptions, Extreme, ScoredMember};
 
@@ -26,7 +24,7 @@ impl WriteContext<'_> {
             }
             ValueType::SortedSet => {
                 let members = self.zset_pop(key, count, extreme).await?;
-                Ok(members.into_iter().map(of_member).collect())
+                Ok(members.into_iter().map(StagedElement::from).collect())
             }
             ValueType::PriorityQueue => self.queue_pop_placed(key, count, extreme).await,
             // Tasks are not popped from an end.
@@ -51,7 +49,7 @@ impl WriteContext<'_> {
                 }
             }
             ValueType::SortedSet => {
-                let members = elements.into_iter().map(to_member);
+                let members = elements.into_iter().map(ScoredMember::try_from);
                 let members: Vec<ScoredMember> = members.collect::<Result<_, _>>()?;
                 let only_new = AddOptions {
                     only_new: true,
@@ -157,25 +155,4 @@ impl WriteContext<'_> {
 
 fn row_key(prefix: &[u8], element: &StagedElement) -> Vec<u8> {
     [prefix, &element.name[..]].concat()
-}
-
-fn of_member(member: ScoredMember) -> StagedElement {
-    StagedElement {
-        name: member.member,
-        value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
-    }
-}
-
-/// A member of a sorted set as it was when it was popped.
-///
-/// # Errors
-/// `Corrupt` where the value is no score.
-pub(in crate::types) fn to_member(element: StagedElement) -> Result<ScoredMember, StoreError> {
-    let Ok(score) = <[u8; 8]>::try_from(element.value.as_ref()) else {
-        return crate::layout::corrupt("score of a claim");
-    };
-    Ok(ScoredMember {
-        member: element.name,
-        score: f64::from_be_bytes(score),
-    })
 }

@@ -19,7 +19,7 @@ use crate::limits::{KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS, TASK_RESOURCES_M
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 
 pub mod add;
 pub mod alarms;

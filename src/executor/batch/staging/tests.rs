@@ -1,6 +1,8 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::executor::heat::Asked;
+use crate::types::key::ClientKey;
 use crate::layout::{PopRun, ValueType};
 use crate::random::SeededRandom;
 
