@@ -25,9 +25,46 @@ use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
 };
 
+/// A store's own transaction, below [`ReadYourWrites`]: reads of one snapshot, then all conflicts
+/// and writes, then the commit. There is at least one write, and no read after the first.
+pub(super) trait BaseTransaction {
+    /// The value of one key in the snapshot. Conflicts with nothing.
+    fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>>;
+
+    /// The rows of a range in the snapshot. The query's isolation is always
+    /// [`Isolation::Snapshot`].
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
+
+    /// As [`Transaction::add_read_conflict_range`].
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
+
+    /// As [`Transaction::set`].
+    fn set(&self, key: &[u8], value: &[u8]);
+
+    /// As [`Transaction::clear`].
+    fn clear(&self, key: &[u8]);
+
+    /// As [`Transaction::clear_range`].
+    fn clear_range(&self, begin: &[u8], end: &[u8]);
+
+    /// As [`Transaction::atomic_add`].
+    fn atomic_add(&self, key: &[u8], delta: i64);
+
+    /// As [`Transaction::atomic_min`].
+    fn atomic_min(&self, key: &[u8], value: u64);
+
+    /// As [`Transaction::append`].
+    fn append(&self, prefix: &[u8], values: &[Bytes]);
+
+    /// As [`Transaction::commit`].
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't;
+}
+
 /// A write transaction that keeps its writes and remembers its reads.
 pub(super) struct ReadYourWrites<'t> {
-    inner: Box<dyn Transaction + 't>,
+    inner: Box<dyn BaseTransaction + 't>,
     state: RefCell<State>,
 }
 
@@ -50,9 +87,8 @@ struct State {
 }
 
 impl<'t> ReadYourWrites<'t> {
-    /// A transaction that reads the snapshot of `inner` and commits through it. `inner` is given
-    /// snapshot reads only, and no write before its commit.
-    pub(super) fn new(inner: Box<dyn Transaction + 't>) -> Self {
+    /// A transaction that reads the snapshot of `inner` and commits through it.
+    pub(super) fn new(inner: Box<dyn BaseTransaction + 't>) -> Self {
         Self {
             inner,
             state: RefCell::default(),
@@ -64,7 +100,7 @@ impl<'t> ReadYourWrites<'t> {
         key: Vec<u8>,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, StoreError> {
-        let value = self.inner.get(&key, Isolation::Snapshot).await?;
+        let value = self.inner.get(&key).await?;
         let mut state = self.state.borrow_mut();
         let seen = state.writes.own(&key).over(value.as_ref());
         let has_conflict = isolation == Isolation::Serializable;
@@ -254,10 +290,11 @@ impl Transaction for ReadYourWrites<'_> {
         Self: 't,
     {
         let mut state = self.state.into_inner();
-        if state.mutation_count > 0 {
-            state.conflict_on_what_was_left();
-            state.hand_over(self.inner.as_ref());
+        if state.mutation_count == 0 {
+            return StoreFuture::ready(Ok(()));
         }
+        state.conflict_on_what_was_left();
+        state.hand_over(self.inner.as_ref());
         self.inner.commit()
     }
 }

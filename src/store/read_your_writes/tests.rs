@@ -227,13 +227,13 @@ fn reads_and_the_commit_are_those_of_a_map_whatever_was_read_and_written_before(
     for seed in 0..300 {
         let random = SeededRandom::new(seed);
         let folder = tempfile::tempdir().unwrap();
-        let store = open(&folder);
+        let store = OptimisticStore::new(open(&folder));
         let mut map = fill(&store, &random);
-        let transaction = ReadYourWrites::new(store.begin_write().unwrap());
+        let transaction = store.begin_write().unwrap();
         for number in 0..150 {
             let step = random_step(&random);
             let before = transaction.mutation_count();
-            let read = run(&step, &transaction);
+            let read = run(&step, transaction.as_ref());
             let was_written = transaction.mutation_count() != before;
             // A pop that finds nothing writes nothing.
             if !matches!(step, Step::Pop(_) | Step::Take(_)) {
@@ -241,7 +241,7 @@ fn reads_and_the_commit_are_those_of_a_map_whatever_was_read_and_written_before(
             }
             assert_eq!(read, apply(&step, &mut map), "seed {seed} step {number}");
         }
-        now(Box::new(transaction).commit()).unwrap();
+        now(transaction.commit()).unwrap();
         assert_eq!(all_rows(&store), map, "seed {seed}");
     }
 }
@@ -347,8 +347,8 @@ impl Recorder {
     }
 }
 
-impl ReadTransaction for Recorder {
-    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+impl BaseTransaction for Recorder {
+    fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>> {
         self.reads.set(self.reads.get() + 1);
         let row = self.rows.iter().find(|row| row.key == key);
         StoreFuture::ready(Ok(row.map(|row| row.value.clone())))
@@ -361,9 +361,7 @@ impl ReadTransaction for Recorder {
         let inside = rows.filter(|row| *row.key >= *query.begin && *row.key < *query.end);
         StoreFuture::ready(Ok(inside.take(query.limit).cloned().collect()))
     }
-}
 
-impl Transaction for Recorder {
     fn set(&self, key: &[u8], value: &[u8]) {
         self.note("set", &[key, value]);
     }
@@ -390,14 +388,6 @@ impl Transaction for Recorder {
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.note("conflict", &[begin, end]);
-    }
-
-    fn size_bytes(&self) -> usize {
-        0
-    }
-
-    fn mutation_count(&self) -> u64 {
-        0
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
@@ -562,8 +552,8 @@ fn what_was_only_read_hands_nothing_over() {
 #[test]
 fn the_size_is_that_of_what_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(&folder);
-    let transaction = ReadYourWrites::new(store.begin_write().unwrap());
+    let store = OptimisticStore::new(open(&folder));
+    let transaction = store.begin_write().unwrap();
     for _ in 0..100 {
         transaction.atomic_add(b"counter", 1);
         transaction.set(b"key", &[0; 1000]);
