@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{BaseTransaction, State};
 use super::writes::{Change, Entry};
+use super::{BaseTransaction, State};
 use crate::store::rules::key_after;
 
 impl State {
