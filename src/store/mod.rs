@@ -19,8 +19,10 @@ pub mod fdb;
 mod page;
 mod read_your_writes;
 mod rules;
+mod savepoints;
 
 pub use rules::key_after;
+pub use savepoints::Savepoint;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.
@@ -222,19 +224,28 @@ pub trait Transaction: ReadTransaction {
     /// done that changes several keys at one moment.
     fn conflict_on_own(&self) {}
 
+    /// Marks the writes as they are now. Savepoints nest: each ends with
+    /// [`Transaction::rollback`] or [`Transaction::release`], the innermost first. Those opened
+    /// after one that ends, end with it. Those that are open at the commit keep their writes.
+    ///
+    /// It is cheap enough to be taken before every command. While one is open, the transaction
+    /// logs what each write replaces.
+    fn savepoint(&self) -> Savepoint;
+
+    /// Undoes all writes since a savepoint, and ends it. Reads and the commit are then as if those
+    /// writes had not been made, and so are [`Transaction::mutation_count`] and failures that the
+    /// commit would have told of. Conflict ranges stay, and count in
+    /// [`Transaction::size_bytes`]: what a command that was undone has replied may depend on what
+    /// it read.
+    fn rollback(&self, savepoint: Savepoint);
+
+    /// Keeps the writes since a savepoint, and ends it.
+    fn release(&self, savepoint: Savepoint);
+
     /// About how many bytes the commit will carry: keys, values and conflict ranges.
     fn size_bytes(&self) -> usize;
 
-    /// STUB
-    fn savepoint(&self) -> Savepoint {
-        Savepoint
-    }
-    /// STUB
-    fn rollback(&self, _savepoint: Savepoint) {}
-    /// STUB
-    fn release(&self, _savepoint: Savepoint) {}
-    /// How many writes were made; tells a command that failed before writing from one that
-    /// failed midway.
+    /// How many writes were made and not undone.
     fn mutation_count(&self) -> u64;
 
     /// Makes the writes durable and visible, all or none.
@@ -247,9 +258,6 @@ pub trait Transaction: ReadTransaction {
         Self: 't;
 }
 
-/// STUB
-#[derive(Debug, Clone, Copy)]
-pub struct Savepoint;
 /// What a store can do, for the code that must act differently.
 #[derive(Debug, Clone, Copy)]
 pub struct Capabilities {

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use crate::limits;
 use crate::random::Random;
 use crate::store::{
-    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
-    Transaction, Watched,
+    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store, StoreError,
+    StoreFuture, Transaction, Watched,
 };
 
 /// What goes wrong.
@@ -330,6 +330,18 @@ impl Transaction for FaultyTransaction<'_> {
 
     fn conflict_on_own(&self) {
         self.inner.conflict_on_own();
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        self.inner.savepoint()
+    }
+
+    fn rollback(&self, savepoint: Savepoint) {
+        self.inner.rollback(savepoint);
+    }
+
+    fn release(&self, savepoint: Savepoint) {
+        self.inner.release(savepoint);
     }
 
     fn size_bytes(&self) -> usize {

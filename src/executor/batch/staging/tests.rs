@@ -2,9 +2,9 @@ use bytes::Bytes;
 
 use super::*;
 use crate::executor::heat::Asked;
-use crate::types::key::ClientKey;
 use crate::layout::{PopRun, ValueType};
 use crate::random::SeededRandom;
+use crate::types::key::ClientKey;
 
 const IN_VAIN: Asked = Asked {
     lately: false,
