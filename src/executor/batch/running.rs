@@ -244,7 +244,7 @@ impl Batch<'_> {
                 if !self.is_unspoilt(id(0), bundle, pass).await? {
                     return Ok(Reply::NullArray);
                 }
-                pass.transaction.conflict_on_own();
+                pass.transaction.conflict_on_own_rows();
                 let mut replies = Vec::with_capacity(bundle.calls.len());
                 let mut reply_bytes: usize = 0;
                 for (part, call) in (1..).zip(&bundle.calls) {
