@@ -260,7 +260,7 @@ impl ReadContext<'_> {
             if signpost.meta_key != meta_key {
                 return None;
             }
-            self.transaction.remember(&meta_key, &signpost.meta);
+            self.transaction.cache_value(&meta_key, &signpost.meta);
             (Meta::decode(&signpost.meta).ok()?, data)
         } else {
             let meta = self.read_meta_ahead(hint.namespace, &name, glances);

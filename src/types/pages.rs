@@ -231,10 +231,10 @@ impl WriteContext<'_> {
             None => false,
             Some(last) if from_end => self
                 .transaction
-                .add_conflict_on_taken(section, (&last.key, section.1)),
+                .add_conflict_unless_own(section, (&last.key, section.1)),
             Some(last) => self
                 .transaction
-                .add_conflict_on_taken(section, (section.0, &successor(&last.key))),
+                .add_conflict_unless_own(section, (section.0, &successor(&last.key))),
         };
         Ok(RowsToPop { rows, is_covered })
     }

@@ -63,6 +63,7 @@ macro_rules! every_case {
                 size_and_count_grow_with_the_writes
                 many_writes_commit_together
                 a_second_handle_reads_what_the_first_wrote
+                an_answer_is_given_once
             }
             ranges {
                 a_range_is_in_order_and_without_its_end

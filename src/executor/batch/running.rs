@@ -271,7 +271,7 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     if !watch_holds(unit, bundle).await? {
         return Ok(Reply::NullArray);
     }
-    unit.transaction.conflict_on_own();
+    unit.transaction.conflict_on_own_rows();
     let savepoint = unit.savepoint();
     match exec_all(unit, &bundle.invocations).await {
         Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),

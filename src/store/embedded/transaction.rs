@@ -20,7 +20,7 @@ use super::scan::LastScan;
 use super::undo::{Log, Mark, Undo};
 use super::watch::Touched;
 use crate::limits;
-use crate::store::rules::{added, lowered};
+use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_behind, stamped_key};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
     Transaction,
@@ -78,6 +78,10 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         StoreFuture::ready(self.view().get_range(&query))
+    }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
     }
 }
 
@@ -151,6 +155,19 @@ impl<'s> EmbeddedTransaction<'s> {
         let found = state.view(self.store).get_range(query)?;
         state.last_scan.remember(query, &found);
         Ok(found)
+    }
+
+    /// The key of a log's last row.
+    fn last_of_log(&self, prefix: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let [begin, end] = [0, u8::MAX].map(|byte| stamped_key(prefix, &[byte; STAMP_BYTES], 0));
+        let rows = self.rows_of(&RangeQuery {
+            begin: &begin,
+            end: &end,
+            limit: 1,
+            reverse: true,
+            isolation: Isolation::Snapshot,
+        })?;
+        Ok(rows.into_iter().next().map(|row| row.key))
     }
 
     fn finish(self) -> Result<(), StoreError> {
@@ -388,6 +405,10 @@ impl ReadTransaction for EmbeddedTransaction<'_> {
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         StoreFuture::ready(self.rows_of(&query))
     }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
+    }
 }
 
 impl Transaction for EmbeddedTransaction<'_> {
@@ -473,8 +494,28 @@ impl Transaction for EmbeddedTransaction<'_> {
         state.count(key.len() + size_of::<u64>());
     }
 
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        let last = match self.last_of_log(prefix) {
+            Ok(last) => last,
+            Err(error) => return self.state.borrow_mut().fail(error),
+        };
+        let stamp = stamp_behind(prefix, last.as_deref());
+        for (number, value) in (0_u16..).zip(values) {
+            self.set(&stamped_key(prefix, &stamp, number), value);
+        }
+    }
+
     fn add_read_conflict_range(&self, _begin: &[u8], _end: &[u8]) {
         // There is no other writer to conflict with.
+    }
+
+    fn add_conflict_unless_own(&self, _section: (&[u8], &[u8]), _range: (&[u8], &[u8])) -> bool {
+        // No other writer can put a row between those of the range, as if it conflicted.
+        true
+    }
+
+    fn conflict_on_own_rows(&self) {
+        // It conflicts on nothing.
     }
 
     fn savepoint(&self) -> Savepoint {

@@ -136,6 +136,10 @@ impl ReadTransaction for LateRead<'_> {
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         later(now(self.inner.get_range(query)))
     }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
+    }
 }
 
 /// Reads see the snapshot only and conflict on nothing: [`ReadYourWrites`] does the rest.

@@ -109,6 +109,10 @@ impl ReadTransaction for FdbSnapshot<'_> {
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         get_range(self.store, &self.transaction, query)
     }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
+    }
 }
 
 /// A transaction of the cluster. Its snapshot is taken at the first read.

@@ -226,7 +226,7 @@ impl ReadTransaction for ReadYourWrites<'_> {
         }
     }
 
-    fn remember(&self, key: &[u8], value: &Bytes) {
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
         let known = &mut self.state.borrow_mut().known;
         if known.key_mut(key).is_none() {
             let value = KnownKey {
@@ -272,17 +272,17 @@ impl Transaction for ReadYourWrites<'_> {
         self.state.borrow_mut().conflicts.add(begin, end);
     }
 
-    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
+    fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool {
         let mut state = self.state.borrow_mut();
         if state.conflicts_on_own || !state.known.was_empty(section.0, section.1) {
-            state.conflicts.add(taken.0, taken.1);
+            state.conflicts.add(range.0, range.1);
             return true;
         }
-        state.take_own(section, taken);
+        state.take_own(section, range);
         false
     }
 
-    fn conflict_on_own(&self) {
+    fn conflict_on_own_rows(&self) {
         self.state.borrow_mut().conflicts_on_own = true;
     }
 

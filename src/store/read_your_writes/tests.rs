@@ -165,7 +165,7 @@ fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
                     true => (last.clone(), SECTION.1.to_vec()),
                     false => (SECTION.0.to_vec(), key_after(last)),
                 };
-                transaction.add_conflict_on_taken(SECTION, (&taken.0, &taken.1));
+                transaction.add_conflict_unless_own(SECTION, (&taken.0, &taken.1));
             }
             if matches!(step, Step::Pop(_) | Step::Take(_)) {
                 for (key, _) in &rows {
@@ -548,7 +548,7 @@ fn an_element_that_was_put_and_popped_at_once_is_not_cleared_either() {
         }))
         .unwrap();
         transaction.set(b"m", b"");
-        assert!(!transaction.add_conflict_on_taken(section, (section.0, b"m\0")));
+        assert!(!transaction.add_conflict_unless_own(section, (section.0, b"m\0")));
         transaction.clear(b"m");
         // Not of that kind.
         transaction.clear(b"n");
@@ -632,7 +632,7 @@ fn put_and_pop_beside_another(
     first.set(b"m", b"");
     let popped = now(first.get_range(all(Isolation::Snapshot))).unwrap();
     let key = popped[0].key.clone();
-    first.add_conflict_on_taken((b"a", b"z"), (b"a", &key_after(&key)));
+    first.add_conflict_unless_own((b"a", b"z"), (b"a", &key_after(&key)));
     first.clear(&key);
     let second = store.begin_write().unwrap();
     second.set(b"b", b"");
@@ -656,7 +656,7 @@ fn what_others_have_put_there_before_conflicts_when_it_is_popped() {
 
 #[test]
 fn a_transaction_that_changes_several_keys_at_one_moment_conflicts_on_its_own_too() {
-    let outcome = put_and_pop_beside_another(&[], |first| first.conflict_on_own());
+    let outcome = put_and_pop_beside_another(&[], |first| first.conflict_on_own_rows());
     assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
 }
 
@@ -682,7 +682,7 @@ fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
     first.set(b"m", b"");
     first.set(b"n", b"");
     for key in [b"m", b"n"] {
-        first.add_conflict_on_taken(section, (b"a", &key_after(key)));
+        first.add_conflict_unless_own(section, (b"a", &key_after(key)));
         first.clear(key);
     }
     // What comes behind is another push.
@@ -710,7 +710,7 @@ fn put(transaction: &dyn Transaction, keys: &[&[u8]]) {
 
 /// Takes an element that the transaction has put first into the section.
 fn take(transaction: &dyn Transaction, key: &[u8]) {
-    assert!(!transaction.add_conflict_on_taken((b"a", b"z"), (b"a", &key_after(key))));
+    assert!(!transaction.add_conflict_unless_own((b"a", b"z"), (b"a", &key_after(key))));
     transaction.clear(key);
 }
 

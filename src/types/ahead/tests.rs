@@ -76,6 +76,10 @@ impl ReadTransaction for Counting<'_> {
             is_asked: false,
         }))
     }
+
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
+        self.inner.cache_value(key, value);
+    }
 }
 
 /// Round trips and reads of reading ahead.
