@@ -29,6 +29,7 @@ pub mod executor;
 pub mod fatal_panic;
 pub mod glob;
 pub mod import;
+pub mod key_after;
 pub mod layout;
 pub mod limits;
 pub mod log_throttle;

@@ -8,9 +8,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::clock::{Clock, ManualClock};
-use crate::executor::{
-    Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, Work, startup,
-};
+use crate::executor::{Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Waiter, Work};
 use crate::layout::{Layout, Space};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
@@ -20,6 +18,7 @@ use crate::store::{Isolation, RangeQuery, Store, StoreError};
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
+use crate::types::startup;
 
 /// Time on the bench's clock when it starts.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;

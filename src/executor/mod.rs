@@ -33,7 +33,6 @@ mod lane;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
-pub mod startup;
 pub mod statistics;
 pub mod waiters;
 pub mod watchers;

@@ -9,13 +9,14 @@ use quoin::commands;
 use quoin::executor::watchers::Touched;
 use quoin::executor::{
     Bundle, Call, Claims, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter,
-    WatchedKey, Work, startup,
+    WatchedKey, Work,
 };
 use quoin::layout::Layout;
 use quoin::random::{Random, SystemRandom};
 use quoin::reply::Reply;
 use quoin::store::Store;
 use quoin::types::signals::ClientKey;
+use quoin::types::startup;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

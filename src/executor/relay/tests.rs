@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::executor::{Claims, Executor, ExecutorOptions, Work, startup};
+use crate::executor::{Claims, Executor, ExecutorOptions, Work};
 use crate::layout::Layout;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::OptimisticStore;
 use crate::types::signals::{ChannelKind, Message};
+use crate::types::startup;
 
 /// Somebody who notes what is published.
 #[derive(Default)]

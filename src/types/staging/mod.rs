@@ -23,7 +23,7 @@ mod lapse;
 mod tests;
 
 pub use claims::{StagedCall, has_claims, read_claimed_elements};
-pub(super) use elements::to_member;
+pub(super) use elements::row_key;
 pub use fulfil::Fulfilled;
 pub use lapse::remove_request;
 
