@@ -35,6 +35,7 @@ pub mod limits;
 pub mod log_throttle;
 pub mod number;
 pub mod random;
+pub mod redis_client;
 pub mod reply;
 pub mod server;
 pub mod sparse;
