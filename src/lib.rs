@@ -17,6 +17,7 @@
 
 pub mod allocator;
 pub mod backup;
+pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod compact;

@@ -19,12 +19,12 @@ mod damage;
 mod elements;
 mod staging;
 
-const LOOK: DoctorOptions = DoctorOptions {
+const LOOK: Options = Options {
     repairs: false,
     is_deep: true,
     is_offline: false,
 };
-const REPAIR: DoctorOptions = DoctorOptions {
+const REPAIR: Options = Options {
     repairs: true,
     ..LOOK
 };
@@ -40,7 +40,7 @@ fn random() -> Arc<SeededRandom> {
 }
 
 /// What the doctor says.
-fn lines(bench: &Bench, options: DoctorOptions) -> Vec<Line> {
+fn lines(bench: &Bench, options: Options) -> Vec<Line> {
     let subject = Subject {
         store: &*bench.store,
         layout: Layout::new("test"),
@@ -214,7 +214,7 @@ fn without_deep_no_element_is_counted() {
         fill(bench);
         let told = lines(
             bench,
-            DoctorOptions {
+            Options {
                 is_deep: false,
                 ..LOOK
             },
