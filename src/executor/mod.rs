@@ -30,7 +30,6 @@ pub mod reaper;
 pub mod relay;
 mod relay_state;
 mod shared;
-pub mod startup;
 pub mod statistics;
 pub mod waiters;
 pub mod watchers;

@@ -11,12 +11,12 @@ use crate::allocator;
 use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
-use crate::executor::startup::{self, StartError};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
 use crate::layout::{LAYOUT_VERSION, Layout};
 use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
+use crate::types::startup::{self, StartError};
 
 use listener::Addresses;
 

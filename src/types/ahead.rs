@@ -313,7 +313,7 @@ impl ReadContext<'_> {
         } else {
             self.transaction.get(&meta_key, Isolation::Snapshot).await?
         };
-        meta.map(|value| Meta::decode(&value)).transpose()
+        Ok(meta.map(|value| Meta::decode(&value)).transpose()?)
     }
 
     async fn read_data_ahead(

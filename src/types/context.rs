@@ -90,7 +90,7 @@ pub struct ReadContext<'t> {
 /// `Corrupt` where the row is none.
 pub fn shown_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
     match row {
-        Some(value) => decode_id(value),
+        Some(value) => Ok(decode_id(value)?),
         None => Ok(Id {
             instance: 0,
             sequence: u64::from(database),

@@ -56,8 +56,9 @@ impl WriteContext<'_> {
     /// When the store fails.
     pub async fn notify_if_reborn(&self, key: &OpenKey, name: &Bytes) -> Result<(), StoreError> {
         if self.tells_of(EventClasses::NEW)
-            && self.may_be_ghost(&key.meta)
-            && self.length(key, self.relaxed()).await? == 0
+            && self
+                .is_ghost(&key.meta_key, &key.meta, self.relaxed())
+                .await?
         {
             self.notify(EventClasses::NEW, "new", name);
         }

@@ -149,7 +149,7 @@ fn a_queue_without_signposts_has_its_metadata_read() {
     let transaction = bench.store.begin_write().unwrap();
     let data = meta_of(&bench, "q0").data;
     let layout = &bench.executor.environment().layout;
-    for key in layout.signpost_keys(data, ValueType::List) {
+    for key in ValueType::List.signpost_keys(layout, data) {
         transaction.clear(&key);
     }
     bench.block_on(transaction.commit()).unwrap();

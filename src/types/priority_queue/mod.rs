@@ -16,9 +16,11 @@ use super::key::OpenKey;
 use super::list::clamp_range;
 
 mod descending;
+mod kind;
 mod update;
 
 pub use super::sorted_set::Extreme;
+pub use kind::KIND;
 
 /// A value with its priority.
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ mod staged;
 mod tests;
 
 pub use claims::{StagedCall, has_claims, read_claimed_elements};
+pub(super) use elements::row_key;
 pub use fulfil::Fulfilled;
 pub use lapse::{Lapsed, remove_request};
 pub use staged::{Staged, StagedSavepoint};
