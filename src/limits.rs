@@ -28,42 +28,19 @@ pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Bytes of a bulk that a client which has not authenticated may send (Redis 7: 16384).
 pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16_384;
 
-/// Bytes that a connection reads at a time where no more are expected.
-pub const READ_BYTES: usize = 16 * 1024;
-/// Room for input that an idle connection keeps.
-pub const IDLE_INPUT_BYTES_MAX: usize = 64 * 1024;
-/// Reply bytes of a pipeline after which they are written before its next commands run.
-pub const OUTPUT_FLUSH_BYTES: usize = 64 * 1024;
 /// Unread requests that a client which has not authenticated may leave in its query buffer (Redis
 /// since 7.4: 1 MiB); of others as many as `client-query-buffer-limit` says.
 pub const UNAUTHENTICATED_INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of replies that do not count against `client-output-buffer-limit` (Redis:
 /// `PROTO_REPLY_CHUNK_BYTES`).
 pub const UNCOUNTED_OUTPUT_BYTES: usize = 16 * 1024;
-/// Time for which a client may take nothing of its output before the server takes in what it sends
-/// meanwhile. Until then a client that only reads slowly is slowed down, and costs no memory.
-pub const OUTPUT_STALL: std::time::Duration = std::time::Duration::from_millis(10);
-/// How often the limits of output that does not move are looked at.
-pub const OUTPUT_LIMIT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
-/// Bytes of input that is taken in meanwhile and lies in one allocation, but for the first
-/// [`READ_BYTES`].
-pub const READ_AHEAD_CHUNK_BYTES: usize = 64 * 1024;
 /// Time for which one client's output may hold up a shutdown, all its waits together.
 pub const SHUTDOWN_OUTPUT_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
-/// Clients are evicted until their buffers take so many sixteenths of `maxmemory-clients`: with less
-/// to spare, the next bytes of anybody would have all clients looked at again.
-pub const CLIENT_EVICTION_SIXTEENTHS: u64 = 15;
 /// The least that `maxmemory-clients` may mean (Redis: 128 KiB): clients must be able to undo a
 /// mistake.
 pub const CLIENT_EVICTION_LIMIT_BYTES_MIN: u64 = 128 * 1024;
-/// Memory of the machine where the system does not tell.
-pub const UNKNOWN_MEMORY_BYTES: u64 = 8 * 1024 * 1024 * 1024;
 /// Connections that may wait to be accepted (Redis: `tcp-backlog`).
 pub const LISTEN_BACKLOG: u32 = 511;
-/// Pause after a connection could not be accepted.
-pub const ACCEPT_PAUSE_MS: u64 = 50;
-/// Bytes that are read from a client that is refused, so that they do not cost it the reason.
-pub const REFUSED_READ_BYTES: usize = 4 * 1024;
 /// File descriptors that are not for clients (Redis: `CONFIG_MIN_RESERVED_FDS`): the store's files,
 /// one address, what the runtime needs, and what is open for a moment.
 pub const DESCRIPTORS_RESERVED: u64 = 32;
@@ -89,10 +66,6 @@ pub const SLOWLOG_ARGUMENTS_MAX: usize = 32;
 pub const SLOWLOG_ARGUMENT_BYTES_MAX: usize = 128;
 /// Samples that the latency monitor keeps of each event (Redis: `LATENCY_TS_LEN`).
 pub const LATENCY_SAMPLES_MAX: usize = 160;
-/// Time between two samples of INFO's rates (Redis: 100).
-pub const SAMPLE_INTERVAL_MS: u64 = 100;
-/// Samples of which INFO's rates are the mean (Redis: `STATS_METRIC_SAMPLES`).
-pub const RATE_SAMPLES: usize = 16;
 /// Rows of other servers' messages that are read at a time.
 pub const RELAY_ROWS_PER_READ: usize = 64;
 /// Time after which other servers' messages are looked for even though nothing has announced any.
@@ -105,24 +78,12 @@ pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(
 pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Channels and patterns that one client may be subscribed to (Redis has no limit but memory).
 pub const SUBSCRIPTIONS_PER_CLIENT_MAX: usize = 1_000_000;
-/// Places for messages that the mailbox of a client keeps when none waits.
-pub const IDLE_MAILBOX_MESSAGES_MAX: usize = 16;
 /// Places that a table keeps however few entries it has.
 pub const IDLE_TABLE_ENTRIES_MAX: usize = 1_024;
-/// Time after which a client that waits in WAIT, WAITAOF or DEBUG, and has sent more, is looked at
-/// again, whether it is still there.
-pub const GONE_CHECK_INTERVAL_MS: u64 = 1_000;
-
-/// The longest time before a TCP keepalive probe that Linux takes.
-pub const KEEPALIVE_MAX_S: u32 = 32_767;
 
 /// Databases that SELECT reaches (Redis's default).
 pub const DATABASES: u32 = 16;
 
-/// Commands of one connection's pipeline that are handed to the executor together.
-pub const SUBMISSION_COMMANDS_MAX: usize = 1024;
-/// Argument bytes of one connection's pipeline that are handed over together.
-pub const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
 /// Reply bytes of one submission after which the rest waits until these are on the wire.
 pub const SUBMISSION_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// Submissions that wait before a lane of the executor; more wait in their connections.

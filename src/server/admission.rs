@@ -1,4 +1,4 @@
-//! Who is let in: what becomes of connections that arrive, and of those that cannot be accepted.
+//! Admission: new connections become clients or are refused.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +12,22 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::connection::Connection;
-use super::{ServerState, exposure};
-use crate::limits::{ACCEPT_PAUSE_MS, KEEPALIVE_MAX_S, REFUSED_READ_BYTES};
+use super::exposure;
+use super::state::ServerState;
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Bytes that are read from a refused client, so that it receives the reason.
+const REFUSED_READ_BYTES: usize = 4 * 1024;
+/// The longest time before a TCP keepalive probe that Linux accepts.
+const KEEPALIVE_MAX_S: u32 = 32_767;
 
 const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 
 /// Decides on the connections of one listener.
 pub(super) struct Admission {
     state: Arc<ServerState>,
-    /// A descriptor that is let go of where there is no other, so that a client can be told.
+    /// A descriptor that is closed if there is no other, so that a client can be told the reason.
     spare: Option<File>,
 }
 
@@ -61,8 +68,8 @@ impl Admission {
         Some(Connection::new(stream, client, Arc::clone(state)))
     }
 
-    /// Goes on after a connection could not be accepted. No error ends a listener: what is lacking
-    /// may be there a moment later.
+    /// Handles a connection that could not be accepted. No error ends a listener: a lack of resources
+    /// may pass.
     pub(super) async fn recover(&mut self, listener: &TcpListener, error: io::Error) {
         if is_of_one_connection(&error) {
             return;
@@ -72,11 +79,11 @@ impl Admission {
             return;
         }
         // Waiting helps, spinning does not.
-        tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 
-    /// Accepts a connection with the spare descriptor, to say that there are too many. Answers
-    /// whether it could.
+    /// Accepts a connection with the spare descriptor, to say that there are too many. Whether that
+    /// succeeded.
     fn refuse_next(&mut self, listener: &TcpListener) -> bool {
         let had_spare = self.spare.take().is_some();
         let accepted = match had_spare {
@@ -91,14 +98,13 @@ impl Admission {
         is_refused
     }
 
-    /// Tells a client why it is not served. It is a courtesy: a client that does not read it loses
-    /// nothing.
+    /// Tells a client why it is refused, as far as its socket takes that at once.
     fn refuse(&self, stream: &TcpStream, line: &str) {
         self.state.statistics.connections_rejected.add(1);
-        // By the system's calls: tokio does not know yet that the socket can be written to.
+        // By system calls: tokio does not know yet that the socket is writable.
         let socket = SockRef::from(stream);
         let _ = socket.send(line.as_bytes());
-        // A socket that is closed with unread bytes takes back what was sent.
+        // Closing a socket with unread bytes would discard what was sent.
         let mut unread = [std::mem::MaybeUninit::uninit(); REFUSED_READ_BYTES];
         let _ = socket.recv(&mut unread);
     }
@@ -108,8 +114,8 @@ fn open_spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 
-/// Whether an error is about the connection that was to be accepted, and the next may be had at
-/// once (accept(2) names these).
+/// Whether an error concerns only the connection that was to be accepted (accept(2) names these). The
+/// next one can be accepted at once.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -131,8 +137,8 @@ fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Has the system ask clients that say nothing whether they are still there, as Redis sets it: the
-/// first probe after `interval_s`, more a third of it apart, gone after three.
+/// Enables TCP keepalive as Redis does: the first probe after `interval_s` seconds without data, the
+/// next after a third of that, the end after three without an answer.
 fn keep_alive(stream: &TcpStream, interval_s: u32) -> io::Result<()> {
     if interval_s == 0 {
         return Ok(());

@@ -1,139 +1,80 @@
-//! One connection: reads requests, has them carried out in order, writes the replies.
+//! One connection: reads requests, executes them in order, writes the replies.
 //!
-//! Commands on data that follow each other in a pipeline go to the executor together. The
-//! connection waits for their replies and for the client to take them, and never holds more than
-//! one submission's replies (`SUBMISSION_REPLY_BYTES_MAX`, and the last of them whole). While it
-//! waits for the client it takes in what the client sends ([`read_ahead`]), within
-//! `client-query-buffer-limit`, and carries nothing of it out.
+//! Consecutive commands on data in a pipeline go to the executor together. The connection waits for
+//! their replies and for the client to take them, and never holds more than one submission's replies
+//! (`SUBMISSION_REPLY_BYTES_MAX`, and all of the last reply). While it waits for the client, it reads
+//! what the client sends ([`read_ahead`]), within `client-query-buffer-limit`, but executes nothing of
+//! it.
+//!
+//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `buffers`, `input`,
+//! `output`, `draining`, `submitting` and `blocking`, `transaction`, this one.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, Interest};
-use tokio::net::TcpStream;
-use tokio::sync::watch;
+use bytes::Bytes;
+use tokio::io::AsyncReadExt;
 
-use super::ServerState;
-use super::clients::{ClientRecord, NO_COMMAND};
+use super::clients::NO_COMMAND;
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
-use super::session::Session;
-use crate::commands::row::{ConnectionCommand, Flags, Group, Handler, PureHandler};
+use crate::commands::row::{ConnectionCommand, Group, Handler, PureHandler};
 use crate::commands::{Row, table};
-use crate::events::EventClasses;
-use crate::executor::Call;
-use crate::limits::{
-    GONE_CHECK_INTERVAL_MS, IDLE_INPUT_BYTES_MAX, OUTPUT_FLUSH_BYTES, SUBMISSION_BYTES_MAX,
-    SUBMISSION_COMMANDS_MAX,
-};
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
-use crate::wire::request::{Request, RequestLimits, RequestParser};
+use crate::wire::request::Request;
 
 mod blocking;
+mod buffers;
+mod draining;
 mod input;
 mod output;
 mod read_ahead;
+mod state;
 mod submitting;
 mod transaction;
+mod waiting;
 
-use blocking::Waiting;
-use read_ahead::ReadAhead;
+pub(super) use state::Connection;
+
+use draining::{gone, is_write};
+use state::Ended;
 use transaction::WithinMulti;
 
-/// A client's connection.
-pub(super) struct Connection {
-    stream: TcpStream,
-    state: Arc<ServerState>,
-    session: Session,
-    parser: RequestParser,
-    input: BytesMut,
-    /// What comes behind `input`.
-    ahead: ReadAhead,
-    output: BytesMut,
-    /// How much of `output` the client has taken.
-    sent_bytes: usize,
-    /// A part of some output was not sent: nothing may follow it.
-    is_output_cut: bool,
-    /// Until when a shutdown waits for the client to take its output; set when it first does.
-    lingers_until: Option<tokio::time::Instant>,
-    /// Bytes of the requests that were taken off `input` since the last read. Redis keeps those
-    /// in its query buffer until all are done, so CLIENT LIST counts them.
-    consumed_bytes: usize,
-    /// Commands on data that have not been handed over yet.
-    calls: Vec<Call>,
-    /// What else is to be remembered of each of them.
-    queued: Vec<Queued>,
-    call_bytes: usize,
-    /// How the last of them waits, where it blocks.
-    waiting: Option<Waiting>,
-}
-
-/// A command that was handed over, besides what the executor needs of it.
-#[derive(Clone, Copy)]
-struct Queued {
-    row: &'static Row,
-    is_answered: bool,
-}
-
-/// Why a connection ends early.
-struct Ended;
+/// Commands of a pipeline that go to the executor together.
+const SUBMISSION_COMMANDS_MAX: usize = 1024;
+/// Bytes of their arguments.
+const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
 
 impl Connection {
-    pub(super) fn new(
-        stream: TcpStream,
-        client: Arc<ClientRecord>,
-        state: Arc<ServerState>,
-    ) -> Self {
-        let needs_password = state.config.requirepass().is_some();
-        Self {
-            stream,
-            session: Session::new(client, !needs_password),
-            parser: RequestParser::new(RequestLimits::default()),
-            input: BytesMut::new(),
-            ahead: ReadAhead::default(),
-            output: BytesMut::new(),
-            sent_bytes: 0,
-            is_output_cut: false,
-            lingers_until: None,
-            consumed_bytes: 0,
-            calls: Vec::new(),
-            queued: Vec::new(),
-            call_bytes: 0,
-            waiting: None,
-            state,
-        }
-    }
-
     /// Serves the client until it leaves, errs, is killed, or the server stops.
-    pub(super) async fn serve(mut self, mut shutdown: watch::Receiver<bool>) {
+    pub(super) async fn serve(mut self) {
         loop {
-            if self.carry_out_input().await.is_err() || self.session.is_closing {
+            if self.execute_input().await.is_err() || self.session.is_closing {
                 break;
             }
-            if *shutdown.borrow() || self.session.client.is_killed() {
+            if self.state.shutdown.has_begun() || self.session.client.is_killed() {
                 break;
             }
-            if self.read(&mut shutdown).await.is_err() {
+            if self.read().await.is_err() {
                 break;
             }
         }
-        // What the replies say is done is done; the client should read it if it still can.
+        // The replies are about what has been done: the client should get them if it still can.
         let _ = self.flush().await;
         let subscriptions = &mut self.session.subscriptions;
         self.state
             .pubsub
             .unsubscribe_all(&self.session.client, subscriptions);
-        self.session.discard(&self.state);
+        self.session.discard(self.state.executor.watchers());
         self.state.clients.remove(self.session.client.id);
     }
 
     /// Waits for bytes from the client, and writes messages to it meanwhile.
-    async fn read(&mut self, shutdown: &mut watch::Receiver<bool>) -> Result<(), Ended> {
+    async fn read(&mut self) -> Result<(), Ended> {
         self.note_interaction();
-        // What came while output waited comes before what is still to be read.
-        while self.ahead.is_empty() && !self.read_or_message(shutdown).await? {
+        // What was read ahead comes first.
+        while self.ahead.is_empty() && !self.read_or_message().await? {
             self.put_messages().await?;
             self.flush().await?;
             self.note_buffers();
@@ -141,21 +82,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for bytes from the client; false where a message for it has come instead.
-    async fn read_or_message(
-        &mut self,
-        shutdown: &mut watch::Receiver<bool>,
-    ) -> Result<bool, Ended> {
-        if self.input.is_empty() {
-            // An idle client holds no buffers.
-            let is_large = self.input.capacity() > IDLE_INPUT_BYTES_MAX
-                || self.output.capacity() > OUTPUT_FLUSH_BYTES;
-            if is_large {
-                self.input = BytesMut::new();
-                self.output = BytesMut::new();
-                self.note_buffers();
-            }
-        }
+    /// Waits for bytes from the client; false if a message for it has come instead.
+    async fn read_or_message(&mut self) -> Result<bool, Ended> {
+        self.release_idle_buffers();
         self.reserve_input();
         let is_subscriber = !self.session.subscriptions.is_empty();
         let client = Arc::clone(&self.session.client);
@@ -171,22 +100,22 @@ impl Connection {
             },
             () = self.session.client.mailbox.ready(), if is_subscriber => Ok(false),
             () = self.session.client.wait_killed() => Err(Ended),
-            () = super::listener::stopping(shutdown) => Err(Ended),
+            () = self.state.shutdown.begun() => Err(Ended),
         }
     }
 
-    /// Carries out every whole request that has arrived.
-    async fn carry_out_input(&mut self) -> Result<(), Ended> {
+    /// Executes every complete request that has arrived.
+    async fn execute_input(&mut self) -> Result<(), Ended> {
         loop {
-            // Larger requests are for those who may send commands.
-            let is_trusted = self.session.is_authenticated || self.state.is_allowed(&self.session);
+            // A client that must authenticate first may only send small requests.
+            let is_trusted = self.session.is_allowed(&self.state.config);
             let unparsed_bytes = self.input.len();
             let parsed = self.parser.parse(&mut self.input, is_trusted);
             self.consumed_bytes += unparsed_bytes.saturating_sub(self.input.len());
             match parsed {
-                Ok(Some(request)) => self.carry_out(request).await?,
+                Ok(Some(request)) => self.execute(request).await?,
                 Ok(None) if self.take_ahead() => {
-                    // Others have their turn between two of its parts.
+                    // Other clients have their turn between two chunks.
                     tokio::task::yield_now().await;
                 }
                 Ok(None) => break,
@@ -213,17 +142,16 @@ impl Connection {
         Ok(())
     }
 
-    async fn carry_out(&mut self, request: Request) -> Result<(), Ended> {
-        // Asking whether there is a password is left to those who have not given it.
+    async fn execute(&mut self, request: Request) -> Result<(), Ended> {
         let conditions = Conditions {
-            is_authenticated: self.session.is_authenticated || self.state.is_allowed(&self.session),
+            is_authenticated: self.session.is_allowed(&self.state.config),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
         let dispatched = dispatch(&request.arguments, conditions);
         self.wait_to_queue(&dispatched).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
-            WithinMulti::CarriedOut(dispatched, request) => (dispatched, request),
+            WithinMulti::Execute(dispatched, request) => (dispatched, request),
             WithinMulti::Answered(reply) => {
                 let is_answered = self.session.take_reply_mode();
                 self.answer(&reply, is_answered);
@@ -256,10 +184,10 @@ impl Connection {
                 Ok(())
             }
             Dispatch::Connection(command, row) => {
-                // In the order of the pipeline: what came before is done first.
+                // In the order of the pipeline.
                 self.run_calls().await?;
                 self.wait_for_pause(is_write(row)).await?;
-                self.carry_out_here(command, row, &request.arguments)
+                self.execute_on_server(command, row, &request.arguments)
                     .await?;
                 self.flush_when_large().await
             }
@@ -276,7 +204,7 @@ impl Connection {
                 self.flush_when_large().await
             }
             Dispatch::Hangup => {
-                // What stood before it in the pipeline was asked for.
+                // In the order of the pipeline.
                 self.run_calls().await?;
                 let address = self.session.client.address;
                 self.state.warnings.web_request(address);
@@ -285,65 +213,15 @@ impl Connection {
         }
     }
 
-    /// Whether a command may publish something to its own client. Such a command is run by
-    /// itself, because its reply comes before what it publishes, and the next reply behind.
-    fn may_hear_itself(&self, row: &Row) -> bool {
-        if self.session.subscriptions.is_empty() {
-            return false;
-        }
-        let events = self.state.config.keyspace_events().classes();
-        row.flags.contains(Flags::MAY_REPLICATE)
-            || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
-    }
-
-    /// Waits while CLIENT PAUSE holds commands of this kind back.
-    async fn wait_for_pause(&mut self, is_write: bool) -> Result<(), Ended> {
-        if !self.state.pause.applies(is_write) {
-            return Ok(());
-        }
-        self.flush().await?;
-        let client = Arc::clone(&self.session.client);
-        let state = Arc::clone(&self.state);
-        let _paused = client.enter_pause();
-        self.attend(state.pause.wait(is_write)).await
-    }
-
-    /// Waits for something, and writes messages to the client meanwhile.
-    async fn attend<T>(&mut self, waiting: impl Future<Output = T>) -> Result<T, Ended> {
-        tokio::pin!(waiting);
-        loop {
-            let is_subscriber = !self.session.subscriptions.is_empty();
-            let (mut reader, _) = self.stream.split();
-            tokio::select! {
-                biased;
-                answer = &mut waiting => return Ok(answer),
-                () = self.session.client.mailbox.ready(), if is_subscriber => {}
-                // As Redis does: only behind what it has sent a client can be seen to be gone.
-                read = self.ahead.receive(&mut reader) => match read {
-                    Ok(0) | Err(_) => return Err(Ended),
-                    Ok(count) => {
-                        self.note_read(count);
-                        self.check_input()?;
-                    }
-                },
-                () = self.session.client.wait_killed() => return Err(Ended),
-                () = self.state.stopping() => return Err(Ended),
-            }
-            self.put_messages().await?;
-            self.flush().await?;
-            self.note_buffers();
-        }
-    }
-
-    /// Runs a command that needs no data. PING is the only one that a confined client may send, and
-    /// is answered in a form in which it can tell the reply from messages.
+    /// Runs a command that needs no data. Of these a confined client may only send PING, and its reply
+    /// then has the form of a message.
     async fn run_pure(
         &mut self,
         row: &'static Row,
         handler: PureHandler,
         arguments: &[Bytes],
     ) -> Result<(), Ended> {
-        // In the order of the pipeline: what came before is done first.
+        // In the order of the pipeline.
         self.run_calls().await?;
         self.put_messages().await?;
         self.show(row);
@@ -364,8 +242,8 @@ impl Connection {
         self.flush_when_large().await
     }
 
-    /// Carries out a command that is the server's own.
-    async fn carry_out_here(
+    /// Executes a command of the server.
+    async fn execute_on_server(
         &mut self,
         command: ConnectionCommand,
         row: &'static Row,
@@ -379,43 +257,41 @@ impl Connection {
             self.flush().await?;
         }
         if !may_wait {
-            // Before it is carried out: CLIENT LIST shows its own client at CLIENT LIST.
+            // Before it runs: CLIENT LIST shows its own client at CLIENT LIST.
             client.show_command(slot);
         }
         self.note_buffers();
         let started = Instant::now();
         if row.group == Group::Transactions {
-            // CLIENT REPLY among the commands of an EXEC is about what comes behind it.
+            // CLIENT REPLY within EXEC concerns the commands after it.
             let is_answered = self.session.take_reply_mode();
-            let reply = self
-                .carry_out_transaction_command(command, arguments)
-                .await?;
+            let reply = self.execute_transaction_command(command, arguments).await?;
             self.session.skip_next();
             self.record(row, started.elapsed(), &reply, Some(arguments));
             self.answer(&reply, is_answered);
-            // The transaction may have ended subscriptions, behind what it published itself.
+            // The transaction may have published to its own client and then unsubscribed it.
             return self.put_last_messages().await;
         }
-        let carrying_out =
-            connection_commands::carry_out(command, row, arguments, &mut self.session, &self.state);
+        let execution =
+            connection_commands::execute(command, row, arguments, &mut self.session, &self.state);
         let reply = if may_wait {
             let shown_until_gone = async {
-                // By now it waits, see the order below.
+                // The command is polled first, so it waits by now.
                 client.show_command(slot);
                 gone(&self.stream).await;
             };
             tokio::select! {
                 biased;
-                reply = carrying_out => {
+                reply = execution => {
                     client.show_command(slot);
                     reply
                 }
                 () = shown_until_gone => return Err(Ended),
                 () = client.wait_killed() => return Err(Ended),
-                () = self.state.stopping() => return Err(Ended),
+                () = self.state.shutdown.begun() => return Err(Ended),
             }
         } else {
-            carrying_out.await
+            execution.await
         };
         let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
         self.record(row, started.elapsed(), &reply, Some(arguments));
@@ -425,27 +301,5 @@ impl Connection {
         let is_answered = self.session.take_reply_mode();
         self.answer(&reply, is_answered);
         Ok(())
-    }
-}
-
-/// Whether CLIENT PAUSE WRITE holds a command back.
-fn is_write(row: &Row) -> bool {
-    row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
-}
-
-/// Waits until a client has closed its connection, also behind what was not read yet.
-async fn gone(stream: &TcpStream) {
-    let mut byte = [0];
-    loop {
-        match stream.peek(&mut byte).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        // There is something to read, so this answers at once.
-        match stream.ready(Interest::READABLE).await {
-            Ok(ready) if !ready.is_read_closed() => {}
-            _ => return,
-        }
-        tokio::time::sleep(Duration::from_millis(GONE_CHECK_INTERVAL_MS)).await;
     }
 }

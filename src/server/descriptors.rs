@@ -9,7 +9,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::ServerError;
+use super::error::ServerError;
 use crate::config::{RuntimeConfig, Settings, StoreKind};
 use crate::limits::{
     DESCRIPTORS_PER_FURTHER_ADDRESS, DESCRIPTORS_RESERVED, DESCRIPTORS_RESERVED_FDB,

@@ -6,13 +6,13 @@ use crate::log_throttle::LogThrottle;
 
 /// Counts and lines of the log.
 #[derive(Debug, Default)]
-pub struct Disconnections {
+pub(super) struct Disconnections {
     /// Because of `client-query-buffer-limit`.
-    pub query_buffer: Counter,
+    pub(super) query_buffer: Counter,
     /// Because of `client-output-buffer-limit`.
-    pub output_buffer: Counter,
+    pub(super) output_buffer: Counter,
     /// Because of `maxmemory-clients`.
-    pub evicted: Counter,
+    pub(super) evicted: Counter,
     query_buffer_line: LogThrottle,
     output_buffer_line: LogThrottle,
     evicted_line: LogThrottle,
@@ -54,7 +54,7 @@ impl Disconnections {
     }
 
     /// CONFIG RESETSTAT.
-    pub fn reset(&self) {
+    pub(super) fn reset(&self) {
         for counter in [&self.query_buffer, &self.output_buffer, &self.evicted] {
             counter.reset();
         }

@@ -6,22 +6,22 @@ use crate::commands::row::{ConnectionCommand, Flags, Handler};
 use crate::commands::{Resolved, Row, resolve};
 use crate::error::CommandError;
 
-/// What is to be done with a request.
+/// What to do with a request.
 pub(super) enum Dispatch {
-    /// It needs no connection: the executor runs it, or it is run at once.
+    /// A command that needs no connection: the executor runs it, or it runs at once.
     Data(&'static Row),
-    /// The server carries it out.
+    /// A command that the server executes.
     Connection(ConnectionCommand, &'static Row),
-    /// It is refused; where there is such a command, its row stands with the error line.
+    /// It is refused with this error line. The row is absent if there is no such command.
     Refused(Option<&'static Row>, String),
-    /// It is a web browser's: the connection is closed without an answer.
+    /// A web browser's request: the connection is closed without a reply.
     Hangup,
 }
 
-/// What a client may send now.
+/// What a client may currently send.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conditions {
-    /// It has authenticated, or need not.
+    /// It has authenticated, or needs not to.
     pub(super) is_authenticated: bool,
     /// The store takes commands that add data.
     pub(super) takes_growth: bool,

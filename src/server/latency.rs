@@ -7,36 +7,36 @@ use crate::limits::LATENCY_SAMPLES_MAX;
 
 /// One second in which an event was slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LatencySample {
+pub(super) struct LatencySample {
     /// When, in seconds since the Unix epoch.
-    pub time_s: i64,
+    pub(super) time_s: i64,
     /// The longest in that second.
-    pub latency_ms: i64,
+    pub(super) latency_ms: i64,
 }
 
 /// What the monitor knows of one event.
 #[derive(Debug, Clone, Default)]
-pub struct LatencySeries {
+pub(super) struct LatencySeries {
     /// The last samples, oldest first.
-    pub samples: VecDeque<LatencySample>,
+    pub(super) samples: VecDeque<LatencySample>,
     /// The longest ever.
-    pub max_ms: i64,
+    pub(super) max_ms: i64,
 }
 
 /// The latency monitor.
 #[derive(Debug, Default)]
-pub struct LatencyMonitor {
+pub(super) struct LatencyMonitor {
     series: Mutex<BTreeMap<&'static str, LatencySeries>>,
 }
 
 impl LatencyMonitor {
     /// The events, by name.
-    pub fn series(&self) -> MutexGuard<'_, BTreeMap<&'static str, LatencySeries>> {
+    pub(super) fn series(&self) -> MutexGuard<'_, BTreeMap<&'static str, LatencySeries>> {
         self.series.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a slow event. Of those in one second the longest counts.
-    pub fn record(&self, event: &'static str, time_s: i64, latency_ms: i64) {
+    pub(super) fn record(&self, event: &'static str, time_s: i64, latency_ms: i64) {
         let mut series = self.series();
         let series = series.entry(event).or_default();
         series.max_ms = series.max_ms.max(latency_ms);
@@ -55,7 +55,7 @@ impl LatencyMonitor {
     }
 
     /// LATENCY RESET: forgets these events, or all where none is named; says how many.
-    pub fn reset(&self, events: &[&[u8]]) -> usize {
+    pub(super) fn reset(&self, events: &[&[u8]]) -> usize {
         let mut series = self.series();
         let before = series.len();
         if events.is_empty() {

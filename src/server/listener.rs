@@ -1,4 +1,4 @@
-//! Accepting connections, and stopping.
+//! Listening: accepts connections until the server stops.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,31 +6,30 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::admission::Admission;
-use super::{ServerError, ServerState, sampler};
+use super::error::ServerError;
+use super::sampler;
+use super::state::ServerState;
 use crate::config::Settings;
 use crate::fatal_panic::vital;
 use crate::limits::LISTEN_BACKLOG;
 
-/// Serves until SIGTERM, SIGINT or SHUTDOWN; then gives connections the time that
-/// `shutdown-timeout` sets to finish what they are at.
+/// Serves until SIGTERM, SIGINT or SHUTDOWN. Then connections have the time of the setting
+/// `shutdown-timeout` to finish their current commands.
 pub(super) async fn serve(
     state: Arc<ServerState>,
     addresses: Addresses,
-    mut shutdown: watch::Receiver<bool>,
 ) -> Result<(), ServerError> {
     let listeners = addresses.listen()?;
-    // Whoever reads the announcement may ask for the end at once.
+    // Before the announcement: its reader may stop the server at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     announce(&state);
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        let accept = accept(listener, Arc::clone(&state), shutdown.clone());
-        accepting.spawn(vital("a listener", accept));
+        accepting.spawn(vital("a listener", accept(listener, Arc::clone(&state))));
     }
     let sampling = sampler::run(&state);
     tokio::pin!(sampling);
@@ -38,9 +37,9 @@ pub(super) async fn serve(
         () = &mut sampling => {}
         _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
-        () = stopping(&mut shutdown) => tracing::info!("SHUTDOWN: shutting down"),
+        () = state.shutdown.begun() => tracing::info!("SHUTDOWN: shutting down"),
     }
-    state.begin_shutdown();
+    state.shutdown.begin();
     let limit = Duration::from_secs(state.config.shutdown_timeout_s().into());
     let all_done = async { while accepting.join_next().await.is_some() {} };
     if tokio::time::timeout(limit, all_done).await.is_err() {
@@ -49,7 +48,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Addresses that are this server's, and on which nobody can connect yet.
+/// Addresses that this server has bound. Nobody can connect until it listens on them.
 pub(super) struct Addresses {
     sockets: Vec<(SocketAddr, TcpSocket)>,
     /// The port of all of them.
@@ -57,17 +56,17 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// Takes the addresses of the settings.
+    /// Binds the addresses of the settings.
     ///
     /// # Errors
-    /// Where another program has one of them.
+    /// For example if another program uses one of them.
     pub(super) fn take(settings: &Settings) -> Result<Self, ServerError> {
         let mut port = settings.port;
         let mut sockets = Vec::new();
         for ip in &settings.bind {
             let address = SocketAddr::new(*ip, port);
             let bound = bind(address).map_err(|source| ServerError::Listen { address, source })?;
-            // Port 0 takes any free one, and the same for the other addresses.
+            // Port 0 takes any free port. The other addresses get the same one.
             port = bound.local_addr()?.port();
             sockets.push((address, bound));
         }
@@ -95,7 +94,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Tells a person where the server listens, what it stores where, and how to stop it.
+/// Logs where the server listens, where it stores data, and how to stop it.
 fn announce(state: &ServerState) {
     let settings = state.config.settings();
     let store = state.store.capabilities().name;
@@ -120,23 +119,18 @@ fn announce(state: &ServerState) {
     );
 }
 
-async fn accept(
-    listener: TcpListener,
-    state: Arc<ServerState>,
-    mut shutdown: watch::Receiver<bool>,
-) {
-    let mut admission = Admission::new(state);
+async fn accept(listener: TcpListener, state: Arc<ServerState>) {
+    let mut admission = Admission::new(Arc::clone(&state));
     let mut connections = JoinSet::new();
-    let for_connections = shutdown.clone();
     loop {
         tokio::select! {
             biased;
-            () = stopping(&mut shutdown) => break,
+            () = state.shutdown.begun() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
                     if let Some(connection) = admission.admit(stream, address) {
-                        connections.spawn(connection.serve(for_connections.clone()));
+                        connections.spawn(connection.serve());
                     }
                 }
                 Err(error) => admission.recover(&listener, error).await,
@@ -145,11 +139,4 @@ async fn accept(
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
-}
-
-/// Waits until the server shall stop.
-pub(super) async fn stopping(shutdown: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone, which is a stop too. The value that is returned
-    // holds a lock and must not live on.
-    let _ = shutdown.wait_for(|is_set| *is_set).await.map(|_| ());
 }

@@ -1,7 +1,7 @@
-//! Metrics over HTTP, for Prometheus and whatever else reads OpenMetrics.
+//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics.
 //!
-//! A thread of its own serves them, from counters that are there anyway: neither a slow reader
-//! nor a frequent one is in the way of commands, and a store that is away does not hold it up.
+//! A separate thread serves them from counters that exist anyway. So neither slow nor frequent readers
+//! delay commands, and metrics do not depend on the store being reachable.
 
 use std::convert::Infallible;
 use std::io;
@@ -21,18 +21,20 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::{ServerError, ServerState};
-use crate::limits::{
-    ACCEPT_PAUSE_MS, METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX,
-};
+use super::error::ServerError;
+use super::state::ServerState;
+use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX};
 use crate::log_throttle::LogThrottle;
 
-mod figures;
+mod collector;
 
-/// Where they are.
+/// The path of the metrics.
 const PATH: &str = "/metrics";
-/// What they are (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+/// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The thread that serves metrics; it ends when the server shuts down.
 pub(super) struct Metrics {
@@ -40,7 +42,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Waits until the thread has ended, and with it its hold on the server's state.
+    /// Waits until the thread has ended and has dropped the server's state.
     pub(super) fn join(self) {
         if self.thread.join().is_err() {
             tracing::error!("the thread that serves metrics had panicked");
@@ -48,10 +50,10 @@ impl Metrics {
     }
 }
 
-/// Serves metrics where the settings say so.
+/// Serves metrics if the settings name an address for them.
 ///
 /// # Errors
-/// When the address cannot be listened on, or no thread be started.
+/// If the server cannot listen on the address or start the thread.
 pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerError> {
     let Some(address) = state.config.settings().metrics_address else {
         return Ok(None);
@@ -68,10 +70,10 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
     let thread = std::thread::Builder::new()
         .name("quoin-metrics".to_owned())
         .spawn(move || {
-            let registry = Arc::new(figures::registry(Arc::clone(&state)));
+            let registry = Arc::new(collector::registry(Arc::clone(&state)));
             runtime.block_on(async {
                 tokio::select! {
-                    () = state.stopping() => {}
+                    () = state.shutdown.begun() => {}
                     () = accept(&listener, &registry) => {}
                 }
             });
@@ -98,7 +100,7 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
                 tokio::spawn(async move {
                     let _place = place;
                     let served = serve(stream, registry);
-                    // Whoever takes longer is cut off and loses nothing: figures come again.
+                    // A reader that takes longer is cut off. It can ask again.
                     let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, served).await;
                 });
             }
@@ -110,13 +112,13 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
                          {error}{more}"
                     );
                 }
-                tokio::time::sleep(Duration::from_millis(ACCEPT_PAUSE_MS)).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// Answers one request. A connection is not kept for the next: the places are few.
+/// Answers one request. The connection is then closed, because there are few.
 async fn serve(stream: TcpStream, registry: Arc<Registry>) {
     let service = service_fn(|request: Request<Incoming>| {
         let response = answer(request.method(), request.uri().path(), &registry);

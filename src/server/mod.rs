@@ -1,11 +1,26 @@
 //! The server: connections, clients, and the commands that concern them rather than data.
+//!
+//! A file imports only files of later lines:
+//!
+//! ```text
+//! mod (starts and stops all)
+//! listener                    metrics
+//! admission
+//! connection                  sampler
+//! connection_commands         eviction       dispatch
+//! state                       session
+//! pubsub                      slowlog
+//! clients                     transaction
+//! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
+//! descriptors  exposure  signals
+//! error
+//! ```
+//!
+//! The folders `clients`, `connection` and `connection_commands` have such orders of their own.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::sync::watch;
 
 use crate::allocator;
 use crate::backup::Backups;
@@ -16,98 +31,39 @@ use crate::layout::{LAYOUT_VERSION, Layout};
 use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
-use crate::types::startup::{self, StartError};
-
-use listener::Addresses;
+use crate::types::startup;
 
 mod admission;
-pub mod buffers;
-pub mod clients;
+mod clients;
 mod connection;
-pub mod connection_commands;
+mod connection_commands;
 mod descriptors;
-pub mod disconnections;
+mod disconnections;
 mod dispatch;
+mod error;
+mod eviction;
 mod exposure;
-pub mod latency;
+mod latency;
 mod listener;
-mod machine;
 mod metrics;
-pub mod pause;
-pub mod pubsub;
-pub mod sampler;
-pub mod session;
+mod pause;
+mod procfs;
+mod pubsub;
+mod sampler;
+mod samples;
+mod session;
+mod shutdown;
 mod signals;
-pub mod slowlog;
-pub mod state;
-pub mod statistics;
-pub mod transaction;
+mod slowlog;
+mod state;
+mod statistics;
+mod transaction;
 mod warnings;
 
-pub use state::ServerState;
+pub use error::ServerError;
 
-/// The version of Redis whose behaviour and texts clients can expect.
-pub const REDIS_VERSION: &str = "7.2.6";
-
-/// Why a server did not start or did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The embedded store cannot be opened.
-    #[error(transparent)]
-    OpenEmbedded(#[from] crate::store::embedded::OpenError),
-    /// The FoundationDB cluster cannot be opened.
-    #[cfg(feature = "fdb")]
-    #[error(transparent)]
-    OpenFdb(#[from] crate::store::fdb::OpenError),
-    /// The store holds what this server must not touch, or failed at once.
-    #[error("{store}: {source}")]
-    Start {
-        /// Which store.
-        store: String,
-        /// Why.
-        source: StartError,
-    },
-    /// This Quoin was built without the store that was asked for.
-    #[error("{0}")]
-    #[cfg_attr(feature = "fdb", allow(dead_code))]
-    StoreMissing(&'static str),
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}{}", what_helps(source))]
-    Listen {
-        /// The address.
-        address: std::net::SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The system lets the process open too few files for a single client.
-    #[error(
-        "the current 'ulimit -n' of {soft} is not enough for the server to start: increase the \
-         limit of open files to at least {wanted}"
-    )]
-    TooFewDescriptors {
-        /// The limit.
-        soft: u64,
-        /// What `maxclients` needs.
-        wanted: u64,
-    },
-    /// The operating system refused threads, signals or sockets.
-    #[error("cannot start: {0}")]
-    System(#[from] io::Error),
-}
-
-/// What to do about an address that cannot be listened on.
-fn what_helps(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; another program listens there, which `ss -ltnp` names: stop it, or choose another port"
-        }
-        io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
-        io::ErrorKind::PermissionDenied => {
-            "; ports below 1024 need privileges: choose another port"
-        }
-        _ => "",
-    }
-}
+use listener::Addresses;
+use state::ServerState;
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
 ///
@@ -166,7 +122,6 @@ pub fn run(
         Arc::new(environment),
         ExecutorOptions::default(),
     )?);
-    let (shutdown, shutdown_seen) = watch::channel(false);
     let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
     let state = Arc::new(ServerState::new(
         config,
@@ -174,13 +129,12 @@ pub fn run(
         store,
         backups,
         clock,
-        shutdown,
     ));
     state.set_port(addresses.port);
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
-        let served = listener::serve(Arc::clone(&state), addresses, shutdown_seen).await;
+        let served = listener::serve(Arc::clone(&state), addresses).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;
         }
@@ -192,7 +146,7 @@ pub fn run(
     // Connections have had their time; what is left of them goes with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(metrics) = metrics {
-        state.begin_shutdown();
+        state.shutdown.begin();
         metrics.join();
     }
     served?;

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// Which commands wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PauseMode {
+pub(super) enum PauseMode {
     /// Those that may write.
     Write,
     /// All of them.
@@ -17,7 +17,7 @@ pub enum PauseMode {
 
 /// Whether commands wait at present.
 #[derive(Debug, Default)]
-pub struct Pause {
+pub(super) struct Pause {
     /// So that asking costs a command nothing while there is no pause.
     is_set: AtomicBool,
     until: Mutex<Option<(Instant, PauseMode)>>,
@@ -31,7 +31,7 @@ impl Pause {
 
     /// Begins a pause. One that is under way already is never made shorter or weaker, as in
     /// Redis. A pause without end in sight (`None`) is one too long for the clock.
-    pub fn begin(&self, duration: Duration, mode: PauseMode) {
+    pub(super) fn begin(&self, duration: Duration, mode: PauseMode) {
         let now = Instant::now();
         let Some(end) = now.checked_add(duration) else {
             return;
@@ -48,7 +48,7 @@ impl Pause {
     }
 
     /// Ends a pause.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         let mut until = self.lock();
         *until = None;
         self.is_set.store(false, Ordering::SeqCst);
@@ -57,7 +57,7 @@ impl Pause {
     }
 
     /// Whether commands of a kind wait at present.
-    pub fn applies(&self, is_write: bool) -> bool {
+    pub(super) fn applies(&self, is_write: bool) -> bool {
         if !self.is_set.load(Ordering::SeqCst) {
             return false;
         }
@@ -73,7 +73,7 @@ impl Pause {
     }
 
     /// Waits until a command may run.
-    pub async fn wait(&self, is_write: bool) {
+    pub(super) async fn wait(&self, is_write: bool) {
         while self.is_set.load(Ordering::SeqCst) {
             let changed = self.ended.notified();
             tokio::pin!(changed);

@@ -1,57 +1,56 @@
-//! The state of one connection.
+//! The state of one connection that its commands read and change.
 
 use std::sync::Arc;
 
 use crate::wire::encode::Protocol;
 
-use super::ServerState;
-use super::clients::ClientRecord;
-use super::pubsub::Subscriptions;
+use super::clients::{ClientRecord, Subscriptions};
 use super::transaction::{OpenTransaction, WatchState};
+use crate::config::RuntimeConfig;
 use crate::executor::WatchedKey;
-use crate::executor::watchers::Touched;
+use crate::executor::watchers::{Touched, Watchers};
 
 /// CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ReplyMode {
+pub(super) enum ReplyMode {
     /// Every command is answered.
     #[default]
     On,
-    /// None is.
+    /// No command is answered.
     Off,
-    /// The command after this one is not answered, then all are again.
+    /// The next command is not answered, the one after it is.
     SkipNext,
-    /// This one is not answered.
+    /// This command is not answered, the next one is.
     Skip,
 }
 
 /// The state of one connection that its commands read and change.
-pub struct Session {
+pub(super) struct Session {
     /// Its record in the registry.
-    pub client: Arc<ClientRecord>,
+    pub(super) client: Arc<ClientRecord>,
     /// RESP2, or RESP3 after HELLO 3.
-    pub protocol: Protocol,
+    pub(super) protocol: Protocol,
     /// The database that SELECT chose.
-    pub database: u32,
-    /// Whether a password was given, or none is needed.
-    pub is_authenticated: bool,
-    /// What the client is subscribed to.
-    pub subscriptions: Subscriptions,
+    pub(super) database: u32,
+    /// Whether the client gave the password, or none was needed when it connected.
+    pub(super) is_authenticated: bool,
+    /// The client's subscriptions.
+    pub(super) subscriptions: Subscriptions,
     /// Whether commands are answered.
-    pub reply_mode: ReplyMode,
-    /// The connection ends when the replies so far are written.
-    pub is_closing: bool,
+    pub(super) reply_mode: ReplyMode,
+    /// The connection ends once the replies so far are written.
+    pub(super) is_closing: bool,
     /// The commands since MULTI.
-    pub transaction: Option<OpenTransaction>,
-    /// The keys that EXEC depends on.
-    pub watch: WatchState,
-    /// The command that is carried out is one of EXEC's, and must not wait for anything.
-    pub is_in_exec: bool,
+    pub(super) transaction: Option<OpenTransaction>,
+    /// The watched keys.
+    pub(super) watch: WatchState,
+    /// The current command runs within EXEC, and must not wait for anything.
+    pub(super) is_in_exec: bool,
 }
 
 impl Session {
     /// The state of a new connection.
-    pub fn new(client: Arc<ClientRecord>, is_authenticated: bool) -> Self {
+    pub(super) fn new(client: Arc<ClientRecord>, is_authenticated: bool) -> Self {
         Self {
             client,
             protocol: Protocol::Resp2,
@@ -66,39 +65,45 @@ impl Session {
         }
     }
 
-    /// Whether the client may only do what concerns its subscriptions: it has some, and its
+    /// Whether the client may send commands that need authentication: it gave the password, or none
+    /// is set.
+    pub(super) fn is_allowed(&self, config: &RuntimeConfig) -> bool {
+        self.is_authenticated || config.requirepass().is_none()
+    }
+
+    /// Whether the client may only send commands for subscribers: it has subscriptions, and its
     /// protocol cannot tell messages from replies.
-    pub fn is_confined(&self) -> bool {
+    pub(super) fn is_confined(&self) -> bool {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
 
     /// Forgets the commands since MULTI, and the watched keys.
-    pub fn discard(&mut self, state: &ServerState) {
+    pub(super) fn discard(&mut self, watchers: &Watchers) {
         self.transaction = None;
         self.client.details().queued_commands = None;
-        self.unwatch(state);
+        self.unwatch(watchers);
     }
 
-    /// Ends the watching of keys, and answers what was watched.
-    pub fn unwatch(&mut self, state: &ServerState) -> (Vec<WatchedKey>, Touched) {
+    /// Ends the watching of keys. Returns what was watched.
+    pub(super) fn unwatch(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
         self.client.details().watched = None;
-        self.watch.end(state.executor.watchers())
+        self.watch.end(watchers)
     }
 
-    /// Tells other clients (CLIENT LIST) that keys are watched.
-    pub fn note_watching(&self) {
+    /// Shows in CLIENT LIST that the client watches keys.
+    pub(super) fn note_watching(&self) {
         self.client.details().watched = Some(self.watch.touched());
     }
 
-    /// Lets a CLIENT REPLY SKIP that was among the commands of an EXEC hold from the next command on.
-    pub fn skip_next(&mut self) {
+    /// After EXEC: makes a CLIENT REPLY SKIP among its commands hold for the next command.
+    pub(super) fn skip_next(&mut self) {
         if self.reply_mode == ReplyMode::SkipNext {
             self.reply_mode = ReplyMode::Skip;
         }
     }
 
-    /// Whether the command that comes next is answered; counts a SKIP down.
-    pub fn take_reply_mode(&mut self) -> bool {
+    /// Whether the current command is answered. Moves a SKIP on.
+    pub(super) fn take_reply_mode(&mut self) -> bool {
         match self.reply_mode {
             ReplyMode::On => true,
             ReplyMode::Off => false,

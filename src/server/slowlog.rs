@@ -12,24 +12,24 @@ use crate::limits::{SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
 
 /// A slow command.
 #[derive(Debug, Clone)]
-pub struct SlowlogEntry {
+pub(super) struct SlowlogEntry {
     /// Its number, never given twice by one server start.
-    pub id: i64,
+    pub(super) id: i64,
     /// When it ended, in seconds since the Unix epoch.
-    pub time_s: i64,
+    pub(super) time_s: i64,
     /// How long it took.
-    pub duration_us: i64,
+    pub(super) duration_us: i64,
     /// Its arguments, trimmed as Redis trims them.
-    pub arguments: Vec<Bytes>,
+    pub(super) arguments: Vec<Bytes>,
     /// The client's address.
-    pub address: String,
+    pub(super) address: String,
     /// The client's name.
-    pub name: String,
+    pub(super) name: String,
 }
 
 /// The slow log.
 #[derive(Debug, Default)]
-pub struct Slowlog {
+pub(super) struct Slowlog {
     state: Mutex<State>,
 }
 
@@ -46,7 +46,7 @@ impl Slowlog {
     }
 
     /// Adds a command and forgets the oldest beyond `entries_max`.
-    pub fn record(
+    pub(super) fn record(
         &self,
         arguments: &[Bytes],
         client: &ClientRecord,
@@ -73,17 +73,17 @@ impl Slowlog {
     }
 
     /// The newest entries, the newest first.
-    pub fn newest(&self, count: usize) -> Vec<SlowlogEntry> {
+    pub(super) fn newest(&self, count: usize) -> Vec<SlowlogEntry> {
         self.lock().entries.iter().take(count).cloned().collect()
     }
 
     /// How many entries there are.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.lock().entries.len()
     }
 
     /// Forgets all entries.
-    pub fn reset(&self) {
+    pub(super) fn reset(&self) {
         self.lock().entries.clear();
     }
 }

@@ -1,11 +1,8 @@
-//! What all connections share.
+//! What all connections of a server share.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-
-use bytes::Bytes;
-use tokio::sync::watch;
 
 use crate::backup::Backups;
 use crate::clock::Clock;
@@ -14,25 +11,29 @@ use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
 use crate::types::signals::Subscribers;
+use bytes::Bytes;
 
 use super::clients::{ClientRecord, ClientRegistry};
 use super::disconnections::Disconnections;
 use super::latency::LatencyMonitor;
-use super::machine;
 use super::pause::Pause;
+use super::procfs;
 use super::pubsub::PubSub;
-use super::sampler::Samples;
-use super::session::Session;
+use super::samples::Samples;
+use super::shutdown::Shutdown;
 use super::slowlog::Slowlog;
 use super::statistics::ServerStatistics;
 use super::warnings::Warnings;
+
+/// The version of Redis whose behaviour and texts clients can expect.
+pub(super) const REDIS_VERSION: &str = "7.2.6";
 
 /// INFO's last count of keys.
 #[derive(Debug, Default)]
 pub(super) struct KeyspaceCount {
     /// Lines of the section `keyspace`.
     pub(super) lines: String,
-    /// Until when these lines are shown instead of counting again.
+    /// Until then these lines are shown, and keys are not counted again.
     pub(super) shown_until: Option<Instant>,
 }
 
@@ -43,57 +44,57 @@ impl KeyspaceCount {
 }
 
 /// What all connections of a server share.
-pub struct ServerState {
-    /// Settings, with what CONFIG SET has changed.
-    pub config: Arc<RuntimeConfig>,
-    /// Runs the commands on data.
-    pub executor: Arc<Executor>,
-    /// The store, for what INFO tells of it.
-    pub store: Arc<dyn Store>,
-    /// Backups, where the store is the embedded one.
-    pub backups: Option<Arc<Backups>>,
+pub(super) struct ServerState {
+    /// Settings, as CONFIG SET has changed them.
+    pub(super) config: Arc<RuntimeConfig>,
+    /// Runs commands on data.
+    pub(super) executor: Arc<Executor>,
+    /// The store, for INFO and for whether it takes more data.
+    pub(super) store: Arc<dyn Store>,
+    /// Backups, if the store is the embedded one.
+    pub(super) backups: Option<Arc<Backups>>,
     /// The time.
-    pub clock: Arc<dyn Clock>,
-    /// Who is connected.
-    pub clients: ClientRegistry,
+    pub(super) clock: Arc<dyn Clock>,
+    /// The connected clients.
+    pub(super) clients: ClientRegistry,
     /// Counters.
-    pub statistics: ServerStatistics,
-    /// Who was disconnected because of what the server had to hold.
-    pub disconnections: Arc<Disconnections>,
+    pub(super) statistics: ServerStatistics,
+    /// Clients that were disconnected because the server had to hold too much for them.
+    pub(super) disconnections: Arc<Disconnections>,
     /// The memory that this process may use.
     pub(super) memory_bytes: u64,
-    /// What the sampler has measured.
-    pub samples: Samples,
-    /// Commands that took long.
-    pub slowlog: Slowlog,
-    /// Events that took long.
-    pub latency: LatencyMonitor,
+    /// Rates and the peak of memory.
+    pub(super) samples: Samples,
+    /// The slow log.
+    pub(super) slowlog: Slowlog,
+    /// The latency monitor.
+    pub(super) latency: LatencyMonitor,
     /// INFO's last count of keys.
     pub(super) keyspace: tokio::sync::Mutex<KeyspaceCount>,
     /// CLIENT PAUSE.
-    pub pause: Pause,
-    /// Who is subscribed to what.
-    pub pubsub: Arc<PubSub>,
+    pub(super) pause: Pause,
+    /// Subscriptions.
+    pub(super) pubsub: Arc<PubSub>,
     /// When the server started, in milliseconds since the Unix epoch.
-    pub started_ms: i64,
+    pub(super) started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
-    pub run_id: String,
-    /// What the log says of strangers.
+    pub(super) run_id: String,
+    /// Warnings about strangers, in the log.
     pub(super) warnings: Warnings,
+    /// Whether the server shall stop.
+    pub(super) shutdown: Shutdown,
     reaper: Mutex<Option<ReaperHandle>>,
     port: AtomicU16,
-    shutdown: watch::Sender<bool>,
 }
 
 impl ServerState {
-    /// The state of a server that starts now. `shutdown` is set to true when it shall stop.
-    pub fn new(
+    /// The state of a server that starts now.
+    pub(super) fn new(
         config: Arc<RuntimeConfig>,
         executor: Arc<Executor>,
         store: Arc<dyn Store>,
         backups: Option<Arc<Backups>>,
         clock: Arc<dyn Clock>,
-        shutdown: watch::Sender<bool>,
     ) -> Self {
         let random = &executor.environment().random;
         let run_id: String = (0..5)
@@ -123,7 +124,7 @@ impl ServerState {
             backups,
             clients,
             disconnections,
-            memory_bytes: machine::usable_memory_bytes(),
+            memory_bytes: procfs::usable_memory_bytes(),
             statistics: ServerStatistics::default(),
             samples: Samples::default(),
             slowlog: Slowlog::default(),
@@ -134,21 +135,15 @@ impl ServerState {
             started_ms,
             run_id,
             warnings: Warnings::default(),
+            shutdown: Shutdown::default(),
             reaper: Mutex::default(),
             port: AtomicU16::new(0),
             clock,
-            shutdown,
         }
     }
 
-    /// Whether a client may send commands that need authentication: it gave the password, or none
-    /// is asked for.
-    pub fn is_allowed(&self, session: &Session) -> bool {
-        session.is_authenticated || self.config.requirepass().is_none()
-    }
-
-    /// The port that is listened on.
-    pub fn port(&self) -> u16 {
+    /// The port on which the server listens.
+    pub(super) fn port(&self) -> u16 {
         self.port.load(Ordering::Relaxed)
     }
 
@@ -189,18 +184,18 @@ impl ServerState {
         self.latency.record(event, time_s, latency_ms);
     }
 
-    /// Names the task that removes expired keys, for DEBUG SET-ACTIVE-EXPIRE and the end.
+    /// Keeps the task that removes expired keys, for DEBUG SET-ACTIVE-EXPIRE and to stop it.
     pub(super) fn set_reaper(&self, reaper: ReaperHandle) {
         *self.reaper() = Some(reaper);
     }
 
-    /// The task that removes expired keys, to be stopped.
+    /// Takes the task that removes expired keys, to stop it.
     pub(super) fn take_reaper(&self) -> Option<ReaperHandle> {
         self.reaper().take()
     }
 
     /// DEBUG SET-ACTIVE-EXPIRE.
-    pub fn set_active_expire(&self, is_active: bool) {
+    pub(super) fn set_active_expire(&self, is_active: bool) {
         if let Some(reaper) = &*self.reaper() {
             reaper.set_active_expire(is_active);
         }
@@ -208,21 +203,5 @@ impl ServerState {
 
     fn reaper(&self) -> MutexGuard<'_, Option<ReaperHandle>> {
         self.reaper.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the server shall stop.
-    pub(super) async fn stopping(&self) {
-        super::listener::stopping(&mut self.shutdown.subscribe()).await;
-    }
-
-    /// Whether the server shall stop.
-    pub(super) fn is_stopping(&self) -> bool {
-        *self.shutdown.borrow()
-    }
-
-    /// Asks the server to stop: no new connections, and each connection ends after the command
-    /// that it is at.
-    pub fn begin_shutdown(&self) {
-        self.shutdown.send_replace(true);
     }
 }

@@ -10,23 +10,23 @@ use crate::limits::ERROR_CODES_MAX;
 
 /// Buckets of a command's durations: the first is up to [`BUCKET_FIRST_NS`], each other twice as
 /// far as the one before it, the last without end.
-pub const DURATION_BUCKETS: usize = 32;
+pub(super) const DURATION_BUCKETS: usize = 32;
 
 /// Where the first bucket of durations ends, in nanoseconds.
 const BUCKET_FIRST_NS: u64 = 1024;
 
 /// What one command or subcommand has done since the start or since CONFIG RESETSTAT.
 #[derive(Debug, Default)]
-pub struct CommandStatistics {
+pub(super) struct CommandStatistics {
     /// How often it was carried out.
-    pub calls: Counter,
+    pub(super) calls: Counter,
     /// Microseconds that it took altogether. A command on data counts its share of the time
     /// between handing its part of the pipeline over and having the replies, the commit included.
-    pub duration_us: Counter,
+    pub(super) duration_us: Counter,
     /// How often it was refused before it was carried out (arity, authentication).
-    pub rejected_calls: Counter,
+    pub(super) rejected_calls: Counter,
     /// How often it was carried out and answered with an error.
-    pub failed_calls: Counter,
+    pub(super) failed_calls: Counter,
     durations: [Counter; DURATION_BUCKETS],
 }
 
@@ -46,7 +46,7 @@ impl CommandStatistics {
 
     /// How many calls took up to so many microseconds: the end of each bucket and the calls in
     /// it and in those before.
-    pub fn durations_us(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(super) fn durations_us(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut calls = 0;
         self.durations.iter().enumerate().map(move |(at, counter)| {
             calls += counter.get();
@@ -55,7 +55,7 @@ impl CommandStatistics {
     }
 
     /// Forgets the durations (LATENCY HISTOGRAM and `latencystats`).
-    pub fn reset(&self) {
+    pub(super) fn reset(&self) {
         self.calls.reset();
         self.duration_us.reset();
         self.rejected_calls.reset();
@@ -68,23 +68,23 @@ impl CommandStatistics {
 
 /// What the server has seen since the start or since CONFIG RESETSTAT.
 #[derive(Debug)]
-pub struct ServerStatistics {
+pub(super) struct ServerStatistics {
     /// Connections that were accepted.
-    pub connections_received: Counter,
+    pub(super) connections_received: Counter,
     /// Connections that were refused because of `maxclients` or protected mode.
-    pub connections_rejected: Counter,
+    pub(super) connections_rejected: Counter,
     /// Commands that were carried out.
-    pub commands_processed: Counter,
+    pub(super) commands_processed: Counter,
     /// Bytes that were read from clients.
-    pub input_bytes: Counter,
+    pub(super) input_bytes: Counter,
     /// Bytes that were written to clients.
-    pub output_bytes: Counter,
+    pub(super) output_bytes: Counter,
     /// Replies that were errors.
-    pub error_replies: Counter,
+    pub(super) error_replies: Counter,
     /// Reads that a connection made.
-    pub reads_processed: Counter,
+    pub(super) reads_processed: Counter,
     /// Writes that a connection made.
-    pub writes_processed: Counter,
+    pub(super) writes_processed: Counter,
     /// In the order of [`table::entries`].
     commands: Vec<CommandStatistics>,
     errors: Mutex<BTreeMap<String, u64>>,
@@ -112,21 +112,21 @@ impl Default for ServerStatistics {
 
 impl ServerStatistics {
     /// A command (by its place in [`table::entries`]) was carried out.
-    pub fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
+    pub(super) fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
         if let Some(command) = self.commands.get(slot) {
             command.record(duration, is_failed);
         }
     }
 
     /// A command was refused before it was carried out.
-    pub fn record_rejection(&self, slot: usize) {
+    pub(super) fn record_rejection(&self, slot: usize) {
         if let Some(command) = self.commands.get(slot) {
             command.rejected_calls.add(1);
         }
     }
 
     /// A reply was this error line.
-    pub fn record_error(&self, line: &str) {
+    pub(super) fn record_error(&self, line: &str) {
         self.error_replies.add(1);
         let code = line.split(' ').next().unwrap_or("ERR");
         let mut errors = self.errors();
@@ -138,17 +138,19 @@ impl ServerStatistics {
     }
 
     /// How often each error code was answered.
-    pub fn errors(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+    pub(super) fn errors(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Commands and subcommands with what they have done.
-    pub fn commands(&self) -> impl Iterator<Item = (&'static table::Entry, &CommandStatistics)> {
+    pub(super) fn commands(
+        &self,
+    ) -> impl Iterator<Item = (&'static table::Entry, &CommandStatistics)> {
         table::entries().iter().zip(&self.commands)
     }
 
     /// CONFIG RESETSTAT.
-    pub fn reset(&self) {
+    pub(super) fn reset(&self) {
         for counter in [
             &self.connections_received,
             &self.connections_rejected,

@@ -12,9 +12,9 @@ use crate::executor::watchers::{Touched, Watchers};
 use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::types::key::ClientKey;
 
-/// Who carries a queued command out.
+/// What executes a queued command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueuedKind {
+pub(super) enum QueuedKind {
     /// The executor.
     Data,
     /// The server.
@@ -22,83 +22,83 @@ pub enum QueuedKind {
 }
 
 /// A command between MULTI and EXEC.
-pub struct QueuedCommand {
-    /// Who carries it out.
-    pub kind: QueuedKind,
-    /// Its row; of a subcommand that one's.
-    pub row: &'static Row,
+pub(super) struct QueuedCommand {
+    /// What executes it.
+    pub(super) kind: QueuedKind,
+    /// Its row, or that of its subcommand.
+    pub(super) row: &'static Row,
     /// Its arguments, the command's name first.
-    pub arguments: Vec<Bytes>,
+    pub(super) arguments: Vec<Bytes>,
 }
 
 /// What a client has queued since MULTI.
 #[derive(Default)]
-pub struct OpenTransaction {
+pub(super) struct OpenTransaction {
     /// The commands.
-    pub commands: Vec<QueuedCommand>,
+    pub(super) commands: Vec<QueuedCommand>,
     /// A command was refused, so EXEC will be.
-    pub is_spoilt: bool,
+    pub(super) is_aborted: bool,
     bytes: usize,
 }
 
 impl OpenTransaction {
-    /// Queues a command. False, and the transaction is spoilt, where there are too many.
-    pub fn queue(&mut self, command: QueuedCommand, held_bytes: usize) -> bool {
+    /// Queues a command. False, and the transaction is aborted, if there are too many.
+    pub(super) fn queue(&mut self, command: QueuedCommand, held_bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(held_bytes);
         let has_room = self.commands.len() < TRANSACTION_COMMANDS_MAX
             && self.bytes <= TRANSACTION_QUEUE_BYTES_MAX;
         if has_room {
-            // What is refused in the end need not be kept until then.
-            if !self.is_spoilt {
+            // EXEC will run none of them, so they need not be kept.
+            if !self.is_aborted {
                 self.commands.push(command);
             }
         } else {
-            self.spoil();
+            self.abort();
         }
         has_room
     }
 
     /// Bytes that the commands take.
-    pub fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         match self.commands.is_empty() {
             true => 0,
             false => self.bytes,
         }
     }
 
-    /// Has EXEC refused.
-    pub fn spoil(&mut self) {
-        self.is_spoilt = true;
+    /// Makes EXEC fail.
+    pub(super) fn abort(&mut self) {
+        self.is_aborted = true;
         self.commands = Vec::new();
     }
 }
 
 /// The keys that a client watches.
 #[derive(Debug, Default)]
-pub struct WatchState {
+pub(super) struct WatchState {
     keys: Vec<WatchedKey>,
     known: HashSet<ClientKey>,
     touched: Touched,
 }
 
 impl WatchState {
-    /// How many keys are watched.
-    pub fn len(&self) -> usize {
+    /// The number of watched keys.
+    pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether nothing is watched.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
     /// Whether this server has seen one of the keys change.
-    pub fn touched(&self) -> Touched {
+    pub(super) fn touched(&self) -> Touched {
         Arc::clone(&self.touched)
     }
 
-    /// Begins to note changes of keys, and answers those that were not watched already.
-    pub fn begin(&mut self, database: u32, keys: &[Bytes], watchers: &Watchers) -> Vec<ClientKey> {
+    /// Begins to note changes of keys. Returns those that were not watched before.
+    pub(super) fn begin(
+        &mut self,
+        database: u32,
+        keys: &[Bytes],
+        watchers: &Watchers,
+    ) -> Vec<ClientKey> {
         let mut new: Vec<ClientKey> = Vec::new();
         for key in keys {
             let key = ClientKey {
@@ -113,13 +113,13 @@ impl WatchState {
         new
     }
 
-    /// Adds what the store said of keys that [`Self::begin`] answered.
-    pub fn add(&mut self, keys: impl IntoIterator<Item = WatchedKey>) {
+    /// Adds the fingerprints of keys that [`Self::begin`] returned.
+    pub(super) fn add(&mut self, keys: impl IntoIterator<Item = WatchedKey>) {
         self.keys.extend(keys);
     }
 
-    /// Ends the watching, and answers what was watched.
-    pub fn end(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
+    /// Ends the watching. Returns what was watched.
+    pub(super) fn end(&mut self, watchers: &Watchers) -> (Vec<WatchedKey>, Touched) {
         let keys = std::mem::take(&mut self.keys);
         let touched = std::mem::take(&mut self.touched);
         self.known.clear();
@@ -129,8 +129,8 @@ impl WatchState {
         (keys, touched)
     }
 
-    /// Forgets keys for which [`Self::add`] will not be called.
-    pub fn give_up(&mut self, keys: Vec<ClientKey>, watchers: &Watchers) {
+    /// Forgets keys whose fingerprints could not be read.
+    pub(super) fn give_up(&mut self, keys: Vec<ClientKey>, watchers: &Watchers) {
         for key in &keys {
             self.known.remove(key);
         }

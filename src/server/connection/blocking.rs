@@ -3,21 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::{Connection, Ended, Queued};
-use crate::commands::Invocation;
-use crate::commands::waits::Waits;
-use crate::executor::{Outcome, Wait, Waiter, Waiters};
+use super::state::{Connection, Ended, Queued};
+use super::waiting::Waiting;
+use crate::executor::Outcome;
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
-
-/// What a connection remembers of a blocking command that it has handed over.
-pub(super) struct Waiting {
-    wait: Wait,
-    /// When its time is up.
-    until: Option<Instant>,
-}
 
 /// Why a wait ended before there was anything.
 enum Interrupted {
@@ -27,35 +17,6 @@ enum Interrupted {
     Unblocked,
     /// The client is gone or killed, or the server stops.
     Ended,
-}
-
-impl Waiting {
-    /// Prepares a blocking command to wait where it finds nothing. `None` where its arguments say
-    /// nothing that can be waited for: its code will say why.
-    pub(super) fn prepare(
-        waiters: &Arc<Waiters>,
-        waits: &Waits,
-        invocation: &Invocation,
-        now_ms: i64,
-    ) -> Option<Self> {
-        let arguments = &invocation.arguments;
-        let timeout = waits.timeout(arguments, now_ms).ok()?;
-        let waiter = Waiter::new(
-            invocation.clone(),
-            waits.keys(invocation.row, arguments),
-            waits.value_type,
-            waits.wants(arguments),
-        );
-        Some(Self {
-            wait: Wait::new(waiters, waiter),
-            // A time beyond what the clock can hold never comes.
-            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-        })
-    }
-
-    pub(super) fn waiter(&self) -> Arc<Waiter> {
-        self.wait.waiter()
-    }
 }
 
 impl Connection {
@@ -89,7 +50,7 @@ impl Connection {
                     () = time_up => Ok(Interrupted::TimeUp),
                 }
             };
-            let waited = self.attend(waited).await;
+            let waited = self.wait_while_draining(waited).await;
             waited.unwrap_or(Ok(Interrupted::Ended))
         };
         let (outcome, interrupted) = match interrupted {

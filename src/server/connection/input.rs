@@ -1,8 +1,9 @@
-//! What comes from the client: how much of it there is, and how much there may be.
+//! Input: what the client has sent, and how much of it may wait.
 
-use super::{Connection, Ended};
-use crate::limits::{READ_BYTES, UNAUTHENTICATED_INPUT_BYTES_MAX};
-use crate::server::connection_commands::describe_client;
+use super::read_ahead::READ_BYTES;
+use super::state::{Connection, Ended};
+use crate::limits::UNAUTHENTICATED_INPUT_BYTES_MAX;
+use crate::server::clients;
 
 impl Connection {
     pub(super) fn reserve_input(&mut self) {
@@ -16,16 +17,16 @@ impl Connection {
         self.note_interaction();
     }
 
-    /// What `timeout` counts from.
+    /// Notes that the client is not idle (setting `timeout`).
     pub(super) fn note_interaction(&self) {
         let now_ms = self.state.clock.now_ms();
         self.session.client.note_interaction(now_ms);
     }
 
-    /// Moves a part of what was read ahead to the input; false where there is none, or nothing more
-    /// shall be carried out.
+    /// Moves a chunk of what was read ahead to the input; false if there is none, or if nothing more
+    /// shall be executed.
     pub(super) fn take_ahead(&mut self) -> bool {
-        if self.session.client.is_killed() || self.state.is_stopping() {
+        if self.session.client.is_killed() || self.state.shutdown.has_begun() {
             return false;
         }
         let Some(chunk) = self.ahead.pop() else {
@@ -49,7 +50,7 @@ impl Connection {
         if waiting <= UNAUTHENTICATED_INPUT_BYTES_MAX {
             return Ok(());
         }
-        let is_trusted = self.session.is_authenticated || self.state.is_allowed(&self.session);
+        let is_trusted = self.session.is_allowed(&self.state.config);
         let limit = self.state.config.query_buffer_limit_bytes();
         if is_trusted && waiting as u64 <= limit {
             return Ok(());
@@ -59,7 +60,7 @@ impl Connection {
         let client = &self.session.client;
         self.state
             .disconnections
-            .query_buffer(|| describe_client(client, now_ms));
+            .query_buffer(|| clients::describe(client, now_ms));
         Err(Ended)
     }
 }

@@ -1,25 +1,27 @@
-//! What goes to the client: replies and messages.
+//! Output: replies and messages for the client.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
 
-use super::{Connection, Ended};
-use crate::limits::{
-    IDLE_INPUT_BYTES_MAX, OUTPUT_FLUSH_BYTES, OUTPUT_LIMIT_CHECK_INTERVAL, OUTPUT_STALL,
-    SHUTDOWN_OUTPUT_WAIT_MAX, UNCOUNTED_OUTPUT_BYTES,
-};
+use super::buffers::OUTPUT_FLUSH_BYTES;
+use super::state::{Connection, Ended};
+use crate::limits::{SHUTDOWN_OUTPUT_WAIT_MAX, UNCOUNTED_OUTPUT_BYTES};
 use crate::reply::Reply;
-use crate::server::ServerState;
-use crate::server::connection_commands::describe_client;
-use crate::server::transaction::OpenTransaction;
+use crate::server::clients;
+use crate::server::state::ServerState;
 use crate::wire::encode::encode;
 
+/// Time after which a client that takes nothing of its output counts as stalled, and its input is read
+/// ahead. Until then a client that reads slowly is slowed down, and costs no memory.
+const STALL: Duration = Duration::from_millis(10);
+/// Interval at which the limits of a stalled output are checked.
+const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 impl Connection {
-    /// Moves the messages that wait now to the output.
+    /// Moves the messages that currently wait to the output.
     pub(super) async fn put_messages(&mut self) -> Result<(), Ended> {
         if self.session.subscriptions.is_empty() {
             return Ok(());
@@ -27,7 +29,7 @@ impl Connection {
         self.put_last_messages().await
     }
 
-    /// [`Self::put_messages`], even though the client may not be subscribed any more.
+    /// [`Self::put_messages`] of a client that may no longer be subscribed.
     pub(super) async fn put_last_messages(&mut self) -> Result<(), Ended> {
         let (mut left, _) = self.session.client.mailbox.waiting();
         while left > 0 {
@@ -37,7 +39,7 @@ impl Connection {
                 left,
                 OUTPUT_FLUSH_BYTES,
             );
-            // They are dropped when they have become too many.
+            // They are dropped if there are too many.
             if taken == 0 {
                 break;
             }
@@ -54,40 +56,6 @@ impl Connection {
         if is_answered || reply.is_push() {
             encode(reply, self.session.protocol, &mut self.output);
         }
-    }
-
-    /// Tells other clients (CLIENT LIST) how full the buffers are, and has the memory of all bounded.
-    pub(super) fn note_buffers(&self) {
-        let client = &self.session.client;
-        let input_capacity = self.input.capacity() + self.ahead.capacity();
-        let waiting = self.input.len() + self.ahead.len();
-        let arguments = self.call_bytes + self.parser.held_bytes();
-        let transaction = self.session.transaction.as_ref();
-        let transaction = transaction.map_or(0, OpenTransaction::held_bytes);
-        let output_capacity = self.output.capacity();
-        for (figure, bytes) in [
-            (&client.input_bytes, self.consumed_bytes + waiting),
-            (&client.input_free_bytes, input_capacity - waiting),
-            (&client.argument_bytes, arguments),
-            (&client.transaction_bytes, transaction),
-            (&client.output_bytes, output_capacity),
-            (&client.output_unsent_bytes, self.unsent_bytes()),
-        ] {
-            figure.store(bytes, Ordering::Relaxed);
-        }
-        client
-            .is_trusted
-            .store(self.session.is_authenticated, Ordering::Relaxed);
-        let held = beyond_idle(&self.input, IDLE_INPUT_BYTES_MAX)
-            + self.ahead.capacity()
-            + arguments
-            + transaction
-            + beyond_idle(&self.output, OUTPUT_FLUSH_BYTES);
-        self.state.note_client_memory(client, held);
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.output.len() - self.sent_bytes
     }
 
     pub(super) async fn flush_when_large(&mut self) -> Result<(), Ended> {
@@ -111,14 +79,14 @@ impl Connection {
             false => self.write_output().await,
             true => Err(Ended),
         };
-        // What follows would stand in the middle of a reply.
+        // Anything after this would be in the middle of a reply.
         self.is_output_cut |= written.is_err();
         self.output.clear();
         self.sent_bytes = 0;
         written
     }
 
-    /// Writes the output. Where the client does not take it, what it sends is read meanwhile: it may
+    /// Writes the output. While the client does not take it, its input is read ahead: the client may
     /// want to send everything before it reads.
     async fn write_output(&mut self) -> Result<(), Ended> {
         self.note_interaction();
@@ -141,7 +109,7 @@ impl Connection {
                     Ok(count) => {
                         self.sent_bytes += count;
                         is_stalled = false;
-                        // So that a client which reads slowly, but does, is not an idle one.
+                        // A client that reads slowly is not idle.
                         self.note_interaction();
                         if self.unsent_bytes() == 0 {
                             return Ok(());
@@ -153,7 +121,7 @@ impl Connection {
                 read = self.ahead.receive(&mut reader), if is_stalled && !has_ended_input => {
                     match read {
                         Err(_) => return Err(Ended),
-                        // It may still read.
+                        // The client may still read.
                         Ok(0) => has_ended_input = true,
                         Ok(count) => {
                             self.note_read(count);
@@ -167,8 +135,8 @@ impl Connection {
         }
     }
 
-    /// Ends the connection of a client for which more waits than may. `above_soft_since` is when its
-    /// output was first seen above the soft limit.
+    /// Ends the connection if its output exceeds `client-output-buffer-limit`. `above_soft_since` is
+    /// when the output was first seen above the soft limit.
     fn check_output(&self, above_soft_since: &mut Option<i64>) -> Result<(), Ended> {
         let counted = self.unsent_bytes().saturating_sub(UNCOUNTED_OUTPUT_BYTES) as u64;
         if counted == 0 {
@@ -190,34 +158,25 @@ impl Connection {
         self.note_buffers();
         self.state
             .disconnections
-            .output_buffer(|| describe_client(client, now_ms));
+            .output_buffer(|| clients::describe(client, now_ms));
         Err(Ended)
     }
 }
 
-/// Waits until a client counts as one that takes nothing, then until its limits are due to be looked
-/// at. Most writes are done at once, and never begin this.
+/// Waits until a client counts as stalled, or if it does already, until its limits must be checked.
+/// Most writes succeed at once and never get here.
 async fn stalling(is_stalled: bool) {
     let pause = match is_stalled {
-        true => OUTPUT_LIMIT_CHECK_INTERVAL,
-        false => OUTPUT_STALL,
+        true => LIMIT_CHECK_INTERVAL,
+        false => STALL,
     };
     tokio::time::sleep(pause).await;
 }
 
-/// What a buffer counts in `maxmemory-clients`: the little room that an idle connection keeps does
-/// not, or many of those would be too much.
-fn beyond_idle(buffer: &BytesMut, idle_bytes: usize) -> usize {
-    match buffer.capacity() {
-        capacity if capacity > idle_bytes => capacity,
-        _ => buffer.len(),
-    }
-}
-
-/// Waits until a shutdown has waited long enough for a client to take its output. All of a client's
-/// waits share the time, which begins with the first.
+/// Waits until a shutdown has waited long enough for a client to take its output. The time begins with
+/// the client's first wait and covers all of them.
 async fn lingered(state: &ServerState, until: &mut Option<Instant>) {
-    state.stopping().await;
+    state.shutdown.begun().await;
     let until = until.get_or_insert_with(|| Instant::now() + SHUTDOWN_OUTPUT_WAIT_MAX);
     tokio::time::sleep_until(*until).await;
 }

@@ -1,6 +1,5 @@
-//! What a client sends while the server waits for something else: until its output is taken, or
-//! its blocking command has ended. It is taken in, so that a client which writes everything before
-//! it reads comes to its end (docs/decisions/015-reading-ahead.md).
+//! Reading ahead: what a client sends while the server waits for it to take its output, or for its
+//! blocking command to end. Reading it lets a client finish that writes everything before it reads (docs/decisions/015-reading-ahead.md).
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,10 +8,13 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::ReadHalf;
 
-use crate::limits::{READ_AHEAD_CHUNK_BYTES, READ_BYTES};
+/// Bytes that a connection reads at a time if it does not expect more.
+pub(super) const READ_BYTES: usize = 16 * 1024;
+/// Bytes of a chunk, except for the first, which has [`READ_BYTES`].
+const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Bytes that were read and come behind those that are being parsed. They lie in chunks, so that
-/// much of it is neither moved when more comes nor kept until all is done.
+/// Bytes that follow those that are being parsed. They are stored in chunks: more bytes do not move
+/// those that are there, and each chunk is freed once it is parsed.
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead {
     chunks: VecDeque<BytesMut>,
@@ -21,7 +23,7 @@ pub(super) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes
     }
@@ -36,8 +38,7 @@ impl ReadAhead {
         self.capacity
     }
 
-    /// Waits for bytes from a client and takes them in; answers how many, 0 at the end. Nothing is
-    /// lost where the answer is not waited for.
+    /// Reads bytes from a client. Returns their number, 0 at the end. Cancel-safe.
     pub(super) async fn receive(&mut self, reader: &mut ReadHalf<'_>) -> io::Result<usize> {
         // A client that sends nothing costs no chunk.
         reader.readable().await?;
@@ -49,7 +50,7 @@ impl ReadAhead {
         Ok(count)
     }
 
-    /// Takes the oldest of the bytes.
+    /// Takes the oldest chunk.
     pub(super) fn pop(&mut self) -> Option<BytesMut> {
         let chunk = self.chunks.pop_front()?;
         self.bytes -= chunk.len();
@@ -60,13 +61,13 @@ impl ReadAhead {
         Some(chunk)
     }
 
-    /// A chunk that has room. There always is one.
+    /// A chunk with free room. There always is one.
     fn room(&mut self) -> Option<&mut BytesMut> {
         let is_full = |chunk: &BytesMut| chunk.len() == chunk.capacity();
         if self.chunks.back().is_none_or(is_full) {
             let chunk = BytesMut::with_capacity(match self.chunks.is_empty() {
                 true => READ_BYTES,
-                false => READ_AHEAD_CHUNK_BYTES,
+                false => CHUNK_BYTES,
             });
             self.capacity += chunk.capacity();
             self.chunks.push_back(chunk);
@@ -97,7 +98,7 @@ mod tests {
         while ahead.receive(&mut reader).await.unwrap() > 0 {}
         sending.await.unwrap().unwrap();
         assert_eq!(ahead.len(), sent.len());
-        assert!(ahead.capacity() < sent.len() + 2 * READ_AHEAD_CHUNK_BYTES);
+        assert!(ahead.capacity() < sent.len() + 2 * CHUNK_BYTES);
         let mut received = Vec::new();
         while let Some(chunk) = ahead.pop() {
             received.extend_from_slice(&chunk);

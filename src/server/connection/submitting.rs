@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::blocking::Waiting;
-use super::{Connection, Ended, Queued};
+use super::state::{Connection, Ended, Queued};
+use super::waiting::Waiting;
 use crate::commands::{Invocation, Row, table};
 use crate::error::CommandError;
 use crate::executor::Call;

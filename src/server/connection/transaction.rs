@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Connection, Ended};
+use super::draining::is_write;
+use super::state::{Connection, Ended};
 use crate::commands::row::{ConnectionCommand, Flags, Handler};
 use crate::commands::{Invocation, Row, table};
 use crate::error::CommandError;
@@ -29,8 +30,8 @@ const QUEUED: Reply = Reply::Simple("QUEUED");
 pub(super) enum WithinMulti {
     /// It was queued or refused; this is the answer.
     Answered(Reply),
-    /// It is carried out at once.
-    CarriedOut(Dispatch, Request),
+    /// It is executed at once.
+    Execute(Dispatch, Request),
 }
 
 impl Connection {
@@ -42,13 +43,13 @@ impl Connection {
         if self.session.transaction.is_none() || row.flags.contains(Flags::NO_MULTI) {
             return Ok(());
         }
-        self.wait_for_pause(super::is_write(row)).await
+        self.wait_for_pause(is_write(row)).await
     }
 
     /// Queues a request for EXEC, unless it is one of those that are carried out all the same.
     pub(super) fn queue_for_exec(&mut self, dispatched: Dispatch, request: Request) -> WithinMulti {
         let Some(transaction) = &mut self.session.transaction else {
-            return WithinMulti::CarriedOut(dispatched, request);
+            return WithinMulti::Execute(dispatched, request);
         };
         let (kind, row) = match dispatched {
             Dispatch::Data(row) => (QueuedKind::Data, row),
@@ -61,15 +62,15 @@ impl Connection {
                 | ConnectionCommand::Reset,
                 _,
             )
-            | Dispatch::Hangup => return WithinMulti::CarriedOut(dispatched, request),
+            | Dispatch::Hangup => return WithinMulti::Execute(dispatched, request),
             Dispatch::Connection(command, row) => (QueuedKind::Connection(command), row),
             Dispatch::Refused(..) => {
-                transaction.spoil();
-                return WithinMulti::CarriedOut(dispatched, request);
+                transaction.abort();
+                return WithinMulti::Execute(dispatched, request);
             }
         };
         if row.flags.contains(Flags::NO_MULTI) {
-            transaction.spoil();
+            transaction.abort();
             self.state.statistics.record_rejection(table::slot(row));
             let line = "ERR Command not allowed inside a transaction".to_owned();
             return WithinMulti::Answered(Reply::Error(line));
@@ -97,12 +98,12 @@ impl Connection {
         if !is_exec {
             return line;
         }
-        self.session.discard(&self.state);
+        self.session.discard(self.state.executor.watchers());
         aborted(&line)
     }
 
-    /// Carries out one of the commands that this module is about.
-    pub(super) async fn carry_out_transaction_command(
+    /// Executes one of these commands.
+    pub(super) async fn execute_transaction_command(
         &mut self,
         command: ConnectionCommand,
         arguments: &[Bytes],
@@ -117,7 +118,7 @@ impl Connection {
                 Ok(Reply::OK)
             }
             ConnectionCommand::Discard if is_open => {
-                self.session.discard(&self.state);
+                self.session.discard(self.state.executor.watchers());
                 Ok(Reply::OK)
             }
             ConnectionCommand::Discard => refused("ERR DISCARD without MULTI"),
@@ -137,7 +138,7 @@ impl Connection {
                 }
             },
             _ => {
-                self.session.unwatch(&self.state);
+                self.session.unwatch(self.state.executor.watchers());
                 Ok(Reply::OK)
             }
         }
@@ -190,9 +191,9 @@ impl Connection {
     /// EXEC: the queued commands on data are one store transaction; those that the server carries
     /// out itself follow once it is committed, and their replies stand where they belong.
     async fn exec(&mut self, transaction: OpenTransaction) -> Result<Reply, Ended> {
-        let (watched, touched) = self.session.unwatch(&self.state);
+        let (watched, touched) = self.session.unwatch(self.state.executor.watchers());
         self.session.client.details().queued_commands = None;
-        if transaction.is_spoilt {
+        if transaction.is_aborted {
             let line = "EXECABORT Transaction discarded because of previous errors.".to_owned();
             return Ok(Reply::Error(line));
         }
@@ -203,7 +204,7 @@ impl Connection {
             return Ok(Reply::Error(aborted(&line)));
         }
         let mut commands = transaction.commands.iter();
-        let is_write = commands.any(|command| super::is_write(command.row));
+        let is_write = commands.any(|command| is_write(command.row));
         self.wait_for_pause(is_write).await?;
         let started = Instant::now();
         let mut commands = transaction.commands;
@@ -245,7 +246,7 @@ impl Connection {
                 QueuedKind::Connection(kind) => {
                     let (row, arguments) = (command.row, command.arguments.as_slice());
                     let started = Instant::now();
-                    let reply = connection_commands::carry_out(
+                    let reply = connection_commands::execute(
                         kind,
                         row,
                         arguments,

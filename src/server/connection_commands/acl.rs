@@ -3,17 +3,17 @@
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
+use super::errors::{lossy_text, not_implemented, refusal, unknown_or_wrong_number};
 use super::help::help;
-use super::{not_carried_out, refusal, shown, unknown_or_wrong_number};
 use crate::commands::arguments::argument;
 use crate::commands::details;
 use crate::commands::table;
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
+use crate::server::state::ServerState;
 
 /// `ACL <subcommand> …`.
-pub(super) fn carry_out(
+pub(super) fn execute(
     subcommand: &str,
     arguments: &[Bytes],
     state: &ServerState,
@@ -25,7 +25,7 @@ pub(super) fn carry_out(
         "list" => Ok(Reply::Array(vec![Reply::bulk(rule(state))])),
         "users" => Ok(Reply::Array(vec![Reply::bulk("default")])),
         "whoami" => Ok(Reply::bulk("default")),
-        _ => Err(not_carried_out()),
+        _ => Err(not_implemented()),
     }
 }
 
@@ -85,7 +85,7 @@ fn categories(arguments: &[Bytes]) -> Result<Reply, CommandError> {
             let Some(wanted) = wanted else {
                 return Err(refusal(format!(
                     "ERR Unknown category '{}'",
-                    shown(category)
+                    lossy_text(category)
                 )));
             };
             let members = table::entries()

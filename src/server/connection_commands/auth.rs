@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use super::{refusal, shown};
+use super::errors::{lossy_text, refusal};
 use crate::commands::arguments::{integer_or, is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::session::{ReplyMode, Session};
-use crate::server::{REDIS_VERSION, ServerState};
+use crate::server::state::{REDIS_VERSION, ServerState};
 use crate::wire::encode::Protocol;
 
 /// `AUTH [username] password`.
@@ -34,7 +34,7 @@ fn authenticate(
     session: &mut Session,
     state: &ServerState,
 ) -> Result<(), CommandError> {
-    // The password is looked at for any user, so that the time tells nothing of the name.
+    // The password is checked for any user, so that the time reveals nothing about the name.
     let is_password = state.config.is_password(password);
     if user != b"default" || !is_password {
         state.warnings.wrong_password(session.client.address, user);
@@ -86,7 +86,7 @@ pub(super) fn hello(
             [word, ..] => {
                 return Err(refusal(format!(
                     "ERR Syntax error in HELLO option '{}'",
-                    shown(word)
+                    lossy_text(word)
                 )));
             }
         };
@@ -94,7 +94,7 @@ pub(super) fn hello(
     if let Some((user, password)) = credentials {
         authenticate(user, password, session, state)?;
     }
-    if !state.is_allowed(session) {
+    if !session.is_allowed(&state.config) {
         return Err(CommandError::text(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -102,7 +102,7 @@ pub(super) fn hello(
         ));
     }
     if let Some(name) = name {
-        session.client.details().name = shown(name);
+        session.client.details().name = lossy_text(name);
     }
     if let Some(protocol) = protocol {
         set_protocol(session, protocol);
@@ -139,7 +139,7 @@ fn set_protocol(session: &mut Session, protocol: Protocol) {
     session.client.details().protocol = version_number(protocol);
 }
 
-/// `RESET`: the session as if it had just begun.
+/// `RESET`: makes the session a new one.
 pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     let subscriptions = &mut session.subscriptions;
     state.pubsub.unsubscribe_all(&session.client, subscriptions);
@@ -149,7 +149,7 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     if session.reply_mode != ReplyMode::Skip {
         session.reply_mode = ReplyMode::On;
     }
-    session.discard(state);
+    session.discard(state.executor.watchers());
     session.is_authenticated = state.config.requirepass().is_none();
     let mut details = session.client.details();
     details.database = 0;
@@ -159,7 +159,7 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     Reply::Simple("RESET")
 }
 
-/// Refuses what would make the lines of CLIENT LIST unreadable.
+/// Refuses values that would make the lines of CLIENT LIST unreadable.
 pub(super) fn check_attribute(value: &[u8], what: &str) -> Result<(), CommandError> {
     if value.iter().all(u8::is_ascii_graphic) {
         Ok(())

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::refusal;
+use super::errors::refusal;
 use crate::backup::{Backups, StartError};
 use crate::commands::arguments::{is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::session::Session;
+use crate::server::state::ServerState;
 
 /// `BGSAVE [SCHEDULE]`. As nothing but another backup is in the way of one, SCHEDULE makes a
 /// difference only within EXEC, where every backup is scheduled.

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::unknown_or_wrong_number;
+use super::errors::unknown_or_wrong_number;
 use crate::commands::arguments::{argument, integer_or, is_word, rest};
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
-use crate::server::REDIS_VERSION;
 use crate::server::session::Session;
+use crate::server::state::REDIS_VERSION;
 
 /// `SELECT index`.
 pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply, CommandError> {
@@ -21,8 +21,8 @@ pub(super) fn select(arguments: &[Bytes], session: &mut Session) -> Result<Reply
 /// The database that SELECT names.
 ///
 /// # Errors
-/// Redis's, where there is no such database.
-pub(in crate::server) fn selected_database(arguments: &[Bytes]) -> Result<u32, CommandError> {
+/// Redis's, if there is no such database.
+pub(crate) fn selected_database(arguments: &[Bytes]) -> Result<u32, CommandError> {
     let index = integer_or(
         argument(arguments, 1)?,
         "ERR value is not an integer or out of range",
@@ -45,7 +45,7 @@ pub(super) fn quit(session: &mut Session) -> Result<Reply, CommandError> {
     Ok(Reply::OK)
 }
 
-/// `LOLWUT`: only the line on the version; Quoin draws nothing.
+/// `LOLWUT`: only the line with the version. Quoin draws nothing.
 pub(super) fn lolwut() -> Reply {
     let version = env!("CARGO_PKG_VERSION");
     let text = format!("Quoin ver. {version} (Redis ver. {REDIS_VERSION})\n");

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::errors::not_implemented;
 use super::help::help;
-use super::not_carried_out;
 use crate::commands::arguments::rest;
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
+use crate::server::state::ServerState;
 
 /// `CONFIG <subcommand> …`.
-pub(super) async fn carry_out(
+pub(super) async fn execute(
     subcommand: &str,
     arguments: &[Bytes],
     state: &ServerState,
@@ -28,7 +28,7 @@ pub(super) async fn carry_out(
         }
         "rewrite" => rewrite(state).await,
         "help" => Ok(help(HELP_TITLE, HELP)),
-        _ => Err(not_carried_out()),
+        _ => Err(not_implemented()),
     }
 }
 

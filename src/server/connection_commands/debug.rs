@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::errors::unknown_or_wrong_number;
 use super::help::help;
-use super::unknown_or_wrong_number;
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
 use crate::number::{parse_double, parse_i64};
 use crate::reply::Reply;
-use crate::server::ServerState;
+use crate::server::state::ServerState;
 
 /// The longest DEBUG SLEEP, in seconds; beyond, the clock has no such time.
 const SLEEP_MAX_S: f64 = 1e9;
 
 /// `DEBUG <subcommand> …`.
-pub(super) async fn carry_out(
+pub(super) async fn execute(
     arguments: &[Bytes],
     state: &ServerState,
 ) -> Result<Reply, CommandError> {

@@ -2,7 +2,7 @@
 
 use crate::reply::Reply;
 
-/// A help text: a first line for `command`, the lines, and the lines on HELP itself.
+/// A help text: the first line, the lines, and those about HELP itself.
 pub(super) fn help(first_line: &'static str, lines: &[&'static str]) -> Reply {
     let all = std::iter::once(first_line)
         .chain(lines.iter().copied())

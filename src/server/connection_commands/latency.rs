@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 
+use super::errors::{lossy_text, not_implemented, refusal};
 use super::help::help;
-use super::{not_carried_out, refusal, shown};
 use crate::commands::arguments::{argument, rest};
 use crate::commands::table::Entry;
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::latency::LatencySeries;
+use crate::server::state::ServerState;
 use crate::server::statistics::CommandStatistics;
 
 /// `LATENCY <subcommand> …`.
-pub(super) fn carry_out(
+pub(super) fn execute(
     subcommand: &str,
     arguments: &[Bytes],
     state: &ServerState,
@@ -29,7 +29,7 @@ pub(super) fn carry_out(
             let events: Vec<&[u8]> = rest(arguments, 2).iter().map(AsRef::as_ref).collect();
             Ok(Reply::count(state.latency.reset(&events)))
         }
-        _ => Err(not_carried_out()),
+        _ => Err(not_implemented()),
     }
 }
 
@@ -69,13 +69,13 @@ fn graph(event: &[u8], state: &ServerState) -> Result<Reply, CommandError> {
     let Some(series) = find(event, state) else {
         return Err(refusal(format!(
             "ERR No samples available for event '{}'",
-            shown(event)
+            lossy_text(event)
         )));
     };
     let latencies = || series.samples.iter().map(|sample| sample.latency_ms);
     let mut text = format!(
         "{} - high {} ms, low {} ms (all time high {} ms)\n{}\n",
-        shown(event),
+        lossy_text(event),
         latencies().max().unwrap_or(0),
         latencies().min().unwrap_or(0),
         series.max_ms,

@@ -1,10 +1,12 @@
-//! The commands that the server carries out itself.
+//! The commands that concern the server, a connection or other clients rather than data.
+//!
+//! Each command has a file, which imports at most `errors`, `help` and other commands' helpers.
 
 use bytes::Bytes;
 
-use super::ServerState;
-use super::pubsub::Scope;
+use super::clients::Scope;
 use super::session::Session;
+use super::state::ServerState;
 use crate::commands::row::{ConnectionCommand, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -17,6 +19,7 @@ mod client;
 mod command;
 mod config;
 mod debug;
+mod errors;
 mod help;
 mod info;
 mod latency;
@@ -25,11 +28,11 @@ mod shutdown;
 mod slowlog;
 mod wait;
 
-/// Carries out a command for a client. `row` is that of the subcommand, where there is one.
+/// Executes a command for a client. `row` is the row of the subcommand, if there is one.
 ///
 /// # Errors
-/// What Redis refuses, in its words.
-pub async fn carry_out(
+/// Redis's errors.
+pub(super) async fn execute(
     command: ConnectionCommand,
     row: &'static Row,
     arguments: &[Bytes],
@@ -37,18 +40,18 @@ pub async fn carry_out(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     match command {
-        ConnectionCommand::Acl => acl::carry_out(row.name, arguments, state),
+        ConnectionCommand::Acl => acl::execute(row.name, arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
-        ConnectionCommand::Client => client::carry_out(row.name, arguments, session, state),
-        ConnectionCommand::Command => command::carry_out(row.name, arguments),
-        ConnectionCommand::Config => config::carry_out(row.name, arguments, state).await,
-        ConnectionCommand::Debug => debug::carry_out(arguments, state).await,
+        ConnectionCommand::Client => client::execute(row.name, arguments, session, state),
+        ConnectionCommand::Command => command::execute(row.name, arguments),
+        ConnectionCommand::Config => config::execute(row.name, arguments, state).await,
+        ConnectionCommand::Debug => debug::execute(arguments, state).await,
         ConnectionCommand::Function => basics::function_flush(arguments),
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
-        ConnectionCommand::Latency => latency::carry_out(row.name, arguments, state),
+        ConnectionCommand::Latency => latency::execute(row.name, arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await
@@ -65,7 +68,7 @@ pub async fn carry_out(
         ConnectionCommand::Save => backup::save(state).await,
         ConnectionCommand::Select => basics::select(arguments, session),
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
-        ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
+        ConnectionCommand::Slowlog => slowlog::execute(row.name, arguments, state),
         ConnectionCommand::Ssubscribe => {
             pubsub::subscribe(Scope::Shard, arguments, session, state).await
         }
@@ -83,20 +86,19 @@ pub async fn carry_out(
         )),
         ConnectionCommand::Wait => wait::wait(arguments, session, state).await,
         ConnectionCommand::Waitaof => wait::wait_aof(arguments, session, state).await,
-        // The connection's own, see `connection/transaction.rs`.
+        // See `connection/transaction.rs`.
         ConnectionCommand::Discard
         | ConnectionCommand::Exec
         | ConnectionCommand::Multi
         | ConnectionCommand::Unwatch
-        | ConnectionCommand::Watch => Err(not_carried_out()),
+        | ConnectionCommand::Watch => Err(errors::not_implemented()),
     }
 }
 
 pub(super) use basics::selected_database;
-pub(super) use client::describe_client;
 
-/// Whether a command may take long without doing anything, so that the connection should look
-/// meanwhile whether the client is still there.
+/// Whether a command may wait for long. Meanwhile the connection checks whether the client is still
+/// there.
 pub(super) fn may_wait(command: ConnectionCommand) -> bool {
     matches!(
         command,
@@ -107,8 +109,8 @@ pub(super) fn may_wait(command: ConnectionCommand) -> bool {
     )
 }
 
-/// Whether a command ends subscriptions: messages that wait are written before its reply, so that
-/// none follows it.
+/// Whether a command ends subscriptions. Messages that wait are then written before its reply, so
+/// that none follows it.
 pub(super) fn ends_subscriptions(command: ConnectionCommand) -> bool {
     matches!(
         command,
@@ -117,30 +119,4 @@ pub(super) fn ends_subscriptions(command: ConnectionCommand) -> bool {
             | ConnectionCommand::Sunsubscribe
             | ConnectionCommand::Reset
     )
-}
-
-/// An argument as text, for an error that repeats it.
-fn shown(argument: &[u8]) -> String {
-    String::from_utf8_lossy(argument).into_owned()
-}
-
-/// An error whose text repeats something.
-fn refusal(line: String) -> CommandError {
-    CommandError::Text(line.into())
-}
-
-/// Redis's answer where a subcommand's arguments are not among the forms that it has.
-fn unknown_or_wrong_number(arguments: &[Bytes]) -> CommandError {
-    let word = |at: usize| arguments.get(at).map_or(&b""[..], Bytes::as_ref);
-    let subcommand = word(1);
-    refusal(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
-        shown(subcommand.get(..128).unwrap_or(subcommand)),
-        shown(word(0)).to_uppercase()
-    ))
-}
-
-/// A subcommand that the table has and the code has not: a mistake of ours.
-fn not_carried_out() -> CommandError {
-    CommandError::text("ERR command is not carried out by this server")
 }

@@ -3,15 +3,15 @@
 
 use bytes::Bytes;
 
+use super::errors::{not_implemented, unknown_or_wrong_number};
 use super::help::help;
-use super::unknown_or_wrong_number;
 use crate::commands::arguments::rest;
 use crate::error::CommandError;
 use crate::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;
 use crate::reply::Reply;
-use crate::server::ServerState;
-use crate::server::pubsub::Scope;
+use crate::server::clients::Scope;
 use crate::server::session::Session;
+use crate::server::state::ServerState;
 use crate::types::signals::ChannelKind;
 
 /// `SUBSCRIBE`, `PSUBSCRIBE` or `SSUBSCRIBE name [name …]`.
@@ -95,7 +95,7 @@ pub(super) fn pubsub(
         "numsub" => Ok(subscribers(ChannelKind::Global, arguments, state)),
         "shardchannels" => channels(ChannelKind::Shard, arguments, state),
         "shardnumsub" => Ok(subscribers(ChannelKind::Shard, arguments, state)),
-        _ => Err(super::not_carried_out()),
+        _ => Err(not_implemented()),
     }
 }
 

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use crate::commands::arguments::{is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::session::Session;
+use crate::server::state::ServerState;
 
 /// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`. Everything that was acknowledged is in the
-/// store already, so the options make no difference. A shutdown cannot be taken back: by the time
-/// that anybody could, the connections are closing.
+/// store already, so the options make no difference. A shutdown cannot be aborted: the connections
+/// close at once.
 pub(super) fn shutdown(
     arguments: &[Bytes],
     session: &mut Session,
@@ -31,7 +31,7 @@ pub(super) fn shutdown(
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
     tracing::info!("SHUTDOWN from {}", session.client.address);
-    state.begin_shutdown();
+    state.shutdown.begin();
     session.is_closing = true;
     Ok(Reply::Silence)
 }

@@ -2,19 +2,19 @@
 
 use bytes::Bytes;
 
+use super::errors::{not_implemented, unknown_or_wrong_number};
 use super::help::help;
-use super::{not_carried_out, unknown_or_wrong_number};
 use crate::commands::arguments::{integer_at_least, to_usize};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::slowlog::SlowlogEntry;
+use crate::server::state::ServerState;
 
-/// Entries that SLOWLOG GET shows where none are asked for.
+/// Entries that SLOWLOG GET returns by default.
 const DEFAULT_COUNT: i64 = 10;
 
 /// `SLOWLOG <subcommand> …`.
-pub(super) fn carry_out(
+pub(super) fn execute(
     subcommand: &str,
     arguments: &[Bytes],
     state: &ServerState,
@@ -27,7 +27,7 @@ pub(super) fn carry_out(
             state.slowlog.reset();
             Ok(Reply::OK)
         }
-        _ => Err(not_carried_out()),
+        _ => Err(not_implemented()),
     }
 }
 
@@ -45,10 +45,10 @@ fn get(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
         to_usize(count)
     };
     let entries = state.slowlog.newest(count);
-    Ok(Reply::Array(entries.into_iter().map(shown).collect()))
+    Ok(Reply::Array(entries.into_iter().map(entry_reply).collect()))
 }
 
-fn shown(entry: SlowlogEntry) -> Reply {
+fn entry_reply(entry: SlowlogEntry) -> Reply {
     Reply::Array(vec![
         Reply::Integer(entry.id),
         Reply::Integer(entry.time_s),

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use crate::commands::arguments::{argument, count, integer, integer_or};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::clients::Unblock;
 use crate::server::session::Session;
+use crate::server::state::ServerState;
 
 /// `WAIT numreplicas timeout`.
 pub(super) async fn wait(

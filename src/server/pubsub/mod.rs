@@ -1,37 +1,30 @@
-//! Publish and subscribe: who is subscribed to what, and what waits for them.
+//! Publish and subscribe: the subscriptions of this server, and the delivery of messages.
 //!
-//! A publish puts the message into the mailbox of each subscriber ([`mailbox`]) and waits for
-//! none; a connection empties its mailbox into its output when it has nothing else to do, and
-//! before and after its commands, so that a client sees what was published in order.
+//! A publish puts the message into the mailbox of each subscriber and waits for none. A connection
+//! moves the messages of its mailbox to its output when it is idle, and before and after its commands.
+//! So a client sees messages in the order in which they were published.
 
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::sync::{PoisonError, atomic::Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::buffers::BufferMemory;
-use super::clients::{ClientRecord, ClientRegistry};
-use super::connection_commands::describe_client;
+use super::clients::{
+    self, BufferMemory, ClientRecord, ClientRegistry, Frame, Pushed, Scope, Subscriptions,
+};
 use super::disconnections::Disconnections;
 use crate::clock::Clock;
 use crate::config::RuntimeConfig;
 use crate::types::signals::{ChannelKind, Message, Subscribers};
 
-pub mod mailbox;
-pub mod subscriptions;
 mod table;
 
 #[cfg(test)]
 mod tests;
 
-pub use mailbox::Mailbox;
-pub use subscriptions::{Scope, Subscriptions};
-
-use mailbox::{Frame, Pushed};
 use table::Table;
 
-/// Who is subscribed to what on this server.
-pub struct PubSub {
+/// All subscriptions of this server.
+pub(super) struct PubSub {
     table: RwLock<Table>,
     config: Arc<RuntimeConfig>,
     clock: Arc<dyn Clock>,
@@ -40,8 +33,8 @@ pub struct PubSub {
 }
 
 impl PubSub {
-    /// Nobody is subscribed to anything. Messages that wait count in `memory`.
-    pub fn new(
+    /// Without subscriptions. Messages that wait count in `memory`.
+    pub(super) fn new(
         config: Arc<RuntimeConfig>,
         clock: Arc<dyn Clock>,
         memory: Arc<BufferMemory>,
@@ -56,9 +49,9 @@ impl PubSub {
         }
     }
 
-    /// Subscribes a client, and answers to how many names of this kind it is subscribed, as its
-    /// reply tells it: channels and patterns count together.
-    pub fn subscribe(
+    /// Subscribes a client. Returns the number of its subscriptions as its reply gives it: channels and
+    /// patterns count together.
+    pub(super) fn subscribe(
         &self,
         client: &Arc<ClientRecord>,
         subscriptions: &mut Subscriptions,
@@ -69,13 +62,13 @@ impl PubSub {
         let name = Bytes::copy_from_slice(name);
         if subscriptions.insert(scope, name.clone()) {
             self.write().insert(scope, name, client);
-            subscriptions.show(client);
+            client.show_subscriptions(subscriptions);
         }
         subscriptions.count(scope)
     }
 
-    /// Ends a client's subscription if there is one, and answers as [`Self::subscribe`].
-    pub fn unsubscribe(
+    /// Ends a client's subscription if there is one. Returns the same as [`Self::subscribe`].
+    pub(super) fn unsubscribe(
         &self,
         client: &Arc<ClientRecord>,
         subscriptions: &mut Subscriptions,
@@ -84,13 +77,17 @@ impl PubSub {
     ) -> usize {
         if subscriptions.remove(scope, name) {
             self.write().remove(scope, name, client);
-            subscriptions.show(client);
+            client.show_subscriptions(subscriptions);
         }
         subscriptions.count(scope)
     }
 
     /// Ends all of a client's subscriptions.
-    pub fn unsubscribe_all(&self, client: &Arc<ClientRecord>, subscriptions: &mut Subscriptions) {
+    pub(super) fn unsubscribe_all(
+        &self,
+        client: &Arc<ClientRecord>,
+        subscriptions: &mut Subscriptions,
+    ) {
         if subscriptions.is_empty() {
             return;
         }
@@ -101,31 +98,31 @@ impl PubSub {
             }
         }
         drop(table);
-        subscriptions.show(client);
+        client.show_subscriptions(subscriptions);
     }
 
     /// The channels that have subscribers and match a pattern.
-    pub fn channels(&self, kind: ChannelKind, pattern: Option<&[u8]>) -> Vec<Bytes> {
+    pub(super) fn channels(&self, kind: ChannelKind, pattern: Option<&[u8]>) -> Vec<Bytes> {
         self.read().channels(kind, pattern)
     }
 
-    /// How many clients are subscribed to a channel, not counting patterns.
-    pub fn channel_subscribers(&self, kind: ChannelKind, channel: &[u8]) -> usize {
+    /// The number of clients that are subscribed to a channel, not counting patterns.
+    pub(super) fn channel_subscribers(&self, kind: ChannelKind, channel: &[u8]) -> usize {
         self.read().subscribers(kind, channel).len()
     }
 
-    /// How many different channels have subscribers.
-    pub fn channel_count(&self, kind: ChannelKind) -> usize {
+    /// The number of channels that have subscribers.
+    pub(super) fn channel_count(&self, kind: ChannelKind) -> usize {
         self.read().channel_count(kind)
     }
 
-    /// How many different patterns have subscribers.
-    pub fn pattern_count(&self) -> usize {
+    /// The number of patterns that have subscribers.
+    pub(super) fn pattern_count(&self) -> usize {
         self.read().pattern_count()
     }
 
     /// Disconnects clients for which more than the soft limit has waited for too long.
-    pub fn close_overdue(&self, clients: &ClientRegistry) {
+    pub(super) fn close_overdue(&self, clients: &ClientRegistry) {
         let limit = self.config.subscriber_limit();
         if limit.soft_bytes == 0 || self.read().is_empty() {
             return;
@@ -141,7 +138,7 @@ impl PubSub {
     fn close(&self, client: &ClientRecord) {
         let now_ms = self.clock.now_ms();
         self.disconnections
-            .output_buffer(|| describe_client(client, now_ms));
+            .output_buffer(|| clients::describe(client, now_ms));
         client.kill();
     }
 
@@ -193,21 +190,5 @@ impl Subscribers for PubSub {
                 self.push(client, &frame);
             }
         }
-    }
-}
-
-impl ClientRecord {
-    /// To how many names of this kind the client is subscribed.
-    pub fn subscribed(&self, scope: Scope) -> usize {
-        self.subscribed
-            .get(scope as usize)
-            .map_or(0, |count| count.load(Ordering::Relaxed))
-    }
-
-    /// Whether the client is subscribed to anything: Redis's class `pubsub`.
-    pub fn is_subscriber(&self) -> bool {
-        self.subscribed
-            .iter()
-            .any(|count| count.load(Ordering::Relaxed) != 0)
     }
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Scope;
 use crate::glob::{self, Case};
-use crate::server::clients::ClientRecord;
+use crate::server::clients::{ClientRecord, Scope};
 use crate::sparse::Sparse;
 use crate::types::signals::ChannelKind;
 
-/// In the order of their numbers, so that one is found fast among many.
+/// In the order of their numbers, so that one is found quickly.
 type Clients = Vec<Arc<ClientRecord>>;
 
-/// All subscriptions of a server. Names without subscribers do not stay.
+/// All subscriptions of a server. A name without subscribers is removed.
 #[derive(Default)]
 pub(super) struct Table {
     channels: HashMap<Bytes, Clients>,
@@ -116,7 +115,7 @@ fn remove_from_channels(
     }
 }
 
-/// Removes a client; answers whether nobody is left.
+/// Removes a client. Whether none is left.
 fn take_out(clients: &mut Clients, client: &ClientRecord) -> bool {
     if let Ok(at) = clients.binary_search_by_key(&client.id, |other| other.id) {
         clients.remove(at);

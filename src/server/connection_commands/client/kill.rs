@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 
-use super::super::{refusal, shown};
+use super::super::errors::{lossy_text, refusal};
 use super::list::ClientType;
 use crate::commands::arguments::{integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::clients::ClientRecord;
 use crate::server::session::Session;
+use crate::server::state::ServerState;
 
 /// Which clients are meant: those to which everything that is given applies.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
         } else if is_word(option, "user") {
             // Everyone is the user `default`.
             if value.as_ref() != b"default" {
-                return Err(refusal(format!("ERR No such user '{}'", shown(value))));
+                return Err(refusal(format!("ERR No such user '{}'", lossy_text(value))));
             }
         } else if is_word(option, "skipme") {
             filter.spares_caller = if is_word(value, "yes") {

@@ -5,23 +5,21 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::auth::check_attribute;
+use super::errors::{lossy_text, not_implemented, refusal};
 use super::help::help;
-use super::{not_carried_out, refusal, shown};
 use crate::commands::arguments::{argument, integer, is_word};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
 use crate::server::clients::Unblock;
 use crate::server::pause::PauseMode;
 use crate::server::session::{ReplyMode, Session};
+use crate::server::state::ServerState;
 
 mod kill;
 mod list;
 
-pub(in crate::server) use list::describe_client;
-
 /// `CLIENT <subcommand> …`.
-pub(super) fn carry_out(
+pub(super) fn execute(
     subcommand: &str,
     arguments: &[Bytes],
     session: &mut Session,
@@ -57,7 +55,7 @@ pub(super) fn carry_out(
         "setname" => {
             let name = argument(arguments, 2)?;
             check_attribute(name, "Client names")?;
-            session.client.details().name = shown(name);
+            session.client.details().name = lossy_text(name);
             Ok(Reply::OK)
         }
         "tracking" => tracking(arguments),
@@ -67,7 +65,7 @@ pub(super) fn carry_out(
             state.pause.end();
             Ok(Reply::OK)
         }
-        _ => Err(not_carried_out()),
+        _ => Err(not_implemented()),
     }
 }
 
@@ -129,15 +127,15 @@ fn set_info(option: &[u8], value: &[u8], session: &Session) -> Result<Reply, Com
     if !is_name && !is_word(option, "lib-ver") {
         return Err(refusal(format!(
             "ERR Unrecognized option '{}'",
-            shown(option)
+            lossy_text(option)
         )));
     }
-    check_attribute(value, &shown(option))?;
+    check_attribute(value, &lossy_text(option))?;
     let mut details = session.client.details();
     if is_name {
-        details.library_name = shown(value);
+        details.library_name = lossy_text(value);
     } else {
-        details.library_version = shown(value);
+        details.library_version = lossy_text(value);
     }
     Ok(Reply::OK)
 }

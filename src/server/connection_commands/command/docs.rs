@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{commands, find, subcommands};
+use super::entries::{commands, find, subcommands};
 use crate::commands::details;
 use crate::commands::table::Entry;
 use crate::reply::Reply;

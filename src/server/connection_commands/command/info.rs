@@ -1,6 +1,6 @@
 //! COMMAND INFO: the ten elements of a command.
 
-use super::subcommands;
+use super::entries::subcommands;
 use crate::commands::details::{self, FindKeys, KeySpecification};
 use crate::commands::table::Entry;
 use crate::reply::Reply;

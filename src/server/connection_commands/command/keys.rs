@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{entry, info};
+use super::entries::entry;
+use super::info;
 use crate::commands::details::{self, FindKeys};
 use crate::commands::row::{KeyPositions, Row};
 use crate::error::CommandError;

@@ -2,21 +2,24 @@
 
 use bytes::Bytes;
 
+use super::errors::not_implemented;
 use super::help::help;
-use super::not_carried_out;
 use crate::commands::arguments::{is_word, rest};
+use crate::commands::details;
 use crate::commands::table::{self, Entry};
-use crate::commands::{Row, details};
 use crate::error::CommandError;
 use crate::glob::{self, Case};
 use crate::reply::Reply;
 
 mod docs;
+mod entries;
 mod info;
 mod keys;
 
+use entries::{commands, find};
+
 /// `COMMAND [subcommand …]`.
-pub(super) fn carry_out(subcommand: &str, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+pub(super) fn execute(subcommand: &str, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     match subcommand {
         "command" => Ok(all_infos()),
         "count" => Ok(Reply::count(table::all().count())),
@@ -34,34 +37,12 @@ pub(super) fn carry_out(subcommand: &str, arguments: &[Bytes]) -> Result<Reply, 
             ),
         }),
         "list" => list(rest(arguments, 2)),
-        _ => Err(not_carried_out()),
+        _ => Err(not_implemented()),
     }
-}
-
-/// Commands, without those that belong to another.
-fn commands() -> impl Iterator<Item = &'static Entry> {
-    let entries = table::entries().iter();
-    entries.filter(|entry| entry.container.is_none())
 }
 
 fn all_infos() -> Reply {
     Reply::Array(commands().map(info::info).collect())
-}
-
-/// The command or subcommand (`container|subcommand`) of this name.
-fn find(name: &[u8]) -> Option<&'static Entry> {
-    let mut entries = table::entries().iter();
-    entries.find(|entry| entry.full_name.as_bytes().eq_ignore_ascii_case(name))
-}
-
-/// The entry of a row.
-fn entry(row: &'static Row) -> Option<&'static Entry> {
-    table::entries().get(table::slot(row))
-}
-
-/// The subcommands of an entry.
-fn subcommands(entry: &Entry) -> impl Iterator<Item = &'static Entry> {
-    entry.row.subcommands.iter().filter_map(self::entry)
 }
 
 /// `COMMAND LIST [FILTERBY <MODULE name | ACLCAT category | PATTERN pattern>]`.

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::lines;
+use super::lines::lines;
 use crate::error::CommandError;
 use crate::layout::LAYOUT_VERSION;
 use crate::limits::DATABASES;
-use crate::server::ServerState;
+use crate::server::state::ServerState;
 
 /// Keys of each database that has any. They are counted, all of them, which takes its time where
 /// there are many; so that asking often does not keep the store busy, a count is shown again for

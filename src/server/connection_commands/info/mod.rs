@@ -5,14 +5,15 @@ use bytes::Bytes;
 use crate::commands::arguments::{is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
-use crate::server::ServerState;
+use crate::server::state::ServerState;
 
 mod data;
+mod lines;
 mod persistence;
 mod sections;
 mod traffic;
 
-/// Sections in the order of the reply, each with whether it is shown where none are asked for.
+/// Sections in the order of the reply, each with whether it is shown by default.
 #[rustfmt::skip]
 const SECTIONS: &[(&str, bool)] = &[
     ("server", true),
@@ -64,15 +65,3 @@ pub(super) async fn info(arguments: &[Bytes], state: &ServerState) -> Result<Rep
     }
     Ok(Reply::Verbatim("txt", text.into()))
 }
-
-/// Appends `name:value` lines.
-macro_rules! lines {
-    ($text:expr; $($name:literal: $value:expr,)*) => {
-        $(
-            $text.push_str(concat!($name, ":"));
-            $text.push_str(&$value.to_string());
-            $text.push_str("\r\n");
-        )*
-    };
-}
-use lines;

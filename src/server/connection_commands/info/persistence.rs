@@ -1,10 +1,10 @@
 //! INFO's section on what is on the disk, and on backups.
 
-use super::lines;
+use super::lines::lines;
 use crate::backup::{Current, Status};
 use crate::config::Fsync;
-use crate::server::ServerState;
 use crate::server::connection_commands::backup::last_save_s;
+use crate::server::state::ServerState;
 
 /// Redis's fields, where a backup is what Redis's dump is. Everything that was acknowledged is in
 /// the store; with `fsync = everysec` the last second may not be on the disk yet.

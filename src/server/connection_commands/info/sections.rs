@@ -1,7 +1,8 @@
-//! INFO's sections on the server itself.
+//! INFO's sections about the server itself.
 
-use super::lines;
-use crate::server::{REDIS_VERSION, ServerState, machine};
+use super::lines::lines;
+use crate::server::procfs;
+use crate::server::state::{REDIS_VERSION, ServerState};
 
 pub(super) fn server(state: &ServerState, text: &mut String) {
     let settings = state.config.settings();
@@ -16,7 +17,7 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
         "redis_git_dirty": 0,
         "redis_build_id": "0",
         "redis_mode": "standalone",
-        "os": machine::system(),
+        "os": procfs::system(),
         "arch_bits": usize::BITS,
         "multiplexing_api": "epoll",
         "process_id": std::process::id(),
@@ -68,12 +69,12 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
     }
 }
 
-/// Redis's fields that say something of Quoin. Data is in the store, so all memory is overhead.
+/// The fields of Redis that apply to Quoin. Data is in the store, so all memory is overhead.
 pub(super) fn memory(state: &ServerState, text: &mut String) {
-    let memory = machine::memory();
+    let memory = procfs::memory();
     let used = memory.allocated_bytes;
     let peak = state.samples.memory_peak_bytes(used);
-    let total = machine::total_memory_bytes();
+    let total = procfs::total_memory_bytes();
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     let ratio = memory.resident_bytes as f64 / used.max(1) as f64;
     text.push_str("# Memory\r\n");
@@ -114,7 +115,7 @@ pub(super) fn memory(state: &ServerState, text: &mut String) {
     }
 }
 
-/// A size as Redis shows it to people.
+/// A size in Redis's readable form.
 pub(super) fn human(bytes: u64) -> String {
     let units = [
         (1_u64 << 40, 'T'),
@@ -147,7 +148,7 @@ pub(super) fn replication(state: &ServerState, text: &mut String) {
 }
 
 pub(super) fn cpu(text: &mut String) {
-    let time = machine::processor_time();
+    let time = procfs::processor_time();
     let seconds = |time_us: u64| format!("{}.{:06}", time_us / 1_000_000, time_us % 1_000_000);
     text.push_str("# CPU\r\n");
     lines! { text;

@@ -1,7 +1,7 @@
 //! INFO's sections on commands and connections.
 
-use super::lines;
-use crate::server::ServerState;
+use super::lines::lines;
+use crate::server::state::ServerState;
 use crate::server::statistics::CommandStatistics;
 use crate::types::signals::ChannelKind;
 

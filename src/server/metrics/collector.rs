@@ -1,4 +1,4 @@
-//! The figures: what INFO knows and has at hand, asked for anew at each request.
+//! The metrics: what INFO shows and is known without asking the store. Read at each request.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,29 +11,30 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::layout::LAYOUT_VERSION;
+use crate::server::procfs;
+use crate::server::state::{REDIS_VERSION, ServerState};
 use crate::server::statistics::CommandStatistics;
-use crate::server::{REDIS_VERSION, ServerState, machine};
 use crate::types::signals::ChannelKind;
 
-/// In front of every name.
+/// The beginning of every name.
 const PREFIX: &str = "quoin";
 
-/// A registry with the figures of a server.
+/// A registry with the metrics of a server.
 pub(super) fn registry(state: Arc<ServerState>) -> Registry {
     let mut registry = Registry::with_prefix(PREFIX);
-    registry.register_collector(Box::new(Figures(state)));
+    registry.register_collector(Box::new(StateCollector(state)));
     registry
 }
 
-struct Figures(Arc<ServerState>);
+struct StateCollector(Arc<ServerState>);
 
-impl fmt::Debug for Figures {
+impl fmt::Debug for StateCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Figures")
+        f.write_str("StateCollector")
     }
 }
 
-impl Collector for Figures {
+impl Collector for StateCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut writer = Writer(encoder);
         server(&self.0, &mut writer)?;
@@ -45,8 +46,8 @@ impl Collector for Figures {
 
 fn server(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let uptime_ms = (state.clock.now_ms() - state.started_ms).max(0);
-    let memory = machine::memory();
-    let processor = machine::processor_time();
+    let memory = procfs::memory();
+    let processor = procfs::processor_time();
     let store = state.store.capabilities().name;
     let layout_version = LAYOUT_VERSION.to_string();
     writer.info(
@@ -352,7 +353,7 @@ fn backups(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
 struct Writer<'e>(DescriptorEncoder<'e>);
 
 impl Writer<'_> {
-    /// `_info` is put behind the name, the value is 1.
+    /// `_info` is appended to the name. The value is 1.
     fn info(&mut self, name: &str, help: &str, labels: &[(&str, &str)]) -> fmt::Result {
         let mut metric = self
             .0
@@ -367,7 +368,7 @@ impl Writer<'_> {
         ConstGauge::new(value).encode(metric)
     }
 
-    /// `_total` is put behind the name.
+    /// `_total` is appended to the name.
     fn counter<N>(&mut self, name: &str, help: &str, value: N) -> fmt::Result
     where
         ConstCounter<N>: EncodeMetric,

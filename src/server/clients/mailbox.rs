@@ -1,5 +1,5 @@
-//! Messages that wait to be written to a subscriber: bounded, because who does not read is
-//! disconnected.
+//! Messages that wait to be written to a subscriber. Their number is bounded: a client that does not
+//! read is disconnected.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,18 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 
+use super::memory::{BufferMemory, SharedBytes};
 use crate::config::OutputLimit;
-use crate::limits::IDLE_MAILBOX_MESSAGES_MAX;
 use crate::reply::Reply;
 use crate::types::signals::{ChannelKind, Message};
 use crate::wire::encode::{Protocol, encode, encode_push_header};
 
-use crate::server::buffers::{BufferMemory, Shared};
+/// Capacity for messages that an empty mailbox keeps.
+const IDLE_MESSAGES_MAX: usize = 16;
 
-/// A message as it goes over the wire, but for the header, in which RESP2 and RESP3 differ. All
-/// subscribers of a channel share the bytes.
+/// An encoded message without its header, which differs between RESP2 and RESP3. All subscribers of a
+/// channel share the bytes.
 #[derive(Debug, Clone)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     elements: usize,
     body: Bytes,
 }
@@ -33,12 +34,12 @@ impl Frame {
         }
         Self {
             elements: words.len() + 1,
-            body: Bytes::from_owner(Shared::new(body.into(), Arc::clone(memory))),
+            body: Bytes::from_owner(SharedBytes::new(body.into(), Arc::clone(memory))),
         }
     }
 
     /// For subscribers of the channel.
-    pub(super) fn message(message: &Message, memory: &Arc<BufferMemory>) -> Self {
+    pub(crate) fn message(message: &Message, memory: &Arc<BufferMemory>) -> Self {
         let kind = match message.kind {
             ChannelKind::Global => b"message".as_slice(),
             ChannelKind::Shard => b"smessage",
@@ -47,7 +48,7 @@ impl Frame {
     }
 
     /// For subscribers of a pattern that the channel matches.
-    pub(super) fn pattern_message(
+    pub(crate) fn pattern_message(
         pattern: &Bytes,
         message: &Message,
         memory: &Arc<BufferMemory>,
@@ -56,25 +57,24 @@ impl Frame {
         Self::new(&words, b"pmessage", memory)
     }
 
-    /// What it counts against the limit: as if no one shared it, as in Redis.
+    /// What it counts against the limit: all of it, although it is shared, as in Redis.
     fn size_bytes(&self) -> u64 {
         (self.body.len() + size_of::<Self>()) as u64
     }
 }
 
-/// What became of a message.
+/// The result of [`Mailbox::push`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pushed {
-    /// It waits.
+pub(crate) enum Pushed {
+    /// The message waits.
     Waits,
-    /// It was too much: everything that waited is dropped, and nothing is taken any more. The
-    /// client is to be disconnected.
+    /// The message was too much. The mailbox is closed; the client must be disconnected.
     Overflowed,
 }
 
 /// Messages that wait to be written to one client.
 #[derive(Debug, Default)]
-pub struct Mailbox {
+pub(crate) struct Mailbox {
     state: Mutex<State>,
     arrived: Notify,
     memory: Arc<BufferMemory>,
@@ -102,7 +102,7 @@ impl State {
     }
 }
 
-/// What the places of so many messages take, beside the bytes that subscribers share.
+/// Memory of so many queue entries, without the shared bytes of the messages.
 fn frames_bytes(count: usize) -> usize {
     count * size_of::<Frame>()
 }
@@ -114,8 +114,8 @@ impl Drop for Mailbox {
 }
 
 impl Mailbox {
-    /// A mailbox whose messages count in `memory`.
-    pub fn new(memory: Arc<BufferMemory>) -> Self {
+    /// An empty mailbox whose messages count in `memory`.
+    pub(crate) fn new(memory: Arc<BufferMemory>) -> Self {
         Self {
             state: Mutex::default(),
             arrived: Notify::new(),
@@ -123,12 +123,13 @@ impl Mailbox {
         }
     }
 
-    /// Drops everything that waits, and takes nothing any more.
-    pub fn close(&self) {
+    /// Drops all messages, and those that come later.
+    pub(crate) fn close(&self) {
         self.lock().close(&self.memory);
     }
 
-    pub(super) fn push(&self, frame: Frame, limit: &OutputLimit, now_ms: i64) -> Pushed {
+    /// Adds a message.
+    pub(crate) fn push(&self, frame: Frame, limit: &OutputLimit, now_ms: i64) -> Pushed {
         let mut state = self.lock();
         if state.is_closed {
             return Pushed::Waits;
@@ -148,8 +149,8 @@ impl Mailbox {
         Pushed::Waits
     }
 
-    /// Whether more than the soft limit has waited for too long; if so, nothing is taken any more.
-    pub(super) fn is_overdue(&self, limit: &OutputLimit, now_ms: i64) -> bool {
+    /// Whether more than the soft limit has waited for too long; if so, closes the mailbox.
+    pub(crate) fn is_overdue(&self, limit: &OutputLimit, now_ms: i64) -> bool {
         let mut state = self.lock();
         let is_overdue = state.above_soft_since_ms.is_some() && state.exceeds(limit, now_ms);
         if is_overdue {
@@ -158,22 +159,22 @@ impl Mailbox {
         is_overdue
     }
 
-    /// How many messages wait, and their bytes.
-    pub fn waiting(&self) -> (usize, u64) {
+    /// The number of messages that wait, and their bytes.
+    pub(crate) fn waiting(&self) -> (usize, u64) {
         let state = self.lock();
         (state.frames.len(), state.bytes)
     }
 
     /// Waits until there is a message.
-    pub async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         while self.lock().frames.is_empty() {
             self.arrived.notified().await;
         }
     }
 
-    /// Appends the oldest messages to `output`, at most `count_max`, until it holds
-    /// `output_bytes_max` bytes. Answers how many.
-    pub fn take(
+    /// Moves the oldest messages to `output`: at most `count_max`, until it holds `output_bytes_max`
+    /// bytes. Returns their number.
+    pub(crate) fn take(
         &self,
         output: &mut BytesMut,
         protocol: Protocol,
@@ -192,7 +193,7 @@ impl Mailbox {
             output.extend_from_slice(&frame.body);
         }
         self.memory.replace(frames_bytes(count), 0);
-        if state.frames.is_empty() && state.frames.capacity() > IDLE_MAILBOX_MESSAGES_MAX {
+        if state.frames.is_empty() && state.frames.capacity() > IDLE_MESSAGES_MAX {
             state.frames = VecDeque::new();
         }
         count

@@ -1,15 +1,12 @@
-//! What one client is subscribed to.
+//! The subscriptions of one client.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
-use crate::server::clients::ClientRecord;
-
-/// What a name that a client subscribes to stands for.
+/// The kind of a name that a client subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// A channel: SUBSCRIBE.
     Channel,
     /// A glob pattern of channels: PSUBSCRIBE.
@@ -18,9 +15,9 @@ pub enum Scope {
     Shard,
 }
 
-/// What one client is subscribed to.
+/// The subscriptions of one client.
 #[derive(Debug, Default)]
-pub struct Subscriptions {
+pub(crate) struct Subscriptions {
     channels: BTreeSet<Bytes>,
     patterns: BTreeSet<Bytes>,
     shards: BTreeSet<Bytes>,
@@ -28,17 +25,17 @@ pub struct Subscriptions {
 
 impl Subscriptions {
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty()
     }
 
-    /// How many there are of all kinds.
-    pub fn len(&self) -> usize {
+    /// The number of subscriptions of all kinds.
+    pub(crate) fn len(&self) -> usize {
         self.channels.len() + self.patterns.len() + self.shards.len()
     }
 
     /// Names of one kind.
-    pub fn names(&self, scope: Scope) -> &BTreeSet<Bytes> {
+    pub(crate) fn names(&self, scope: Scope) -> &BTreeSet<Bytes> {
         match scope {
             Scope::Channel => &self.channels,
             Scope::Pattern => &self.patterns,
@@ -54,32 +51,23 @@ impl Subscriptions {
         }
     }
 
-    /// How many there are, as replies count them: channels and patterns together.
-    pub fn count(&self, scope: Scope) -> usize {
+    /// The number of subscriptions as replies give it: channels and patterns together.
+    pub(crate) fn count(&self, scope: Scope) -> usize {
         match scope {
             Scope::Channel | Scope::Pattern => self.channels.len() + self.patterns.len(),
             Scope::Shard => self.shards.len(),
         }
     }
 
-    pub(super) fn insert(&mut self, scope: Scope, name: Bytes) -> bool {
+    pub(crate) fn insert(&mut self, scope: Scope, name: Bytes) -> bool {
         self.names_mut(scope).insert(name)
     }
 
-    pub(super) fn remove(&mut self, scope: Scope, name: &[u8]) -> bool {
+    pub(crate) fn remove(&mut self, scope: Scope, name: &[u8]) -> bool {
         self.names_mut(scope).remove(name)
     }
 
-    pub(super) fn take(&mut self, scope: Scope) -> BTreeSet<Bytes> {
+    pub(crate) fn take(&mut self, scope: Scope) -> BTreeSet<Bytes> {
         std::mem::take(self.names_mut(scope))
-    }
-
-    /// Shows the numbers in the client's record, for CLIENT LIST.
-    pub(super) fn show(&self, client: &ClientRecord) {
-        for scope in [Scope::Channel, Scope::Pattern, Scope::Shard] {
-            if let Some(count) = client.subscribed.get(scope as usize) {
-                count.store(self.names(scope).len(), Ordering::Relaxed);
-            }
-        }
     }
 }

@@ -1,12 +1,12 @@
-//! What the operating system tells of this process and this machine, read from /proc. Where that
-//! is not there, everything is 0.
+//! Memory and processor time of this process and this machine, read from /proc. Without /proc all
+//! numbers are 0.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::limits::UNKNOWN_MEMORY_BYTES;
-
-/// Clock ticks in a second, as Linux counts them for programs.
+/// Memory of this machine if the system does not tell.
+const UNKNOWN_MEMORY_BYTES: u64 = 8 * 1024 * 1024 * 1024;
+/// Clock ticks in a second, as Linux reports them to programs.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Memory of this process.
@@ -14,8 +14,8 @@ const TICKS_PER_SECOND: u64 = 100;
 pub(super) struct Memory {
     /// Memory that this process has allocated and touched.
     pub(super) allocated_bytes: u64,
-    /// All memory that it has in use, pages of the store's file included, which the system can
-    /// take back at any time.
+    /// All memory that it uses. This includes pages of the store's file, which the system can reclaim
+    /// at any time.
     pub(super) resident_bytes: u64,
 }
 
@@ -34,8 +34,8 @@ pub(super) fn total_memory_bytes() -> u64 {
     kibibytes(&memory, "MemTotal:")
 }
 
-/// The memory that this process may use: the machine's, or less where it runs in a container or
-/// a unit of the system with a limit.
+/// The memory that this process may use: the machine's, or less if it runs in a container or a systemd
+/// unit with a limit.
 pub(super) fn usable_memory_bytes() -> u64 {
     let machine = match total_memory_bytes() {
         0 => UNKNOWN_MEMORY_BYTES,
@@ -47,8 +47,8 @@ pub(super) fn usable_memory_bytes() -> u64 {
         .fold(machine, u64::min)
 }
 
-/// Files that may hold a limit on the memory of this process's control groups, of version 2 and 1.
-/// A limit of a group above holds too. Where there is none, they say `max` or a huge number.
+/// Files with the memory limits of this process's control groups, of versions 2 and 1. Limits of parent
+/// groups apply too. A file says `max` or a huge number if there is no limit.
 fn group_limit_files(groups: &str) -> impl Iterator<Item = PathBuf> {
     let files = groups.lines().flat_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -78,7 +78,7 @@ fn kibibytes(text: &str, name: &str) -> u64 {
         .map_or(0, |number| number * 1024)
 }
 
-/// Microseconds of a processor that this process has used.
+/// Processor time that this process has used, in microseconds.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ProcessorTime {
     pub(super) user_us: u64,

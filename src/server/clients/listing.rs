@@ -1,0 +1,86 @@
+//! The line of a client in CLIENT LIST, which the log shows too.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use super::record::ClientRecord;
+use super::subscriptions::Scope;
+use crate::commands::table;
+use crate::limits::UNCOUNTED_OUTPUT_BYTES;
+
+/// The line of a client, for the log.
+pub(crate) fn describe(client: &ClientRecord, now_ms: i64) -> String {
+    let mut text = String::new();
+    put_line(client, now_ms, &mut text);
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// Appends the line of a client, with all fields of Redis 7.2 in Redis's order.
+///
+/// `tot-mem` counts the buffers that the server holds for the client. `events` is always `r`. There is
+/// one reply buffer: `obl` gives what Redis would have in its first 16 KiB, `omem` the rest and the
+/// messages that wait.
+pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
+    let now_s = now_ms / 1000;
+    let details = client.details().clone();
+    let mut flags = String::new();
+    let is_touched = details
+        .watched
+        .as_ref()
+        .is_some_and(|touched| touched.load(Ordering::SeqCst));
+    for (is_set, letter) in [
+        (client.is_subscriber(), 'P'),
+        (details.queued_commands.is_some(), 'x'),
+        (client.is_blocked(), 'b'),
+        (is_touched, 'd'),
+        (client.is_killed(), 'A'),
+        (details.no_evict, 'e'),
+        (details.no_touch, 'T'),
+    ] {
+        if is_set {
+            flags.push(letter);
+        }
+    }
+    if flags.is_empty() {
+        flags.push('N');
+    }
+    let input = client.input_bytes.load(Ordering::Relaxed);
+    let input_free = client.input_free_bytes.load(Ordering::Relaxed);
+    let output = client.output_bytes.load(Ordering::Relaxed);
+    let unsent = client.output_unsent_bytes.load(Ordering::Relaxed);
+    let arguments = client.argument_bytes.load(Ordering::Relaxed);
+    let transaction = client.transaction_bytes.load(Ordering::Relaxed);
+    let (messages, message_bytes) = client.mailbox.waiting();
+    let counted = unsent.saturating_sub(UNCOUNTED_OUTPUT_BYTES);
+    let unsent = unsent - counted;
+    let waiting = messages + usize::from(counted > 0);
+    let waiting_bytes = message_bytes + counted as u64;
+    let command = table::entries()
+        .get(client.shown_command())
+        .map_or("NULL", |entry| entry.full_name.as_str());
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
+         ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem={arguments} multi-mem={transaction} \
+         rbs={output} rbp={output} obl={unsent} oll={waiting} omem={waiting_bytes} tot-mem={} events=r cmd={command} user=default \
+         redir=-1 resp={} lib-name={} lib-ver={}",
+        client.id,
+        client.address,
+        client.local_address,
+        client.file_descriptor,
+        details.name,
+        (now_s - client.connected_ms / 1000).max(0),
+        (now_s - client.last_interaction_ms.load(Ordering::Relaxed) / 1000).max(0),
+        details.database,
+        client.subscribed(Scope::Channel),
+        client.subscribed(Scope::Pattern),
+        client.subscribed(Scope::Shard),
+        details.queued_commands.unwrap_or(-1),
+        (input + input_free + arguments + transaction + output) as u64 + message_bytes,
+        details.protocol,
+        details.library_name,
+        details.library_version,
+    );
+}

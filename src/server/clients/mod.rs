@@ -1,0 +1,18 @@
+//! Connected clients: what the server knows of each, and what it holds for them.
+//!
+//! The files from the lowest to the highest: `memory`, `subscriptions`, `mailbox`, `record`,
+//! `listing`, `registry`.
+
+mod listing;
+mod mailbox;
+mod memory;
+mod record;
+mod registry;
+mod subscriptions;
+
+pub(super) use listing::{describe, put_line};
+pub(super) use mailbox::{Frame, Pushed};
+pub(super) use memory::BufferMemory;
+pub(super) use record::{ClientRecord, NO_COMMAND, Unblock};
+pub(super) use registry::ClientRegistry;
+pub(super) use subscriptions::{Scope, Subscriptions};

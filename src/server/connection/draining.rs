@@ -1,0 +1,92 @@
+//! Waiting for something other than the client, while messages go to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use super::state::{Connection, Ended};
+use crate::commands::Row;
+use crate::commands::row::Flags;
+use crate::events::EventClasses;
+
+/// Time after which [`gone`] looks again at a client that has sent something.
+const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Whether a command may publish a message to its own client. Such a command runs alone, because
+    /// its reply comes before that message, and the next reply after it.
+    pub(super) fn may_hear_itself(&self, row: &Row) -> bool {
+        if self.session.subscriptions.is_empty() {
+            return false;
+        }
+        let events = self.state.config.keyspace_events().classes();
+        row.flags.contains(Flags::MAY_REPLICATE)
+            || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
+    }
+
+    /// Waits while CLIENT PAUSE holds back commands of this kind.
+    pub(super) async fn wait_for_pause(&mut self, is_write: bool) -> Result<(), Ended> {
+        if !self.state.pause.applies(is_write) {
+            return Ok(());
+        }
+        self.flush().await?;
+        let client = Arc::clone(&self.session.client);
+        let state = Arc::clone(&self.state);
+        let _paused = client.enter_pause();
+        self.wait_while_draining(state.pause.wait(is_write)).await
+    }
+
+    /// Waits for something. Meanwhile writes messages to the client and reads ahead.
+    pub(super) async fn wait_while_draining<T>(
+        &mut self,
+        waiting: impl Future<Output = T>,
+    ) -> Result<T, Ended> {
+        tokio::pin!(waiting);
+        loop {
+            let is_subscriber = !self.session.subscriptions.is_empty();
+            let (mut reader, _) = self.stream.split();
+            tokio::select! {
+                biased;
+                answer = &mut waiting => return Ok(answer),
+                () = self.session.client.mailbox.ready(), if is_subscriber => {}
+                // As in Redis: that a client is gone is seen only after all that it has sent.
+                read = self.ahead.receive(&mut reader) => match read {
+                    Ok(0) | Err(_) => return Err(Ended),
+                    Ok(count) => {
+                        self.note_read(count);
+                        self.check_input()?;
+                    }
+                },
+                () = self.session.client.wait_killed() => return Err(Ended),
+                () = self.state.shutdown.begun() => return Err(Ended),
+            }
+            self.put_messages().await?;
+            self.flush().await?;
+            self.note_buffers();
+        }
+    }
+}
+
+/// Whether CLIENT PAUSE WRITE holds back a command.
+pub(super) fn is_write(row: &Row) -> bool {
+    row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
+}
+
+/// Waits until a client has closed its connection, even if it has sent more before.
+pub(super) async fn gone(stream: &TcpStream) {
+    let mut byte = [0];
+    loop {
+        match stream.peek(&mut byte).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        // There is something to read, so this returns at once.
+        match stream.ready(Interest::READABLE).await {
+            Ok(ready) if !ready.is_read_closed() => {}
+            _ => return,
+        }
+        tokio::time::sleep(GONE_CHECK_INTERVAL).await;
+    }
+}

@@ -1,0 +1,81 @@
+//! What a connection consists of.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tokio::net::TcpStream;
+
+use super::read_ahead::ReadAhead;
+use super::waiting::Waiting;
+use crate::commands::Row;
+use crate::executor::Call;
+use crate::server::clients::ClientRecord;
+use crate::server::session::Session;
+use crate::server::state::ServerState;
+use crate::wire::request::{RequestLimits, RequestParser};
+
+/// A client's connection.
+pub(crate) struct Connection {
+    pub(super) stream: TcpStream,
+    pub(super) state: Arc<ServerState>,
+    pub(super) session: Session,
+    pub(super) parser: RequestParser,
+    pub(super) input: BytesMut,
+    /// What follows `input`.
+    pub(super) ahead: ReadAhead,
+    pub(super) output: BytesMut,
+    /// How much of `output` the client has taken.
+    pub(super) sent_bytes: usize,
+    /// Some output was sent only in part: nothing may follow it.
+    pub(super) is_output_cut: bool,
+    /// Until then a shutdown waits for the client to take its output. Set when it first waits.
+    pub(super) lingers_until: Option<tokio::time::Instant>,
+    /// Bytes of the requests that were parsed since the last read. Redis keeps them in its query
+    /// buffer until all are done, so CLIENT LIST counts them.
+    pub(super) consumed_bytes: usize,
+    /// Commands on data that the executor has not got yet.
+    pub(super) calls: Vec<Call>,
+    /// What else the connection needs of each of them.
+    pub(super) queued: Vec<Queued>,
+    pub(super) call_bytes: usize,
+    /// How the last of them waits, if it blocks.
+    pub(super) waiting: Option<Waiting>,
+}
+
+/// A command of [`Connection::calls`]: what the executor does not need of it.
+#[derive(Clone, Copy)]
+pub(super) struct Queued {
+    pub(super) row: &'static Row,
+    pub(super) is_answered: bool,
+}
+
+/// A connection ends early: the client is gone or killed, errs, or the server stops.
+pub(super) struct Ended;
+
+impl Connection {
+    /// A new client's connection.
+    pub(crate) fn new(
+        stream: TcpStream,
+        client: Arc<ClientRecord>,
+        state: Arc<ServerState>,
+    ) -> Self {
+        let needs_password = state.config.requirepass().is_some();
+        Self {
+            stream,
+            session: Session::new(client, !needs_password),
+            parser: RequestParser::new(RequestLimits::default()),
+            input: BytesMut::new(),
+            ahead: ReadAhead::default(),
+            output: BytesMut::new(),
+            sent_bytes: 0,
+            is_output_cut: false,
+            lingers_until: None,
+            consumed_bytes: 0,
+            calls: Vec::new(),
+            queued: Vec::new(),
+            call_bytes: 0,
+            waiting: None,
+            state,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a connection keeps of a blocking command.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::commands::Invocation;
+use crate::commands::waits::Waits;
+use crate::executor::{Wait, Waiter, Waiters};
+
+/// A blocking command that the executor has got.
+pub(super) struct Waiting {
+    pub(super) wait: Wait,
+    /// When its timeout ends; `None` is never.
+    pub(super) until: Option<Instant>,
+}
+
+impl Waiting {
+    /// Prepares a blocking command to wait if it finds nothing. `None` if its arguments are invalid:
+    /// the command's code returns the error.
+    pub(super) fn prepare(
+        waiters: &Arc<Waiters>,
+        waits: &Waits,
+        invocation: &Invocation,
+        now_ms: i64,
+    ) -> Option<Self> {
+        let arguments = &invocation.arguments;
+        let timeout = waits.timeout(arguments, now_ms).ok()?;
+        let waiter = Waiter::new(
+            invocation.clone(),
+            waits.keys(invocation.row, arguments),
+            waits.value_type,
+            waits.wants(arguments),
+        );
+        Some(Self {
+            wait: Wait::new(waiters, waiter),
+            // A time that the clock cannot hold never comes.
+            until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        })
+    }
+
+    pub(super) fn waiter(&self) -> Arc<Waiter> {
+        self.wait.waiter()
+    }
+}

@@ -1,0 +1,47 @@
+//! The bound on the memory that the buffers of all clients take together (`maxmemory-clients`).
+//! Beyond it clients are evicted, the largest first, as in Redis.
+
+use super::clients::{self, ClientRecord};
+use super::state::ServerState;
+use crate::limits::CLIENT_EVICTION_LIMIT_BYTES_MIN;
+
+/// Clients are evicted until their buffers take so many sixteenths of `maxmemory-clients`. With less
+/// to spare, the next bytes of any client would start another pass over all of them.
+const TARGET_SIXTEENTHS: u64 = 15;
+
+/// What the setting `maxmemory-clients` means in bytes; `None` is no bound.
+fn limit_bytes(state: &ServerState) -> Option<u64> {
+    let limit = state.config.maxmemory_clients().bytes(state.memory_bytes);
+    limit.map(|bytes| bytes.max(CLIENT_EVICTION_LIMIT_BYTES_MIN))
+}
+
+/// Notes how much memory a client's buffers take, and evicts clients if all take too much.
+pub(super) fn note_client_memory(state: &ServerState, client: &ClientRecord, bytes: usize) {
+    state.clients.note_held(client, bytes);
+    // If there was nobody left to evict, the sampler is the next to try.
+    if !state.clients.is_exhausted() {
+        evict_if_needed(state);
+    }
+}
+
+/// Evicts clients if the buffers of all take too much.
+pub(super) fn evict_if_needed(state: &ServerState) {
+    let Some(limit) = limit_bytes(state) else {
+        return;
+    };
+    let held = state.clients.memory().bytes() as u64;
+    if held < limit {
+        return;
+    }
+    let target = limit / 16 * TARGET_SIXTEENTHS;
+    let target = usize::try_from(target).unwrap_or(usize::MAX);
+    let now_ms = state.clock.now_ms();
+    let is_enough = state.clients.evict(target, |client| {
+        state
+            .disconnections
+            .evicted(|| clients::describe(client, now_ms));
+    });
+    if !is_enough {
+        state.disconnections.nobody_to_evict();
+    }
+}
