@@ -1,4 +1,4 @@
-//! The settings as documents: config/quoin.toml and docs/configuration.md.
+//! The settings as documents: config/quoin.toml and docs/operate/configuration.md.
 
 use super::table::{SETTINGS, SettingRow};
 
@@ -33,7 +33,7 @@ pub fn settings_file() -> String {
     text
 }
 
-/// The text of docs/configuration.md.
+/// The text of docs/operate/configuration.md.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
@@ -49,7 +49,7 @@ pub fn reference() -> String {
          in quotes. A `redis.conf` is not read. (Kubernetes makes such variables\n\
          for a service called `quoin`: call it otherwise, or set `enableServiceLinks: false`.)\n\
          Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or `QUOIN_IMPORT_` are left to\n\
-         tests, benchmarks and `quoin import` (docs/migration.md).\n\n\
+         tests, benchmarks and `quoin import` (docs/start/migration.md).\n\n\
          `CONFIG SET` changes the settings that are marked below in a running server, and\n\
          `CONFIG REWRITE` writes them to the settings file. The other parameters of Redis 7.2 are\n\
          known to `CONFIG GET`; those that `CONFIG SET` accepts are remembered until the server\n\
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_reference_is_that_of_the_table() {
-        check("docs/configuration.md", &reference());
+        check("docs/operate/configuration.md", &reference());
     }
 
     #[test]

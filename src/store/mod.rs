@@ -209,7 +209,7 @@ pub trait Transaction: ReadTransaction {
 
     /// Conflicts on rows that are taken from one end of a section of keys, `taken`, unless the
     /// snapshot is known to have nothing in the `section` and the transaction itself leaves nothing
-    /// there: see docs/decisions/013-own-elements.md. To be called before those rows are
+    /// there: see docs/understand/decisions/013-own-elements.md. To be called before those rows are
     /// cleared; their keys must be such that no other transaction puts the same ones there without a
     /// conflict. Answers whether it conflicts for certain.
     fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {

@@ -1,5 +1,5 @@
 //! The one list of where replies may differ from Redis's, each with its reason.
-//! docs/compatibility.md shows it; a test holds the two together.
+//! docs/start/compatibility.md shows it; a test holds the two together.
 
 use crate::resp::{Value, Words};
 
@@ -48,7 +48,7 @@ pub struct Difference {
     pub place: Place,
     /// What is compared all the same.
     pub comparison: Comparison,
-    /// Why it is there; a sentence of docs/compatibility.md.
+    /// Why it is there; a sentence of docs/start/compatibility.md.
     pub reason: &'static str,
 }
 
@@ -270,7 +270,7 @@ pub fn sorted(value: &Value) -> Value {
 
 #[test]
 fn the_document_shows_every_known_difference() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compatibility.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/start/compatibility.md");
     let document = std::fs::read_to_string(path).unwrap();
     for difference in DIFFERENCES {
         assert!(

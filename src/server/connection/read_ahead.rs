@@ -1,6 +1,6 @@
 //! What a client sends while the server waits for something else: until its output is taken, or
 //! its blocking command has ended. It is taken in, so that a client which writes everything before
-//! it reads comes to its end (docs/decisions/015-reading-ahead.md).
+//! it reads comes to its end (docs/understand/decisions/015-reading-ahead.md).
 
 use std::collections::VecDeque;
 use std::io;
