@@ -217,7 +217,7 @@ fn doctor_command() -> Command {
              cluster servers may run meanwhile; an embedded store's server must\nbe stopped. \
              Without --repair nothing that belongs to keys is changed.\n\n\
              Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
-             where\nsomething is wrong or the store cannot be used. docs/operate/operations.md tells more.",
+             where\nsomething is wrong or the store cannot be used. docs/operate/doctor.md tells more.",
         )
         .arg(switch(
             REPAIR_FLAG,
