@@ -105,11 +105,11 @@ impl ClientRecord {
         self.details.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows a command as its last one, by its place in the table's entries. One that blocks is shown
+    /// Shows a command as its last one, by its id. One that blocks is shown
     /// when it does ([`Self::enter_block`]) or has ended, as if it took no time until then: a
     /// client that is seen at it is blocked.
-    pub fn show_command(&self, slot: usize) {
-        self.last_command.store(slot, Ordering::Release);
+    pub fn show_command(&self, command_id: usize) {
+        self.last_command.store(command_id, Ordering::Release);
     }
 
     /// Its last command; [`NO_COMMAND`] before the first.

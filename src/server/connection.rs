@@ -19,8 +19,9 @@ use super::clients::{ClientRecord, NO_COMMAND};
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
 use super::session::Session;
-use crate::commands::row::{ConnectionCommand, Flags, Group, Handler, PureHandler};
-use crate::commands::{Row, table};
+use crate::commands::Row;
+use crate::commands::flags::Flags;
+use crate::commands::row::{ConnectionCommand, Group, Handler, PureHandler};
 use crate::events::EventClasses;
 use crate::executor::Call;
 use crate::limits::{
@@ -266,11 +267,12 @@ impl Connection {
             Dispatch::Refused(row, line) => {
                 self.run_calls().await?;
                 let line = self.end_refused_exec(row, line);
-                let slot = row.map(table::slot);
-                if let Some(slot) = slot {
-                    self.state.statistics.record_rejection(slot);
+                let command_id = row.map(|row| row.id);
+                if let Some(command_id) = command_id {
+                    self.state.statistics.record_rejection(command_id);
                 }
-                self.session.client.show_command(slot.unwrap_or(NO_COMMAND));
+                let shown = command_id.unwrap_or(NO_COMMAND);
+                self.session.client.show_command(shown);
                 let is_answered = self.session.take_reply_mode();
                 self.answer(&Reply::Error(line), is_answered);
                 self.flush_when_large().await
@@ -371,7 +373,6 @@ impl Connection {
         row: &'static Row,
         arguments: &[Bytes],
     ) -> Result<(), Ended> {
-        let slot = table::slot(row);
         let client = Arc::clone(&self.session.client);
         self.put_messages().await?;
         let may_wait = connection_commands::may_wait(command);
@@ -380,7 +381,7 @@ impl Connection {
         }
         if !may_wait {
             // Before it is carried out: CLIENT LIST shows its own client at CLIENT LIST.
-            client.show_command(slot);
+            client.show_command(row.id);
         }
         self.note_buffers();
         let started = Instant::now();
@@ -401,13 +402,13 @@ impl Connection {
         let reply = if may_wait {
             let shown_until_gone = async {
                 // By now it waits, see the order below.
-                client.show_command(slot);
+                client.show_command(row.id);
                 gone(&self.stream).await;
             };
             tokio::select! {
                 biased;
                 reply = carrying_out => {
-                    client.show_command(slot);
+                    client.show_command(row.id);
                     reply
                 }
                 () = shown_until_gone => return Err(Ended),

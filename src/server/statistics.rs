@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::commands::table;
+use crate::commands::{Row, table};
 use crate::executor::statistics::Counter;
 use crate::limits::ERROR_CODES_MAX;
 
@@ -85,7 +85,7 @@ pub struct ServerStatistics {
     pub reads_processed: Counter,
     /// Writes that a connection made.
     pub writes_processed: Counter,
-    /// In the order of [`table::entries`].
+    /// In the order of [`table::all`].
     commands: Vec<CommandStatistics>,
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -101,7 +101,7 @@ impl Default for ServerStatistics {
             error_replies: Counter::default(),
             reads_processed: Counter::default(),
             writes_processed: Counter::default(),
-            commands: table::entries()
+            commands: table::all()
                 .iter()
                 .map(|_| CommandStatistics::default())
                 .collect(),
@@ -111,16 +111,16 @@ impl Default for ServerStatistics {
 }
 
 impl ServerStatistics {
-    /// A command (by its place in [`table::entries`]) was carried out.
-    pub fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
-        if let Some(command) = self.commands.get(slot) {
+    /// A command was carried out.
+    pub fn record_call(&self, command_id: usize, duration: Duration, is_failed: bool) {
+        if let Some(command) = self.commands.get(command_id) {
             command.record(duration, is_failed);
         }
     }
 
     /// A command was refused before it was carried out.
-    pub fn record_rejection(&self, slot: usize) {
-        if let Some(command) = self.commands.get(slot) {
+    pub fn record_rejection(&self, command_id: usize) {
+        if let Some(command) = self.commands.get(command_id) {
             command.rejected_calls.add(1);
         }
     }
@@ -143,8 +143,8 @@ impl ServerStatistics {
     }
 
     /// Commands and subcommands with what they have done.
-    pub fn commands(&self) -> impl Iterator<Item = (&'static table::Entry, &CommandStatistics)> {
-        table::entries().iter().zip(&self.commands)
+    pub fn commands(&self) -> impl Iterator<Item = (&'static Row, &CommandStatistics)> {
+        table::all().iter().zip(&self.commands)
     }
 
     /// CONFIG RESETSTAT.

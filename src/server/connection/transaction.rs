@@ -6,8 +6,9 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::{Connection, Ended};
-use crate::commands::row::{ConnectionCommand, Flags, Handler};
-use crate::commands::{Invocation, Row, table};
+use crate::commands::flags::Flags;
+use crate::commands::row::{ConnectionCommand, Handler};
+use crate::commands::{Invocation, Row};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, WatchedKey, Work};
 use crate::limits::{TRANSACTION_REPLY_BYTES_MAX, WATCHED_KEYS_MAX};
@@ -70,7 +71,7 @@ impl Connection {
         };
         if row.flags.contains(Flags::NO_MULTI) {
             transaction.spoil();
-            self.state.statistics.record_rejection(table::slot(row));
+            self.state.statistics.record_rejection(row.id);
             let line = "ERR Command not allowed inside a transaction".to_owned();
             return WithinMulti::Answered(Reply::Error(line));
         }

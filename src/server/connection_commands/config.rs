@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::help::help;
 use super::not_carried_out;
 use crate::commands::arguments::rest;
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::ServerState;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::help::help;
 use super::unknown_or_wrong_number;
 use crate::commands::arguments::{argument, is_word, rest};
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::number::{parse_double, parse_i64};
 use crate::reply::Reply;

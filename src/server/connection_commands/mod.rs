@@ -14,10 +14,8 @@ mod auth;
 mod backup;
 mod basics;
 mod client;
-mod command;
 mod config;
 mod debug;
-mod help;
 mod info;
 mod latency;
 mod pubsub;
@@ -37,23 +35,22 @@ pub async fn carry_out(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     match command {
-        ConnectionCommand::Acl => acl::carry_out(row.name, arguments, state),
+        ConnectionCommand::Acl => acl::carry_out(row.own_name(), arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
-        ConnectionCommand::Client => client::carry_out(row.name, arguments, session, state),
-        ConnectionCommand::Command => command::carry_out(row.name, arguments),
-        ConnectionCommand::Config => config::carry_out(row.name, arguments, state).await,
+        ConnectionCommand::Client => client::carry_out(row.own_name(), arguments, session, state),
+        ConnectionCommand::Config => config::carry_out(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::carry_out(arguments, state).await,
         ConnectionCommand::Function => basics::function_flush(arguments),
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
-        ConnectionCommand::Latency => latency::carry_out(row.name, arguments, state),
+        ConnectionCommand::Latency => latency::carry_out(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await
         }
-        ConnectionCommand::Pubsub => pubsub::pubsub(row.name, arguments, state),
+        ConnectionCommand::Pubsub => pubsub::pubsub(row.own_name(), arguments, state),
         ConnectionCommand::Punsubscribe => Ok(pubsub::unsubscribe(
             Scope::Pattern,
             arguments,
@@ -65,7 +62,7 @@ pub async fn carry_out(
         ConnectionCommand::Save => backup::save(state).await,
         ConnectionCommand::Select => basics::select(arguments, session),
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
-        ConnectionCommand::Slowlog => slowlog::carry_out(row.name, arguments, state),
+        ConnectionCommand::Slowlog => slowlog::carry_out(row.own_name(), arguments, state),
         ConnectionCommand::Ssubscribe => {
             pubsub::subscribe(Scope::Shard, arguments, session, state).await
         }

@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 
-use super::help::help;
 use super::unknown_or_wrong_number;
 use crate::commands::arguments::rest;
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;
 use crate::reply::Reply;

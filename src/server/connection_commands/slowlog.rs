@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::help::help;
 use super::{not_carried_out, unknown_or_wrong_number};
 use crate::commands::arguments::{integer_at_least, to_usize};
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::ServerState;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::auth::check_attribute;
-use super::help::help;
 use super::{not_carried_out, refusal, shown};
 use crate::commands::arguments::{argument, integer, is_word};
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::ServerState;
