@@ -12,7 +12,7 @@ use crate::types::unit::{ReadUnit, Savepoint, Unit};
 /// A command with its arguments: found in the table, and as many as it takes.
 #[derive(Clone)]
 pub struct Invocation {
-    /// The command's row; of a subcommand, that of the command which contains it.
+    /// The row of the command or subcommand.
     pub row: &'static Row,
     /// Its arguments, the command's name first.
     pub arguments: Vec<Bytes>,
@@ -26,7 +26,7 @@ impl Invocation {
     /// # Errors
     /// Why there is no such command, as Redis says it.
     pub fn resolve(database: u32, arguments: Vec<Bytes>) -> Result<Self, Refusal> {
-        let row = resolve(&arguments)?.command;
+        let row = resolve(&arguments)?;
         Ok(Self {
             row,
             arguments,
@@ -90,7 +90,7 @@ pub async fn call(
             check(handler(&context, arguments).await).map(to_reply)
         }
         Handler::Pure(handler) => check(handler(unit.environment(), arguments)).map(to_reply),
-        Handler::Connection(_) => Ok(needs_connection()),
+        Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
     }
 }
 
@@ -106,7 +106,7 @@ pub async fn call_read(unit: &ReadUnit<'_>, invocation: &Invocation) -> Result<R
             check(handler(&context, arguments).await).map(to_reply)
         }
         Handler::Pure(handler) => check(handler(unit.environment, arguments)).map(to_reply),
-        Handler::Write(_) | Handler::Connection(_) => Ok(needs_connection()),
+        Handler::Write(_) | Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
     }
 }
 

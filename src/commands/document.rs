@@ -1,7 +1,8 @@
 //! docs/start/commands.md, written from the table.
 
-use super::row::Group;
-use super::table::{Entry, entries};
+use super::grammar::Syntax;
+use super::row::{Group, Row};
+use super::table;
 
 /// Groups in the order of the page, with their headings.
 const GROUPS: &[(Group, &str)] = &[
@@ -10,6 +11,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::PriorityQueue, "Priority queues"),
     (Group::TaskQueue, "Task queues"),
     (Group::Generic, "Keys"),
+    (Group::Pubsub, "Publish and subscribe"),
     (Group::Transactions, "Transactions"),
     (Group::Connection, "Connection"),
     (Group::Server, "Server"),
@@ -21,48 +23,42 @@ const BEGINNING: &str = "\
 
 This page is generated from the table of commands; a test compares them.
 
-Replies and error texts are those of Redis 7.2; docs/start/compatibility.md lists the differences
-with reasons. The number of arguments includes the command's name and its subcommand's; `≥` means
-that more are possible. *Since* is the version of Redis that introduced the command, or Quoin's if
-Redis has no such command (docs/start/priority-queues.md, docs/start/task-queues.md). The cost is
-Quoin's. Unless it says otherwise, N is what is stored and M is what the command touches.
+Replies and error texts are those of Redis 7.2; docs/start/compatibility.md lists where they differ,
+each with the reason. In the syntax `[…]` may be missing, `<a | b>` is one of several, and `...`
+means that what stands before it may be repeated. *Since* is the version of Redis that introduced
+the command, or that of Quoin where Redis does not have it (docs/start/priority-queues.md,
+docs/start/task-queues.md). The cost is that of Quoin, with N for what is stored and M for what the
+command touches where it does not say otherwise.
 ";
 
 /// The page.
 pub fn page() -> String {
     let mut text = BEGINNING.to_owned();
     for (group, heading) in GROUPS {
-        // A container's own row says nothing that its subcommands' rows do not say better.
-        let mut listed: Vec<&Entry> = entries()
+        // The row of a container says nothing that its subcommands' rows do not say better.
+        let mut listed: Vec<&Row> = table::all()
             .iter()
-            .filter(|entry| entry.row.group == *group)
-            .filter(|entry| entry.row.subcommands.is_empty() || entry.row.name == "command")
+            .filter(|row| row.group == *group)
+            .filter(|row| row.subcommands.is_empty() || row.name == "command")
             .collect();
-        if listed.is_empty() {
-            continue;
-        }
-        listed.sort_by(|a, b| a.full_name.cmp(&b.full_name));
+        listed.sort_by_key(|row| row.name);
         text.push_str(&format!(
-            "\n## {heading}\n\n| command | arguments | since | cost | what it does |\n|---|---|---|---|---|\n"
+            "\n## {heading}\n\n| command | since | cost | what it does |\n|---|---|---|---|\n"
         ));
-        for entry in listed {
-            text.push_str(&line(entry));
+        for row in listed {
+            text.push_str(&line(row));
         }
     }
     text
 }
 
-fn line(entry: &Entry) -> String {
-    let row = entry.row;
-    let arguments = if row.arity < 0 {
-        format!("≥ {}", -row.arity)
-    } else {
-        row.arity.to_string()
-    };
+fn line(row: &Row) -> String {
     let escaped = |text: &str| text.replace('|', "\\|");
+    let name = row.name.replace('|', " ").to_uppercase();
+    let syntax = format!("{name} {}", Syntax(row.arguments));
     format!(
-        "| `{}` | {arguments} | {} | {} | {} |\n",
-        entry.full_name.replace('|', " ").to_uppercase(),
+        "| `{}` | {} | {} | {} |\n",
+        escaped(syntax.trim_end()),
         row.since,
         escaped(row.complexity),
         escaped(row.summary)
@@ -89,10 +85,15 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_a_summary_and_a_cost() {
-        for entry in entries() {
-            assert!(!entry.row.summary.is_empty(), "{}", entry.full_name);
-            assert!(!entry.row.complexity.is_empty(), "{}", entry.full_name);
+    fn every_command_stands_on_the_page_with_a_summary_and_a_cost() {
+        let text = page();
+        for row in table::all() {
+            assert!(!row.summary.is_empty(), "{}", row.name);
+            assert!(!row.complexity.is_empty(), "{}", row.name);
+            assert!(GROUPS.iter().any(|(group, _)| *group == row.group));
+            if row.subcommands.is_empty() {
+                assert!(text.contains(&line(row)), "{}", row.name);
+            }
         }
     }
 }

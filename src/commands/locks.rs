@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use super::row::{Flags, KeyPositions, Row};
+use super::flags::Flags;
+use super::row::Row;
 
 /// The keys that a command is about. Commands that lock the same key never run in two batches at
 /// once, so that clients of one server do not conflict with each other. Locks are about speed only:
@@ -27,10 +28,7 @@ impl KeyLocks {
     /// What a command with these arguments locks: its keys, or everything where it writes and does
     /// not name keys.
     pub fn of(row: &Row, database: u32, arguments: &[Bytes]) -> Self {
-        if matches!(
-            row.keys,
-            KeyPositions::None | KeyPositions::ShardChannels { .. }
-        ) {
+        if !row.has_keys() {
             return if row.flags.contains(Flags::WRITE) {
                 KeyLocks::Everything
             } else {

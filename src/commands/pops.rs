@@ -77,7 +77,7 @@ fn count_at(arguments: &[Bytes], at: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::row::Flags;
+    use crate::commands::flags::Flags;
     use crate::commands::table;
 
     fn of_line(line: &str) -> Option<(Bytes, Demand)> {
@@ -135,7 +135,7 @@ mod tests {
         let source = include_str!("pops.rs");
         let names = source.split("#[cfg(test)]").next().unwrap_or_default();
         let mut count = 0;
-        for row in table::all() {
+        for row in table::commands() {
             if names.contains(&format!("\"{}\"", row.name)) {
                 assert!(row.flags.contains(Flags::WRITE), "{}", row.name);
                 count += 1;

@@ -3,20 +3,11 @@
 use bytes::Bytes;
 
 use super::row::Row;
-use super::table::find;
+use super::table::{find, find_subcommand};
 use crate::error::CommandError;
 
 /// Bytes of an unknown command that its error repeats.
 const UNKNOWN_NAME_BYTES_MAX: usize = 128;
-
-/// The rows of a request.
-#[derive(Clone, Copy)]
-pub struct Resolved {
-    /// The command's.
-    pub command: &'static Row,
-    /// The subcommand's where the request names one, else the command's.
-    pub row: &'static Row,
-}
 
 /// Why a request is no command that can be run.
 pub struct Refusal {
@@ -26,22 +17,12 @@ pub struct Refusal {
     pub line: String,
 }
 
-impl Resolved {
-    /// `container|subcommand`, or the command's name.
-    pub fn full_name(&self) -> String {
-        if std::ptr::eq(self.command, self.row) {
-            self.row.name.to_owned()
-        } else {
-            format!("{}|{}", self.command.name, self.row.name)
-        }
-    }
-}
-
-/// Looks a command up and counts its arguments, as `processCommand` of Redis does.
+/// Looks up a command, or the subcommand that it names, and counts its arguments, as
+/// `processCommand` of Redis does.
 ///
 /// # Errors
 /// Redis's, where there is no such command or the number of arguments does not fit it.
-pub fn resolve(arguments: &[Bytes]) -> Result<Resolved, Refusal> {
+pub fn resolve(arguments: &[Bytes]) -> Result<&'static Row, Refusal> {
     let unknown = |line| Refusal { row: None, line };
     let Some(name) = arguments.first() else {
         return Err(unknown("ERR unknown command ''".to_owned()));
@@ -49,21 +30,18 @@ pub fn resolve(arguments: &[Bytes]) -> Result<Resolved, Refusal> {
     let Some(command) = find(name) else {
         return Err(unknown(unknown_command(name, arguments)));
     };
-    let subcommand = command.subcommand(arguments);
-    if subcommand.is_none() && !command.subcommands.is_empty() && arguments.len() > 1 {
-        return Err(unknown(unknown_subcommand(command, arguments)));
-    }
-    let resolved = Resolved {
-        command,
-        row: subcommand.unwrap_or(command),
+    let row = match arguments.get(1) {
+        Some(word) if !command.subcommands.is_empty() => find_subcommand(command, word)
+            .ok_or_else(|| unknown(unknown_subcommand(command, word)))?,
+        _ => command,
     };
-    if !resolved.row.accepts(arguments.len()) {
+    if !row.accepts(arguments.len()) {
         return Err(Refusal {
-            row: Some(resolved.row),
-            line: CommandError::WrongArity(resolved.full_name()).to_line(),
+            row: Some(row),
+            line: CommandError::WrongArity(row.name.to_owned()).to_line(),
         });
     }
-    Ok(resolved)
+    Ok(row)
 }
 
 fn clipped(text: &[u8], bytes_max: usize) -> String {
@@ -88,8 +66,7 @@ fn unknown_command(name: &[u8], arguments: &[Bytes]) -> String {
     )
 }
 
-fn unknown_subcommand(row: &Row, arguments: &[Bytes]) -> String {
-    let name = arguments.get(1).map_or(&b""[..], Bytes::as_ref);
+fn unknown_subcommand(row: &Row, name: &[u8]) -> String {
     format!(
         "ERR unknown subcommand '{}'. Try {} HELP.",
         clipped(name, UNKNOWN_NAME_BYTES_MAX),

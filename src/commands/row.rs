@@ -1,159 +1,17 @@
-//! The declarative row of a command.
+//! The row of a command: all that is known of it, said once.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use bytes::Bytes;
 
-use super::arguments::is_word;
+use super::flags::Flags;
+use super::grammar::Argument;
+use super::key_specs::{KeyPlace, KeySpec};
 use super::waits::Waits;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::{Environment, ReadContext, WriteContext};
-
-/// A set of Redis's command flags, as COMMAND INFO names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags(u32);
-
-macro_rules! flags {
-    ($($(#[$document:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
-        impl Flags {
-            /// No flag.
-            pub const NONE: Flags = Flags(0);
-            $($(#[$document])* pub const $name: Flags = Flags(1 << $bit);)*
-
-            const NAMES: &'static [(Flags, &'static str)] = &[$((Flags::$name, $text)),*];
-        }
-    };
-}
-
-// In the order in which COMMAND INFO lists them.
-flags! {
-    /// Changes data.
-    WRITE = 0, "write";
-    /// Only reads data.
-    READONLY = 1, "readonly";
-    /// Needs memory, and would be refused where there is none.
-    DENYOOM = 2, "denyoom";
-    /// For administrators.
-    ADMIN = 3, "admin";
-    /// Concerns Pub/Sub.
-    PUBSUB = 4, "pubsub";
-    /// Not for scripts.
-    NOSCRIPT = 5, "noscript";
-    /// May block the client.
-    BLOCKING = 6, "blocking";
-    /// Allowed while a server loads its data.
-    LOADING = 7, "loading";
-    /// Allowed on a stale replica.
-    STALE = 8, "stale";
-    /// Not shown to MONITOR.
-    SKIP_MONITOR = 9, "skip_monitor";
-    /// Not in the slow log.
-    SKIP_SLOWLOG = 10, "skip_slowlog";
-    /// Takes constant or logarithmic time.
-    FAST = 12, "fast";
-    /// Allowed before AUTH.
-    NO_AUTH = 13, "no_auth";
-    /// Not while data is loaded in the background.
-    NO_ASYNC_LOADING = 14, "no_async_loading";
-    /// Not within MULTI.
-    NO_MULTI = 19, "no_multi";
-    /// Keys stand where the first keys do not tell.
-    MOVABLEKEYS = 18, "movablekeys";
-    /// Allowed while a script is busy.
-    ALLOW_BUSY = 20, "allow_busy";
-}
-
-impl Flags {
-    /// Publishes: held back by CLIENT PAUSE WRITE as commands that write. Redis does not list it.
-    pub const MAY_REPLICATE: Flags = Flags(1 << 24);
-
-    /// Allowed for clients that have subscribed and speak RESP2. Redis does not list it.
-    pub const FOR_SUBSCRIBERS: Flags = Flags(1 << 25);
-
-    /// Both sets together.
-    pub const fn and(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
-    }
-
-    /// Whether all of `other` is in here.
-    pub const fn contains(self, other: Flags) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// The flags' names in COMMAND INFO's order.
-    pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES
-            .iter()
-            .filter(move |(flag, _)| self.contains(*flag))
-            .map(|(_, name)| *name)
-    }
-}
-
-/// Where a command's keys stand among its arguments (the command's name is argument 0).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyPositions {
-    /// No keys.
-    None,
-    /// From `first` to `last` (negative: from the end), every `step`.
-    Range {
-        /// First key.
-        first: i32,
-        /// Last key; −1 is the last argument.
-        last: i32,
-        /// Distance of keys.
-        step: i32,
-    },
-    /// A number of keys at `count`, and the keys behind it.
-    Counted {
-        /// Position of the number.
-        count: usize,
-    },
-    /// A destination key at 1, a number of keys at 2, and the keys behind it.
-    DestinationAndCounted,
-    /// None, but channels from 1 to `last`, which clients of a Redis Cluster route by as by keys.
-    ShardChannels {
-        /// The last channel; −1 is the last argument.
-        last: i32,
-    },
-    /// SORT: a key at 1, and the one behind the last STORE.
-    Sort,
-}
-
-impl KeyPositions {
-    /// The first argument is the one key.
-    pub const FIRST: KeyPositions = KeyPositions::Range {
-        first: 1,
-        last: 1,
-        step: 1,
-    };
-    /// All arguments are keys but the last, which is a timeout.
-    pub const ALL_BUT_LAST: KeyPositions = KeyPositions::Range {
-        first: 1,
-        last: -2,
-        step: 1,
-    };
-    /// The first two arguments are keys.
-    pub const FIRST_TWO: KeyPositions = KeyPositions::Range {
-        first: 1,
-        last: 2,
-        step: 1,
-    };
-}
-
-/// What keys a command touches and how, for COMMAND's key specifications.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyUse {
-    /// Reads values.
-    Read,
-    /// Reads and changes values.
-    ReadWrite,
-    /// Overwrites values without looking at them.
-    Overwrite,
-    /// Deletes keys without looking at values.
-    Remove,
-}
 
 /// Redis's command groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,9 +22,9 @@ pub enum Group {
     List,
     /// Sorted sets.
     SortedSet,
-    /// Priority queues, which Redis has not.
+    /// Priority queues, which Redis does not have.
     PriorityQueue,
-    /// Task queues, which Redis has not.
+    /// Task queues, which Redis does not have.
     TaskQueue,
     /// Publish and subscribe.
     Pubsub,
@@ -206,7 +64,6 @@ pub enum ConnectionCommand {
     Auth,
     Bgsave,
     Client,
-    Command,
     Config,
     Debug,
     Discard,
@@ -260,39 +117,190 @@ pub enum Handler {
     Write(WriteHandler),
     /// Carried out by the server.
     Connection(ConnectionCommand),
+    /// None: the command is only a name for its subcommands, which have their own.
+    Container,
 }
 
-/// One command.
+/// One command or subcommand.
+///
+/// Rows are written with [`Row::new`] and the methods that say more: the rows of a family stand in
+/// its module, [`super::table`] gathers and numbers them.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// Its name in lower case; of a subcommand only its own.
+    /// Its place in [`super::table::all`].
+    pub id: usize,
+    /// Its name in lower case: `lpush`, and of a subcommand `client|kill`.
     pub name: &'static str,
-    /// Number of arguments, the name included; negative: at least so many.
+    /// Number of arguments, the names included; negative: at least so many.
     pub arity: i32,
-    /// Its flags.
-    pub flags: Flags,
-    /// Where its keys stand.
-    pub keys: KeyPositions,
-    /// What it does to them.
-    pub key_use: KeyUse,
-    /// The Redis version that introduced it, or Quoin's where Redis has not got it.
+    /// The Redis version that introduced it, or Quoin's where Redis does not have it.
     pub since: &'static str,
     /// Its group.
     pub group: Group,
+    /// Its code.
+    pub handler: Handler,
+    /// Its flags.
+    pub flags: Flags,
     /// One line on what it does, from Redis's documentation.
     pub summary: &'static str,
-    /// Its cost here, which need not be Redis's.
+    /// Its cost here, which need not be that of Redis.
     pub complexity: &'static str,
-    /// Its code; of a command with subcommands, theirs too.
-    pub handler: Handler,
-    /// Its subcommands, as Redis has them.
+    /// Where its keys stand, and what it does to them.
+    pub keys: &'static [KeySpec],
+    /// The ACL categories that its flags do not imply.
+    pub categories: &'static [&'static str],
+    /// Redis's hints for clients.
+    pub tips: &'static [&'static str],
+    /// Versions of Redis that changed it, and how.
+    pub history: &'static [(&'static str, &'static str)],
+    /// The version of Redis that deprecated it, and what replaces it.
+    pub deprecated: Option<(&'static str, &'static str)>,
+    /// Whether it is for Redis's own use.
+    pub is_system: bool,
+    /// The grammar of its arguments.
+    pub arguments: &'static [Argument],
+    /// Its subcommands.
     pub subcommands: &'static [Row],
     /// How it waits when it finds nothing, where it blocks.
     pub waits: Option<Waits>,
 }
 
 impl Row {
-    /// Whether `count` arguments (the name included) fit.
+    /// A command that takes constant time; what its handler may do is among its flags.
+    pub const fn new(
+        name: &'static str,
+        arity: i32,
+        since: &'static str,
+        group: Group,
+        handler: Handler,
+    ) -> Self {
+        let flags = match handler {
+            Handler::Read(_) => Flags::READONLY,
+            Handler::Write(_) => Flags::WRITE,
+            Handler::Pure(_) | Handler::Connection(_) | Handler::Container => Flags::NONE,
+        };
+        Self {
+            id: 0,
+            name,
+            arity,
+            since,
+            group,
+            handler,
+            flags,
+            summary: "",
+            complexity: "O(1)",
+            keys: &[],
+            categories: &[],
+            tips: &[],
+            history: &[],
+            deprecated: None,
+            is_system: false,
+            arguments: &[],
+            subcommands: &[],
+            waits: None,
+        }
+    }
+
+    /// A command that is only a name for its subcommands.
+    pub const fn container(
+        name: &'static str,
+        since: &'static str,
+        group: Group,
+        subcommands: &'static [Row],
+    ) -> Self {
+        Self::new(name, -2, since, group, Handler::Container)
+            .complexity("Depends on subcommand.")
+            .subcommands(subcommands)
+    }
+
+    /// A HELP subcommand.
+    pub const fn help(
+        name: &'static str,
+        since: &'static str,
+        group: Group,
+        handler: Handler,
+    ) -> Self {
+        Self::new(name, 2, since, group, handler)
+            .summary("Returns helpful text about the different subcommands.")
+            .flags(Flags::LOADING.and(Flags::STALE))
+    }
+
+    /// Adds flags.
+    pub const fn flags(self, flags: Flags) -> Self {
+        Self {
+            flags: self.flags.and(flags),
+            ..self
+        }
+    }
+
+    /// Says in a line what it does.
+    pub const fn summary(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
+
+    /// Says what it costs, where that is not constant.
+    pub const fn complexity(self, complexity: &'static str) -> Self {
+        Self { complexity, ..self }
+    }
+
+    /// Says where its keys stand.
+    pub const fn keys(self, keys: &'static [KeySpec]) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// Replaces the ACL categories that its flags do not imply.
+    pub const fn categories(self, categories: &'static [&'static str]) -> Self {
+        Self { categories, ..self }
+    }
+
+    /// Gives hints for clients.
+    pub const fn tips(self, tips: &'static [&'static str]) -> Self {
+        Self { tips, ..self }
+    }
+
+    /// Tells which versions of Redis changed it.
+    pub const fn history(self, history: &'static [(&'static str, &'static str)]) -> Self {
+        Self { history, ..self }
+    }
+
+    /// Names the version of Redis that deprecated it, and what replaces it.
+    pub const fn deprecated(self, since: &'static str, replaced_by: &'static str) -> Self {
+        Self {
+            deprecated: Some((since, replaced_by)),
+            ..self
+        }
+    }
+
+    /// Marks it as a command for Redis's own use.
+    pub const fn system(self) -> Self {
+        Self {
+            is_system: true,
+            ..self
+        }
+    }
+
+    /// Describes its arguments.
+    pub const fn arguments(self, arguments: &'static [Argument]) -> Self {
+        Self { arguments, ..self }
+    }
+
+    /// Gives it subcommands.
+    pub const fn subcommands(self, subcommands: &'static [Row]) -> Self {
+        Self {
+            subcommands,
+            ..self
+        }
+    }
+
+    /// Says how it waits when it finds nothing.
+    pub const fn waits(self, waits: Waits) -> Self {
+        Self {
+            waits: Some(waits),
+            ..self
+        }
+    }
+
+    /// Whether `count` arguments (the names included) fit.
     pub fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let arity = i64::from(self.arity);
@@ -303,72 +311,41 @@ impl Row {
         }
     }
 
-    /// The subcommand that the arguments name.
-    pub fn subcommand(&self, arguments: &[Bytes]) -> Option<&'static Row> {
-        let name = arguments.get(1)?;
-        self.subcommands
-            .iter()
-            .find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
+    /// Of a subcommand its name within its container, else its name.
+    pub fn own_name(&self) -> &'static str {
+        self.name.split_once('|').map_or(self.name, |(_, own)| own)
+    }
+
+    /// Whether it is a subcommand.
+    pub fn is_subcommand(&self) -> bool {
+        self.name.contains('|')
+    }
+
+    /// Whether arguments of it are keys.
+    pub fn has_keys(&self) -> bool {
+        self.keys.iter().any(KeySpec::is_key)
     }
 
     /// The positions of the keys in `arguments`; empty where the arguments do not fit.
     pub fn key_indexes(&self, arguments: &[Bytes]) -> Vec<usize> {
-        match self.keys {
-            KeyPositions::None | KeyPositions::ShardChannels { .. } => Vec::new(),
-            KeyPositions::Range { first, last, step } => {
-                let count = i64::try_from(arguments.len()).unwrap_or(i64::MAX);
-                let last = if last < 0 {
-                    count + i64::from(last)
-                } else {
-                    i64::from(last)
-                };
-                let step = usize::try_from(step).unwrap_or(1).max(1);
-                (i64::from(first)..=last.min(count - 1))
-                    .step_by(step)
-                    .filter_map(|index| usize::try_from(index).ok())
-                    .collect()
+        let mut all = Vec::new();
+        for spec in self.keys.iter().filter(|spec| spec.is_key()) {
+            match spec.indexes(arguments) {
+                Some(indexes) => all.extend(indexes),
+                None => return Vec::new(),
             }
-            KeyPositions::Counted { count } => counted_keys(arguments, count),
-            KeyPositions::DestinationAndCounted => {
-                let sources = counted_keys(arguments, 2);
-                if sources.is_empty() {
-                    return sources;
-                }
-                std::iter::once(1).chain(sources).collect()
-            }
-            KeyPositions::Sort => std::iter::once(1).chain(stored_key(arguments)).collect(),
         }
+        all
     }
-}
 
-/// The key behind the last STORE of a SORT, found as Redis finds it (`sortGetKeys` in `db.c`),
-/// which passes over the arguments of other options, but not over STORE's own.
-fn stored_key(arguments: &[Bytes]) -> Option<usize> {
-    let mut stored = None;
-    let mut at = 2;
-    while let Some(word) = arguments.get(at) {
-        if is_word(word, "limit") {
-            at += 2;
-        } else if is_word(word, "get") || is_word(word, "by") {
-            at += 1;
-        } else if is_word(word, "store") && at + 1 < arguments.len() {
-            stored = Some(at + 1);
-        }
-        at += 1;
-    }
-    stored
-}
-
-fn counted_keys(arguments: &[Bytes], count_at: usize) -> Vec<usize> {
-    let count = arguments
-        .get(count_at)
-        .and_then(|word| std::str::from_utf8(word).ok())
-        .and_then(|word| word.parse::<usize>().ok())
-        .unwrap_or(0);
-    let first = count_at + 1;
-    match first.checked_add(count) {
-        Some(end) if count > 0 && end <= arguments.len() => (first..end).collect(),
-        _ => Vec::new(),
+    /// The names of its flags, in Redis's order.
+    pub fn flag_names(&self) -> impl Iterator<Item = &'static str> {
+        let is_at_fixed_place = |spec: &KeySpec| matches!(spec.place, KeyPlace::Range { .. });
+        let implied = match self.keys.iter().all(is_at_fixed_place) {
+            true => Flags::NONE,
+            false => Flags::MOVABLEKEYS,
+        };
+        self.flags.and(implied).names()
     }
 }
 

@@ -1,15 +1,17 @@
-//! All commands.
+//! All commands, numbered.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::row::Row;
-use super::{connection, keys, lists, priority_queues, pubsub, sorted_sets, tasks, transactions};
+use super::{
+    command, connection, keys, lists, priority_queues, pubsub, sorted_sets, tasks, transactions,
+};
 
-/// The families' tables. A static, so that each row has one address.
-static FAMILIES: &[&[Row]] = &[
+/// The families' rows.
+const FAMILIES: &[&[Row]] = &[
     connection::ROWS,
+    command::ROWS,
     keys::ROWS,
     lists::ROWS,
     lists::BLOCKING_ROWS,
@@ -22,12 +24,33 @@ static FAMILIES: &[&[Row]] = &[
     transactions::ROWS,
 ];
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =
-    LazyLock::new(|| all().map(|row| (row.name, row)).collect());
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let commands = FAMILIES.iter().copied().flatten();
+    let rows = commands.flat_map(|row| std::iter::once(row).chain(row.subcommands));
+    rows.enumerate()
+        .map(|(id, row)| Row { id, ..*row })
+        .collect()
+});
 
-/// Every command, by family.
-pub fn all() -> impl Iterator<Item = &'static Row> {
-    FAMILIES.iter().copied().flatten()
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =
+    LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
+
+/// Commands and subcommands, each after the command that contains it. A row's place is its id.
+pub fn all() -> &'static [Row] {
+    &ROWS
+}
+
+/// Commands, by family.
+pub fn commands() -> impl Iterator<Item = &'static Row> {
+    all().iter().filter(|row| !row.is_subcommand())
+}
+
+/// The subcommands of a command.
+pub fn subcommands(row: &Row) -> &'static [Row] {
+    let first = row.id + 1;
+    all()
+        .get(first..first + row.subcommands.len())
+        .unwrap_or_default()
 }
 
 /// Names are at most this long; longer ones are unknown without a look.
@@ -44,87 +67,29 @@ pub fn find(name: &[u8]) -> Option<&'static Row> {
     BY_NAME.get(name).copied()
 }
 
-/// A command or subcommand with its place in [`entries`].
-pub struct Entry {
-    /// Its row.
-    pub row: &'static Row,
-    /// The row of the command that contains it.
-    pub container: Option<&'static Row>,
-    /// `container|subcommand`, or the command's name.
-    pub full_name: String,
+/// The subcommand of this name, in whatever case it is written.
+pub fn find_subcommand(row: &Row, name: &[u8]) -> Option<&'static Row> {
+    let is_named = |row: &&Row| row.own_name().as_bytes().eq_ignore_ascii_case(name);
+    subcommands(row).iter().find(is_named)
 }
 
-static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    let mut entries = Vec::new();
-    for row in all() {
-        entries.push(Entry {
-            row,
-            container: None,
-            full_name: row.name.to_owned(),
-        });
-        entries.extend(row.subcommands.iter().map(|subcommand| Entry {
-            row: subcommand,
-            container: Some(row),
-            full_name: format!("{}|{}", row.name, subcommand.name),
-        }));
-    }
-    entries
-});
-
-/// Commands and subcommands, each behind the one that contains it.
-pub fn entries() -> &'static [Entry] {
-    &ENTRIES
-}
-
-static SLOTS: LazyLock<HashMap<usize, usize, BuildHasherDefault<AddressHasher>>> =
-    LazyLock::new(|| {
-        let slots = entries().iter().enumerate();
-        slots
-            .map(|(slot, entry)| (address(entry.row), slot))
-            .collect()
-    });
-
-/// The place of a row of this table in [`entries`]; of any other, the number of entries.
-pub fn slot(row: &'static Row) -> usize {
-    let slot = SLOTS.get(&address(row)).copied();
-    slot.unwrap_or(ENTRIES.len())
-}
-
-fn address(row: &'static Row) -> usize {
-    std::ptr::from_ref(row).addr()
-}
-
-/// Spreads addresses, which differ in their middle bits; asked for each command.
-#[derive(Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_usize(usize::from(*byte));
-        }
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        let mixed = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ (mixed >> 32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
+/// The command or subcommand (`client|kill`) of this name, in whatever case it is written.
+pub fn find_by_full_name(name: &[u8]) -> Option<&'static Row> {
+    match name.iter().position(|byte| *byte == b'|') {
+        None => find(name),
+        Some(at) => find_subcommand(find(name.get(..at)?)?, name.get(at + 1..)?),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::row::{Flags, Handler};
 
     #[test]
     fn names_are_unique_and_lower_case() {
-        let mut names: Vec<_> = all().map(|row| row.name).collect();
+        let mut names: Vec<_> = all().iter().map(|row| row.name).collect();
         assert!(names.iter().all(|name| *name == name.to_ascii_lowercase()));
-        assert!(names.iter().all(|name| name.len() <= NAME_BYTES_MAX));
+        assert!(commands().all(|row| row.name.len() <= NAME_BYTES_MAX));
         names.sort_unstable();
         let count = names.len();
         names.dedup();
@@ -132,34 +97,29 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_write_just_where_its_code_can_write() {
-        for row in all() {
-            if row.flags.contains(Flags::MAY_REPLICATE) {
-                // PUBLISH takes part in transactions, but writes no keys.
-                continue;
-            }
-            let is_write = matches!(row.handler, Handler::Write(_));
-            assert_eq!(row.flags.contains(Flags::WRITE), is_write, "{}", row.name);
-            assert!(
-                !(is_write && row.flags.contains(Flags::READONLY)),
-                "{}",
-                row.name
-            );
+    fn every_row_is_found_by_its_id_and_its_name() {
+        for (id, row) in all().iter().enumerate() {
+            assert_eq!(row.id, id, "{}", row.name);
+            let found = find_by_full_name(row.name.to_ascii_uppercase().as_bytes());
+            assert_eq!(found.map(|row| row.id), Some(id), "{}", row.name);
         }
     }
 
     #[test]
-    fn every_entry_is_found_by_its_row() {
-        for (number, entry) in entries().iter().enumerate() {
-            assert_eq!(slot(entry.row), number, "{}", entry.full_name);
+    fn subcommands_bear_the_name_of_their_container() {
+        for container in commands() {
+            for row in subcommands(container) {
+                assert_eq!(row.name, format!("{}|{}", container.name, row.own_name()));
+                assert!(row.subcommands.is_empty(), "{}", row.name);
+            }
         }
-        assert_eq!(slot(find(b"lpush").unwrap()), slot(find(b"LPUSH").unwrap()));
     }
 
     #[test]
     fn a_name_is_found_in_any_case() {
         assert!(find(b"LPush").is_some());
         assert!(find(b"nosuch").is_none());
+        assert!(find(b"client|kill").is_none());
         assert!(find(&[b'x'; 1000]).is_none());
     }
 }

@@ -1,58 +1,39 @@
 //! The rows of MULTI and what belongs to it. The connection carries them out.
 
-use super::row::{ConnectionCommand, Flags, Group, Handler, KeyPositions, KeyUse, Row};
+use super::flags::Flags;
+use super::grammar::key;
+use super::key_specs::{LOOK, up_to};
+use super::row::{ConnectionCommand as Command, Group, Handler, Row};
 
-const ALWAYS: Flags = Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE);
-
-const fn transaction(name: &'static str, arity: i32, command: ConnectionCommand) -> Row {
-    Row {
-        name,
-        arity,
-        flags: ALWAYS.and(Flags::FAST).and(Flags::ALLOW_BUSY),
-        keys: KeyPositions::None,
-        key_use: KeyUse::Read,
-        since: "1.2.0",
-        group: Group::Transactions,
-        summary: "",
-        complexity: "O(1)",
-        handler: Handler::Connection(command),
-        subcommands: &[],
-        waits: None,
-    }
+const fn transaction(name: &'static str, arity: i32, since: &'static str, by: Command) -> Row {
+    let handler = Handler::Connection(by);
+    Row::new(name, arity, since, Group::Transactions, handler)
+        .flags(Flags::AT_ANY_TIME)
+        .categories(&["@transaction"])
 }
+
+const QUICK: Flags = Flags::FAST.and(Flags::ALLOW_BUSY);
 
 /// The commands for transactions.
 pub const ROWS: &[Row] = &[
-    Row {
-        since: "2.0.0",
-        summary: "Discards a transaction.",
-        complexity: "O(N), when N is the number of queued commands",
-        ..transaction("discard", 1, ConnectionCommand::Discard)
-    },
-    Row {
-        flags: ALWAYS.and(Flags::SKIP_SLOWLOG),
-        summary: "Executes all commands in a transaction.",
-        complexity: "Depends on commands in the transaction",
-        ..transaction("exec", 1, ConnectionCommand::Exec)
-    },
-    Row {
-        summary: "Starts a transaction.",
-        ..transaction("multi", 1, ConnectionCommand::Multi)
-    },
-    Row {
-        since: "2.2.0",
-        summary: "Forgets about watched keys of a transaction.",
-        ..transaction("unwatch", 1, ConnectionCommand::Unwatch)
-    },
-    Row {
-        keys: KeyPositions::Range {
-            first: 1,
-            last: -1,
-            step: 1,
-        },
-        since: "2.2.0",
-        summary: "Monitors changes to keys to determine the execution of a transaction.",
-        complexity: "O(1) for every key.",
-        ..transaction("watch", -2, ConnectionCommand::Watch)
-    },
+    transaction("discard", 1, "2.0.0", Command::Discard)
+        .summary("Discards a transaction.")
+        .complexity("O(N), when N is the number of queued commands")
+        .flags(QUICK),
+    transaction("exec", 1, "1.2.0", Command::Exec)
+        .summary("Executes all commands in a transaction.")
+        .complexity("Depends on commands in the transaction")
+        .flags(Flags::SKIP_SLOWLOG),
+    transaction("multi", 1, "1.2.0", Command::Multi)
+        .summary("Starts a transaction.")
+        .flags(QUICK),
+    transaction("unwatch", 1, "2.2.0", Command::Unwatch)
+        .summary("Forgets about watched keys of a transaction.")
+        .flags(QUICK),
+    transaction("watch", -2, "2.2.0", Command::Watch)
+        .summary("Monitors changes to keys to determine the execution of a transaction.")
+        .complexity("O(1) for every key.")
+        .flags(QUICK)
+        .keys(&[up_to(1, -1, LOOK)])
+        .arguments(&[key(0).multiple()]),
 ];

@@ -18,8 +18,8 @@ use tokio::io::AsyncReadExt;
 use super::clients::NO_COMMAND;
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
+use crate::commands::Row;
 use crate::commands::row::{ConnectionCommand, Group, Handler, PureHandler};
-use crate::commands::{Row, table};
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
 use crate::wire::request::Request;
@@ -194,11 +194,12 @@ impl Connection {
             Dispatch::Refused(row, line) => {
                 self.run_calls().await?;
                 let line = self.end_refused_exec(row, line);
-                let slot = row.map(table::slot);
-                if let Some(slot) = slot {
-                    self.state.statistics.record_rejection(slot);
+                let command_id = row.map(|row| row.id);
+                if let Some(command_id) = command_id {
+                    self.state.statistics.record_rejection(command_id);
                 }
-                self.session.client.show_command(slot.unwrap_or(NO_COMMAND));
+                let shown = command_id.unwrap_or(NO_COMMAND);
+                self.session.client.show_command(shown);
                 let is_answered = self.session.take_reply_mode();
                 self.answer(&Reply::Error(line), is_answered);
                 self.flush_when_large().await
@@ -249,7 +250,6 @@ impl Connection {
         row: &'static Row,
         arguments: &[Bytes],
     ) -> Result<(), Ended> {
-        let slot = table::slot(row);
         let client = Arc::clone(&self.session.client);
         self.put_messages().await?;
         let may_wait = connection_commands::may_wait(command);
@@ -258,7 +258,7 @@ impl Connection {
         }
         if !may_wait {
             // Before it runs: CLIENT LIST shows its own client at CLIENT LIST.
-            client.show_command(slot);
+            client.show_command(row.id);
         }
         self.note_buffers();
         let started = Instant::now();
@@ -277,13 +277,13 @@ impl Connection {
         let reply = if may_wait {
             let shown_until_gone = async {
                 // The command is polled first, so it waits by now.
-                client.show_command(slot);
+                client.show_command(row.id);
                 gone(&self.stream).await;
             };
             tokio::select! {
                 biased;
                 reply = execution => {
-                    client.show_command(slot);
+                    client.show_command(row.id);
                     reply
                 }
                 () = shown_until_gone => return Err(Ended),

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::commands::row::{ConnectionCommand, Flags, Handler};
-use crate::commands::{Resolved, Row, resolve};
+use crate::commands::flags::Flags;
+use crate::commands::row::{ConnectionCommand, Handler};
+use crate::commands::{Row, resolve};
 use crate::error::CommandError;
 
 /// What to do with a request.
@@ -33,35 +34,35 @@ pub(super) struct Conditions {
 /// existence, number of arguments, authentication, room for what is added (Redis: `maxmemory`), and
 /// what a subscriber that speaks RESP2 may send.
 pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch {
-    let resolved = match resolve(arguments) {
-        Ok(resolved) => resolved,
+    let row = match resolve(arguments) {
+        Ok(row) => row,
         Err(refusal) if refusal.row.is_none() && is_web_request(arguments) => {
             return Dispatch::Hangup;
         }
         Err(refusal) => return Dispatch::Refused(refusal.row, refusal.line),
     };
-    let Resolved {
-        command,
-        row: checked,
-    } = resolved;
-    if !conditions.is_authenticated && !checked.flags.contains(Flags::NO_AUTH) {
+    if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) {
         let line = "NOAUTH Authentication required.".to_owned();
-        return Dispatch::Refused(Some(checked), line);
+        return Dispatch::Refused(Some(row), line);
     }
-    if !conditions.takes_growth && checked.flags.contains(Flags::DENYOOM) {
-        return Dispatch::Refused(Some(checked), CommandError::NoRoomToGrow.to_line());
+    if !conditions.takes_growth && row.flags.contains(Flags::DENYOOM) {
+        return Dispatch::Refused(Some(row), CommandError::NoRoomToGrow.to_line());
     }
-    if conditions.is_confined && !command.flags.contains(Flags::FOR_SUBSCRIBERS) {
+    if conditions.is_confined && !row.flags.contains(Flags::FOR_SUBSCRIBERS) {
         let line = format!(
             "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
              are allowed in this context",
-            resolved.full_name()
+            row.name
         );
-        return Dispatch::Refused(Some(checked), line);
+        return Dispatch::Refused(Some(row), line);
     }
-    match command.handler {
-        Handler::Connection(kind) => Dispatch::Connection(kind, checked),
-        Handler::Read(_) | Handler::Write(_) | Handler::Pure(_) => Dispatch::Data(command),
+    match row.handler {
+        Handler::Connection(command) => Dispatch::Connection(command, row),
+        Handler::Read(_) | Handler::Write(_) | Handler::Pure(_) => Dispatch::Data(row),
+        Handler::Container => {
+            let line = CommandError::WrongArity(row.name.to_owned()).to_line();
+            Dispatch::Refused(Some(row), line)
+        }
     }
 }
 

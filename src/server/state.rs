@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use crate::backup::Backups;
 use crate::clock::Clock;
-use crate::commands::row::{Flags, Row};
+use crate::commands::flags::Flags;
+use crate::commands::row::Row;
 use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::commands::table;
+use crate::commands::{Row, table};
 use crate::executor::statistics::Counter;
 use crate::limits::ERROR_CODES_MAX;
 
@@ -85,7 +85,7 @@ pub(super) struct ServerStatistics {
     pub(super) reads_processed: Counter,
     /// Writes that a connection made.
     pub(super) writes_processed: Counter,
-    /// In the order of [`table::entries`].
+    /// In the order of [`table::all`].
     commands: Vec<CommandStatistics>,
     errors: Mutex<BTreeMap<String, u64>>,
 }
@@ -101,7 +101,7 @@ impl Default for ServerStatistics {
             error_replies: Counter::default(),
             reads_processed: Counter::default(),
             writes_processed: Counter::default(),
-            commands: table::entries()
+            commands: table::all()
                 .iter()
                 .map(|_| CommandStatistics::default())
                 .collect(),
@@ -111,7 +111,7 @@ impl Default for ServerStatistics {
 }
 
 impl ServerStatistics {
-    /// A command (by its place in [`table::entries`]) was carried out.
+    /// A command (by its place in [`table::all`]) was carried out.
     pub(super) fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
         if let Some(command) = self.commands.get(slot) {
             command.record(duration, is_failed);
@@ -143,10 +143,8 @@ impl ServerStatistics {
     }
 
     /// Commands and subcommands with what they have done.
-    pub(super) fn commands(
-        &self,
-    ) -> impl Iterator<Item = (&'static table::Entry, &CommandStatistics)> {
-        table::entries().iter().zip(&self.commands)
+    pub(super) fn commands(&self) -> impl Iterator<Item = (&'static Row, &CommandStatistics)> {
+        table::all().iter().zip(&self.commands)
     }
 
     /// CONFIG RESETSTAT.

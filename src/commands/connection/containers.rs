@@ -1,284 +1,165 @@
-//! The subcommands of ACL, COMMAND, CONFIG, FUNCTION, LATENCY and SLOWLOG.
+//! The rows of ACL, CONFIG, FUNCTION, LATENCY and SLOWLOG.
 
-use super::server_row;
-use crate::commands::row::{ConnectionCommand, Flags, Group, Row};
+use crate::commands::flags::Flags;
+use crate::commands::grammar::{block, integer, oneof, string, token};
+use crate::commands::row::{ConnectionCommand, Group, Handler, Row};
+
+const ADMIN: Flags = Flags::ADMIN.and(Flags::AT_ANY_TIME);
+const ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+const REPORT: &[&str] = &[
+    "nondeterministic_output",
+    "request_policy:all_nodes",
+    "response_policy:special",
+];
+
+const BY_ACL: Handler = Handler::Connection(ConnectionCommand::Acl);
+
+const fn acl(name: &'static str, arity: i32) -> Row {
+    Row::new(name, arity, "6.0.0", Group::Server, BY_ACL).flags(Flags::AT_ANY_TIME)
+}
 
 pub(super) const ACL: &[Row] = &[
-    Row {
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "Lists the ACL categories, or the commands inside a category.",
-        complexity: "O(1) since the categories and commands are a fixed set.",
-        ..server_row("cat", -2, ConnectionCommand::Acl)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "Lists the ACL rules of a user.",
-        complexity: "O(N). Where N is the number of password, command and pattern rules that the user has.",
-        ..server_row("getuser", 3, ConnectionCommand::Acl)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "Returns helpful text about the different subcommands.",
-        ..server_row("help", 2, ConnectionCommand::Acl)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "Dumps the effective rules in ACL file format.",
-        complexity: "O(N). Where N is the number of configured users.",
-        ..server_row("list", 2, ConnectionCommand::Acl)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "Lists all ACL users.",
-        complexity: "O(N). Where N is the number of configured users.",
-        ..server_row("users", 2, ConnectionCommand::Acl)
-    },
-    Row {
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "Returns the authenticated username of the current connection.",
-        ..server_row("whoami", 2, ConnectionCommand::Acl)
-    },
+    acl("acl|cat", -2)
+        .summary("Lists the ACL categories, or the commands inside a category.")
+        .complexity("O(1) since the categories and commands are a fixed set.")
+        .arguments(&[string("category").optional()]),
+    acl("acl|getuser", 3)
+        .summary("Lists the ACL rules of a user.")
+        .complexity(
+            "O(N). Where N is the number of password, command and pattern rules that the user \
+             has.",
+        )
+        .flags(Flags::ADMIN)
+        .history(&[
+            ("6.2.0", "Added Pub/Sub channel patterns."),
+            (
+                "7.0.0",
+                "Added selectors and changed the format of key and channel patterns from a list to \
+                 their rule representation.",
+            ),
+        ])
+        .arguments(&[string("username")]),
+    Row::help("acl|help", "6.0.0", Group::Server, BY_ACL),
+    acl("acl|list", 2)
+        .summary("Dumps the effective rules in ACL file format.")
+        .complexity("O(N). Where N is the number of configured users.")
+        .flags(Flags::ADMIN),
+    acl("acl|users", 2)
+        .summary("Lists all ACL users.")
+        .complexity("O(N). Where N is the number of configured users.")
+        .flags(Flags::ADMIN),
+    acl("acl|whoami", 2).summary("Returns the authenticated username of the current connection."),
 ];
 
-pub(super) const COMMAND: &[Row] = &[
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns a count of commands.",
-        ..server_row("count", 2, ConnectionCommand::Command)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "7.0.0",
-        group: Group::Server,
-        summary: "Returns documentary information about one, multiple or all commands.",
-        complexity: "O(N) where N is the number of commands to look up",
-        ..server_row("docs", -2, ConnectionCommand::Command)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Extracts the key names from an arbitrary command.",
-        complexity: "O(N) where N is the number of arguments to the command",
-        ..server_row("getkeys", -3, ConnectionCommand::Command)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "7.0.0",
-        group: Group::Server,
-        summary: "Extracts the key names and access flags for an arbitrary command.",
-        complexity: "O(N) where N is the number of arguments to the command",
-        ..server_row("getkeysandflags", -3, ConnectionCommand::Command)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "5.0.0",
-        group: Group::Server,
-        summary: "Returns helpful text about the different subcommands.",
-        ..server_row("help", 2, ConnectionCommand::Command)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns information about one, multiple or all commands.",
-        complexity: "O(N) where N is the number of commands to look up",
-        ..server_row("info", -2, ConnectionCommand::Command)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "7.0.0",
-        group: Group::Server,
-        summary: "Returns a list of command names.",
-        complexity: "O(N) where N is the total number of Redis commands",
-        ..server_row("list", -2, ConnectionCommand::Command)
-    },
-];
+const BY_CONFIG: Handler = Handler::Connection(ConnectionCommand::Config);
+
+const fn config(name: &'static str, arity: i32, since: &'static str) -> Row {
+    Row::new(name, arity, since, Group::Server, BY_CONFIG).flags(ADMIN)
+}
 
 pub(super) const CONFIG: &[Row] = &[
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.0.0",
-        group: Group::Server,
-        summary: "Returns the effective values of configuration parameters.",
-        complexity: "O(N) when N is the number of configuration parameters provided",
-        ..server_row("get", -3, ConnectionCommand::Config)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "5.0.0",
-        group: Group::Server,
-        summary: "Returns helpful text about the different subcommands.",
-        ..server_row("help", 2, ConnectionCommand::Config)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.0.0",
-        group: Group::Server,
-        summary: "Resets the server's statistics.",
-        ..server_row("resetstat", 2, ConnectionCommand::Config)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.8.0",
-        group: Group::Server,
-        summary: "Persists the effective configuration to file.",
-        ..server_row("rewrite", 2, ConnectionCommand::Config)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.0.0",
-        group: Group::Server,
-        summary: "Sets configuration parameters in-flight.",
-        complexity: "O(N) when N is the number of configuration parameters provided",
-        ..server_row("set", -4, ConnectionCommand::Config)
-    },
+    config("config|get", -3, "2.0.0")
+        .summary("Returns the effective values of configuration parameters.")
+        .complexity("O(N) when N is the number of configuration parameters provided")
+        .history(&[(
+            "7.0.0",
+            "Added the ability to pass multiple pattern parameters in one call",
+        )])
+        .arguments(&[string("parameter").multiple()]),
+    Row::help("config|help", "5.0.0", Group::Server, BY_CONFIG),
+    config("config|resetstat", 2, "2.0.0")
+        .summary("Resets the server's statistics.")
+        .tips(ALL_NODES),
+    config("config|rewrite", 2, "2.8.0")
+        .summary("Persists the effective configuration to file.")
+        .tips(ALL_NODES),
+    config("config|set", -4, "2.0.0")
+        .summary("Sets configuration parameters in-flight.")
+        .complexity("O(N) when N is the number of configuration parameters provided")
+        .tips(ALL_NODES)
+        .history(&[(
+            "7.0.0",
+            "Added the ability to set multiple parameters in one call.",
+        )])
+        .arguments(&[block("data", &[string("parameter"), string("value")]).multiple()]),
 ];
 
-pub(super) const FUNCTION: &[Row] = &[Row {
-    flags: Flags::NOSCRIPT.and(Flags::WRITE),
-    since: "7.0.0",
-    group: Group::Scripting,
-    summary: "Deletes all libraries and functions.",
-    complexity: "O(N) where N is the number of functions deleted",
-    ..server_row("flush", -2, ConnectionCommand::Function)
-}];
+const BY_FUNCTION: Handler = Handler::Connection(ConnectionCommand::Function);
+
+pub(super) const FUNCTION: &[Row] =
+    &[
+        Row::new("function|flush", -2, "7.0.0", Group::Scripting, BY_FUNCTION)
+            .summary("Deletes all libraries and functions.")
+            .complexity("O(N) where N is the number of functions deleted")
+            .flags(Flags::WRITE.and(Flags::NOSCRIPT))
+            .categories(&["@scripting"])
+            .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+            .arguments(&[oneof("flush-type", &[token("ASYNC"), token("SYNC")]).optional()]),
+    ];
+
+const BY_LATENCY: Handler = Handler::Connection(ConnectionCommand::Latency);
+
+const fn latency(name: &'static str, arity: i32, since: &'static str) -> Row {
+    Row::new(name, arity, since, Group::Server, BY_LATENCY).flags(ADMIN)
+}
 
 pub(super) const LATENCY: &[Row] = &[
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns a human-readable latency analysis report.",
-        ..server_row("doctor", 2, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns a latency graph for an event.",
-        ..server_row("graph", 3, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns helpful text about the different subcommands.",
-        ..server_row("help", 2, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "7.0.0",
-        group: Group::Server,
-        summary: "Returns the cumulative distribution of latencies of a subset or all commands.",
-        complexity: "O(N) where N is the number of commands with latency information being retrieved.",
-        ..server_row("histogram", -2, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns timestamp-latency samples for an event.",
-        ..server_row("history", 3, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns the latest latency samples for all events.",
-        ..server_row("latest", 2, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Resets the latency data for one or more events.",
-        ..server_row("reset", -2, ConnectionCommand::Latency)
-    },
+    latency("latency|doctor", 2, "2.8.13")
+        .summary("Returns a human-readable latency analysis report.")
+        .tips(REPORT),
+    latency("latency|graph", 3, "2.8.13")
+        .summary("Returns a latency graph for an event.")
+        .tips(REPORT)
+        .arguments(&[string("event")]),
+    Row::help("latency|help", "2.8.13", Group::Server, BY_LATENCY),
+    latency("latency|histogram", -2, "7.0.0")
+        .summary("Returns the cumulative distribution of latencies of a subset or all commands.")
+        .complexity(
+            "O(N) where N is the number of commands with latency information being retrieved.",
+        )
+        .tips(REPORT)
+        .arguments(&[string("COMMAND").optional().multiple()]),
+    latency("latency|history", 3, "2.8.13")
+        .summary("Returns timestamp-latency samples for an event.")
+        .tips(REPORT)
+        .arguments(&[string("event")]),
+    latency("latency|latest", 2, "2.8.13")
+        .summary("Returns the latest latency samples for all events.")
+        .tips(REPORT),
+    latency("latency|reset", -2, "2.8.13")
+        .summary("Resets the latency data for one or more events.")
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum"])
+        .arguments(&[string("event").optional().multiple()]),
 ];
 
+const BY_SLOWLOG: Handler = Handler::Connection(ConnectionCommand::Slowlog);
+
+const fn slowlog(name: &'static str, arity: i32) -> Row {
+    Row::new(name, arity, "2.2.12", Group::Server, BY_SLOWLOG)
+        .flags(Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE))
+}
+
 pub(super) const SLOWLOG: &[Row] = &[
-    Row {
-        flags: Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE),
-        since: "2.2.12",
-        group: Group::Server,
-        summary: "Returns the slow log's entries.",
-        complexity: "O(N) where N is the number of entries returned",
-        ..server_row("get", -2, ConnectionCommand::Slowlog)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "6.2.0",
-        group: Group::Server,
-        summary: "Show helpful text about the different subcommands",
-        ..server_row("help", 2, ConnectionCommand::Slowlog)
-    },
-    Row {
-        flags: Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE),
-        since: "2.2.12",
-        group: Group::Server,
-        summary: "Returns the number of entries in the slow log.",
-        ..server_row("len", 2, ConnectionCommand::Slowlog)
-    },
-    Row {
-        flags: Flags::ADMIN.and(Flags::LOADING).and(Flags::STALE),
-        since: "2.2.12",
-        group: Group::Server,
-        summary: "Clears all entries from the slow log.",
-        complexity: "O(N) where N is the number of entries in the slowlog",
-        ..server_row("reset", 2, ConnectionCommand::Slowlog)
-    },
+    slowlog("slowlog|get", -2)
+        .summary("Returns the slow log's entries.")
+        .complexity("O(N) where N is the number of entries returned")
+        .tips(&["request_policy:all_nodes", "nondeterministic_output"])
+        .history(&[(
+            "4.0.0",
+            "Added client IP address, port and name to the reply.",
+        )])
+        .arguments(&[integer("count").optional()]),
+    Row::help("slowlog|help", "6.2.0", Group::Server, BY_SLOWLOG)
+        .summary("Show helpful text about the different subcommands"),
+    slowlog("slowlog|len", 2)
+        .summary("Returns the number of entries in the slow log.")
+        .tips(&[
+            "request_policy:all_nodes",
+            "response_policy:agg_sum",
+            "nondeterministic_output",
+        ]),
+    slowlog("slowlog|reset", 2)
+        .summary("Clears all entries from the slow log.")
+        .complexity("O(N) where N is the number of entries in the slowlog")
+        .tips(ALL_NODES),
 ];

@@ -1,8 +1,5 @@
-//! The rows of the commands that the server carries out itself.
-
-use super::row::{
-    ConnectionCommand, Flags, Group, Handler, KeyPositions, KeyUse, PureHandler, Row,
-};
+//! The rows of the commands that concern the connection or the server. The server carries most of
+//! them out itself.
 
 mod client;
 mod containers;
@@ -10,27 +7,3 @@ mod pure;
 mod rows;
 
 pub use rows::ROWS;
-
-const fn server_row(name: &'static str, arity: i32, command: ConnectionCommand) -> Row {
-    Row {
-        name,
-        arity,
-        flags: Flags::NONE,
-        keys: KeyPositions::None,
-        key_use: KeyUse::Read,
-        since: "1.0.0",
-        group: Group::Connection,
-        summary: "",
-        complexity: "O(1)",
-        handler: Handler::Connection(command),
-        subcommands: &[],
-        waits: None,
-    }
-}
-
-const fn pure_row(name: &'static str, arity: i32, handler: PureHandler) -> Row {
-    Row {
-        handler: Handler::Pure(handler),
-        ..server_row(name, arity, ConnectionCommand::Quit)
-    }
-}

@@ -1,213 +1,180 @@
-//! The commands that the server carries out itself.
+//! The rows of the commands on the connection and the server.
 
 use super::client::CLIENT;
-use super::containers::{ACL, COMMAND, CONFIG, FUNCTION, LATENCY, SLOWLOG};
-use super::{pure, pure_row, server_row};
-use crate::commands::row::{ConnectionCommand, Flags, Group, Row};
+use super::containers::{ACL, CONFIG, FUNCTION, LATENCY, SLOWLOG};
+use super::pure;
+use crate::commands::flags::Flags;
+use crate::commands::grammar::{Argument, block, integer, oneof, string, token};
+use crate::commands::row::{ConnectionCommand as Command, Group, Handler, Row};
+
+const CONNECTION: &[&str] = &["@connection"];
+const BEFORE_AUTH: Flags = Flags::AT_ANY_TIME
+    .and(Flags::FAST)
+    .and(Flags::NO_AUTH)
+    .and(Flags::ALLOW_BUSY);
+const LOADING_FAST: Flags = Flags::LOADING.and(Flags::STALE).and(Flags::FAST);
+const SAVES: Flags = Flags::NO_ASYNC_LOADING
+    .and(Flags::ADMIN)
+    .and(Flags::NOSCRIPT);
+const SAVE_SELECTOR: Argument =
+    oneof("save-selector", &[token("NOSAVE"), token("SAVE")]).optional();
+
+const fn by(command: Command) -> Handler {
+    Handler::Connection(command)
+}
+
+const fn server(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
+    Row::new(name, arity, since, Group::Server, handler)
+}
+
+const fn connection(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
+    Row::new(name, arity, since, Group::Connection, handler).categories(CONNECTION)
+}
+
+/// For replicas or a disk.
+const fn waiting(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
+    Row::new(name, arity, since, Group::Generic, handler)
+        .categories(CONNECTION)
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+}
 
 /// The commands on the connection and the server.
 pub const ROWS: &[Row] = &[
-    Row {
-        flags: Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
-        since: "1.0.0",
-        summary: "Authenticates the connection.",
-        complexity: "O(N) where N is the number of passwords defined for the user",
-        ..server_row("auth", -2, ConnectionCommand::Auth)
-    },
-    Row {
-        since: "2.4.0",
-        summary: "A container for client connection commands.",
-        complexity: "Depends on subcommand.",
-        subcommands: CLIENT,
-        ..server_row("client", -2, ConnectionCommand::Client)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
-        since: "1.0.0",
-        summary: "Returns the given string.",
-        ..pure_row("echo", 2, pure::echo)
-    },
-    Row {
-        flags: Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY),
-        since: "6.0.0",
-        summary: "Handshakes with the Redis server.",
-        ..server_row("hello", -1, ConnectionCommand::Hello)
-    },
-    Row {
-        flags: Flags::FAST.and(Flags::FOR_SUBSCRIBERS),
-        since: "1.0.0",
-        summary: "Returns the server's liveliness response.",
-        ..pure_row("ping", -1, pure::ping)
-    },
-    Row {
-        flags: Flags::ALLOW_BUSY
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::FOR_SUBSCRIBERS),
-        since: "1.0.0",
-        summary: "Closes the connection.",
-        ..server_row("quit", -1, ConnectionCommand::Quit)
-    },
-    Row {
-        flags: Flags::NOSCRIPT
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::FAST)
-            .and(Flags::NO_AUTH)
-            .and(Flags::ALLOW_BUSY)
-            .and(Flags::FOR_SUBSCRIBERS),
-        since: "6.2.0",
-        summary: "Resets the connection.",
-        ..server_row("reset", 1, ConnectionCommand::Reset)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
-        since: "1.0.0",
-        summary: "Changes the selected database.",
-        ..server_row("select", 2, ConnectionCommand::Select)
-    },
-    Row {
-        since: "6.0.0",
-        group: Group::Server,
-        summary: "A container for Access List Control commands.",
-        complexity: "Depends on subcommand.",
-        subcommands: ACL,
-        ..server_row("acl", -2, ConnectionCommand::Acl)
-    },
-    Row {
-        flags: Flags::NO_ASYNC_LOADING
-            .and(Flags::ADMIN)
-            .and(Flags::NOSCRIPT),
-        group: Group::Server,
-        summary: "Asynchronously saves the database(s) to disk.",
-        ..server_row("bgsave", -1, ConnectionCommand::Bgsave)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "Returns detailed information about all commands.",
-        complexity: "O(N) where N is the total number of Redis commands",
-        subcommands: COMMAND,
-        ..server_row("command", -1, ConnectionCommand::Command)
-    },
-    Row {
-        since: "2.0.0",
-        group: Group::Server,
-        summary: "A container for server configuration commands.",
-        complexity: "Depends on subcommand.",
-        subcommands: CONFIG,
-        ..server_row("config", -2, ConnectionCommand::Config)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE),
-        since: "1.0.0",
-        group: Group::Server,
-        summary: "A container for debugging commands.",
-        complexity: "Depends on subcommand.",
-        ..server_row("debug", -2, ConnectionCommand::Debug)
-    },
-    Row {
-        since: "7.0.0",
-        group: Group::Scripting,
-        summary: "A container for function commands.",
-        complexity: "Depends on subcommand.",
-        subcommands: FUNCTION,
-        ..server_row("function", -2, ConnectionCommand::Function)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE),
-        since: "1.0.0",
-        group: Group::Server,
-        summary: "Returns information and statistics about the server.",
-        ..server_row("info", -1, ConnectionCommand::Info)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
-        group: Group::Server,
-        summary: "Returns the Unix timestamp of the last successful save to disk.",
-        ..server_row("lastsave", 1, ConnectionCommand::Lastsave)
-    },
-    Row {
-        since: "2.8.13",
-        group: Group::Server,
-        summary: "A container for latency diagnostics commands.",
-        complexity: "Depends on subcommand.",
-        subcommands: LATENCY,
-        ..server_row("latency", -2, ConnectionCommand::Latency)
-    },
-    Row {
-        flags: Flags::READONLY.and(Flags::FAST),
-        since: "5.0.0",
-        group: Group::Server,
-        summary: "Displays computer art and the Redis version",
-        ..server_row("lolwut", -1, ConnectionCommand::Lolwut)
-    },
-    Row {
-        flags: Flags::NO_ASYNC_LOADING
-            .and(Flags::ADMIN)
-            .and(Flags::NOSCRIPT)
-            .and(Flags::NO_MULTI),
-        group: Group::Server,
-        summary: "Synchronously saves the database(s) to disk.",
-        complexity: "O(N) where N is the total number of keys in all databases",
-        ..server_row("save", 1, ConnectionCommand::Save)
-    },
-    Row {
-        flags: Flags::ADMIN
-            .and(Flags::NOSCRIPT)
-            .and(Flags::LOADING)
-            .and(Flags::STALE)
-            .and(Flags::NO_MULTI)
-            .and(Flags::ALLOW_BUSY),
-        since: "1.0.0",
-        group: Group::Server,
-        summary: "Synchronously saves the database(s) to disk and shuts down the Redis server.",
-        complexity: "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
-        ..server_row("shutdown", -1, ConnectionCommand::Shutdown)
-    },
-    Row {
-        since: "2.2.12",
-        group: Group::Server,
-        summary: "A container for slow log commands.",
-        complexity: "Depends on subcommand.",
-        subcommands: SLOWLOG,
-        ..server_row("slowlog", -2, ConnectionCommand::Slowlog)
-    },
-    Row {
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
-        since: "2.6.0",
-        group: Group::Server,
-        summary: "Returns the server time.",
-        ..pure_row("time", 1, pure::time)
-    },
-    Row {
-        since: "3.0.0",
-        group: Group::Generic,
-        summary: "Blocks until the asynchronous replication of all preceding write commands sent by the connection is completed.",
-        ..server_row("wait", 3, ConnectionCommand::Wait)
-    },
-    Row {
-        flags: Flags::NOSCRIPT,
-        since: "7.2.0",
-        group: Group::Generic,
-        summary: "Blocks until all of the preceding write commands sent by the connection are written to the append-only file of the master and/or replicas.",
-        ..server_row("waitaof", 4, ConnectionCommand::Waitaof)
-    },
+    connection("auth", -2, "1.0.0", by(Command::Auth))
+        .summary("Authenticates the connection.")
+        .complexity("O(N) where N is the number of passwords defined for the user")
+        .flags(BEFORE_AUTH)
+        .history(&[("6.0.0", "Added ACL style (username and password).")])
+        .arguments(&[
+            string("username").since("6.0.0").optional(),
+            string("password"),
+        ]),
+    Row::container("client", "2.4.0", Group::Connection, CLIENT)
+        .summary("A container for client connection commands."),
+    connection("echo", 2, "1.0.0", Handler::Pure(pure::echo))
+        .summary("Returns the given string.")
+        .flags(LOADING_FAST)
+        .arguments(&[string("message")]),
+    connection("hello", -1, "6.0.0", by(Command::Hello))
+        .summary("Handshakes with the Redis server.")
+        .flags(BEFORE_AUTH)
+        .history(&[(
+            "6.2.0",
+            "`protover` made optional; when called without arguments the command reports the \
+             current connection's context.",
+        )])
+        .arguments(&[block(
+            "arguments",
+            &[
+                integer("protover"),
+                block("auth", &[string("username"), string("password")])
+                    .token("AUTH")
+                    .optional(),
+                string("clientname").token("SETNAME").optional(),
+            ],
+        )
+        .optional()]),
+    connection("ping", -1, "1.0.0", Handler::Pure(pure::ping))
+        .summary("Returns the server's liveliness response.")
+        .flags(Flags::FAST.and(Flags::FOR_SUBSCRIBERS))
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .arguments(&[string("message").optional()]),
+    connection("quit", -1, "1.0.0", by(Command::Quit))
+        .summary("Closes the connection.")
+        .flags(BEFORE_AUTH.and(Flags::FOR_SUBSCRIBERS))
+        .deprecated("7.2.0", "just closing the connection"),
+    connection("reset", 1, "6.2.0", by(Command::Reset))
+        .summary("Resets the connection.")
+        .flags(BEFORE_AUTH.and(Flags::FOR_SUBSCRIBERS)),
+    connection("select", 2, "1.0.0", by(Command::Select))
+        .summary("Changes the selected database.")
+        .flags(LOADING_FAST)
+        .arguments(&[integer("index")]),
+    Row::container("acl", "6.0.0", Group::Server, ACL)
+        .summary("A container for Access List Control commands."),
+    server("bgsave", -1, "1.0.0", by(Command::Bgsave))
+        .summary("Asynchronously saves the database(s) to disk.")
+        .flags(SAVES)
+        .history(&[("3.2.2", "Added the `SCHEDULE` option.")])
+        .arguments(&[token("SCHEDULE").since("3.2.2").optional()]),
+    Row::container("config", "2.0.0", Group::Server, CONFIG)
+        .summary("A container for server configuration commands."),
+    server("debug", -2, "1.0.0", by(Command::Debug))
+        .summary("A container for debugging commands.")
+        .complexity("Depends on subcommand.")
+        .flags(Flags::ADMIN.and(Flags::AT_ANY_TIME))
+        .system(),
+    Row::container("function", "7.0.0", Group::Scripting, FUNCTION)
+        .summary("A container for function commands."),
+    server("info", -1, "1.0.0", by(Command::Info))
+        .summary("Returns information and statistics about the server.")
+        .flags(Flags::LOADING.and(Flags::STALE))
+        .categories(&["@dangerous"])
+        .tips(&[
+            "nondeterministic_output",
+            "request_policy:all_shards",
+            "response_policy:special",
+        ])
+        .history(&[(
+            "7.0.0",
+            "Added support for taking multiple section arguments.",
+        )])
+        .arguments(&[string("section").optional().multiple()]),
+    server("lastsave", 1, "1.0.0", by(Command::Lastsave))
+        .summary("Returns the Unix timestamp of the last successful save to disk.")
+        .flags(LOADING_FAST)
+        .categories(&["@admin", "@dangerous"])
+        .tips(&["nondeterministic_output"]),
+    Row::container("latency", "2.8.13", Group::Server, LATENCY)
+        .summary("A container for latency diagnostics commands."),
+    server("lolwut", -1, "5.0.0", by(Command::Lolwut))
+        .summary("Displays computer art and the Redis version")
+        .flags(Flags::READONLY.and(Flags::FAST))
+        .arguments(&[integer("version").token("VERSION").optional()]),
+    server("save", 1, "1.0.0", by(Command::Save))
+        .summary("Synchronously saves the database(s) to disk.")
+        .complexity("O(N) where N is the total number of keys in all databases")
+        .flags(SAVES.and(Flags::NO_MULTI)),
+    server("shutdown", -1, "1.0.0", by(Command::Shutdown))
+        .summary("Synchronously saves the database(s) to disk and shuts down the Redis server.")
+        .complexity(
+            "O(N) when saving, where N is the total number of keys in all databases when saving \
+             data, otherwise O(1)",
+        )
+        .flags(
+            Flags::ADMIN
+                .and(Flags::AT_ANY_TIME)
+                .and(Flags::NO_MULTI)
+                .and(Flags::ALLOW_BUSY),
+        )
+        .history(&[("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers.")])
+        .arguments(&[
+            SAVE_SELECTOR,
+            token("NOW").since("7.0.0").optional(),
+            token("FORCE").since("7.0.0").optional(),
+            token("ABORT").since("7.0.0").optional(),
+        ]),
+    Row::container("slowlog", "2.2.12", Group::Server, SLOWLOG)
+        .summary("A container for slow log commands."),
+    server("time", 1, "2.6.0", Handler::Pure(pure::time))
+        .summary("Returns the server time.")
+        .flags(LOADING_FAST)
+        .tips(&["nondeterministic_output"]),
+    waiting("wait", 3, "3.0.0", by(Command::Wait))
+        .summary(
+            "Blocks until the asynchronous replication of all preceding write commands sent by \
+             the connection is completed.",
+        )
+        .arguments(&[integer("numreplicas"), integer("timeout")]),
+    waiting("waitaof", 4, "7.2.0", by(Command::Waitaof))
+        .summary(
+            "Blocks until all of the preceding write commands sent by the connection are written \
+             to the append-only file of the master and/or replicas.",
+        )
+        .flags(Flags::NOSCRIPT)
+        .arguments(&[
+            integer("numlocal"),
+            integer("numreplicas"),
+            integer("timeout"),
+        ]),
 ];

@@ -2,13 +2,15 @@
 
 use bytes::Bytes;
 
-use super::subcommands::{help, unknown};
 use crate::allocator;
-use crate::commands::arguments::{integer, is_word, to_usize};
+use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
+use crate::commands::help;
 use crate::error::CommandError;
 use crate::limits::MEMORY_USAGE_SAMPLES_DEFAULT;
 use crate::reply::Reply;
-use crate::types::ReadContext;
+use crate::types::{Environment, ReadContext};
+
+const HELP_TITLE: &str = "MEMORY <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
 
 const HELP: &[&str] = &[
     "DOCTOR",
@@ -24,39 +26,36 @@ const HELP: &[&str] = &[
     "    sampled up to <count> times (default: 1000, 0 means sample all).",
 ];
 
-/// `MEMORY DOCTOR|HELP|MALLOC-STATS|PURGE|STATS` and `MEMORY USAGE key [SAMPLES count]`.
-pub(super) async fn memory(
+/// `MEMORY HELP`.
+pub(super) fn help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(help::help(HELP_TITLE, HELP))
+}
+
+/// `MEMORY DOCTOR`.
+pub(super) fn doctor(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    let text = "Hi Sam, I can't find any memory issue in your instance. I can only account for \
+                what occurs on this base.\n";
+    Ok(Reply::Verbatim("txt", Bytes::from_static(text.as_bytes())))
+}
+
+/// `MEMORY MALLOC-STATS`.
+pub(super) fn malloc_stats(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(Reply::bulk("Stats not supported for the current allocator"))
+}
+
+/// `MEMORY PURGE`.
+pub(super) fn purge(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    allocator::purge();
+    Ok(Reply::OK)
+}
+
+/// `MEMORY USAGE key [SAMPLES count]`.
+pub(super) async fn usage(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    match arguments {
-        [_, word] if is_word(word, "help") => Ok(help("MEMORY", HELP)),
-        [_, word] if is_word(word, "doctor") => Ok(Reply::Verbatim(
-            "txt",
-            Bytes::from_static(
-                b"Hi Sam, I can't find any memory issue in your instance. I can only account for what occurs on this base.\n",
-            ),
-        )),
-        [_, word] if is_word(word, "malloc-stats") => {
-            Ok(Reply::bulk("Stats not supported for the current allocator"))
-        }
-        [_, word] if is_word(word, "purge") => {
-            allocator::purge();
-            Ok(Reply::OK)
-        }
-        [_, word] if is_word(word, "stats") => Ok(stats()),
-        [_, word, name, options @ ..] if is_word(word, "usage") => {
-            usage(context, name, options).await
-        }
-        _ => Err(unknown("MEMORY", arguments)),
-    }
-}
-
-async fn usage(
-    context: &ReadContext<'_>,
-    name: &Bytes,
-    options: &[Bytes],
-) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 2)?;
+    let options = rest(arguments, 3);
     let mut samples = MEMORY_USAGE_SAMPLES_DEFAULT;
     for option in options.chunks(2) {
         let [word, count] = option else {
@@ -78,9 +77,9 @@ async fn usage(
     Ok(Reply::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)))
 }
 
-/// Those of Redis's fields that mean something here: the process's own memory, and nothing for
-/// what Quoin has not.
-fn stats() -> Reply {
+/// `MEMORY STATS`: those of Redis's fields that mean something here. They are the memory of the
+/// process, and zeros for what Quoin does not have.
+pub(super) fn stats(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
     let mut fields = Vec::new();
     let mut field = |name: &'static str, value: i64| {
         fields.push((Reply::bulk(name), Reply::Integer(value)));
@@ -99,7 +98,7 @@ fn stats() -> Reply {
     ] {
         field(name, 0);
     }
-    Reply::Map(fields)
+    Ok(Reply::Map(fields))
 }
 
 /// Memory of this process as the operating system counts it.

@@ -10,7 +10,6 @@ mod moving;
 mod object;
 mod rows;
 mod sort;
-mod subcommands;
 #[cfg(test)]
 mod tests;
 

@@ -2,11 +2,14 @@
 
 use bytes::Bytes;
 
-use super::subcommands::{help, unknown};
-use crate::commands::arguments::is_word;
+use crate::commands::arguments::argument;
+use crate::commands::help;
 use crate::error::CommandError;
+use crate::layout::ValueType;
 use crate::reply::Reply;
-use crate::types::{ReadContext, ValueKind};
+use crate::types::{Environment, ReadContext};
+
+const HELP_TITLE: &str = "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";
 
 const HELP: &[&str] = &[
     "ENCODING <key>",
@@ -23,37 +26,67 @@ const HELP: &[&str] = &[
     "    <key>.",
 ];
 
-/// `OBJECT HELP` and `OBJECT ENCODING|FREQ|IDLETIME|REFCOUNT key`.
-pub(super) async fn object(
+/// `OBJECT HELP`.
+pub(super) fn help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(help::help(HELP_TITLE, HELP))
+}
+
+/// `OBJECT ENCODING key`: how its value lies in the store. Not Redis's words: what they promise
+/// (that a listpack is small, say) would not be true.
+pub(super) async fn encoding(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let (word, name) = match arguments {
-        [_, word] if is_word(word, "help") => return Ok(help("OBJECT", HELP)),
-        [_, word, name] => (word, name),
-        _ => return Err(unknown("OBJECT", arguments)),
-    };
-    let answer = if is_word(word, "encoding") {
-        |kind: &ValueKind| Ok(Reply::bulk(kind.encoding))
-    } else if is_word(word, "refcount") {
-        |_| Ok(Reply::Integer(1))
-    } else if is_word(word, "idletime") {
-        |_| {
-            Err(CommandError::text(
-                "ERR Quoin does not track when a key was last accessed",
-            ))
-        }
-    } else if is_word(word, "freq") {
-        |_| {
-            Err(CommandError::text(
-                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.",
-            ))
-        }
-    } else {
-        return Err(unknown("OBJECT", arguments));
-    };
-    match context.find_any(name).await? {
-        Some(key) => answer(key.meta.value_type.kind()),
+    of_value(context, arguments, |value_type| {
+        Ok(Reply::bulk(value_type.kind().encoding))
+    })
+    .await
+}
+
+/// `OBJECT REFCOUNT key`: always 1.
+pub(super) async fn refcount(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    of_value(context, arguments, |_| Ok(Reply::Integer(1))).await
+}
+
+/// `OBJECT IDLETIME key`, which is refused.
+pub(super) async fn idletime(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    of_value(context, arguments, |_| {
+        Err(CommandError::text(
+            "ERR Quoin does not track when a key was last accessed",
+        ))
+    })
+    .await
+}
+
+/// `OBJECT FREQ key`, which is refused.
+pub(super) async fn freq(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    of_value(context, arguments, |_| {
+        Err(CommandError::text(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
+             note that when switching between policies at runtime LRU and LFU data will take some \
+             time to adjust.",
+        ))
+    })
+    .await
+}
+
+/// Null where there is no such key.
+async fn of_value(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+    answer: impl FnOnce(ValueType) -> Result<Reply, CommandError>,
+) -> Result<Reply, CommandError> {
+    match context.find_any(argument(arguments, 2)?).await? {
+        Some(key) => answer(key.meta.value_type),
         None => Ok(Reply::Null),
     }
 }

@@ -8,8 +8,11 @@ use bytes::Bytes;
 use super::moves::{lmove, rpoplpush};
 use super::push_pop::{pop_from_first, take};
 use crate::commands::arguments::argument;
+use crate::commands::flags::Flags;
+use crate::commands::grammar::{double, integer, key, oneof};
+use crate::commands::key_specs::{INSERT, TAKE, at, counted_at, up_to};
 use crate::commands::multi_pop::MultiPop;
-use crate::commands::row::{Flags, KeyPositions, Row};
+use crate::commands::row::Row;
 use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
@@ -18,7 +21,9 @@ use crate::types::WriteContext;
 use crate::types::list::End;
 use crate::write_handler;
 
-use super::rows::list;
+use super::rows::{
+    COUNT, DESTINATION, FROM, KEYS_AND_ELEMENTS, ONE_ELEMENT, SIDES, SOURCE, TO, list,
+};
 
 const POP: Waits = Waits {
     value_type: ValueType::List,
@@ -34,58 +39,73 @@ const MULTI_POP: Waits = Waits {
     ..POP
 };
 
+const TIMEOUT_IS_A_DOUBLE: (&str, &str) = (
+    "6.0.0",
+    "`timeout` is interpreted as a double instead of an integer.",
+);
+
 /// The list commands that wait.
 pub const ROWS: &[Row] = &[
-    Row {
-        flags: Flags::WRITE.and(Flags::BLOCKING),
-        keys: KeyPositions::ALL_BUT_LAST,
-        since: "2.0.0",
-        summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
-        complexity: "O(K) with K keys looked at",
-        handler: write_handler!(blpop),
-        waits: Some(POP),
-        ..list("blpop", -3)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::BLOCKING),
-        keys: KeyPositions::ALL_BUT_LAST,
-        since: "2.0.0",
-        summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
-        complexity: "O(K) with K keys looked at",
-        handler: write_handler!(brpop),
-        waits: Some(POP),
-        ..list("brpop", -3)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::BLOCKING),
-        keys: KeyPositions::FIRST_TWO,
-        since: "6.2.0",
-        summary: "Pops an element from a list, pushes it to another list and returns it. Blocks until an element is available otherwise. Deletes the list if the last element was moved.",
-        complexity: "O(log N), N being all that is stored",
-        handler: write_handler!(blmove),
-        waits: Some(MOVE),
-        ..list("blmove", 6)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::BLOCKING),
-        keys: KeyPositions::FIRST_TWO,
-        since: "2.2.0",
-        summary: "Pops an element from a list, pushes it to another list and returns it. Block until an element is available otherwise. Deletes the list if the last element was popped.",
-        complexity: "O(log N), N being all that is stored",
-        handler: write_handler!(brpoplpush),
-        waits: Some(MOVE),
-        ..list("brpoplpush", 4)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::BLOCKING).and(Flags::MOVABLEKEYS),
-        keys: KeyPositions::Counted { count: 2 },
-        since: "7.0.0",
-        summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
-        complexity: "O(K + M) with K keys looked at and M elements returned",
-        handler: write_handler!(blmpop),
-        waits: Some(MULTI_POP),
-        ..list("blmpop", -5)
-    },
+    list("blpop", -3, "2.0.0", write_handler!(blpop))
+        .summary(
+            "Removes and returns the first element in a list. Blocks until an element is \
+             available otherwise. Deletes the list if the last element was popped.",
+        )
+        .complexity("O(K) with K keys looked at")
+        .flags(Flags::BLOCKING)
+        .keys(&[up_to(1, -2, TAKE)])
+        .history(&[TIMEOUT_IS_A_DOUBLE])
+        .arguments(&[key(0).multiple(), double("timeout")])
+        .waits(POP),
+    list("brpop", -3, "2.0.0", write_handler!(brpop))
+        .summary(
+            "Removes and returns the last element in a list. Blocks until an element is available \
+             otherwise. Deletes the list if the last element was popped.",
+        )
+        .complexity("O(K) with K keys looked at")
+        .flags(Flags::BLOCKING)
+        .keys(&[up_to(1, -2, TAKE)])
+        .history(&[TIMEOUT_IS_A_DOUBLE])
+        .arguments(&[key(0).multiple(), double("timeout")])
+        .waits(POP),
+    list("blmove", 6, "6.2.0", write_handler!(blmove))
+        .summary(
+            "Pops an element from a list, pushes it to another list and returns it. Blocks until \
+             an element is available otherwise. Deletes the list if the last element was moved.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[SOURCE, DESTINATION, FROM, TO, double("timeout")])
+        .waits(MOVE),
+    list("brpoplpush", 4, "2.2.0", write_handler!(brpoplpush))
+        .summary(
+            "Pops an element from a list, pushes it to another list and returns it. Block until \
+             an element is available otherwise. Deletes the list if the last element was popped.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM.and(Flags::BLOCKING))
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .history(&[TIMEOUT_IS_A_DOUBLE])
+        .deprecated("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments")
+        .arguments(&[SOURCE, DESTINATION, double("timeout")])
+        .waits(MOVE),
+    list("blmpop", -5, "7.0.0", write_handler!(blmpop))
+        .summary(
+            "Pops the first element from one of multiple lists. Blocks until an element is \
+             available otherwise. Deletes the list if the last element was popped.",
+        )
+        .complexity(KEYS_AND_ELEMENTS)
+        .flags(Flags::BLOCKING)
+        .keys(&[counted_at(2, TAKE)])
+        .arguments(&[
+            double("timeout"),
+            integer("numkeys"),
+            key(0).multiple(),
+            oneof("where", SIDES),
+            COUNT,
+        ])
+        .waits(MULTI_POP),
 ];
 
 /// `BLPOP key [key …] timeout` → the first key that has elements, and the one popped.

@@ -1,163 +1,172 @@
 //! The rows of the list commands.
 
 use super::{access, moves, push_pop};
-use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
+use crate::commands::flags::Flags;
+use crate::commands::grammar::{Argument, integer, key, oneof, string, token};
+use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
+use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
 
-const PUSH: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
-const POP: Flags = Flags::WRITE.and(Flags::FAST);
-const CHANGE: Flags = Flags::WRITE.and(Flags::DENYOOM);
+const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
+const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
+const TO_NEARER_END: &str = "O(M) with M elements between the index and the nearer end";
+const LOOKED_AT: &str = "O(M) with M elements of the list looked at";
+pub(super) const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
+pub(super) const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
 
-pub(super) const fn list(name: &'static str, arity: i32) -> Row {
-    Row {
-        name,
-        arity,
-        flags: Flags::NONE,
-        keys: KeyPositions::FIRST,
-        key_use: KeyUse::ReadWrite,
-        since: "1.0.0",
-        group: Group::List,
-        summary: "",
-        complexity: "",
-        handler: read_handler!(access::llen),
-        subcommands: &[],
-        waits: None,
-    }
+pub(super) const SIDES: &[Argument] = &[token("LEFT"), token("RIGHT")];
+pub(super) const SOURCE: Argument = key(0).named("source");
+pub(super) const DESTINATION: Argument = key(1).named("destination");
+pub(super) const FROM: Argument = oneof("wherefrom", SIDES);
+pub(super) const TO: Argument = oneof("whereto", SIDES);
+pub(super) const COUNT: Argument = integer("count").token("COUNT").optional();
+const POP_COUNT: Argument = integer("count").since("6.2.0").optional();
+
+pub(super) const fn list(
+    name: &'static str,
+    arity: i32,
+    since: &'static str,
+    handler: Handler,
+) -> Row {
+    Row::new(name, arity, since, Group::List, handler).categories(&["@list"])
 }
 
 /// The list commands.
 pub const ROWS: &[Row] = &[
-    Row {
-        flags: PUSH,
-        summary: "Prepends one or more elements to a list. Creates the key if it doesn't exist.",
-        complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::lpush),
-        ..list("lpush", -3)
-    },
-    Row {
-        flags: PUSH,
-        summary: "Appends one or more elements to a list. Creates the key if it doesn't exist.",
-        complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::rpush),
-        ..list("rpush", -3)
-    },
-    Row {
-        flags: PUSH,
-        since: "2.2.0",
-        summary: "Prepends one or more elements to a list only when the list exists.",
-        complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::lpushx),
-        ..list("lpushx", -3)
-    },
-    Row {
-        flags: PUSH,
-        since: "2.2.0",
-        summary: "Appends an element to a list only when the list exists.",
-        complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::rpushx),
-        ..list("rpushx", -3)
-    },
-    Row {
-        flags: POP,
-        summary: "Returns the first elements in a list after removing it. Deletes the list if the last element was popped.",
-        complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::lpop),
-        ..list("lpop", -2)
-    },
-    Row {
-        flags: POP,
-        summary: "Returns and removes the last elements of a list. Deletes the list if the last element was popped.",
-        complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::rpop),
-        ..list("rpop", -2)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::MOVABLEKEYS),
-        keys: KeyPositions::Counted { count: 1 },
-        since: "7.0.0",
-        summary: "Returns multiple elements from a list after removing them. Deletes the list if the last element was popped.",
-        complexity: "O(K + M) with K keys looked at and M elements returned",
-        handler: write_handler!(push_pop::lmpop),
-        ..list("lmpop", -4)
-    },
-    Row {
-        flags: Flags::READONLY.and(Flags::FAST),
-        key_use: KeyUse::Read,
-        summary: "Returns the length of a list.",
-        complexity: "O(1)",
-        handler: read_handler!(access::llen),
-        ..list("llen", 2)
-    },
-    Row {
-        flags: Flags::READONLY,
-        key_use: KeyUse::Read,
-        summary: "Returns an element from a list by its index.",
-        complexity: "O(M) with M elements between the index and the nearer end",
-        handler: read_handler!(access::lindex),
-        ..list("lindex", 3)
-    },
-    Row {
-        flags: Flags::READONLY,
-        key_use: KeyUse::Read,
-        summary: "Returns a range of elements from a list.",
-        complexity: "O(S + M) with S the distance to the nearer end and M elements returned",
-        handler: read_handler!(access::lrange),
-        ..list("lrange", 4)
-    },
-    Row {
-        flags: CHANGE,
-        summary: "Sets the value of an element in a list by its index.",
-        complexity: "O(M) with M elements between the index and the nearer end",
-        handler: write_handler!(access::lset),
-        ..list("lset", 4)
-    },
-    Row {
-        flags: CHANGE,
-        since: "2.2.0",
-        summary: "Inserts an element before or after another element in a list.",
-        complexity: "O(M) with M elements up to the pivot",
-        handler: write_handler!(access::linsert),
-        ..list("linsert", 5)
-    },
-    Row {
-        flags: Flags::WRITE,
-        summary: "Removes elements from a list. Deletes the list if the last element was removed.",
-        complexity: "O(M) with M elements of the list looked at",
-        handler: write_handler!(access::lrem),
-        ..list("lrem", 4)
-    },
-    Row {
-        flags: Flags::WRITE,
-        summary: "Removes elements from both ends a list. Deletes the list if all elements were trimmed.",
-        complexity: "O(S + M) with S the distance to the nearer end and M elements removed",
-        handler: write_handler!(access::ltrim),
-        ..list("ltrim", 4)
-    },
-    Row {
-        flags: Flags::READONLY,
-        key_use: KeyUse::Read,
-        since: "6.0.6",
-        summary: "Returns the index of matching elements in a list.",
-        complexity: "O(M) with M elements of the list looked at",
-        handler: read_handler!(access::lpos),
-        ..list("lpos", -3)
-    },
-    Row {
-        flags: CHANGE,
-        keys: KeyPositions::FIRST_TWO,
-        since: "6.2.0",
-        summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last element was moved.",
-        complexity: "O(log N), N being all that is stored",
-        handler: write_handler!(moves::lmove),
-        ..list("lmove", 5)
-    },
-    Row {
-        flags: CHANGE,
-        keys: KeyPositions::FIRST_TWO,
-        since: "1.2.0",
-        summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
-        complexity: "O(log N), N being all that is stored",
-        handler: write_handler!(moves::rpoplpush),
-        ..list("rpoplpush", 3)
-    },
+    list("lpush", -3, "1.0.0", write_handler!(push_pop::lpush))
+        .summary("Prepends one or more elements to a list. Creates the key if it doesn't exist.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()]),
+    list("rpush", -3, "1.0.0", write_handler!(push_pop::rpush))
+        .summary("Appends one or more elements to a list. Creates the key if it doesn't exist.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()]),
+    list("lpushx", -3, "2.2.0", write_handler!(push_pop::lpushx))
+        .summary("Prepends one or more elements to a list only when the list exists.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()]),
+    list("rpushx", -3, "2.2.0", write_handler!(push_pop::rpushx))
+        .summary("Appends an element to a list only when the list exists.")
+        .complexity(EACH_ELEMENT)
+        .flags(GROW_FAST)
+        .keys(&[at(1, INSERT)])
+        .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
+        .arguments(&[key(0), string("element").multiple()]),
+    list("lpop", -2, "1.0.0", write_handler!(push_pop::lpop))
+        .summary(
+            "Returns the first elements in a list after removing it. Deletes the list if the last \
+             element was popped.",
+        )
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::FAST)
+        .keys(&[at(1, TAKE)])
+        .history(&[("6.2.0", "Added the `count` argument.")])
+        .arguments(&[key(0), POP_COUNT]),
+    list("rpop", -2, "1.0.0", write_handler!(push_pop::rpop))
+        .summary(
+            "Returns and removes the last elements of a list. Deletes the list if the last \
+             element was popped.",
+        )
+        .complexity(EACH_ELEMENT)
+        .flags(Flags::FAST)
+        .keys(&[at(1, TAKE)])
+        .history(&[("6.2.0", "Added the `count` argument.")])
+        .arguments(&[key(0), POP_COUNT]),
+    list("lmpop", -4, "7.0.0", write_handler!(push_pop::lmpop))
+        .summary(
+            "Returns multiple elements from a list after removing them. Deletes the list if the \
+             last element was popped.",
+        )
+        .complexity(KEYS_AND_ELEMENTS)
+        .keys(&[counted_at(1, TAKE)])
+        .arguments(&[
+            integer("numkeys"),
+            key(0).multiple(),
+            oneof("where", SIDES),
+            COUNT,
+        ]),
+    list("llen", 2, "1.0.0", read_handler!(access::llen))
+        .summary("Returns the length of a list.")
+        .flags(Flags::FAST)
+        .keys(&[at(1, LOOK)])
+        .arguments(&[key(0)]),
+    list("lindex", 3, "1.0.0", read_handler!(access::lindex))
+        .summary("Returns an element from a list by its index.")
+        .complexity(TO_NEARER_END)
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), integer("index")]),
+    list("lrange", 4, "1.0.0", read_handler!(access::lrange))
+        .summary("Returns a range of elements from a list.")
+        .complexity("O(S + M) with S the distance to the nearer end and M elements returned")
+        .keys(&[at(1, READ)])
+        .arguments(&[key(0), integer("start"), integer("stop")]),
+    list("lset", 4, "1.0.0", write_handler!(access::lset))
+        .summary("Sets the value of an element in a list by its index.")
+        .complexity(TO_NEARER_END)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[key(0), integer("index"), string("element")]),
+    list("linsert", 5, "2.2.0", write_handler!(access::linsert))
+        .summary("Inserts an element before or after another element in a list.")
+        .complexity("O(M) with M elements up to the pivot")
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, INSERT)])
+        .arguments(&[
+            key(0),
+            oneof("where", &[token("BEFORE"), token("AFTER")]),
+            string("pivot"),
+            string("element"),
+        ]),
+    list("lrem", 4, "1.0.0", write_handler!(access::lrem))
+        .summary("Removes elements from a list. Deletes the list if the last element was removed.")
+        .complexity(LOOKED_AT)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), integer("count"), string("element")]),
+    list("ltrim", 4, "1.0.0", write_handler!(access::ltrim))
+        .summary(
+            "Removes elements from both ends a list. Deletes the list if all elements were \
+             trimmed.",
+        )
+        .complexity("O(S + M) with S the distance to the nearer end and M elements removed")
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), integer("start"), integer("stop")]),
+    list("lpos", -3, "6.0.6", read_handler!(access::lpos))
+        .summary("Returns the index of matching elements in a list.")
+        .complexity(LOOKED_AT)
+        .keys(&[at(1, READ)])
+        .arguments(&[
+            key(0),
+            string("element"),
+            integer("rank").token("RANK").optional(),
+            integer("num-matches").token("COUNT").optional(),
+            integer("len").token("MAXLEN").optional(),
+        ]),
+    list("lmove", 5, "6.2.0", write_handler!(moves::lmove))
+        .summary(
+            "Returns an element after popping it from one list and pushing it to another. Deletes \
+             the list if the last element was moved.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .arguments(&[SOURCE, DESTINATION, FROM, TO]),
+    list("rpoplpush", 3, "1.2.0", write_handler!(moves::rpoplpush))
+        .summary(
+            "Returns the last element of a list after removing and pushing it to another list. \
+             Deletes the list if the last element was popped.",
+        )
+        .complexity(ONE_ELEMENT)
+        .flags(Flags::DENYOOM)
+        .keys(&[at(1, TAKE), at(2, INSERT)])
+        .deprecated("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")
+        .arguments(&[SOURCE, DESTINATION]),
 ];

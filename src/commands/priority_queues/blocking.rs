@@ -6,7 +6,10 @@ use bytes::Bytes;
 use super::pop::take;
 use super::rows::priority_queue;
 use super::value_and_priority;
-use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
+use crate::commands::flags::Flags;
+use crate::commands::grammar::{double, key};
+use crate::commands::key_specs::{TAKE, up_to};
+use crate::commands::row::Row;
 use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
@@ -23,26 +26,28 @@ const POP: Waits = Waits {
 
 /// The priority-queue commands that wait.
 pub const ROWS: &[Row] = &[
-    Row {
-        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KeyPositions::ALL_BUT_LAST,
-        key_use: KeyUse::ReadWrite,
-        summary: "Removes and returns the oldest value of the lowest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
-        complexity: "O(K) with K keys looked at",
-        handler: write_handler!(bpopmin),
-        waits: Some(POP),
-        ..priority_queue("pq.bpopmin", -3)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KeyPositions::ALL_BUT_LAST,
-        key_use: KeyUse::ReadWrite,
-        summary: "Removes and returns the oldest value of the highest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
-        complexity: "O(K) with K keys looked at",
-        handler: write_handler!(bpopmax),
-        waits: Some(POP),
-        ..priority_queue("pq.bpopmax", -3)
-    },
+    priority_queue("pq.bpopmin", -3, write_handler!(bpopmin))
+        .summary(
+            "Removes and returns the oldest value of the lowest priority from one or more \
+             priority queues. Blocks until a value is available otherwise. Deletes the queue if \
+             the last value was popped.",
+        )
+        .complexity("O(K) with K keys looked at")
+        .flags(Flags::BLOCKING.and(Flags::FAST))
+        .keys(&[up_to(1, -2, TAKE)])
+        .arguments(&[key(0).multiple(), double("timeout")])
+        .waits(POP),
+    priority_queue("pq.bpopmax", -3, write_handler!(bpopmax))
+        .summary(
+            "Removes and returns the oldest value of the highest priority from one or more \
+             priority queues. Blocks until a value is available otherwise. Deletes the queue if \
+             the last value was popped.",
+        )
+        .complexity("O(K) with K keys looked at")
+        .flags(Flags::BLOCKING.and(Flags::FAST))
+        .keys(&[up_to(1, -2, TAKE)])
+        .arguments(&[key(0).multiple(), double("timeout")])
+        .waits(POP),
 ];
 
 /// `PQ.BPOPMIN key [key …] timeout` → the first key that has elements, the value popped, its

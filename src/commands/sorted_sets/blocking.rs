@@ -5,10 +5,13 @@ use bytes::Bytes;
 
 use super::member_and_score;
 use super::pop::{extreme, pop_from_first, take};
-use super::rows::sorted_set;
+use super::rows::{COUNT, END, KEYS_AND_MEMBERS, NUM_KEYS, sorted_set};
 use crate::commands::arguments::argument;
+use crate::commands::flags::Flags;
+use crate::commands::grammar::{double, key};
+use crate::commands::key_specs::{TAKE, counted_at, up_to};
 use crate::commands::multi_pop::MultiPop;
-use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
+use crate::commands::row::Row;
 use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
@@ -27,41 +30,48 @@ const MULTI_POP: Waits = Waits {
     ..POP
 };
 
+const TIMEOUT_IS_A_DOUBLE: (&str, &str) = (
+    "6.0.0",
+    "`timeout` is interpreted as a double instead of an integer.",
+);
+
 /// The sorted-set commands that wait.
 pub const ROWS: &[Row] = &[
-    Row {
-        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KeyPositions::ALL_BUT_LAST,
-        key_use: KeyUse::ReadWrite,
-        since: "5.0.0",
-        summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
-        complexity: "O(K) with K keys looked at",
-        handler: write_handler!(bzpopmin),
-        waits: Some(POP),
-        ..sorted_set("bzpopmin", -3)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::FAST).and(Flags::BLOCKING),
-        keys: KeyPositions::ALL_BUT_LAST,
-        key_use: KeyUse::ReadWrite,
-        since: "5.0.0",
-        summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
-        complexity: "O(K) with K keys looked at",
-        handler: write_handler!(bzpopmax),
-        waits: Some(POP),
-        ..sorted_set("bzpopmax", -3)
-    },
-    Row {
-        flags: Flags::WRITE.and(Flags::BLOCKING).and(Flags::MOVABLEKEYS),
-        keys: KeyPositions::Counted { count: 2 },
-        key_use: KeyUse::ReadWrite,
-        since: "7.0.0",
-        summary: "Removes and returns a member by score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
-        complexity: "O(K + M) with K keys looked at and M members returned",
-        handler: write_handler!(bzmpop),
-        waits: Some(MULTI_POP),
-        ..sorted_set("bzmpop", -5)
-    },
+    sorted_set("bzpopmin", -3, "5.0.0", write_handler!(bzpopmin))
+        .summary(
+            "Removes and returns the member with the lowest score from one or more sorted sets. \
+             Blocks until a member is available otherwise. Deletes the sorted set if the last \
+             element was popped.",
+        )
+        .complexity("O(K) with K keys looked at")
+        .flags(Flags::BLOCKING.and(Flags::FAST))
+        .keys(&[up_to(1, -2, TAKE)])
+        .history(&[TIMEOUT_IS_A_DOUBLE])
+        .arguments(&[key(0).multiple(), double("timeout")])
+        .waits(POP),
+    sorted_set("bzpopmax", -3, "5.0.0", write_handler!(bzpopmax))
+        .summary(
+            "Removes and returns the member with the highest score from one or more sorted sets. \
+             Blocks until a member available otherwise.  Deletes the sorted set if the last \
+             element was popped.",
+        )
+        .complexity("O(K) with K keys looked at")
+        .flags(Flags::BLOCKING.and(Flags::FAST))
+        .keys(&[up_to(1, -2, TAKE)])
+        .history(&[TIMEOUT_IS_A_DOUBLE])
+        .arguments(&[key(0).multiple(), double("timeout")])
+        .waits(POP),
+    sorted_set("bzmpop", -5, "7.0.0", write_handler!(bzmpop))
+        .summary(
+            "Removes and returns a member by score from one or more sorted sets. Blocks until a \
+             member is available otherwise. Deletes the sorted set if the last element was \
+             popped.",
+        )
+        .complexity(KEYS_AND_MEMBERS)
+        .flags(Flags::BLOCKING)
+        .keys(&[counted_at(2, TAKE)])
+        .arguments(&[double("timeout"), NUM_KEYS, key(0).multiple(), END, COUNT])
+        .waits(MULTI_POP),
 ];
 
 /// `BZPOPMIN key [key …] timeout` → the first key that has members, the one popped, its score.

@@ -56,9 +56,9 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
     let unsent = unsent - counted;
     let waiting = messages + usize::from(counted > 0);
     let waiting_bytes = message_bytes + counted as u64;
-    let command = table::entries()
+    let command = table::all()
         .get(client.shown_command())
-        .map_or("NULL", |entry| entry.full_name.as_str());
+        .map_or("NULL", |row| row.name);
     // Writing to a string does not fail.
     let _ = writeln!(
         text,

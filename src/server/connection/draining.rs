@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::state::{Connection, Ended};
 use crate::commands::Row;
-use crate::commands::row::Flags;
+use crate::commands::flags::Flags;
 use crate::events::EventClasses;
 
 /// Time after which [`gone`] looks again at a client that has sent something.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
-use crate::commands::{Invocation, Row, table};
+use crate::commands::{Invocation, Row};
 use crate::error::CommandError;
 use crate::executor::Call;
 use crate::reply::Reply;
@@ -110,7 +110,7 @@ impl Connection {
 
     /// Shows a command as the client's last one.
     pub(super) fn show(&self, row: &'static Row) {
-        self.session.client.show_command(table::slot(row));
+        self.session.client.show_command(row.id);
     }
 
     /// Counts a command that was carried out, and enters it into the logs of slow commands.
@@ -125,7 +125,7 @@ impl Connection {
         self.state.statistics.commands_processed.add(1);
         self.state
             .statistics
-            .record_call(table::slot(row), duration, is_failed);
+            .record_call(row.id, duration, is_failed);
         let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
         let slower_than_us = self.state.config.slowlog_log_slower_than_us();
         if slower_than_us >= 0

@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::draining::is_write;
 use super::state::{Connection, Ended};
-use crate::commands::row::{ConnectionCommand, Flags, Handler};
-use crate::commands::{Invocation, Row, table};
+use crate::commands::flags::Flags;
+use crate::commands::row::{ConnectionCommand, Handler};
+use crate::commands::{Invocation, Row};
 use crate::error::CommandError;
 use crate::executor::{Bundle, Call, WatchedKey, Work};
 use crate::limits::{TRANSACTION_REPLY_BYTES_MAX, WATCHED_KEYS_MAX};
@@ -71,7 +72,7 @@ impl Connection {
         };
         if row.flags.contains(Flags::NO_MULTI) {
             transaction.abort();
-            self.state.statistics.record_rejection(table::slot(row));
+            self.state.statistics.record_rejection(row.id);
             let line = "ERR Command not allowed inside a transaction".to_owned();
             return WithinMulti::Answered(Reply::Error(line));
         }

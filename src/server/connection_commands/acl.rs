@@ -4,9 +4,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::errors::{lossy_text, not_implemented, refusal, unknown_or_wrong_number};
-use super::help::help;
 use crate::commands::arguments::argument;
-use crate::commands::details;
+use crate::commands::categories::{self, CATEGORIES};
+use crate::commands::help::help;
 use crate::commands::table;
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -73,13 +73,13 @@ fn categories(arguments: &[Bytes]) -> Result<Reply, CommandError> {
     let name = |category: &&'static str| category.strip_prefix('@').unwrap_or_default();
     match arguments {
         [_, _] => Ok(Reply::Array(
-            details::CATEGORIES
+            CATEGORIES
                 .iter()
                 .map(|category| Reply::bulk(name(category)))
                 .collect(),
         )),
         [_, _, category] => {
-            let wanted = details::CATEGORIES
+            let wanted = CATEGORIES
                 .iter()
                 .find(|known| name(known).as_bytes().eq_ignore_ascii_case(category));
             let Some(wanted) = wanted else {
@@ -88,14 +88,12 @@ fn categories(arguments: &[Bytes]) -> Result<Reply, CommandError> {
                     lossy_text(category)
                 )));
             };
-            let members = table::entries()
+            let members = table::all()
                 .iter()
-                .filter(|entry| entry.row.subcommands.is_empty())
-                .filter(|entry| details::categories(entry).contains(wanted));
+                .filter(|row| row.subcommands.is_empty())
+                .filter(|row| categories::categories(row).any(|category| category == *wanted));
             Ok(Reply::Array(
-                members
-                    .map(|entry| Reply::bulk(entry.full_name.as_str()))
-                    .collect(),
+                members.map(|row| Reply::bulk(row.name)).collect(),
             ))
         }
         _ => Err(unknown_or_wrong_number(arguments)),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::not_implemented;
-use super::help::help;
 use crate::commands::arguments::rest;
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::state::ServerState;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::errors::unknown_or_wrong_number;
-use super::help::help;
 use crate::commands::arguments::{argument, is_word, rest};
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::number::{parse_double, parse_i64};
 use crate::reply::Reply;

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::errors::{lossy_text, not_implemented, refusal};
-use super::help::help;
 use crate::commands::arguments::{argument, rest};
-use crate::commands::table::Entry;
+use crate::commands::help::help;
+use crate::commands::row::Row;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::latency::LatencySeries;
@@ -116,22 +116,22 @@ fn doctor(state: &ServerState) -> String {
 /// `LATENCY HISTOGRAM [command [command …]]`: commands that were called, with how many calls took
 /// up to so many microseconds.
 fn histogram(names: &[Bytes], state: &ServerState) -> Reply {
-    let is_wanted = |entry: &Entry| {
+    let is_wanted = |row: &Row| {
         // A command with subcommands stands for all of them.
-        names.is_empty()
-            || names.iter().any(|name| {
-                let container = entry.container.map_or("", |row| row.name);
-                name.eq_ignore_ascii_case(entry.full_name.as_bytes())
-                    || name.eq_ignore_ascii_case(container.as_bytes())
-            })
+        let container = row.name.split('|').next().unwrap_or_default();
+        let is_named = |name: &Bytes| {
+            name.eq_ignore_ascii_case(row.name.as_bytes())
+                || name.eq_ignore_ascii_case(container.as_bytes())
+        };
+        names.is_empty() || names.iter().any(is_named)
     };
     let called = state
         .statistics
         .commands()
-        .filter(|(entry, command)| command.calls.get() > 0 && is_wanted(entry));
+        .filter(|(row, command)| command.calls.get() > 0 && is_wanted(row));
     Reply::Map(
         called
-            .map(|(entry, command)| (Reply::bulk(entry.full_name.as_str()), distribution(command)))
+            .map(|(row, command)| (Reply::bulk(row.name), distribution(command)))
             .collect(),
     )
 }

@@ -16,11 +16,9 @@ mod auth;
 mod backup;
 mod basics;
 mod client;
-mod command;
 mod config;
 mod debug;
 mod errors;
-mod help;
 mod info;
 mod latency;
 mod pubsub;
@@ -40,23 +38,22 @@ pub(super) async fn execute(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     match command {
-        ConnectionCommand::Acl => acl::execute(row.name, arguments, state),
+        ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
-        ConnectionCommand::Client => client::execute(row.name, arguments, session, state),
-        ConnectionCommand::Command => command::execute(row.name, arguments),
-        ConnectionCommand::Config => config::execute(row.name, arguments, state).await,
+        ConnectionCommand::Client => client::execute(row.own_name(), arguments, session, state),
+        ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
         ConnectionCommand::Function => basics::function_flush(arguments),
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
-        ConnectionCommand::Latency => latency::execute(row.name, arguments, state),
+        ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await
         }
-        ConnectionCommand::Pubsub => pubsub::pubsub(row.name, arguments, state),
+        ConnectionCommand::Pubsub => pubsub::pubsub(row.own_name(), arguments, state),
         ConnectionCommand::Punsubscribe => Ok(pubsub::unsubscribe(
             Scope::Pattern,
             arguments,
@@ -68,7 +65,7 @@ pub(super) async fn execute(
         ConnectionCommand::Save => backup::save(state).await,
         ConnectionCommand::Select => basics::select(arguments, session),
         ConnectionCommand::Shutdown => shutdown::shutdown(arguments, session, state),
-        ConnectionCommand::Slowlog => slowlog::execute(row.name, arguments, state),
+        ConnectionCommand::Slowlog => slowlog::execute(row.own_name(), arguments, state),
         ConnectionCommand::Ssubscribe => {
             pubsub::subscribe(Scope::Shard, arguments, session, state).await
         }

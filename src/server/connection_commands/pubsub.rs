@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use super::errors::{not_implemented, unknown_or_wrong_number};
-use super::help::help;
 use crate::commands::arguments::rest;
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::limits::SUBSCRIPTIONS_PER_CLIENT_MAX;
 use crate::reply::Reply;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::errors::{not_implemented, unknown_or_wrong_number};
-use super::help::help;
 use crate::commands::arguments::{integer_at_least, to_usize};
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::slowlog::SlowlogEntry;

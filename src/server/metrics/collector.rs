@@ -156,7 +156,7 @@ fn commands(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     )?;
     let used: Vec<(&str, &CommandStatistics)> = statistics
         .commands()
-        .map(|(entry, command)| (entry.full_name.as_ref(), command))
+        .map(|(row, command)| (row.name, command))
         .filter(|(_, one)| one.calls.get() + one.rejected_calls.get() + one.failed_calls.get() > 0)
         .collect();
     let of_each = |value: fn(&CommandStatistics) -> u64| {

@@ -68,7 +68,7 @@ fn a_payload_is_of_one_type_at_most() {
 #[test]
 fn commands_wait_for_just_the_types_that_say_so() {
     let mut waiting = HashMap::new();
-    for waits in table::all().filter_map(|row| row.waits.as_ref()) {
+    for waits in table::all().iter().filter_map(|row| row.waits.as_ref()) {
         *waiting.entry(waits.value_type).or_insert(0) += 1;
     }
     for value_type in ValueType::ALL {

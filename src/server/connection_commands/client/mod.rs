@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::auth::check_attribute;
 use super::errors::{lossy_text, not_implemented, refusal};
-use super::help::help;
 use crate::commands::arguments::{argument, integer, is_word};
+use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::clients::Unblock;

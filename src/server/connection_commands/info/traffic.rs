@@ -64,7 +64,7 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
 
 pub(super) fn command_statistics(state: &ServerState, text: &mut String) {
     text.push_str("# Commandstats\r\n");
-    for (entry, command) in state.statistics.commands() {
+    for (row, command) in state.statistics.commands() {
         let [calls, duration_us, rejected, failed] = [
             &command.calls,
             &command.duration_us,
@@ -83,7 +83,7 @@ pub(super) fn command_statistics(state: &ServerState, text: &mut String) {
         text.push_str(&format!(
             "cmdstat_{}:calls={calls},usec={duration_us},usec_per_call={mean_us:.2},\
              rejected_calls={rejected},failed_calls={failed}\r\n",
-            entry.full_name
+            row.name
         ));
     }
 }
@@ -106,7 +106,7 @@ fn safe(letter: char) -> char {
 
 pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
     text.push_str("# Latencystats\r\n");
-    for (entry, command) in state.statistics.commands() {
+    for (row, command) in state.statistics.commands() {
         if command.calls.get() == 0 {
             continue;
         }
@@ -114,7 +114,7 @@ pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
             [(1, 2), (99, 100), (999, 1000)].map(|share| percentile_us(command, share));
         text.push_str(&format!(
             "latency_percentiles_usec_{}:p50={p50}.000,p99={p99}.000,p99.9={p999}.000\r\n",
-            entry.full_name
+            row.name
         ));
     }
 }

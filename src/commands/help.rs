@@ -2,8 +2,8 @@
 
 use crate::reply::Reply;
 
-/// A help text: the first line, the lines, and those about HELP itself.
-pub(super) fn help(first_line: &'static str, lines: &[&'static str]) -> Reply {
+/// A help text: the first line, the lines on each subcommand, and those on HELP itself.
+pub fn help(first_line: &'static str, lines: &[&'static str]) -> Reply {
     let all = std::iter::once(first_line)
         .chain(lines.iter().copied())
         .chain(["HELP", "    Print this help."]);

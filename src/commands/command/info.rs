@@ -1,0 +1,87 @@
+//! COMMAND INFO: the ten elements of a command.
+
+use bytes::Bytes;
+
+use crate::commands::categories::categories;
+use crate::commands::key_specs::{KeyFlags, KeyPlace, KeySpec, legacy_range};
+use crate::commands::row::Row;
+use crate::commands::table;
+use crate::error::CommandError;
+use crate::reply::Reply;
+use crate::types::Environment;
+
+/// `COMMAND`, `COMMAND INFO [name …]`: of these commands, or of all where none is named.
+pub(super) fn info(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(Reply::Array(match arguments {
+        [_, _, names @ ..] if !names.is_empty() => names
+            .iter()
+            .map(|name| table::find_by_full_name(name).map_or(Reply::Null, description))
+            .collect(),
+        _ => table::commands().map(description).collect(),
+    }))
+}
+
+fn description(row: &'static Row) -> Reply {
+    let (first, last, step) = legacy_range(row.keys);
+    let subcommands = table::subcommands(row).iter().map(description);
+    Reply::Array(vec![
+        Reply::bulk(row.name),
+        Reply::Integer(row.arity.into()),
+        Reply::Set(row.flag_names().map(Reply::Simple).collect()),
+        Reply::Integer(first),
+        Reply::Integer(last),
+        Reply::Integer(step),
+        Reply::Set(categories(row).map(Reply::Simple).collect()),
+        Reply::Set(row.tips.iter().map(|tip| Reply::bulk(*tip)).collect()),
+        Reply::Set(row.keys.iter().map(specification).collect()),
+        if row.subcommands.is_empty() {
+            Reply::Set(Vec::new())
+        } else {
+            Reply::Array(subcommands.collect())
+        },
+    ])
+}
+
+const BY_NOTES: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key \
+                        names derive from the content of the key we sort";
+const STORE_NOTES: &str = "For the optional STORE keyword. It is marked 'unknown' because the \
+                           keyword can appear anywhere in the argument array";
+
+fn specification(spec: &KeySpec) -> Reply {
+    let name = |name: &'static str| Reply::bulk(name);
+    let typed = |kind: &'static str, details: &[(&'static str, i64)]| {
+        let details = details.iter();
+        let details = details.map(|(field, value)| (name(field), Reply::Integer(*value)));
+        Reply::Map(vec![
+            (name("type"), name(kind)),
+            (name("spec"), Reply::Map(details.collect())),
+        ])
+    };
+    let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
+    let unknown = || typed("unknown", &[]);
+    let (notes, begin, find) = match spec.place {
+        KeyPlace::Range { first, last } => {
+            let details = [("lastkey", last.into()), ("keystep", 1), ("limit", 0)];
+            (None, index(first), typed("range", &details))
+        }
+        KeyPlace::Counted { count } => {
+            let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+            (None, index(count), typed("keynum", &details))
+        }
+        KeyPlace::NamedByElements => (Some(BY_NOTES), unknown(), unknown()),
+        KeyPlace::AfterStore => (Some(STORE_NOTES), unknown(), unknown()),
+    };
+    let mut fields = Vec::new();
+    if let Some(notes) = notes {
+        fields.push((name("notes"), name(notes)));
+    }
+    fields.push((name("flags"), flags(spec.flags)));
+    fields.push((name("begin_search"), begin));
+    fields.push((name("find_keys"), find));
+    Reply::Map(fields)
+}
+
+/// What is done to keys.
+pub(super) fn flags(flags: KeyFlags) -> Reply {
+    Reply::Set(flags.iter().copied().map(Reply::Simple).collect())
+}

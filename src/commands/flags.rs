@@ -1,0 +1,85 @@
+//! The flags of commands, by which Redis and its clients know what a command may do and when.
+
+/// A set of Redis's command flags, as COMMAND INFO names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flags(u32);
+
+macro_rules! flags {
+    ($($(#[$document:meta])* $name:ident = $bit:literal, $text:literal;)*) => {
+        impl Flags {
+            /// No flag.
+            pub const NONE: Flags = Flags(0);
+            $($(#[$document])* pub const $name: Flags = Flags(1 << $bit);)*
+
+            const NAMES: &'static [(Flags, &'static str)] = &[$((Flags::$name, $text)),*];
+        }
+    };
+}
+
+// In the order in which COMMAND INFO lists them.
+flags! {
+    /// Changes data.
+    WRITE = 0, "write";
+    /// Only reads data.
+    READONLY = 1, "readonly";
+    /// Needs memory, and would be refused where there is none.
+    DENYOOM = 2, "denyoom";
+    /// For administrators.
+    ADMIN = 3, "admin";
+    /// Concerns Pub/Sub.
+    PUBSUB = 4, "pubsub";
+    /// Not for scripts.
+    NOSCRIPT = 5, "noscript";
+    /// May block the client.
+    BLOCKING = 6, "blocking";
+    /// Allowed while a server loads its data.
+    LOADING = 7, "loading";
+    /// Allowed on a stale replica.
+    STALE = 8, "stale";
+    /// Not shown to MONITOR.
+    SKIP_MONITOR = 9, "skip_monitor";
+    /// Not in the slow log.
+    SKIP_SLOWLOG = 10, "skip_slowlog";
+    /// Takes constant or logarithmic time.
+    FAST = 12, "fast";
+    /// Allowed before AUTH.
+    NO_AUTH = 13, "no_auth";
+    /// Not while data is loaded in the background.
+    NO_ASYNC_LOADING = 14, "no_async_loading";
+    /// Not within MULTI.
+    NO_MULTI = 19, "no_multi";
+    /// Keys stand where the first keys do not tell.
+    MOVABLEKEYS = 18, "movablekeys";
+    /// Allowed while a script is busy.
+    ALLOW_BUSY = 20, "allow_busy";
+}
+
+impl Flags {
+    /// Publishes: held back by CLIENT PAUSE WRITE as commands that write. Redis does not list it.
+    pub const MAY_REPLICATE: Flags = Flags(1 << 24);
+
+    /// Allowed for clients that have subscribed and speak RESP2. Redis does not list it.
+    pub const FOR_SUBSCRIBERS: Flags = Flags(1 << 25);
+
+    /// What most commands on the connection or the server have: they run at any time, but not in
+    /// scripts.
+    pub const AT_ANY_TIME: Flags = Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE);
+
+    /// Both sets together.
+    pub const fn and(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is in here.
+    pub const fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The flags' names in COMMAND INFO's order.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .iter()
+            .filter(move |(flag, _)| self.contains(*flag))
+            .map(|(_, name)| *name)
+    }
+}
