@@ -7,9 +7,8 @@
 use super::super::walk::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Answer, Subject, rows};
+use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject, rows};
 use crate::layout::{Section, ValueType, successor};
-use crate::limits::DOCTOR_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
@@ -79,7 +78,7 @@ impl Indexes {
             let (page, are_sound) = subject
                 .read(async |transaction: &dyn ReadTransaction| {
                     let isolation = Isolation::Snapshot;
-                    let limit = DOCTOR_READS_AT_ONCE;
+                    let limit = READS_AT_ONCE;
                     let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
                     let entries = Entries {
                         layout: &subject.layout,
@@ -100,7 +99,7 @@ impl Indexes {
             }
             subject.progress.show("entries looked up", self.entries);
             match page.last() {
-                Some(last) if page.len() >= DOCTOR_READS_AT_ONCE => begin = successor(&last.key),
+                Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
                 _ => return Ok(()),
             }
         }
