@@ -1,10 +1,13 @@
 //! Quoin: durable queues behind the Redis protocol.
 //!
 //! The way of data, and the direction of imports (each module uses only those after it):
-//! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
-//! `error`, `limits`, `clock`, `random`, `allocator`, `fatal_panic`, `log_throttle` and `sparse` are
-//! leaves that everyone may use; `import` is a client that uses nothing but leaves; `doctor` stands
-//! beside `server`, over `types`, `layout`, `store`, and `backup` over `store` and `import`'s client.
+//! `server` → `wire`, `commands` → `executor` → `types` → `store`, `layout`;
+//! `limits`, `clock`, `random`, `key_after`, `allocator`, `fatal_panic`, `log_throttle` and `sparse`
+//! are leaves that every module may use, and `error` is over `layout`, `store` and `dump` only.
+//! Beside `server` stand the tools: `doctor` over `types`, `layout` and `store`, `backup` and
+//! `compact` over `store`, each told what to work on by `config`'s settings; `import` over
+//! `redis_client`, the client of other servers, which `backup` uses too. `cli` reads the command
+//! line, and knows all of them.
 #![cfg_attr(
     test,
     allow(

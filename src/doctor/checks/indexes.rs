@@ -8,8 +8,9 @@ use super::super::walk::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject, rows};
-use crate::layout::{Section, ValueType, successor};
+use crate::layout::{Section, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+use crate::types::ValueKind;
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
 pub(super) struct Indexes {
@@ -20,10 +21,8 @@ pub(super) struct Indexes {
 
 impl Default for Indexes {
     fn default() -> Self {
-        let kinds = ValueType::ALL.iter().map(|value_type| value_type.kind());
-        let checks = kinds
-            .flat_map(|kind| kind.sections)
-            .filter_map(|section| section.check.as_ref());
+        let sections = ValueKind::all().flat_map(|kind| kind.sections);
+        let checks = sections.filter_map(|section| section.check.as_ref());
         let mut faults: Vec<(&'static EntryFault, Finding)> = Vec::new();
         for check in checks {
             if !faults
