@@ -225,11 +225,6 @@ pub const COMMIT_RETRY_MAX_MS: u64 = 5_000;
 pub const INLINE_NAME_BYTES_MAX: usize = 900;
 /// Bytes of the key of a list element or score; below LMDB's limit for keys.
 pub const ELEMENT_KEY_BYTES_MAX: usize = 1_900;
-/// Bytes that an element of a list takes in the store beside its own, at the least. By this and
-/// the next, commands are refused that cannot fit into a transaction, before they make anything.
-pub const LIST_ELEMENT_BYTES_MIN: usize = 16;
-/// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
-pub const SET_MEMBER_BYTES_MIN: usize = 48;
 /// Bytes of one chunk of a value that is split (FoundationDB: 100,000 a value, with our header).
 pub const VALUE_CHUNK_BYTES_MAX: usize = 90_000;
 /// Rows that a long range read fetches at a time.
@@ -383,45 +378,9 @@ pub const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes of what DUMP answers; also a bound on what it keeps in memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of one node of a list in what DUMP answers (Redis: `list-max-listpack-size` -2).
-pub const DUMP_LISTPACK_BYTES_MAX: usize = 8 * 1024;
-/// Members up to which DUMP writes a sorted set compactly (Redis: `zset-max-listpack-entries`).
-pub const DUMP_SMALL_SET_MEMBERS_MAX: usize = 128;
-/// Bytes of a member up to which it does (Redis: `zset-max-listpack-value`).
-pub const DUMP_SMALL_SET_MEMBER_BYTES_MAX: usize = 64;
-/// Bytes of one string that RESTORE unpacks: the longest element, with its framing.
-pub const RESTORE_STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
-/// Bytes that RESTORE reserves for a packed string's claimed length before they are there.
-pub const RESTORE_RESERVE_BYTES_MAX: usize = 64 * 1024;
-/// Members after which RESTORE first looks whether one comes twice, and then each time that they
-/// have doubled.
-pub const RESTORE_MEMBERS_FIRST_LOOK: usize = 1_024;
 
-/// Time in which a server must accept the connection of an import.
-pub const IMPORT_CONNECT_TIMEOUT_MS: u64 = 10_000;
-/// Time in which it must answer one.
-pub const IMPORT_REPLY_TIMEOUT_MS: u64 = 120_000;
-/// Keys that an import asks SCAN for at a time.
-pub const IMPORT_SCAN_COUNT: usize = 1_000;
-/// Small values that an import asks for at once, of `IMPORT_CHUNK_BYTES` together.
-pub const IMPORT_KEYS_AT_ONCE: usize = 100;
-/// Elements up to which an import copies a value with one command, where they have no more than
-/// `IMPORT_CHUNK_BYTES`.
-pub const IMPORT_SMALL_ELEMENTS_MAX: i64 = 128;
 /// Bytes of elements that an import puts into one command, unless one element has more.
 pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
-/// Elements by which the source of an import tells how many bytes a value takes.
-pub const IMPORT_SIZE_SAMPLES: i64 = IMPORT_SMALL_ELEMENTS_MAX;
-/// Elements that an import puts into one command.
-pub const IMPORT_CHUNK_ELEMENTS_MAX: i64 = 10_000;
-/// Attempts of an import at copying one key.
-pub const IMPORT_ATTEMPTS_MAX: u32 = 5;
-/// Pause between two of them.
-pub const IMPORT_RETRY_PAUSE_MS: u64 = 500;
-/// Time after which a temporary key of an import goes away where nothing more is added to it.
-pub const IMPORT_TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
-/// Keys with which something is wrong that an import names.
-pub const IMPORT_COMPLAINTS_MAX: usize = 20;
 
 /// Resources that a task queue knows.
 pub const TASK_RESOURCES_MAX: usize = 8;
@@ -437,97 +396,11 @@ pub const TASK_COUNT_MAX: usize = 10_000;
 pub const TASK_TIME_MS_MAX: i64 = 31_557_600_000_000;
 /// By how much the clocks of servers of one store may differ without a lease ending early.
 pub const TASK_CLOCK_TOLERANCE_MS: i64 = 500;
-/// Classes that a task queue makes of tasks by how much they need, besides those by what.
-pub const TASK_FINE_CLASSES_MAX: usize = 16;
-/// Ready tasks of each class that are looked at first.
-pub const TASK_HEAD_ROWS: usize = 4;
-/// Ready tasks of a class that are looked at next, before its index is.
-pub const TASK_HEAD_MORE_ROWS: usize = 28;
-/// Tasks in a stretch of the index, beyond which it is cut.
-pub const TASK_LEAF_MAX: usize = 128;
-/// Tasks in the first part of a stretch that is cut.
-pub const TASK_LEAF_CUT: usize = 64;
-/// Nodes in a stretch of a higher level, beyond which it is cut.
-pub const TASK_FAN_MAX: usize = 64;
-/// Nodes in the first part of such a stretch.
-pub const TASK_FAN_CUT: usize = 32;
-/// Levels of the index; each holds some dozens of times fewer nodes than the one below.
-pub const TASK_LEVELS_MAX: u32 = 6;
-/// The index is looked after once for so many tasks that are added or taken.
-pub const TASK_TEND_EVERY: i64 = 16;
-/// Nodes that are put in at most when it is, on each level.
-pub const TASK_TEND_CUTS_MAX: usize = 16;
-/// Classes of tasks that a search looks through side by side where a read is a round trip.
-pub const TASK_CLASSES_AT_ONCE: usize = 16;
-/// Nodes that one TASK.TAKE repairs.
-pub const TASK_REPAIRS_MAX: usize = 16;
-/// Tasks whose lease or delay is over that one TASK.TAKE puts back.
-pub const TASK_DUE_PER_TAKE: usize = 128;
-/// Bytes of payloads of those, about: they are written anew.
-pub const TASK_DUE_BYTES_PER_TAKE: usize = 512 * 1024;
 /// Tasks of a queue that one background pass puts back.
 pub const TASK_DUE_PER_PASS: usize = 500;
-/// Tasks to be put back that are read first, when nothing is known of how large they are.
-pub const TASK_DUE_READS_FIRST: usize = 16;
-/// Places of a queue's index that one background pass looks after at most, side by side.
-pub const TASK_TENDED_PER_PASS: usize = 64;
-/// Every other time the number is halved at random, down to 1: so many sizes there are.
-pub const TASK_TENDED_SIZES: u64 = 7;
-/// On a store with many writers the index of a queue is looked after at multiples of this.
-pub const TASK_TEND_STEP_MS: i64 = 500;
 /// Task queues that one background pass looks at.
 pub const TASK_QUEUES_PER_PASS: usize = 512;
 /// Of those, queues in which it does something: what their clients want waits as long.
 pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
-/// On a store with many writers the number is halved at random every other time, down to 1: so
-/// many sizes there are.
-pub const TASK_BUSY_QUEUES_SIZES: u64 = 8;
-/// Queues that a pass looks after side by side where a read is a round trip.
-pub const TASK_BUSY_QUEUES_AT_ONCE: usize = 16;
-/// Times [`TASK_QUEUES_PER_PASS`] queues among which a pass of one of several servers chooses.
-pub const TASK_ALARM_WINDOWS: usize = 4;
-/// Alarms that it fetches at a time until it knows so many queues.
-pub const TASK_ALARMS_PER_PAGE: usize = 512;
-/// Alarms that it fetches at most: a queue has one for many a moment.
-pub const TASK_ALARMS_PER_PASS: usize = 4096;
-/// Time for which an addition of a task may be under way that asks for the index to be looked after.
-pub const TASK_ALARM_FRESH_MS: i64 = 200;
 /// A task queue of which something cannot be read is looked at again at a multiple of this.
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
-/// Background work looks at task queues at multiples of this.
-pub const TASK_ALARM_STEP_MS: i64 = 100;
-/// A queue in which something falls due later than this is looked at before, at multiples of this.
-pub const TASK_ALARM_NEAR_MS: i64 = 60_000;
-/// The same, at multiples of this, where it falls due later than this.
-pub const TASK_ALARM_FAR_MS: i64 = 3_600_000;
-
-/// Rows that `quoin doctor` reads at a time where they are small.
-pub const DOCTOR_PAGE_ROWS: usize = 512;
-/// Rows of data that it reads at a time; each may hold a chunk of a split value.
-pub const DOCTOR_DATA_PAGE_ROWS: usize = 128;
-/// Reads that it has under way at once.
-pub const DOCTOR_READS_AT_ONCE: usize = 64;
-/// Keys whose elements it counts at once.
-pub const DOCTOR_KEYS_AT_ONCE: usize = 16;
-/// Data ids that it keeps in memory at a time; for each so many it walks all keys once.
-pub const DOCTOR_IDS_AT_ONCE: usize = 1_000_000;
-/// Data ids without a key that it looks at more closely; of more it says that there are more.
-pub const DOCTOR_SUSPECTS_MAX: usize = 10_000;
-/// Things that are wrong which it names; the others are only counted.
-pub const DOCTOR_EXAMPLES_MAX: usize = 3;
-/// Bytes of a name that it shows.
-pub const DOCTOR_NAME_BYTES_MAX: usize = 60;
-/// Attempts at one read or repair.
-pub const DOCTOR_ATTEMPTS_MAX: u32 = 10;
-/// Pause between two of them.
-pub const DOCTOR_RETRY_PAUSE_MS: u64 = 50;
-/// Rows up to which it counts a key anew to repair its counters while servers may run.
-pub const DOCTOR_RECOUNT_ROWS_MAX: u64 = 100_000;
-/// How often it tries what it measures.
-pub const DOCTOR_LATENCY_TRIES: usize = 40;
-/// Time after which what falls due should have been looked after by some server.
-pub const DOCTOR_OVERDUE_MS: i64 = 60_000;
-/// Keys without elements, on a cluster, up to which it finds nothing odd in them.
-pub const DOCTOR_GHOSTS_MAX: u64 = 10_000;
-/// Time for which messages to other servers lie in the store at the most, while servers run.
-pub const DOCTOR_MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);

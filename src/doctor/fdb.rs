@@ -2,7 +2,7 @@
 //! answers.
 
 use crate::config::LoadedSettings;
-use crate::limits::DOCTOR_LATENCY_TRIES;
+use crate::doctor::subject::LATENCY_TRIES;
 use crate::store::Store;
 use crate::store::fdb::{
     ClusterFileOrigin, FdbOptions, FdbStore, OpenError, client_library, find_cluster_file,
@@ -44,19 +44,17 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
         Ok(store) => store,
         Err(error) => return show(&Line::new(Level::Fail, "cluster", error.to_string())),
     };
-    show(
-        &match store.time_read_versions(DOCTOR_LATENCY_TRIES).await {
-            Ok(times) => Line::ok(
-                "cluster",
-                format!(
-                    "reachable, and speaks the client's protocol; a read version takes {} (median, \
-                 99th percentile of {DOCTOR_LATENCY_TRIES})",
-                    percentiles(times)
-                ),
+    show(&match store.time_read_versions(LATENCY_TRIES).await {
+        Ok(times) => Line::ok(
+            "cluster",
+            format!(
+                "reachable, and speaks the client's protocol; a read version takes {} (median, \
+                 99th percentile of {LATENCY_TRIES})",
+                percentiles(times)
             ),
-            Err(error) => unfinished("cluster", &error),
-        },
-    );
+        ),
+        Err(error) => unfinished("cluster", &error),
+    });
     let is_offline = options.is_offline;
     super::look_inside(&store as &dyn Store, loaded, options, is_offline, show).await;
 }

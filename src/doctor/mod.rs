@@ -24,7 +24,6 @@ use std::sync::Arc;
 use crate::clock::SystemClock;
 use crate::config::{LoadedSettings, StoreKind};
 use crate::layout::Layout;
-use crate::limits::DOCTOR_MESSAGE_GRACE;
 use crate::random::SystemRandom;
 use crate::store::{Isolation, ReadTransaction, Store, StoreError};
 
@@ -34,6 +33,9 @@ use progress::Progress;
 pub(crate) use report::size;
 pub use report::{Level, Line};
 use subject::Subject;
+
+/// Time for which messages to other servers lie in the store at the most, while servers run.
+const MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// What `quoin doctor` may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,7 +101,7 @@ async fn look_inside(
         repairs: options.repairs,
         is_deep: options.is_deep,
         is_offline,
-        message_grace: DOCTOR_MESSAGE_GRACE,
+        message_grace: MESSAGE_GRACE,
         progress: Progress::new(),
         shown: OnceCell::new(),
     };

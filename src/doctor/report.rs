@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::limits::{DOCTOR_EXAMPLES_MAX, DOCTOR_NAME_BYTES_MAX};
+/// Things that are wrong which it names; the others are only counted.
+const EXAMPLES_MAX: usize = 3;
+/// Bytes of a name that it shows.
+const NAME_BYTES_MAX: usize = 60;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +86,7 @@ pub(super) struct Finding {
 impl Finding {
     pub(super) fn add(&mut self, name: impl FnOnce() -> String) {
         self.found += 1;
-        if self.examples.len() < DOCTOR_EXAMPLES_MAX {
+        if self.examples.len() < EXAMPLES_MAX {
             self.examples.push(name());
         }
     }
@@ -164,7 +167,7 @@ impl Outcome {
 
 /// Bytes that clients chose, so that they can be read and are not long.
 pub(super) fn shown(bytes: &[u8]) -> String {
-    let part = bytes.get(..DOCTOR_NAME_BYTES_MAX).unwrap_or(bytes);
+    let part = bytes.get(..NAME_BYTES_MAX).unwrap_or(bytes);
     let more = if part.len() < bytes.len() { "…" } else { "" };
     format!("\"{}{more}\"", part.escape_ascii())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::layout::{Id, KeyName, KeyRange, Layout, Meta, TrashKind, successor};
-use crate::limits::{DATABASES, DOCTOR_ATTEMPTS_MAX, DOCTOR_PAGE_ROWS, DOCTOR_RETRY_PAUSE_MS};
+use crate::limits::DATABASES;
 use crate::random::Random;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
@@ -19,6 +19,21 @@ use crate::types::staging::has_claims;
 
 use super::progress::Progress;
 use super::report::shown;
+
+/// Rows that `quoin doctor` reads at a time where they are small.
+pub(super) const PAGE_ROWS: usize = 512;
+/// Rows of data that it reads at a time; each may hold a chunk of a split value.
+pub(super) const DATA_PAGE_ROWS: usize = 128;
+/// Reads that it has under way at once.
+pub(super) const READS_AT_ONCE: usize = 64;
+/// Time after which what falls due should have been looked after by some server.
+pub(super) const OVERDUE_MS: i64 = 60_000;
+/// Attempts at one read or repair.
+const ATTEMPTS_MAX: u32 = 10;
+/// Pause between two of them.
+const RETRY_PAUSE_MS: u64 = 50;
+/// How often it tries what it measures.
+pub(super) const LATENCY_TRIES: usize = 40;
 
 /// What a check answers, in time.
 pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
@@ -48,7 +63,7 @@ impl Subject<'_> {
         &self,
         look: impl AsyncFn(&dyn ReadTransaction) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.read_in(DOCTOR_ATTEMPTS_MAX, look).await
+        self.read_in(ATTEMPTS_MAX, look).await
     }
 
     /// Shows every row of a range, a page at a time; each page is of a moment of its own.
@@ -61,13 +76,13 @@ impl Subject<'_> {
         loop {
             let page = self
                 .read(async |transaction: &dyn ReadTransaction| {
-                    let limit = DOCTOR_PAGE_ROWS;
+                    let limit = PAGE_ROWS;
                     rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await
                 })
                 .await?;
             page.iter().for_each(&mut look);
             match page.last() {
-                Some(last) if page.len() >= DOCTOR_PAGE_ROWS => begin = successor(&last.key),
+                Some(last) if page.len() >= PAGE_ROWS => begin = successor(&last.key),
                 _ => return Ok(()),
             }
         }
@@ -123,7 +138,7 @@ impl Subject<'_> {
             };
             match result {
                 Err(error)
-                    if attempts < DOCTOR_ATTEMPTS_MAX
+                    if attempts < ATTEMPTS_MAX
                         && (error.is_retryable() || matches!(error, StoreError::UnknownResult)) =>
                 {
                     pause().await;
@@ -209,7 +224,7 @@ impl Subject<'_> {
 }
 
 async fn pause() {
-    tokio::time::sleep(Duration::from_millis(DOCTOR_RETRY_PAUSE_MS)).await;
+    tokio::time::sleep(Duration::from_millis(RETRY_PAUSE_MS)).await;
 }
 
 /// The first rows of a range.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::doctor::subject::PAGE_ROWS;
 use crate::layout::{Id, KeyName, KeysRow, Layout, Meta, Space, decode_length, successor};
-use crate::limits::DOCTOR_PAGE_ROWS;
 use crate::store::{Isolation, ReadTransaction, StoreError};
 
 use super::subject::rows;
@@ -42,16 +42,9 @@ pub(super) async fn page(
     begin: &[u8],
 ) -> Result<(KeyPage, Option<Vec<u8>>), StoreError> {
     let end = layout.rows_of(Space::Keys).end;
-    let mut rows = rows(
-        transaction,
-        begin,
-        &end,
-        DOCTOR_PAGE_ROWS,
-        Isolation::Snapshot,
-    )
-    .await?;
+    let mut rows = rows(transaction, begin, &end, PAGE_ROWS, Isolation::Snapshot).await?;
     let mut next = None;
-    if rows.len() >= DOCTOR_PAGE_ROWS
+    if rows.len() >= PAGE_ROWS
         && let Some(last) = rows.pop()
     {
         next = Some(match layout.read_namespaced_key(&last.key) {

@@ -7,7 +7,9 @@ use super::listpack::ListpackWriter;
 use super::packed::Packed;
 use super::payload::{Payload, put_length, put_string, seal};
 use super::reader::Reader;
-use crate::limits::DUMP_LISTPACK_BYTES_MAX;
+
+/// Bytes of one node of a list in what DUMP answers (Redis: `list-max-listpack-size` -2).
+const LISTPACK_BYTES_MAX: usize = 8 * 1024;
 
 /// Room for a type and a count in front of what is written before the count is known.
 const HEAD_BYTES: usize = 10;
@@ -149,7 +151,7 @@ impl ListWriter {
     /// Adds an element at the tail.
     pub fn push(&mut self, element: &[u8]) {
         let node_bytes = self.node.len() + element.len() + ENTRY_OVERHEAD_BYTES;
-        if node_bytes > DUMP_LISTPACK_BYTES_MAX {
+        if node_bytes > LISTPACK_BYTES_MAX {
             self.end_node();
         }
         self.node.push(element);

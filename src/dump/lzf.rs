@@ -1,7 +1,12 @@
 //! LZF, the compression of long strings in RDB files.
 
 use super::DumpError;
-use crate::limits::{RESTORE_RESERVE_BYTES_MAX, RESTORE_STRING_BYTES_MAX};
+use crate::limits::REQUEST_BULK_BYTES_MAX;
+
+/// Bytes of one string that RESTORE unpacks: the longest element, with its framing.
+const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX + 1024;
+/// Bytes that RESTORE reserves for a packed string's claimed length before they are there.
+const RESERVE_BYTES_MAX: usize = 64 * 1024;
 
 /// The bytes that `compressed` stands for, of which there must be `length`.
 ///
@@ -9,9 +14,9 @@ use crate::limits::{RESTORE_RESERVE_BYTES_MAX, RESTORE_STRING_BYTES_MAX};
 pub(super) fn decompress(compressed: &[u8], length: u64) -> Result<Vec<u8>, DumpError> {
     let length = usize::try_from(length)
         .ok()
-        .filter(|length| *length <= RESTORE_STRING_BYTES_MAX)
+        .filter(|length| *length <= STRING_BYTES_MAX)
         .ok_or(DumpError::Format)?;
-    let mut output = Vec::with_capacity(length.min(RESTORE_RESERVE_BYTES_MAX));
+    let mut output = Vec::with_capacity(length.min(RESERVE_BYTES_MAX));
     let mut input = compressed;
     while let [control, rest @ ..] = input {
         let control = usize::from(*control);

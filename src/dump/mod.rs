@@ -26,7 +26,7 @@ use crc::{CRC_64_REDIS, Crc};
 
 pub use list::{ListElements, ListWriter};
 pub use payload::{Payload, open};
-pub use sorted_set::{SetMembers, SetWriter, small_set};
+pub use sorted_set::{SMALL_SET_MEMBERS_MAX, SetMembers, SetWriter, small_set};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
 

@@ -7,8 +7,12 @@ use super::listpack::ListpackWriter;
 use super::packed::Packed;
 use super::payload::{Payload, put_length, put_string, seal};
 use super::reader::Reader;
-use crate::limits::{DUMP_SMALL_SET_MEMBER_BYTES_MAX, DUMP_SMALL_SET_MEMBERS_MAX};
 use crate::number::{format_double, parse_double};
+
+/// Members up to which DUMP writes a sorted set compactly (Redis: `zset-max-listpack-entries`).
+pub const SMALL_SET_MEMBERS_MAX: usize = 128;
+/// Bytes of a member up to which it does (Redis: `zset-max-listpack-value`).
+const SMALL_SET_MEMBER_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
 const WITH_BINARY_SCORES: u8 = 5;
@@ -123,10 +127,10 @@ impl Iterator for SetMembers {
 /// The payload of a sorted set that Redis would keep in its compact encoding; `None` where there
 /// are too many members or too long ones. They must be distinct and in Redis's order.
 pub fn small_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
-    let is_small = members.len() <= DUMP_SMALL_SET_MEMBERS_MAX
+    let is_small = members.len() <= SMALL_SET_MEMBERS_MAX
         && members
             .iter()
-            .all(|(member, _)| member.len() <= DUMP_SMALL_SET_MEMBER_BYTES_MAX);
+            .all(|(member, _)| member.len() <= SMALL_SET_MEMBER_BYTES_MAX);
     if !is_small {
         return None;
     }

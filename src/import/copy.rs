@@ -10,15 +10,19 @@
 use std::time::Duration;
 
 use super::kinds::Kind;
-use super::pace::{first_size, next_size, size_max};
+use super::pace::{SMALL_ELEMENTS_MAX, first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
 use super::tally::Tally;
-use crate::limits::{
-    IMPORT_ATTEMPTS_MAX, IMPORT_CHUNK_BYTES, IMPORT_RETRY_PAUSE_MS, IMPORT_SMALL_ELEMENTS_MAX,
-    IMPORT_TEMPORARY_LIFETIME_MS, TRANSACTION_QUEUE_BYTES_MAX,
-};
+use crate::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::redis_client::{Client, ClientError, Transaction};
 use crate::wire::reply_reader::Value;
+
+/// Attempts of an import at copying one key.
+const ATTEMPTS_MAX: u32 = 5;
+/// Pause between two of them.
+const RETRY_PAUSE_MS: u64 = 500;
+/// Time after which a temporary key of an import goes away where nothing more is added to it.
+const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
 
 /// Writes what comes from a source into a target.
 pub(super) struct Copier<'a> {
@@ -60,7 +64,7 @@ impl Copier<'_> {
         };
         let (few, mut large): (Vec<SourceKey>, Vec<SourceKey>) = keys
             .into_iter()
-            .partition(|key| key.count <= IMPORT_SMALL_ELEMENTS_MAX);
+            .partition(|key| key.count <= SMALL_ELEMENTS_MAX);
         let mut small = Vec::new();
         let sizes = self.source.sizes(&few)?;
         for (key, bytes) in few.into_iter().zip(sizes) {
@@ -142,7 +146,7 @@ impl Copier<'_> {
             largest_bytes = largest_bytes.max(bytes);
             let count = key.kind.elements_in(words.len());
             let payload = match i64::try_from(count) {
-                Ok(..=IMPORT_SMALL_ELEMENTS_MAX) if bytes <= IMPORT_CHUNK_BYTES => {
+                Ok(..=SMALL_ELEMENTS_MAX) if bytes <= IMPORT_CHUNK_BYTES => {
                     (key.kind.payload)(words)
                 }
                 _ => None,
@@ -196,9 +200,9 @@ impl Copier<'_> {
         let temporary = [self.temporary_prefix.as_bytes(), &key.name].concat();
         let elements_before = self.tally.copied_elements;
         let mut refusal = String::new();
-        for attempt in 0..IMPORT_ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 {
-                std::thread::sleep(Duration::from_millis(IMPORT_RETRY_PAUSE_MS));
+                std::thread::sleep(Duration::from_millis(RETRY_PAUSE_MS));
             }
             match self.try_copy_large(key, &temporary, after_each)? {
                 Attempt::Copied(count) => {
@@ -274,7 +278,7 @@ impl Copier<'_> {
         name: &[u8],
         words: Vec<Vec<u8>>,
     ) -> Result<Result<(), String>, ClientError> {
-        let lifetime = IMPORT_TEMPORARY_LIFETIME_MS.to_string();
+        let lifetime = TEMPORARY_LIFETIME_MS.to_string();
         let mut words = words.as_slice();
         while !words.is_empty() {
             let mut bytes = 0;

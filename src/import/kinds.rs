@@ -85,12 +85,11 @@ fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::ValueType;
+    use crate::types::ValueKind;
 
     #[test]
     fn all_types_that_redis_knows_are_copied() {
-        let kinds = ValueType::ALL.iter().map(|value_type| value_type.kind());
-        let known = kinds.filter(|kind| kind.serialization.is_some());
+        let known = ValueKind::all().filter(|kind| kind.serialization.is_some());
         let known: Vec<_> = known.map(|kind| kind.name).collect();
         let copied: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(copied, known);

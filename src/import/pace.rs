@@ -5,9 +5,17 @@
 //! these are known: the source tells what a value takes (MEMORY USAGE), or, where it does not,
 //! what came last is taken for what comes next.
 
-use crate::limits::{
-    IMPORT_CHUNK_BYTES, IMPORT_CHUNK_ELEMENTS_MAX, IMPORT_KEYS_AT_ONCE, IMPORT_SIZE_SAMPLES,
-};
+use crate::limits::IMPORT_CHUNK_BYTES;
+
+/// Small values that an import asks for at once, of `IMPORT_CHUNK_BYTES` together.
+const KEYS_AT_ONCE: usize = 100;
+/// Elements up to which an import copies a value with one command, where they have no more than
+/// `IMPORT_CHUNK_BYTES`.
+pub(super) const SMALL_ELEMENTS_MAX: i64 = 128;
+/// Elements by which the source of an import tells how many bytes a value takes.
+pub(super) const SIZE_SAMPLES: i64 = SMALL_ELEMENTS_MAX;
+/// Elements that an import puts into one command.
+const CHUNK_ELEMENTS_MAX: i64 = 10_000;
 
 /// How fast more is asked for than before, at the most.
 const GROWTH: i64 = 4;
@@ -24,10 +32,10 @@ pub(super) fn first_size(count: i64, bytes: Option<u64>) -> i64 {
 /// How many of them to ask for at any time, when `first_size` has said how many at first. Where
 /// the source looked at each element to tell the bytes, a light head hides no heavy tail.
 pub(super) fn size_max(count: i64, first_size: i64, bytes: Option<u64>) -> i64 {
-    if bytes.is_some() && count <= IMPORT_SIZE_SAMPLES {
+    if bytes.is_some() && count <= SIZE_SAMPLES {
         first_size
     } else {
-        IMPORT_CHUNK_ELEMENTS_MAX
+        CHUNK_ELEMENTS_MAX
     }
 }
 
@@ -43,7 +51,7 @@ fn fitting_elements(count: u64, bytes: u64) -> i64 {
         .unwrap_or(u64::MAX);
     i64::try_from(fitting)
         .unwrap_or(i64::MAX)
-        .clamp(1, IMPORT_CHUNK_ELEMENTS_MAX)
+        .clamp(1, CHUNK_ELEMENTS_MAX)
 }
 
 /// How many small values to ask for together.
@@ -72,7 +80,7 @@ impl Pace {
         };
         let count = sizes
             .by_ref()
-            .take(IMPORT_KEYS_AT_ONCE)
+            .take(KEYS_AT_ONCE)
             .take_while(|bytes| fits(*bytes))
             .count();
         count.max(1)
@@ -96,25 +104,22 @@ mod tests {
         assert_eq!(first_size(128, Some(128 * CHUNK)), 1);
         assert_eq!(first_size(1_000, Some(10 * CHUNK)), 100);
         assert_eq!(first_size(1_000, Some(100 * CHUNK * CHUNK)), 1);
-        assert_eq!(first_size(1_000_000, Some(0)), IMPORT_CHUNK_ELEMENTS_MAX);
+        assert_eq!(first_size(1_000_000, Some(0)), CHUNK_ELEMENTS_MAX);
         assert_eq!(first_size(1_000_000, None), 1);
     }
 
     #[test]
     fn a_value_of_which_each_element_is_known_is_not_asked_for_faster() {
-        assert_eq!(size_max(IMPORT_SIZE_SAMPLES, 7, Some(1)), 7);
-        assert_eq!(
-            size_max(IMPORT_SIZE_SAMPLES + 1, 7, Some(1)),
-            IMPORT_CHUNK_ELEMENTS_MAX
-        );
-        assert_eq!(size_max(1, 1, None), IMPORT_CHUNK_ELEMENTS_MAX);
+        assert_eq!(size_max(SIZE_SAMPLES, 7, Some(1)), 7);
+        assert_eq!(size_max(SIZE_SAMPLES + 1, 7, Some(1)), CHUNK_ELEMENTS_MAX);
+        assert_eq!(size_max(1, 1, None), CHUNK_ELEMENTS_MAX);
     }
 
     #[test]
     fn what_is_asked_for_grows_slowly_and_shrinks_at_once() {
         assert_eq!(next_size(1, 1, 10), 4);
         assert_eq!(next_size(400, 400, 40 * IMPORT_CHUNK_BYTES), 10);
-        assert_eq!(next_size(8_000, 8_000, 1), IMPORT_CHUNK_ELEMENTS_MAX);
+        assert_eq!(next_size(8_000, 8_000, 1), CHUNK_ELEMENTS_MAX);
     }
 
     #[test]
@@ -126,7 +131,7 @@ mod tests {
         assert_eq!(count(&[CHUNK / 2, CHUNK / 2, 1]), 2);
         assert_eq!(count(&[CHUNK / 2, CHUNK, 1]), 1);
         assert_eq!(count(&[2 * CHUNK, 1]), 1);
-        assert_eq!(count(&[1; 1_000]), IMPORT_KEYS_AT_ONCE);
+        assert_eq!(count(&[1; 1_000]), KEYS_AT_ONCE);
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::collections::HashSet;
 use super::error::ImportError;
 use super::kinds::Kind;
 use super::options::Options;
-use super::pace::Pace;
-use crate::limits::{IMPORT_SCAN_COUNT, IMPORT_SIZE_SAMPLES, IMPORT_SMALL_ELEMENTS_MAX};
+use super::pace::{Pace, SIZE_SAMPLES, SMALL_ELEMENTS_MAX};
 use crate::redis_client::{Client, ClientError, Transaction};
 use crate::wire::reply_reader::Value;
+
+/// Keys that an import asks SCAN for at a time.
+const SCAN_COUNT: usize = 1_000;
 
 /// A key of the source that is copied.
 #[derive(Debug, Clone)]
@@ -123,7 +125,7 @@ impl Source {
 
     /// The next page of keys, and the cursor behind it; `None` behind the last.
     pub(super) fn page(&mut self, cursor: &[u8]) -> Result<(Option<Vec<u8>>, Page), ClientError> {
-        let count = IMPORT_SCAN_COUNT.to_string();
+        let count = SCAN_COUNT.to_string();
         let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
         if let Some(pattern) = &self.pattern {
             words.extend([b"MATCH", pattern.as_bytes()]);
@@ -244,7 +246,7 @@ impl Source {
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
         // One element more than is small tells that it is not.
-        let stop = IMPORT_SMALL_ELEMENTS_MAX.to_string();
+        let stop = SMALL_ELEMENTS_MAX.to_string();
         self.client.queue(&stretch(key, b"0", stop.as_bytes()));
         self.client.queue_transaction(&[]);
     }
@@ -282,7 +284,7 @@ impl Source {
     }
 
     fn queue_size(&mut self, key: &SourceKey) {
-        let samples = IMPORT_SIZE_SAMPLES.to_string();
+        let samples = SIZE_SAMPLES.to_string();
         let words: [&[u8]; 5] = [
             b"MEMORY",
             b"USAGE",

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::limits::IMPORT_COMPLAINTS_MAX;
+/// Keys with which something is wrong that an import names.
+const COMPLAINTS_MAX: usize = 20;
 
 /// What an import has done.
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl Tally {
     }
 
     fn complain(&mut self, key: &[u8], what: fmt::Arguments<'_>) {
-        if self.complaints.len() < IMPORT_COMPLAINTS_MAX {
+        if self.complaints.len() < COMPLAINTS_MAX {
             self.complaints
                 .push(format!("\"{}\": {what}", key.escape_ascii()));
         }

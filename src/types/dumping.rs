@@ -5,12 +5,11 @@ use bytes::Bytes;
 
 use crate::dump::Payload;
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::limits::DUMP_BYTES_MAX;
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
-use super::kind::Restorable;
+use super::kind::{Restorable, ValueKind};
 
 impl ReadContext<'_> {
     /// A key's value in Redis's serialization.
@@ -38,8 +37,7 @@ impl ReadContext<'_> {
     /// `Payload` where it is not sound, or of a type that Quoin does not keep; `TooLarge` where
     /// one transaction of the store cannot hold it for certain.
     pub fn restorable(&self, payload: Payload) -> Result<Restorable, CommandError> {
-        let kinds = ValueType::ALL.iter().map(|value_type| value_type.kind());
-        let mut serializations = kinds.filter_map(|kind| kind.serialization.as_ref());
+        let mut serializations = ValueKind::all().filter_map(|kind| kind.serialization.as_ref());
         match serializations.find(|one| (one.reads)(payload.rdb_type())) {
             Some(serialization) => (serialization.read)(self, payload),
             None => Err(payload.refusal().into()),

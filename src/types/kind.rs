@@ -257,6 +257,11 @@ pub type Restorable = Box<
 >;
 
 impl ValueKind {
+    /// The descriptors of all types.
+    pub fn all() -> impl Iterator<Item = &'static Self> + Clone {
+        ValueType::ALL.iter().map(|value_type| value_type.kind())
+    }
+
     /// The section with a row for each element.
     pub fn elements(&self) -> Option<Section> {
         let mut sections = self.sections.iter();

@@ -1,9 +1,15 @@
 //! What a transaction can hold, for commands that would make much before a store could refuse it.
 
 use crate::error::CommandError;
-use crate::limits::{INLINE_NAME_BYTES_MAX, LIST_ELEMENT_BYTES_MIN, SET_MEMBER_BYTES_MIN};
+use crate::limits::INLINE_NAME_BYTES_MAX;
 
 use super::context::ReadContext;
+
+/// Bytes that an element of a list takes in the store beside its own, at the least. By this and
+/// the next, commands are refused that cannot fit into a transaction, before they make anything.
+const LIST_ELEMENT_BYTES_MIN: usize = 16;
+/// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
+const SET_MEMBER_BYTES_MIN: usize = 48;
 
 /// What a transaction can still hold at the most. What is taken is the least that rows come to,
 /// so that nothing is refused which would have fit.

@@ -7,8 +7,10 @@ use super::KeyCheck;
 use super::tally::{self, Wrong};
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::subject::{Answer, Subject};
-use crate::limits::DOCTOR_KEYS_AT_ONCE;
 use crate::store::{Isolation, ReadTransaction, StoreError};
+
+/// Keys whose elements it counts at once.
+const KEYS_AT_ONCE: usize = 16;
 
 #[derive(Default)]
 pub(super) struct Counters {
@@ -30,7 +32,7 @@ impl KeyCheck for Counters {
 
     fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
-            for some in page.keys.chunks(DOCTOR_KEYS_AT_ONCE) {
+            for some in page.keys.chunks(KEYS_AT_ONCE) {
                 let counts = some.iter().map(|key| count(subject, key));
                 for (key, counted) in some.iter().zip(try_join_all(counts).await?) {
                     match counted {

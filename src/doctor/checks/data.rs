@@ -17,12 +17,14 @@ use futures_util::future::try_join_all;
 
 use super::super::walk;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::subject::{DATA_PAGE_ROWS, READS_AT_ONCE, Subject, rows};
 use crate::layout::{Id, KeyRange, Space, TrashKind, successor};
-use crate::limits::{
-    DOCTOR_DATA_PAGE_ROWS, DOCTOR_IDS_AT_ONCE, DOCTOR_READS_AT_ONCE, DOCTOR_SUSPECTS_MAX,
-};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+
+/// Data ids that it keeps in memory at a time; for each so many it walks all keys once.
+const IDS_AT_ONCE: usize = 1_000_000;
+/// Data ids without a key that it looks at more closely; of more it says that there are more.
+const SUSPECTS_MAX: usize = 10_000;
 
 const ADVICE: &str = "they take room and nothing else; --repair removes them";
 
@@ -33,19 +35,19 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     let mut suspects = BTreeSet::new();
     let mut all_names_are_known = true;
     while let Some(from) = begin.take() {
-        let page = ids(subject, from, DOCTOR_IDS_AT_ONCE).await?;
+        let page = ids(subject, from, IDS_AT_ONCE).await?;
         count += page.ids.len() as u64;
         unreadable += page.unreadable;
         begin = page.next;
         let looked_for = unnamed(subject, page.ids).await?;
         all_names_are_known &= looked_for.all_names_are_known;
         for id in looked_for.ids {
-            if suspects.len() <= DOCTOR_SUSPECTS_MAX {
+            if suspects.len() <= SUSPECTS_MAX {
                 suspects.insert(id);
             }
         }
     }
-    let there_are_more = suspects.len() > DOCTOR_SUSPECTS_MAX;
+    let there_are_more = suspects.len() > SUSPECTS_MAX;
     let mut outcome = Outcome::new(format!("{count} values"));
     let confirmed = subject
         .read_much(async |transaction: &dyn ReadTransaction| {
@@ -132,7 +134,7 @@ async fn ids(subject: &Subject<'_>, begin: Vec<u8>, limit: usize) -> Result<IdPa
     while page.ids.len() < limit {
         let rows = subject
             .read(async |transaction: &dyn ReadTransaction| {
-                let limit = DOCTOR_DATA_PAGE_ROWS;
+                let limit = DATA_PAGE_ROWS;
                 rows(transaction, &begin, &end, limit, Isolation::Snapshot).await
             })
             .await?;
@@ -214,7 +216,7 @@ async fn confirm(
     let mut all_names_are_known = true;
     let mut lost = BTreeSet::new();
     let all: Vec<Id> = suspects.into_iter().collect();
-    for some in all.chunks(DOCTOR_READS_AT_ONCE) {
+    for some in all.chunks(READS_AT_ONCE) {
         let looks = some.iter().map(|id| is_there(subject, transaction, *id));
         let found = try_join_all(looks).await?;
         let there = some.iter().zip(found).filter(|(_, is_there)| *is_there);

@@ -4,9 +4,8 @@
 use futures_util::future::try_join_all;
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::subject::{OVERDUE_MS, READS_AT_ONCE, Subject, rows};
 use crate::layout::{Meta, Space, successor};
-use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_READS_AT_ONCE};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
 #[derive(Default)]
@@ -27,7 +26,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         // Rows and the keys that they lead to, at one moment.
         let (page, leads_nowhere) = subject
             .read(async |transaction: &dyn ReadTransaction| {
-                let limit = DOCTOR_READS_AT_ONCE;
+                let limit = READS_AT_ONCE;
                 let page =
                     rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await?;
                 let reads = page
@@ -43,7 +42,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         }
         subject.progress.show("expiries looked at", found.rows);
         match page.last() {
-            Some(last) if page.len() >= DOCTOR_READS_AT_ONCE => begin = successor(&last.key),
+            Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
             _ => break,
         }
     }
@@ -53,7 +52,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     ));
     let is_overdue = found
         .oldest_due_ms
-        .is_some_and(|at_ms| at_ms.saturating_add(DOCTOR_OVERDUE_MS) < now_ms);
+        .is_some_and(|at_ms| at_ms.saturating_add(OVERDUE_MS) < now_ms);
     if is_overdue && !subject.is_offline {
         outcome.note(
             Level::Warn,

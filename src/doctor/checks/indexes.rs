@@ -7,10 +7,10 @@
 use super::super::walk::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Answer, Subject, rows};
-use crate::layout::{Section, ValueType, successor};
-use crate::limits::DOCTOR_READS_AT_ONCE;
+use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject, rows};
+use crate::layout::{Section, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
+use crate::types::ValueKind;
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
 pub(super) struct Indexes {
@@ -21,10 +21,8 @@ pub(super) struct Indexes {
 
 impl Default for Indexes {
     fn default() -> Self {
-        let kinds = ValueType::ALL.iter().map(|value_type| value_type.kind());
-        let checks = kinds
-            .flat_map(|kind| kind.sections)
-            .filter_map(|section| section.check.as_ref());
+        let sections = ValueKind::all().flat_map(|kind| kind.sections);
+        let checks = sections.filter_map(|section| section.check.as_ref());
         let mut faults: Vec<(&'static EntryFault, Finding)> = Vec::new();
         for check in checks {
             if !faults
@@ -79,7 +77,7 @@ impl Indexes {
             let (page, are_sound) = subject
                 .read(async |transaction: &dyn ReadTransaction| {
                     let isolation = Isolation::Snapshot;
-                    let limit = DOCTOR_READS_AT_ONCE;
+                    let limit = READS_AT_ONCE;
                     let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
                     let entries = Entries {
                         layout: &subject.layout,
@@ -100,7 +98,7 @@ impl Indexes {
             }
             subject.progress.show("entries looked up", self.entries);
             match page.last() {
-                Some(last) if page.len() >= DOCTOR_READS_AT_ONCE => begin = successor(&last.key),
+                Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
                 _ => return Ok(()),
             }
         }

@@ -3,14 +3,15 @@
 use futures_util::future::try_join_all;
 
 use super::super::walk::{FoundKey, KeyPage};
-use super::KeyCheck;
-use super::tally;
+use super::{KeyCheck, tally};
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Answer, Subject};
+use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject};
 use crate::layout::{KeyName, KeysRow, Meta, decode_length};
-use crate::limits::{DOCTOR_GHOSTS_MAX, DOCTOR_READS_AT_ONCE};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 use crate::types::presence::Presence;
+
+/// Keys without elements, on a cluster, up to which it finds nothing odd in them.
+const GHOSTS_MAX: u64 = 10_000;
 
 #[derive(Default)]
 pub(super) struct Keys {
@@ -41,7 +42,7 @@ impl KeyCheck for Keys {
                 self.count += 1;
                 self.look_at(subject, key).await?;
             }
-            for some in page.keys.chunks(DOCTOR_READS_AT_ONCE) {
+            for some in page.keys.chunks(READS_AT_ONCE) {
                 self.look_at_expiry(subject, some).await?;
             }
             Ok(())
@@ -57,7 +58,7 @@ impl KeyCheck for Keys {
         let mut outcome = Outcome::new(summary);
         if self.swept > 0 {
             outcome.note(Level::Ok, format!("{} of the empty removed", self.swept));
-        } else if self.ghosts > DOCTOR_GHOSTS_MAX && self.ghosts > self.count - self.ghosts {
+        } else if self.ghosts > GHOSTS_MAX && self.ghosts > self.count - self.ghosts {
             outcome.note(
                 Level::Warn,
                 "most are empty: no server has swept them for long - run one, or --repair",

@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::doctor::report::Line;
-use crate::doctor::subject::Subject;
-use crate::limits::DOCTOR_LATENCY_TRIES;
+use crate::doctor::subject::{LATENCY_TRIES, Subject};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
@@ -24,9 +23,9 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
 }
 
 async fn measure(subject: &Subject<'_>, key: &[u8]) -> Result<String, StoreError> {
-    let mut reads = Vec::with_capacity(DOCTOR_LATENCY_TRIES);
-    let mut commits = Vec::with_capacity(DOCTOR_LATENCY_TRIES);
-    for number in 0..DOCTOR_LATENCY_TRIES as u64 {
+    let mut reads = Vec::with_capacity(LATENCY_TRIES);
+    let mut commits = Vec::with_capacity(LATENCY_TRIES);
+    for number in 0..LATENCY_TRIES as u64 {
         let begun = Instant::now();
         subject
             .read(async |transaction: &dyn ReadTransaction| {
@@ -47,7 +46,7 @@ async fn measure(subject: &Subject<'_>, key: &[u8]) -> Result<String, StoreError
         "snapshot and read of a row {}, commit of a row {} (median, 99th percentile of {})",
         percentiles(reads),
         percentiles(commits),
-        DOCTOR_LATENCY_TRIES
+        LATENCY_TRIES
     ))
 }
 

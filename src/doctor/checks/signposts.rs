@@ -5,9 +5,8 @@ use futures_util::future::try_join_all;
 use super::super::walk::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Answer, Subject};
+use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject};
 use crate::layout::{Meta, Signpost};
-use crate::limits::DOCTOR_READS_AT_ONCE;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 #[derive(Default)]
@@ -23,7 +22,7 @@ impl KeyCheck for Signposts {
 
     fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
-            for some in page.keys.chunks(DOCTOR_READS_AT_ONCE) {
+            for some in page.keys.chunks(READS_AT_ONCE) {
                 let found = subject
                     .read(async |transaction: &dyn ReadTransaction| {
                         let isolation = Isolation::Snapshot;

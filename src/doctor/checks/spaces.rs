@@ -1,9 +1,8 @@
 //! Rows under the root prefix that no part of the layout knows.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::subject::{PAGE_ROWS, Subject, rows};
 use crate::layout::{Space, successor};
-use crate::limits::DOCTOR_PAGE_ROWS;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
@@ -13,7 +12,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     let mut known = 0_u64;
     let mut unknown = Finding::default();
     // Bounded, should everything there be something else's.
-    for _ in 0..DOCTOR_PAGE_ROWS {
+    for _ in 0..PAGE_ROWS {
         let first = subject
             .read(async |transaction: &dyn ReadTransaction| {
                 rows(transaction, &begin, &everything.end, 1, Isolation::Snapshot).await
@@ -59,7 +58,7 @@ async fn scratch(subject: &Subject<'_>) -> Result<Finding, StoreError> {
     let range = subject.layout.rows_of(Space::Scratch);
     let found = subject
         .read(async |transaction: &dyn ReadTransaction| {
-            let limit = DOCTOR_PAGE_ROWS;
+            let limit = PAGE_ROWS;
             rows(
                 transaction,
                 &range.begin,

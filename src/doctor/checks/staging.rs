@@ -6,10 +6,9 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::subject::{OVERDUE_MS, READS_AT_ONCE, Subject, rows};
 use crate::error::CommandError;
 use crate::layout::{Id, KeyRange, StagedClaim, successor};
-use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_READS_AT_ONCE};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
@@ -105,7 +104,7 @@ async fn look_at(
         let (page, is_whole) = subject
             .read(async |transaction: &dyn ReadTransaction| {
                 let isolation = Isolation::Snapshot;
-                let limit = DOCTOR_READS_AT_ONCE;
+                let limit = READS_AT_ONCE;
                 let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
                 let looks = page
                     .iter()
@@ -118,7 +117,7 @@ async fn look_at(
             judge(subject, kind, row, is_whole, found).await?;
         }
         match page.last() {
-            Some(last) if page.len() >= DOCTOR_READS_AT_ONCE => begin = successor(&last.key),
+            Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
             _ => return Ok(()),
         }
     }
@@ -168,7 +167,7 @@ async fn judge(
     found: &mut Found,
 ) -> Result<(), StoreError> {
     let now_ms = subject.clock.now_ms();
-    let is_overdue = |at_ms: i64| at_ms.saturating_add(DOCTOR_OVERDUE_MS) < now_ms;
+    let is_overdue = |at_ms: i64| at_ms.saturating_add(OVERDUE_MS) < now_ms;
     let Some(is_whole) = is_whole else {
         found.unreadable.add(|| shown(&row.key));
         return Ok(());

@@ -5,15 +5,17 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::super::walk::FoundKey;
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::subject::{DATA_PAGE_ROWS, Subject, rows};
 use crate::layout::{
     Id, KeyRange, Meta, Section, StoredValue, decode_counter, decode_length, length_delta,
     successor,
 };
-use crate::limits::{DOCTOR_DATA_PAGE_ROWS, DOCTOR_RECOUNT_ROWS_MAX};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::kind::{Holds, SectionKind};
 use crate::types::presence::Presence;
+
+/// Rows up to which it counts a key anew to repair its counters while servers may run.
+const RECOUNT_ROWS_MAX: u64 = 100_000;
 
 /// What a key has at one moment.
 #[derive(Debug)]
@@ -82,7 +84,7 @@ pub(super) async fn count(
     let mut range = KeyRange::children(&layout.data_prefix(data));
     let mut count = 0;
     loop {
-        let limit = DOCTOR_DATA_PAGE_ROWS;
+        let limit = DATA_PAGE_ROWS;
         let page = rows(transaction, &range.begin, &range.end, limit, isolation).await?;
         for row in &page {
             tally.take(subject, row);
@@ -204,7 +206,7 @@ pub(super) async fn mend(subject: &Subject<'_>, key: &FoundKey) -> Result<bool, 
     let rows_max = if subject.store.capabilities().single_writer {
         u64::MAX
     } else {
-        DOCTOR_RECOUNT_ROWS_MAX
+        RECOUNT_ROWS_MAX
     };
     subject
         .repair(async |transaction: &dyn Transaction| {

@@ -3,10 +3,10 @@
 use super::super::walk::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Answer, Subject, rows};
+use crate::doctor::subject::{Answer, OVERDUE_MS, PAGE_ROWS, Subject, rows};
 use crate::layout::{ValueType, successor};
-use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_PAGE_ROWS, TASK_ALARM_STEP_MS};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+use crate::types::task_queue::alarms::ALARM_STEP_MS;
 
 #[derive(Default)]
 pub(super) struct Tasks {
@@ -83,7 +83,7 @@ impl Tasks {
         self.without_alarm
             .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
         // One alarm too many does no harm, so nothing needs to be read again.
-        let step = TASK_ALARM_STEP_MS;
+        let step = ALARM_STEP_MS;
         let at_ms = now_ms.saturating_add(step - 1) / step * step;
         let alarm = subject.layout.alarm_key(at_ms, key.namespace, &key.name);
         let is_repaired = subject
@@ -107,7 +107,7 @@ async fn is_overdue(
 ) -> Result<bool, StoreError> {
     let range = subject
         .layout
-        .task_due_by(key.meta.data, now_ms.saturating_sub(DOCTOR_OVERDUE_MS));
+        .task_due_by(key.meta.data, now_ms.saturating_sub(OVERDUE_MS));
     let first = rows(
         transaction,
         &range.begin,
@@ -127,9 +127,9 @@ async fn has_alarm(
     now_ms: i64,
 ) -> Result<bool, StoreError> {
     let layout = &subject.layout;
-    let mut range = layout.alarms_by(now_ms.saturating_add(TASK_ALARM_STEP_MS));
+    let mut range = layout.alarms_by(now_ms.saturating_add(ALARM_STEP_MS));
     loop {
-        let limit = DOCTOR_PAGE_ROWS;
+        let limit = PAGE_ROWS;
         let page = rows(
             transaction,
             &range.begin,

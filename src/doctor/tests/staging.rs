@@ -8,11 +8,11 @@ use super::damage::{
 use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{START_MS, bulk, bulks};
+use crate::doctor::subject::OVERDUE_MS;
 use crate::layout::{
     Id, PopRun, Section, StagedClaim, StagedElement, StagedRequest, ValueType, encode_elements,
     encode_length,
 };
-use crate::limits::DOCTOR_OVERDUE_MS;
 use crate::store::{Isolation, RangeQuery};
 
 /// What is said where there is nothing.
@@ -23,7 +23,7 @@ const ASKED: Id = Id {
     sequence: 1,
 };
 /// When something must have been that is overdue.
-const LONG_AGO_MS: i64 = START_MS - DOCTOR_OVERDUE_MS - 1;
+const LONG_AGO_MS: i64 = START_MS - OVERDUE_MS - 1;
 
 fn claim(key: &str, lapses_at_ms: i64) -> StagedClaim {
     StagedClaim {
@@ -148,7 +148,7 @@ fn an_empty_queue_whose_elements_are_claimed_is_not_swept() {
         text,
         "0 requests of servers to pop for them, 1 claims on what was popped"
     );
-    bench.clock.advance_ms(DOCTOR_OVERDUE_MS + 1);
+    bench.clock.advance_ms(OVERDUE_MS + 1);
     lines(&bench, REPAIR);
     assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a"]));
     assert_healthy(&bench);
@@ -167,7 +167,7 @@ fn a_recount_keeps_an_empty_queue_whose_elements_are_claimed() {
     let told = lines(&bench, REPAIR);
     assert!(line(&told, "counters").text.contains("repaired"));
     assert_eq!(bench.run("LLEN list"), Reply::Integer(0));
-    bench.clock.advance_ms(DOCTOR_OVERDUE_MS + 1);
+    bench.clock.advance_ms(OVERDUE_MS + 1);
     lines(&bench, REPAIR);
     assert_eq!(bench.run("LLEN list"), Reply::Integer(1));
     assert_eq!(bench.run("LPOP list"), bulk("a"));

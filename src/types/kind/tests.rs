@@ -3,20 +3,16 @@ use std::collections::{HashMap, HashSet};
 use super::*;
 use crate::commands::table;
 
-fn kinds() -> impl Iterator<Item = &'static ValueKind> {
-    ValueType::ALL.iter().map(|value_type| value_type.kind())
-}
-
 #[test]
 fn names_are_unique_and_lower_case() {
-    let names: HashSet<_> = kinds().map(|kind| kind.name).collect();
+    let names: HashSet<_> = ValueKind::all().map(|kind| kind.name).collect();
     assert_eq!(names.len(), ValueType::ALL.len());
     assert!(names.iter().all(|name| *name == name.to_ascii_lowercase()));
 }
 
 #[test]
 fn every_section_is_described_by_a_type() {
-    let sections = kinds().flat_map(|kind| kind.sections);
+    let sections = ValueKind::all().flat_map(|kind| kind.sections);
     let described: HashSet<_> = sections.map(|kind| kind.section).collect();
     for section in Section::ALL {
         assert!(described.contains(section), "{section:?}");
@@ -25,7 +21,7 @@ fn every_section_is_described_by_a_type() {
 
 #[test]
 fn descriptors_do_not_contradict_themselves() {
-    for kind in kinds() {
+    for kind in ValueKind::all() {
         let name = kind.name;
         let sections: HashSet<_> = kind.sections.iter().map(|kind| kind.section).collect();
         assert_eq!(sections.len(), kind.sections.len(), "{name}");
@@ -57,7 +53,7 @@ fn descriptors_do_not_contradict_themselves() {
 #[test]
 fn a_payload_is_of_one_type_at_most() {
     for rdb_type in 0..=u8::MAX {
-        let serializations = kinds().filter_map(|kind| kind.serialization.as_ref());
+        let serializations = ValueKind::all().filter_map(|kind| kind.serialization.as_ref());
         assert!(
             serializations.filter(|one| (one.reads)(rdb_type)).count() <= 1,
             "{rdb_type}"

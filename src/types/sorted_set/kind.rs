@@ -3,10 +3,9 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::dump::{DumpError, Payload, SetMembers, SetWriter, small_set};
+use crate::dump::{DumpError, Payload, SMALL_SET_MEMBERS_MAX, SetMembers, SetWriter, small_set};
 use crate::error::CommandError;
 use crate::layout::{DecodeError, MemberEntry, Section, StagedElement};
-use crate::limits::{DUMP_SMALL_SET_MEMBERS_MAX, RESTORE_MEMBERS_FIRST_LOOK};
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
@@ -18,6 +17,10 @@ use crate::types::kind::{
 use crate::types::pages::Pages;
 
 use super::{AddOptions, Extreme, ScoredMember, Selection, SortedRange, score_rows};
+
+/// Members after which RESTORE first looks whether one comes twice, and then each time that they
+/// have doubled.
+const MEMBERS_FIRST_LOOK: usize = 1_024;
 
 /// The descriptor of sorted sets.
 pub static KIND: ValueKind = ValueKind {
@@ -132,9 +135,9 @@ impl ReadContext<'_> {
         let (range, _) = score_rows(self, key.data());
         let length = self.length(key, self.isolation).await?;
         let length = u64::try_from(length).unwrap_or(0);
-        if length <= DUMP_SMALL_SET_MEMBERS_MAX as u64 {
+        if length <= SMALL_SET_MEMBERS_MAX as u64 {
             let rows = Pages::new(self, range.clone(), false, 0)
-                .slice(0, DUMP_SMALL_SET_MEMBERS_MAX)
+                .slice(0, SMALL_SET_MEMBERS_MAX)
                 .await?;
             let members = self.zset_scored_members(key, &rows).await?;
             let members: Vec<_> = members
@@ -172,7 +175,7 @@ impl ReadContext<'_> {
 fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
     let mut room = context.room();
     let mut read = Vec::new();
-    let mut next_look = RESTORE_MEMBERS_FIRST_LOOK;
+    let mut next_look = MEMBERS_FIRST_LOOK;
     for member in SetMembers::new(payload)? {
         let (member, score) = member?;
         room.take_member(member.len())?;

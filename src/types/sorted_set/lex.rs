@@ -1,5 +1,7 @@
 //! Ranges by bytes, which Redis defines for sets whose members all have one score.
 
+use bytes::Bytes;
+
 use crate::layout::member::indexed_prefix;
 use crate::layout::{Id, KeyRange, successor};
 use crate::limits::INLINE_NAME_BYTES_MAX;
@@ -8,8 +10,42 @@ use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
-use super::range::LexBound;
 use super::score_rows;
+
+/// A bound of a range of members of one score.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LexBound {
+    /// `-`: before every member.
+    Least,
+    /// `+`: after every member.
+    Greatest,
+    /// `[…`
+    Included(Bytes),
+    /// `(…`
+    Excluded(Bytes),
+}
+
+impl LexBound {
+    /// Whether a member is inside a range that begins here.
+    pub fn admits_above(&self, member: &[u8]) -> bool {
+        match self {
+            LexBound::Least => true,
+            LexBound::Greatest => false,
+            LexBound::Included(bound) => member >= bound,
+            LexBound::Excluded(bound) => member > bound,
+        }
+    }
+
+    /// Whether a member is inside a range that ends here.
+    pub fn admits_below(&self, member: &[u8]) -> bool {
+        match self {
+            LexBound::Least => false,
+            LexBound::Greatest => true,
+            LexBound::Included(bound) => member <= bound,
+            LexBound::Excluded(bound) => member < bound,
+        }
+    }
+}
 
 /// Where the members between two lexicographical bounds stand.
 pub(super) enum LexSpan {

@@ -31,8 +31,9 @@ pub mod update;
 
 pub use algebra::{Aggregate, Operand};
 pub use kind::KIND;
+pub use lex::LexBound;
 pub use pop::Extreme;
-pub use range::{LexBound, ScoreBound, Selection, SortedRange};
+pub use range::{ScoreBound, Selection, SortedRange};
 pub use update::{AddOptions, AddOutcome};
 
 /// A member with its score.

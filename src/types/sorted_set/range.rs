@@ -1,7 +1,5 @@
 //! Members by rank, by score and by their bytes.
 
-use bytes::Bytes;
-
 use crate::layout::{KeyRange, Section};
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
@@ -9,7 +7,7 @@ use crate::types::key::OpenKey;
 use crate::types::list::clamp_range;
 use crate::types::pages::Pages;
 
-use super::lex::LexSpan;
+use super::lex::{LexBound, LexSpan};
 use super::{ScoredMember, score_rows};
 
 /// A bound of a range of scores.
@@ -19,41 +17,6 @@ pub struct ScoreBound {
     pub score: f64,
     /// Whether members of just that score are outside.
     pub is_exclusive: bool,
-}
-
-/// A bound of a range of members of one score.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LexBound {
-    /// `-`: before every member.
-    Least,
-    /// `+`: behind every member.
-    Greatest,
-    /// `[…`
-    Included(Bytes),
-    /// `(…`
-    Excluded(Bytes),
-}
-
-impl LexBound {
-    /// Whether a member is inside a range that begins here.
-    pub fn admits_above(&self, member: &[u8]) -> bool {
-        match self {
-            LexBound::Least => true,
-            LexBound::Greatest => false,
-            LexBound::Included(bound) => member >= bound,
-            LexBound::Excluded(bound) => member > bound,
-        }
-    }
-
-    /// Whether a member is inside a range that ends here.
-    pub fn admits_below(&self, member: &[u8]) -> bool {
-        match self {
-            LexBound::Least => false,
-            LexBound::Greatest => true,
-            LexBound::Included(bound) => member <= bound,
-            LexBound::Excluded(bound) => member < bound,
-        }
-    }
 }
 
 /// Which members a command is about.

@@ -13,10 +13,8 @@ use futures_util::future::{try_join, try_join_all};
 
 use crate::layout::{Id, KeyName, Meta, ValueType, successor};
 use crate::limits::{
-    DATABASES, REAPER_READS_AT_ONCE, TASK_ALARM_FAR_MS, TASK_ALARM_FRESH_MS, TASK_ALARM_NEAR_MS,
-    TASK_ALARM_STEP_MS, TASK_ALARM_WINDOWS, TASK_ALARMS_PER_PAGE, TASK_ALARMS_PER_PASS,
-    TASK_BUSY_QUEUES_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_BUSY_QUEUES_SIZES, TASK_DUE_PER_PASS,
-    TASK_QUEUES_PER_PASS, TASK_TEND_STEP_MS, TASK_UNREADABLE_STEP_MS,
+    DATABASES, REAPER_READS_AT_ONCE, TASK_BUSY_QUEUES_PER_PASS, TASK_DUE_PER_PASS,
+    TASK_QUEUES_PER_PASS, TASK_UNREADABLE_STEP_MS,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
@@ -24,6 +22,28 @@ use crate::types::key::OpenKey;
 
 #[cfg(test)]
 mod tests;
+
+/// On a store with many writers the index of a queue is looked after at multiples of this.
+pub(super) const TEND_STEP_MS: i64 = 500;
+/// On a store with many writers the number is halved at random every other time, down to 1: so
+/// many sizes there are.
+const BUSY_QUEUES_SIZES: u64 = 8;
+/// Queues that a pass looks after side by side where a read is a round trip.
+const BUSY_QUEUES_AT_ONCE: usize = 16;
+/// Times [`TASK_QUEUES_PER_PASS`] queues among which a pass of one of several servers chooses.
+const ALARM_WINDOWS: usize = 4;
+/// Alarms that it fetches at a time until it knows so many queues.
+const ALARMS_PER_PAGE: usize = 512;
+/// Alarms that it fetches at most: a queue has one for many a moment.
+const ALARMS_PER_PASS: usize = 4096;
+/// Time for which an addition of a task may be under way that asks for the index to be looked after.
+const ALARM_FRESH_MS: i64 = 200;
+/// Background work looks at task queues at multiples of this.
+pub const ALARM_STEP_MS: i64 = 100;
+/// A queue in which something falls due later than this is looked at before, at multiples of this.
+const ALARM_NEAR_MS: i64 = 60_000;
+/// The same, at multiples of this, where it falls due later than this.
+const ALARM_FAR_MS: i64 = 3_600_000;
 
 /// A queue with alarms that have gone off.
 struct Alarmed {
@@ -55,7 +75,7 @@ fn alarm_ms(now_ms: i64, due_ms: i64, hash: u64) -> i64 {
         let spread = i64::try_from(hash % step.unsigned_abs()).unwrap_or(0);
         at_ms - (at_ms - spread).rem_euclid(step)
     };
-    let (step, near, far) = (TASK_ALARM_STEP_MS, TASK_ALARM_NEAR_MS, TASK_ALARM_FAR_MS);
+    let (step, near, far) = (ALARM_STEP_MS, ALARM_NEAR_MS, ALARM_FAR_MS);
     match due_ms.saturating_sub(now_ms) {
         ahead if ahead <= near => due_ms.saturating_add(step - 1) / step * step,
         ahead if ahead <= far => last_multiple(due_ms, near),
@@ -87,7 +107,7 @@ impl ReadContext<'_> {
     async fn alarmed(&self, turn: u64) -> Result<Vec<Alarmed>, StoreError> {
         let windows = match self.environment.capabilities.single_writer {
             true => 1,
-            false => TASK_ALARM_WINDOWS,
+            false => ALARM_WINDOWS,
         };
         let queues_max = TASK_QUEUES_PER_PASS * windows;
         let mut range = self.layout().alarms_by(self.now_ms);
@@ -95,12 +115,12 @@ impl ReadContext<'_> {
         let mut known: HashMap<(Id, KeyName), usize> = HashMap::new();
         let mut fetched = 0;
         // Past the many alarms that one queue may have, so that the others have their turn.
-        while queues.len() < queues_max && fetched < TASK_ALARMS_PER_PASS {
+        while queues.len() < queues_max && fetched < ALARMS_PER_PASS {
             let page = self
-                .task_rows(&range, TASK_ALARMS_PER_PAGE, Isolation::Snapshot)
+                .task_rows(&range, ALARMS_PER_PAGE, Isolation::Snapshot)
                 .await?;
             fetched += page.len();
-            let is_last = page.len() < TASK_ALARMS_PER_PAGE;
+            let is_last = page.len() < ALARMS_PER_PAGE;
             for alarm in page {
                 range.begin = successor(&alarm.key);
                 let (namespace, name) = self.layout().read_alarm_key(&alarm.key)?;
@@ -263,7 +283,7 @@ impl WriteContext<'_> {
         busy.truncate(self.busy_queues_max());
         let at_once = match self.environment.capabilities.single_writer {
             true => 1,
-            false => TASK_BUSY_QUEUES_AT_ONCE,
+            false => BUSY_QUEUES_AT_ONCE,
         };
         for (number, some) in busy.chunks(at_once).enumerate() {
             if number > 0 && self.is_full_or_old() {
@@ -294,16 +314,16 @@ impl WriteContext<'_> {
         let random = &self.environment.random;
         match random.below(2) {
             0 => TASK_BUSY_QUEUES_PER_PASS,
-            _ => (TASK_BUSY_QUEUES_PER_PASS >> random.below(TASK_BUSY_QUEUES_SIZES)).max(1),
+            _ => (TASK_BUSY_QUEUES_PER_PASS >> random.below(BUSY_QUEUES_SIZES)).max(1),
         }
     }
 
     /// Leaves an alarm for later that additions which are under way may be setting once more, with
     /// their notes: they would conflict with the pass.
     fn spare_fresh_alarm(&self, queue: &mut Alarmed) {
-        let at_ms = self.now_ms / TASK_TEND_STEP_MS * TASK_TEND_STEP_MS;
+        let at_ms = self.now_ms / TEND_STEP_MS * TEND_STEP_MS;
         let is_alone = self.environment.capabilities.single_writer;
-        if !is_alone && self.now_ms - at_ms < TASK_ALARM_FRESH_MS {
+        if !is_alone && self.now_ms - at_ms < ALARM_FRESH_MS {
             let layout = self.layout();
             let fresh = layout.alarm_key(at_ms, queue.namespace, &queue.name);
             queue.alarms.retain(|alarm| *alarm != fresh);

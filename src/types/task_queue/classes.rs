@@ -8,10 +8,13 @@
 use super::{Amounts, too_many_resources};
 use crate::error::CommandError;
 use crate::layout::{TaskClass, TaskRegistry};
-use crate::limits::{TASK_FINE_CLASSES_MAX, TASK_RESOURCES_MAX};
+use crate::limits::TASK_RESOURCES_MAX;
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+
+/// Classes that a task queue makes of tasks by how much they need, besides those by what.
+pub(super) const FINE_CLASSES_MAX: usize = 16;
 
 /// What a task needs, by the numbers of a queue's registry.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,13 +120,13 @@ pub(super) fn classify(
         .count();
     let class = match place(&fine).or_else(|| {
         // Full of fine classes: whatever is new joins those that need the same resources.
-        (fine_classes >= TASK_FINE_CLASSES_MAX)
+        (fine_classes >= FINE_CLASSES_MAX)
             .then(|| place(&plain))
             .flatten()
     }) {
         Some(class) => class,
         None => {
-            let is_full = fine_classes >= TASK_FINE_CLASSES_MAX;
+            let is_full = fine_classes >= FINE_CLASSES_MAX;
             registry.classes.push(if is_full { plain } else { fine });
             is_new = true;
             registry.classes.len() - 1

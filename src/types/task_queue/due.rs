@@ -5,14 +5,19 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 
-use super::tend::Tending;
+use super::index::Tending;
 use crate::layout::{TaskRegistry, TaskRow, TaskState, successor};
-use crate::limits::{
-    REAPER_READS_AT_ONCE, TASK_DUE_READS_FIRST, TASK_TENDED_PER_PASS, TASK_TENDED_SIZES,
-};
+use crate::limits::REAPER_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+
+/// Tasks to be put back that are read first, when nothing is known of how large they are.
+const DUE_READS_FIRST: usize = 16;
+/// Places of a queue's index that one background pass looks after at most, side by side.
+const TENDED_PER_PASS: usize = 64;
+/// Every other time the number is halved at random, down to 1: so many sizes there are.
+const TENDED_SIZES: u64 = 7;
 
 /// A row in the order of what falls due, and the task's own, where it is there.
 type Due = (KeyValue, Option<TaskRow>);
@@ -57,7 +62,7 @@ impl WriteContext<'_> {
         let room = soft_max.saturating_sub(self.transaction.size_bytes());
         let mut bytes_left = bytes_max.min(room);
         let mut found: Vec<Due> = Vec::with_capacity(due.len());
-        let mut reads_max = TASK_DUE_READS_FIRST;
+        let mut reads_max = DUE_READS_FIRST;
         while found.len() < due.len()
             && (found.is_empty() || (bytes_left > 0 && !self.is_full_or_old()))
         {
@@ -133,8 +138,8 @@ impl WriteContext<'_> {
         // However much other servers add, sooner or later a pass is small enough to get through.
         let random = &self.environment.random;
         let notes_max = match random.below(2) {
-            0 => TASK_TENDED_PER_PASS,
-            _ => TASK_TENDED_PER_PASS >> random.below(TASK_TENDED_SIZES),
+            0 => TENDED_PER_PASS,
+            _ => TENDED_PER_PASS >> random.below(TENDED_SIZES),
         };
         let notes = self
             .task_rows(&notes, notes_max, Isolation::Snapshot)

@@ -17,12 +17,58 @@
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 
-use super::tend::Tending;
+use super::alarms::TEND_STEP_MS;
 use crate::layout::{TaskRow, successor};
-use crate::limits::{TASK_LEVELS_MAX, TASK_TEND_EVERY, TASK_TEND_STEP_MS};
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::key::OpenKey;
+
+/// Tasks in a stretch of the index, beyond which it is cut.
+pub(super) const LEAF_MAX: usize = 128;
+/// Nodes in a stretch of a higher level, beyond which it is cut.
+pub(super) const FAN_MAX: usize = 64;
+/// Levels of the index; each holds some dozens of times fewer nodes than the one below.
+pub(super) const LEVELS_MAX: u32 = 6;
+/// The index is looked after once for so many tasks that are added or taken.
+pub(super) const TEND_EVERY: i64 = 16;
+
+/// What maintenance of the index is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tending {
+    /// Long stretches are cut, going up as long as there was something to cut.
+    Split,
+    /// That, and minima are raised, on every level.
+    All,
+}
+
+impl Tending {
+    /// How a note to the background work says it.
+    pub(super) fn note(self) -> &'static [u8] {
+        match self {
+            Tending::Split => b"s",
+            Tending::All => b"",
+        }
+    }
+
+    pub(super) fn from_note(note: &[u8]) -> Self {
+        match note {
+            b"s" => Tending::Split,
+            _ => Tending::All,
+        }
+    }
+}
+
+/// A node whose minima are lower than need be.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stale {
+    pub(super) class: u32,
+    pub(super) level: u32,
+    pub(super) place: Bytes,
+    /// Up to where its stretch was looked at.
+    pub(super) to: Bytes,
+    /// What its tasks need at the least; infinite where it has none.
+    pub(super) minima: Vec<f64>,
+}
 
 /// Where a class lies.
 #[derive(Debug, Clone)]
@@ -200,15 +246,15 @@ impl WriteContext<'_> {
         let is_alone = self.environment.capabilities.single_writer;
         // On the first level that has no nodes others may put some meanwhile.
         let levels = self.levels(&class).await? + u32::from(!is_alone);
-        let lowered = (0..levels.min(TASK_LEVELS_MAX))
+        let lowered = (0..levels.min(LEVELS_MAX))
             .map(|level| self.lower_minima(&class, level, &place, &row.amounts));
         // Side by side, because on a cluster each read is a round trip.
         try_join_all(lowered).await?;
         if is_alone {
-            if row.place.index.rem_euclid(TASK_TEND_EVERY) == 0 {
+            if row.place.index.rem_euclid(TEND_EVERY) == 0 {
                 self.tend(&class, &place, Tending::Split).await?;
             }
-        } else if self.environment.random.below(TASK_TEND_EVERY as u64 * 4) == 0 {
+        } else if self.environment.random.below(TEND_EVERY as u64 * 4) == 0 {
             // By a transaction of its own, which may conflict with others as this one must not.
             self.leave_untended(key, &class, &place, Tending::Split);
         }
@@ -228,7 +274,7 @@ impl WriteContext<'_> {
             .task_untended_key(class.data, class.class, place);
         self.transaction.set(&row, tending.note());
         // Not at once: additions that are under way meet what it does, and are run again.
-        let step_ms = TASK_TEND_STEP_MS;
+        let step_ms = TEND_STEP_MS;
         self.set_alarm(
             key,
             self.now_ms.saturating_add(step_ms - 1) / step_ms * step_ms,

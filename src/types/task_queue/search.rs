@@ -6,15 +6,20 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use super::classes::having_for;
-use super::index::{ClassPlace, begin_key, end_key};
+use super::index::{ClassPlace, FAN_MAX, LEAF_MAX, LEVELS_MAX, Stale, begin_key, end_key};
 use super::{Amounts, OpenKey};
 use crate::layout::{OrderRow, TaskRegistry};
-use crate::limits::{
-    TASK_CLASSES_AT_ONCE, TASK_FAN_MAX, TASK_HEAD_MORE_ROWS, TASK_HEAD_ROWS, TASK_LEAF_MAX,
-    TASK_LEVELS_MAX, TASK_REPAIRS_MAX,
-};
 use crate::store::{RangeQuery, StoreError};
 use crate::types::context::ReadContext;
+
+/// Ready tasks of each class that are looked at first.
+const HEAD_ROWS: usize = 4;
+/// Ready tasks of a class that are looked at next, before its index is.
+const HEAD_MORE_ROWS: usize = 28;
+/// Classes of tasks that a search looks through side by side where a read is a round trip.
+const CLASSES_AT_ONCE: usize = 16;
+/// Nodes that one TASK.TAKE repairs.
+const REPAIRS_MAX: usize = 16;
 
 /// A ready task that fits.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,18 +27,6 @@ pub(super) struct Found {
     pub(super) class: u32,
     pub(super) place: Bytes,
     pub(super) id: Bytes,
-}
-
-/// A node whose minima are lower than need be.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Stale {
-    pub(super) class: u32,
-    pub(super) level: u32,
-    pub(super) place: Bytes,
-    /// Up to where its stretch was looked at.
-    pub(super) to: Bytes,
-    /// What its tasks need at the least; infinite where it has none.
-    pub(super) minima: Vec<f64>,
 }
 
 /// A class that is looked through.
@@ -102,11 +95,11 @@ impl<'c, 't> Search<'c, 't> {
         }
         let reads = lanes
             .iter()
-            .map(|lane| context.first_order_rows(&lane.class, TASK_HEAD_ROWS));
+            .map(|lane| context.first_order_rows(&lane.class, HEAD_ROWS));
         let pages = try_join_all(reads).await?;
         let mut heads = Vec::new();
         for (lane, rows) in lanes.iter_mut().zip(pages) {
-            if rows.len() >= TASK_HEAD_ROWS {
+            if rows.len() >= HEAD_ROWS {
                 lane.from = rows.last().map(|(place, _)| behind(place));
             }
             if let Some((place, _)) = rows.first() {
@@ -136,7 +129,7 @@ impl<'c, 't> Search<'c, 't> {
         let context = self.context;
         let at_once = match context.environment.capabilities.single_writer {
             true => 1,
-            false => TASK_CLASSES_AT_ONCE,
+            false => CLASSES_AT_ONCE,
         };
         let lanes = self.lanes.iter().enumerate();
         let known = lanes.filter_map(|(number, lane)| Some((number, lane.found.as_ref()?)));
@@ -157,7 +150,7 @@ impl<'c, 't> Search<'c, 't> {
             first += some;
         }
         let mut stale = self.lanes.iter_mut().flat_map(|lane| lane.stale.drain(..));
-        let room = TASK_REPAIRS_MAX.saturating_sub(self.stale.len());
+        let room = REPAIRS_MAX.saturating_sub(self.stale.len());
         self.stale.extend(stale.by_ref().take(room));
         drop(stale);
         let lane = best.and_then(|(number, _)| self.lanes.get_mut(number));
@@ -194,11 +187,11 @@ impl Lane {
             };
             let begin = begin_key(&self.class.order_prefix, Some(from));
             let rows = context
-                .order_rows(&self.class, (&begin, None), TASK_HEAD_MORE_ROWS)
+                .order_rows(&self.class, (&begin, None), HEAD_MORE_ROWS)
                 .await?;
             self.from = rows
                 .last()
-                .filter(|_| rows.len() >= TASK_HEAD_MORE_ROWS)
+                .filter(|_| rows.len() >= HEAD_MORE_ROWS)
                 .map(|(place, _)| behind(place));
             self.rows = rows.into();
         }
@@ -225,7 +218,7 @@ impl Lane {
         until: Option<&[u8]>,
     ) -> Result<Option<(Bytes, OrderRow)>, StoreError> {
         let (class, having) = (&self.class, self.having.as_slice());
-        let levels = context.levels(class).await?.min(TASK_LEVELS_MAX);
+        let levels = context.levels(class).await?.min(LEVELS_MAX);
         let mut steps = vec![Step::Stretch(Some(from), until.map(<[u8]>::to_vec), levels)];
         // What the tasks of each node that is being looked through need at the least.
         let mut least: Vec<Vec<f64>> = vec![vec![f64::INFINITY; class.slots]];
@@ -234,10 +227,8 @@ impl Lane {
                 Step::Stretch(from, to, 0) => {
                     let end = to.as_deref();
                     let begin = begin_key(&class.order_prefix, from.as_deref());
-                    let rows = context
-                        .order_rows(class, (&begin, end), TASK_LEAF_MAX)
-                        .await?;
-                    let last = rows.last().filter(|_| rows.len() >= TASK_LEAF_MAX);
+                    let rows = context.order_rows(class, (&begin, end), LEAF_MAX).await?;
+                    let last = rows.last().filter(|_| rows.len() >= LEAF_MAX);
                     let rest = last.map(|(last, _)| behind(last));
                     let mut rows = rows.into_iter();
                     while let Some((place, row)) = rows.next() {
@@ -268,8 +259,7 @@ impl Lane {
                     };
                     lower(&mut least, &minima);
                     let is_higher = minima.iter().zip(&stored).any(|(new, old)| new > old);
-                    if let (true, Some(to), true) =
-                        (is_higher, to, self.stale.len() < TASK_REPAIRS_MAX)
+                    if let (true, Some(to), true) = (is_higher, to, self.stale.len() < REPAIRS_MAX)
                     {
                         self.stale.push(Stale {
                             class: class.class,
@@ -309,7 +299,7 @@ async fn descend(
             class,
             level,
             (from.as_deref(), to.as_deref()),
-            TASK_FAN_MAX * 2,
+            FAN_MAX * 2,
             context.relaxed(),
         )
         .await?;

@@ -3,16 +3,19 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use super::index::TEND_EVERY;
 use super::search::Search;
 use super::{Amounts, Task};
 use crate::layout::TaskState;
-use crate::limits::{
-    KEY_READS_AT_ONCE, REAPER_READS_AT_ONCE, TASK_DUE_BYTES_PER_TAKE, TASK_DUE_PER_TAKE,
-    TASK_TEND_EVERY,
-};
+use crate::limits::{KEY_READS_AT_ONCE, REAPER_READS_AT_ONCE};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::key::OpenKey;
+
+/// Tasks whose lease or delay is over that one TASK.TAKE puts back.
+const DUE_PER_TAKE: usize = 128;
+/// Bytes of payloads of those, about: they are written anew.
+const DUE_BYTES_PER_TAKE: usize = 512 * 1024;
 
 /// What a consumer wants.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +80,7 @@ impl WriteContext<'_> {
         key: &OpenKey,
         taking: &Taking,
     ) -> Result<(Vec<Task>, u64), StoreError> {
-        self.task_put_back(key, TASK_DUE_PER_TAKE, TASK_DUE_BYTES_PER_TAKE)
+        self.task_put_back(key, DUE_PER_TAKE, DUE_BYTES_PER_TAKE)
             .await?;
         let registry = self.task_registry(key, self.relaxed()).await?;
         // 0 stands for no lease.
@@ -105,7 +108,7 @@ impl WriteContext<'_> {
                     break 'all;
                 }
                 let row = row.ok_or(StoreError::Corrupt("task without a row"))?;
-                passes_milestone |= row.place.index.rem_euclid(TASK_TEND_EVERY) == 0;
+                passes_milestone |= row.place.index.rem_euclid(TEND_EVERY) == 0;
                 let id = one.id.clone();
                 let task = self
                     .task_hand_out(key, &registry, id, row, taking, token)

@@ -8,12 +8,10 @@
 use bytes::Bytes;
 use futures_util::future::{try_join, try_join_all};
 
-use super::index::{ClassPlace, Node, begin_key, end_key};
-use super::search::Stale;
-use crate::layout::{KeyRange, OrderRow};
-use crate::limits::{
-    TASK_FAN_CUT, TASK_FAN_MAX, TASK_LEAF_CUT, TASK_LEAF_MAX, TASK_LEVELS_MAX, TASK_TEND_CUTS_MAX,
+use super::index::{
+    ClassPlace, FAN_MAX, LEAF_MAX, LEVELS_MAX, Node, Stale, Tending, begin_key, end_key,
 };
+use crate::layout::{KeyRange, OrderRow};
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
@@ -21,31 +19,12 @@ use crate::types::key::OpenKey;
 #[cfg(test)]
 mod tests;
 
-/// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tending {
-    /// Long stretches are cut, going up as long as there was something to cut.
-    Split,
-    /// That, and minima are raised, on every level.
-    All,
-}
-
-impl Tending {
-    /// How a note to the background work says it.
-    pub(super) fn note(self) -> &'static [u8] {
-        match self {
-            Tending::Split => b"s",
-            Tending::All => b"",
-        }
-    }
-
-    pub(super) fn from_note(note: &[u8]) -> Self {
-        match note {
-            b"s" => Tending::Split,
-            _ => Tending::All,
-        }
-    }
-}
+/// Tasks in the first part of a stretch that is cut.
+const LEAF_CUT: usize = 64;
+/// Nodes in the first part of such a stretch.
+const FAN_CUT: usize = 32;
+/// Nodes that are put in at most when it is, on each level.
+const TEND_CUTS_MAX: usize = 16;
 
 /// What became of a stretch that may have been too long.
 enum Cut {
@@ -107,7 +86,7 @@ impl WriteContext<'_> {
     ) -> Result<Vec<Bytes>, StoreError> {
         let levels = self.levels(class).await?;
         let mut too_long = Vec::new();
-        for level in 0..TASK_LEVELS_MAX {
+        for level in 0..LEVELS_MAX {
             let cut = self.tend_level(class, level, place, tending).await?;
             let is_last = tending == Tending::Split || level >= levels;
             if matches!(cut, Cut::None) && is_last {
@@ -128,9 +107,9 @@ impl WriteContext<'_> {
         tending: Tending,
     ) -> Result<Cut, StoreError> {
         let (parts_max, cut_at) = if level == 0 {
-            (TASK_LEAF_MAX, TASK_LEAF_CUT)
+            (LEAF_MAX, LEAF_CUT)
         } else {
-            (TASK_FAN_MAX, TASK_FAN_CUT)
+            (FAN_MAX, FAN_CUT)
         };
         let mut place = Bytes::copy_from_slice(place);
         let mut cut = Cut::None;
@@ -140,7 +119,7 @@ impl WriteContext<'_> {
         } else {
             Isolation::Snapshot
         };
-        for _ in 0..TASK_TEND_CUTS_MAX {
+        for _ in 0..TEND_CUTS_MAX {
             let mut stretch = self
                 .stretch(class, level, &place, parts_max * 2, first_look)
                 .await?;
@@ -346,7 +325,7 @@ impl WriteContext<'_> {
         class: &ClassPlace,
         first: &[u8],
     ) -> Result<(), StoreError> {
-        let levels = self.levels(class).await?.min(TASK_LEVELS_MAX);
+        let levels = self.levels(class).await?.min(LEVELS_MAX);
         // A level may have none over the first task while a higher one has.
         try_join_all((0..levels).map(|level| self.drop_level_head(class, level, first))).await?;
         Ok(())

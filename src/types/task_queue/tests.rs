@@ -1,6 +1,5 @@
-use super::classes::class_of;
+use super::classes::{FINE_CLASSES_MAX, class_of};
 use crate::layout::TaskRegistry;
-use crate::limits::TASK_FINE_CLASSES_MAX;
 
 #[test]
 fn tasks_of_the_same_resources_and_octaves_share_a_class() {
@@ -16,11 +15,11 @@ fn tasks_of_the_same_resources_and_octaves_share_a_class() {
 fn what_is_new_joins_the_class_of_its_resources_when_there_are_many() {
     let mut registry = TaskRegistry::default();
     let mut last = 0;
-    for power in 0..2 * TASK_FINE_CLASSES_MAX as i32 {
+    for power in 0..2 * FINE_CLASSES_MAX as i32 {
         (registry, last) = class_of(registry, &[("gb", 2_f64.powi(power)), ("cards", 1.0)]);
     }
-    assert_eq!(registry.classes.len(), TASK_FINE_CLASSES_MAX + 1);
-    assert_eq!(last as usize, TASK_FINE_CLASSES_MAX);
+    assert_eq!(registry.classes.len(), FINE_CLASSES_MAX + 1);
+    assert_eq!(last as usize, FINE_CLASSES_MAX);
     let (_, known) = class_of(registry, &[("gb", 1.0), ("cards", 1.0)]);
     assert_eq!(known, 0);
 }

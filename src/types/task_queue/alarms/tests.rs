@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limits::TASK_TIME_MS_MAX;
+use crate::types::task_queue::alarms::ALARM_STEP_MS;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -16,8 +17,8 @@ proptest! {
     ) {
         let at_ms = alarm_ms(now_ms, now_ms + ahead_ms, hash);
         prop_assert!(at_ms > now_ms);
-        prop_assert!(at_ms < now_ms + ahead_ms + TASK_ALARM_STEP_MS);
-        prop_assert!(at_ms <= now_ms + TASK_ALARM_FAR_MS);
+        prop_assert!(at_ms < now_ms + ahead_ms + ALARM_STEP_MS);
+        prop_assert!(at_ms <= now_ms + ALARM_FAR_MS);
     }
 }
 

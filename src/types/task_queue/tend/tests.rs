@@ -10,6 +10,7 @@ use crate::executor::Reaper;
 use crate::layout::{TaskPlace, ValueType};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
+use crate::types::task_queue::index::LEAF_MAX;
 use crate::types::task_queue::{Amounts, NewTask};
 
 /// In front of all tasks of a priority.
@@ -142,7 +143,7 @@ fn a_stretch_that_grew_long_before_anyone_looked_after_it_is_cut_all_the_same() 
         || (),
     );
     ended.unwrap();
-    assert!((1..=2 * TASK_LEAF_MAX).contains(&longest), "{longest}");
+    assert!((1..=2 * LEAF_MAX).contains(&longest), "{longest}");
 }
 
 #[test]
