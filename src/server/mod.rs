@@ -68,7 +68,7 @@ use state::ServerState;
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
 ///
 /// # Errors
-/// When it cannot start.
+/// If it cannot start.
 pub fn run(
     loaded: LoadedSettings,
     on_config: impl FnOnce(&RuntimeConfig),
@@ -78,15 +78,15 @@ pub fn run(
     on_config(&config);
     descriptors::fit(&config)?;
     exposure::warn(&settings);
-    // Before the store: a start that is refused should leave nothing behind.
+    // Before the store is opened: a server that cannot listen should not create one.
     let addresses = Addresses::take(&settings)?;
     signals::ignore_hangup();
-    // Before there are other threads: files for TLS are tried in a child of this process.
+    // Before there are other threads: opening it may fork, to try the TLS files.
     let Opened { store, embedded } = open_store(&config)?;
     allocator::start_background_thread();
     let mut builder = match settings.io_threads {
-        // Serves connections in the order in which their requests arrive, as Redis does; threads
-        // that take work from each other begin with the latest.
+        // Serves connections in the order in which their requests arrive, as Redis does. The
+        // multi-threaded runtime prefers the latest.
         0 | 1 => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
@@ -143,7 +143,7 @@ pub fn run(
     if let Some(backups) = &state.backups {
         backups.stop();
     }
-    // Connections have had their time; what is left of them goes with the runtime.
+    // Connections have had their time. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(metrics) = metrics {
         state.shutdown.begin();
@@ -162,7 +162,7 @@ pub fn run(
 /// The store that the settings name.
 struct Opened {
     store: Arc<dyn Store>,
-    /// The same where it is the embedded one.
+    /// The same store, if it is the embedded one.
     embedded: Option<Arc<EmbeddedStore>>,
 }
 
@@ -182,7 +182,7 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
             let folder: PathBuf = settings.data_dir.clone();
             let archive = settings.journal_archive_dir.as_deref();
             let store = EmbeddedStore::open_archived(&folder, options, archive)?;
-            tell_what_was_opened(&store);
+            log_opened(&store);
             let store = Arc::new(store);
             Ok(Opened {
                 store: Arc::clone(&store) as Arc<dyn Store>,
@@ -196,8 +196,8 @@ fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
     }
 }
 
-/// A volume that is not mounted must not look like any other start.
-fn tell_what_was_opened(store: &EmbeddedStore) {
+/// Logs whether the store is new, so that a volume that is not mounted is noticed.
+fn log_opened(store: &EmbeddedStore) {
     let summary = store.summary();
     let what = if summary.is_new {
         "made a new store"

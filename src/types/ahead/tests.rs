@@ -244,7 +244,7 @@ fn what_several_commands_look_at_is_read_once() {
         let key = Bytes::from_static(b"q0");
         glances.add(&client_key(key.clone()), &Glance::Meta);
         glances.add(
-            &client_key(key),
+        &client_key(key),
             &Glance::End {
                 value_type: ValueType::List,
                 from_end: false,
