@@ -1,6 +1,7 @@
 //! Typed errors, and the one place that turns them into RESP error lines.
 
 use crate::dump::DumpError;
+use crate::layout::DecodeError;
 use crate::store::StoreError;
 
 /// Why a command was not carried out. Each variant's text is what Redis 7.2 says.
@@ -73,6 +74,18 @@ impl CommandError {
         } else {
             line
         }
+    }
+}
+
+impl From<DecodeError> for StoreError {
+    fn from(DecodeError(what): DecodeError) -> Self {
+        StoreError::Corrupt(what)
+    }
+}
+
+impl From<DecodeError> for CommandError {
+    fn from(error: DecodeError) -> Self {
+        StoreError::from(error).into()
     }
 }
 

@@ -17,6 +17,7 @@
 
 pub mod allocator;
 pub mod backup;
+pub mod cli;
 pub mod clock;
 pub mod commands;
 pub mod compact;
@@ -29,11 +30,13 @@ pub mod executor;
 pub mod fatal_panic;
 pub mod glob;
 pub mod import;
+pub mod key_after;
 pub mod layout;
 pub mod limits;
 pub mod log_throttle;
 pub mod number;
 pub mod random;
+pub mod redis_client;
 pub mod reply;
 pub mod server;
 pub mod sparse;

@@ -5,8 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use quoin::backup;
+use quoin::cli::{self, Invocation};
 use quoin::compact;
-use quoin::config::{self, DoctorOptions, Invocation, LoadedSettings, LogLevel, RuntimeConfig};
+use quoin::config::{LoadedSettings, LogLevel, RuntimeConfig};
 use quoin::doctor;
 use quoin::import;
 use quoin::random::SystemRandom;
@@ -16,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, reload};
 
 fn main() -> ExitCode {
-    match config::parse(std::env::args_os(), std::env::vars_os()) {
+    match cli::parse(std::env::args_os(), std::env::vars_os()) {
         Ok(Invocation::Run(loaded)) => {
             let set_log_level = start_log(loaded.settings.log_level);
             let on_config = |config: &RuntimeConfig| config.on_log_level(set_log_level);
@@ -73,7 +74,7 @@ fn tell<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
 }
 
 /// Runs `quoin doctor`; what it finds goes to the standard output, a line when it is known.
-fn doctor(loaded: &LoadedSettings, options: DoctorOptions) -> ExitCode {
+fn doctor(loaded: &LoadedSettings, options: doctor::Options) -> ExitCode {
     let looked = doctor::run(loaded, options, &mut |line| {
         print(&format!("{line}\n"));
     });

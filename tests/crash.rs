@@ -354,5 +354,5 @@ fn check(
 }
 
 fn show(payload: &[u8]) -> String {
-    resp::show_bytes(payload)
+    quoin::wire::reply_reader::show_bytes(payload)
 }

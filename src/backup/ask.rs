@@ -9,8 +9,7 @@ use std::time::Duration;
 use super::bar::Bar;
 use super::folder;
 use crate::config::Settings;
-use crate::import::client::{Client, Value};
-use crate::import::{Address, ImportError};
+use crate::redis_client::{Address, Client, ClientError};
 
 /// Time between two questions how far it is.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -71,22 +70,21 @@ pub enum AskError {
 }
 
 impl AskError {
-    fn of(error: ImportError, folder: &Path) -> Self {
+    fn of(error: ClientError, folder: &Path) -> Self {
         match error {
-            ImportError::Connect { address, source } => Self::Connect {
+            ClientError::Connect { address, source } => Self::Connect {
                 folder: folder.to_owned(),
                 address: address.to_string(),
                 source,
             },
-            ImportError::Lost { address, source } => Self::Lost {
+            ClientError::Lost { address, source } => Self::Lost {
                 address: address.to_string(),
                 source,
             },
-            ImportError::Refused { address, reply } => Self::Refused {
+            ClientError::Refused { address, reply } => Self::Refused {
                 address: address.to_string(),
                 reply,
             },
-            other => Self::Failed(other.to_string()),
         }
     }
 }
@@ -112,7 +110,7 @@ pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskErro
             continue;
         }
         let reply = client.call(&["BGSAVE"]).map_err(failed)?;
-        match reply.error() {
+        match reply.error_text() {
             None => {}
             Some(line) if line.contains("already in progress") => continue,
             Some(_) => return Err(failed(client.unexpected(&reply))),
@@ -145,7 +143,7 @@ fn address(settings: &Settings) -> Address {
     }
 }
 
-fn folder_of(client: &mut Client) -> Result<String, ImportError> {
+fn folder_of(client: &mut Client) -> Result<String, ClientError> {
     let reply = client.call(&["CONFIG", "GET", "dir"])?;
     match reply.clone().into_strings().as_deref() {
         Some([_, folder]) => Ok(String::from_utf8_lossy(folder).into_owned()),
@@ -165,7 +163,7 @@ fn wait(
     client: &mut Client,
     bar: &mut Bar,
     is_done: impl Fn(&Persistence) -> bool,
-) -> Result<Persistence, ImportError> {
+) -> Result<Persistence, ClientError> {
     loop {
         let now = Persistence::of(client)?;
         if !now.is_running() && is_done(&now) {
@@ -181,7 +179,7 @@ fn wait(
 struct Persistence(HashMap<String, String>);
 
 impl Persistence {
-    fn of(client: &mut Client) -> Result<Self, ImportError> {
+    fn of(client: &mut Client) -> Result<Self, ClientError> {
         let text = client.info("persistence")?;
         let fields: HashMap<String, String> = text
             .lines()
@@ -191,8 +189,8 @@ impl Persistence {
         if fields.contains_key("backup_last_file") {
             return Ok(Self(fields));
         }
-        let line = "-it has no backups: it is another program, or of another version".to_owned();
-        Err(client.unexpected(&Value::Line(line)))
+        let reply = "it has no backups: it is another program, or of another version";
+        Err(client.refused(reply.to_owned()))
     }
 
     fn text(&self, name: &str) -> &str {

@@ -11,7 +11,7 @@ use super::format::{Header, Totals};
 use super::read::BackupFile;
 use super::write::write;
 use crate::clock::{Clock, SystemClock};
-use crate::config::{BackupOptions, Fsync, LoadedSettings, StoreKind};
+use crate::config::{Fsync, LoadedSettings, StoreKind};
 use crate::doctor::size;
 use crate::store::StoreError;
 use crate::store::embedded::{
@@ -74,11 +74,18 @@ impl std::fmt::Display for Made {
     }
 }
 
+/// What `quoin backup` is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The folder that gets the backup, or a copy of it.
+    pub to: Option<PathBuf>,
+}
+
 /// Makes a backup of the store that the settings name.
 ///
 /// # Errors
 /// See [`MakeError`].
-pub fn make(loaded: &LoadedSettings, options: &BackupOptions) -> Result<Made, MakeError> {
+pub fn make(loaded: &LoadedSettings, options: &Options) -> Result<Made, MakeError> {
     let settings = &loaded.settings;
     if settings.store != StoreKind::Embedded {
         return Err(MakeError::Cluster);

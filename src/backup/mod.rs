@@ -20,7 +20,7 @@ mod write;
 pub use ask::AskError;
 pub use error::{BackupError, Damage};
 pub use format::{Header, Totals};
-pub use make::{Made, MakeError, make};
+pub use make::{Made, MakeError, Options, make};
 pub use read::BackupFile;
 pub use restore::{RestoreFailure, RestoreOptions, Restored, parse_restore, restore};
 pub use service::{Backups, Current, LastGood, StartError, Status};

@@ -8,7 +8,7 @@ use super::locks::KeyLocks;
 use super::row::Row;
 use super::{ahead, pops};
 use crate::types::ahead::Glance;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 use crate::types::staging::Demand;
 
 /// What a command will do to its keys.

@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 
 use super::{Handler, Invocation, Mode};
 use crate::clock::{Clock, ManualClock};
-use crate::executor::{Bundle, Call, Executor, ExecutorOptions, Outcome, Waiter, startup};
+use crate::executor::{Bundle, Call, Executor, ExecutorOptions, Outcome, Waiter};
 use crate::layout::{Layout, Space};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery, Store, StoreError};
-use crate::types::Unit;
+use crate::types::{Unit, startup};
 
 /// Time on the bench's clock when it starts.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::load::Origin;
+use super::origin::Origin;
 
 /// Why the settings or the command line are not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +119,7 @@ impl ConfigError {
 }
 
 /// `; did you mean 'name'?` with the known name nearest to `given`, or nothing when none is near.
-pub(super) fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
+pub(crate) fn suggest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> String {
     let given = given.to_ascii_lowercase();
     known
         .map(|name| (distance(&given, &name.to_ascii_lowercase()), name))

@@ -42,7 +42,7 @@ const INSTEAD: [(&str, &str); 16] = [
 ];
 
 /// For a setting that Redis has and Quoin has not: that it is so, and what there is instead.
-pub(super) fn of_redis(name: &str) -> Option<String> {
+pub(crate) fn of_redis(name: &str) -> Option<String> {
     let name = name.to_ascii_lowercase();
     let is_redis = PARAMETERS
         .iter()

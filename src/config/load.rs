@@ -2,7 +2,6 @@
 //! where the later wins.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,38 +11,15 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, suggest};
 use super::hints;
+use super::origin::Origin;
 use super::settings::{LogLevel, Settings, StoreKind};
 use super::table::{SETTINGS, SettingRow};
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 
 /// The variable that names the settings file.
-pub(super) const FILE_VARIABLE: &str = "QUOIN_CONFIG";
+pub(crate) const FILE_VARIABLE: &str = "QUOIN_CONFIG";
 /// Variables with these beginnings belong to the tests and benchmarks, not to the server.
 const FOREIGN_PREFIXES: [&str; 3] = ["QUOIN_TEST_", "QUOIN_BENCH_", "QUOIN_IMPORT_"];
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// The table of settings.
-    Default,
-    /// A line of the settings file, counted from 1.
-    File(PathBuf, usize),
-    /// An environment variable.
-    Variable(String),
-    /// A flag, with its dashes.
-    Flag(String),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Default => f.write_str("default"),
-            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Origin::Variable(name) => write!(f, "environment variable {name}"),
-            Origin::Flag(name) => write!(f, "flag {name}"),
-        }
-    }
-}
 
 /// Settings together with where each came from.
 #[derive(Debug, Clone)]

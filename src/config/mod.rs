@@ -1,9 +1,8 @@
-//! Settings and the command line.
+//! Settings.
 //!
-//! [`table::SETTINGS`] is the one table of settings; [`cli::parse`] reads the command line and
-//! loads them; [`runtime::RuntimeConfig`] is what CONFIG GET, SET and REWRITE act on.
+//! [`table::SETTINGS`] is the one table of settings; [`load::load`] reads them from flags,
+//! variables and a file; [`runtime::RuntimeConfig`] is what CONFIG GET, SET and REWRITE act on.
 
-pub mod cli;
 pub mod document;
 pub mod error;
 pub mod load;
@@ -15,14 +14,15 @@ pub mod value;
 mod atomic;
 #[cfg(feature = "fdb")]
 mod fdb;
-mod hints;
+pub(crate) mod hints;
+mod origin;
 mod parameters;
 mod rewrite;
 mod special;
 
-pub use cli::{BackupOptions, DoctorOptions, Invocation, parse};
 pub use error::ConfigError;
-pub use load::{LoadedSettings, Origin};
+pub use load::LoadedSettings;
+pub use origin::Origin;
 pub use runtime::RuntimeConfig;
 pub use settings::{
     FdbTls, Fsync, LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings, StoreKind,

@@ -223,21 +223,6 @@ impl Default for Settings {
     }
 }
 
-impl fmt::Debug for Settings {
-    /// By the table, so that passwords stay out of logs.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut map = f.debug_map();
-        for row in super::table::SETTINGS {
-            let value = match row.is_secret() {
-                true => "(not shown)".to_owned(),
-                false => (row.render)(self),
-            };
-            map.entry(&row.name, &value);
-        }
-        map.finish()
-    }
-}
-
 /// Which store holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreKind {

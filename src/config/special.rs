@@ -66,15 +66,6 @@ pub(super) fn parse_addresses(text: &str) -> Option<Vec<IpAddr>> {
         .collect()
 }
 
-/// `save` and `nosave` exclude each other in Redis's flags of a shutdown, the only parameters
-/// that take several names.
-pub(super) fn check_shutdown_flags(words: &[&str]) -> Result<String, String> {
-    if words.contains(&"save") && words.contains(&"nosave") {
-        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
-    }
-    Ok(words.join(" "))
-}
-
 fn addresses(given: &str, _: &str) -> Result<String, String> {
     let addresses = parse_addresses(given).ok_or("argument must be a list of IP addresses")?;
     if addresses.is_empty() {
@@ -328,14 +319,5 @@ mod tests {
             let refusal = normal(wrong).unwrap_err();
             assert!(refusal.starts_with("Invalid"), "{refusal}");
         }
-    }
-
-    #[test]
-    fn save_and_nosave_exclude_each_other() {
-        assert_eq!(
-            check_shutdown_flags(&["save", "now"]),
-            Ok("save now".into())
-        );
-        assert!(check_shutdown_flags(&["save", "nosave"]).is_err());
     }
 }

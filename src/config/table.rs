@@ -2,6 +2,7 @@
 //! flags, `--help`, config/quoin.toml, docs/configuration.md and what CONFIG GET, SET and
 //! REWRITE know of Quoin's own settings.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use super::settings::{Fsync, LogLevel, MemoryLimit, Settings, StoreKind};
@@ -476,6 +477,21 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.keyspace_events.letters(),
     },
 ];
+
+impl fmt::Debug for Settings {
+    /// By the table, so that passwords stay out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for row in SETTINGS {
+            let value = match row.is_secret() {
+                true => "(not shown)".to_owned(),
+                false => (row.render)(self),
+            };
+            map.entry(&row.name, &value);
+        }
+        map.finish()
+    }
+}
 
 #[cfg(test)]
 mod tests {

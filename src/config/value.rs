@@ -1,8 +1,6 @@
 //! Kinds of values: what a setting or a remembered Redis parameter accepts, how Redis writes it,
 //! and Redis's words when it does not fit (`config.c` of Redis 7.2).
 
-use super::special;
-
 /// What a setting or parameter accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
@@ -60,7 +58,7 @@ impl Kind {
                     .split(' ')
                     .map(|word| find_name(names, word))
                     .collect();
-                special::check_shutdown_flags(&words?)
+                check_shutdown_flags(&words?)
             }
             Kind::Integer(min, max) => match parse_integer(given) {
                 Some(number) => in_bounds(number, min, max),
@@ -197,6 +195,15 @@ pub(super) fn parse_bytes(text: &str) -> Option<i128> {
     Some(i128::from(number.saturating_mul(factor)))
 }
 
+/// `save` and `nosave` exclude each other in Redis's flags of a shutdown, the only parameters
+/// that take several names.
+fn check_shutdown_flags(words: &[&str]) -> Result<String, String> {
+    if words.contains(&"save") && words.contains(&"nosave") {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".to_owned());
+    }
+    Ok(words.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,5 +269,14 @@ mod tests {
             .unwrap();
         assert_eq!(table["x"].as_str(), Some(text));
         assert_eq!(Kind::Integer(0, 9).to_toml("3"), "3");
+    }
+
+    #[test]
+    fn save_and_nosave_exclude_each_other() {
+        assert_eq!(
+            check_shutdown_flags(&["save", "now"]),
+            Ok("save now".into())
+        );
+        assert!(check_shutdown_flags(&["save", "nosave"]).is_err());
     }
 }

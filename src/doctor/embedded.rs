@@ -2,21 +2,18 @@
 
 use std::path::Path;
 
-use crate::config::{DoctorOptions, Fsync, LoadedSettings};
+use crate::config::{Fsync, LoadedSettings};
 use crate::store::Store;
 use crate::store::embedded::{
     CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, JournalGap,
     OpenError, Refusal, has_store, inspect, is_in_use,
 };
 
+use super::Options;
 use super::progress::Progress;
 use super::report::{Level, Line, size};
 
-pub(super) async fn look(
-    loaded: &LoadedSettings,
-    options: DoctorOptions,
-    show: &mut dyn FnMut(&Line),
-) {
+pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let settings = &loaded.settings;
     let folder: &Path = &settings.data_dir;
     let origin = loaded.origin("data-dir");

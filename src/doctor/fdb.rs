@@ -1,7 +1,7 @@
 //! What is special to FoundationDB: the client library, the cluster file, and whether the cluster
 //! answers.
 
-use crate::config::{DoctorOptions, LoadedSettings};
+use crate::config::LoadedSettings;
 use crate::limits::DOCTOR_LATENCY_TRIES;
 use crate::store::Store;
 use crate::store::fdb::{
@@ -10,13 +10,9 @@ use crate::store::fdb::{
 
 use super::checks::percentiles;
 use super::report::{Level, Line};
-use super::unfinished;
+use super::{Options, unfinished};
 
-pub(super) async fn look(
-    loaded: &LoadedSettings,
-    options: DoctorOptions,
-    show: &mut dyn FnMut(&Line),
-) {
+pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let store_options = FdbOptions::from(&loaded.settings);
     match client_library() {
         Ok(library) => {

@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::clock::SystemClock;
-use crate::config::{DoctorOptions, LoadedSettings, StoreKind};
+use crate::config::{LoadedSettings, StoreKind};
 use crate::layout::Layout;
 use crate::limits::DOCTOR_MESSAGE_GRACE;
 use crate::random::SystemRandom;
@@ -35,6 +35,17 @@ pub(crate) use report::size;
 pub use report::{Level, Line};
 use subject::Subject;
 
+/// What `quoin doctor` may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Repair what is wrong.
+    pub repairs: bool,
+    /// Compare counters and indexes with all elements.
+    pub is_deep: bool,
+    /// Somebody vouches that no server uses the store.
+    pub is_offline: bool,
+}
+
 /// Looks at the store that the settings name, shows each line when it is known, and answers how
 /// bad the worst is.
 ///
@@ -43,7 +54,7 @@ use subject::Subject;
 /// the lines.
 pub fn run(
     loaded: &LoadedSettings,
-    options: DoctorOptions,
+    options: Options,
     show: &mut dyn FnMut(&Line),
 ) -> io::Result<Level> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -67,7 +78,7 @@ pub fn run(
 use fdb::look as look_at_cluster;
 
 #[cfg(not(feature = "fdb"))]
-async fn look_at_cluster(_: &LoadedSettings, _: DoctorOptions, show: &mut dyn FnMut(&Line)) {
+async fn look_at_cluster(_: &LoadedSettings, _: Options, show: &mut dyn FnMut(&Line)) {
     let text = "this quoin was built without FoundationDB: build it with --features fdb";
     show(&Line::new(Level::Fail, "store", text));
 }
@@ -76,7 +87,7 @@ async fn look_at_cluster(_: &LoadedSettings, _: DoctorOptions, show: &mut dyn Fn
 async fn look_inside(
     store: &dyn Store,
     loaded: &LoadedSettings,
-    options: DoctorOptions,
+    options: Options,
     is_offline: bool,
     show: &mut dyn FnMut(&Line),
 ) {

@@ -14,6 +14,7 @@ use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
 };
 use crate::types::context::shown_namespace;
+use crate::types::presence::{Presence, presence};
 use crate::types::staging::has_claims;
 
 use super::progress::Progress;
@@ -179,6 +180,11 @@ impl Subject<'_> {
             Some((_, database)) => format!("{name} of database {database}"),
             None => format!("{name} of no database"),
         }
+    }
+
+    /// What a key with this metadata and length is.
+    pub(super) fn presence(&self, meta: &Meta, length: i64) -> Presence {
+        presence(meta, length, &self.store.capabilities())
     }
 
     /// Whether elements of a queue are claimed and not fetched; conflicts with whoever claims some.

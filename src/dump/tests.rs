@@ -4,20 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 
+use super::payload::FOOTER_BYTES;
 use super::testing::{crc64, length, old_lists, old_sets, sealed, string, ziplist};
 
 fn list_of(payload: &[u8]) -> Result<Vec<Bytes>, DumpError> {
-    match open(&Bytes::copy_from_slice(payload))? {
-        Serialized::List(elements) => elements.collect(),
-        Serialized::SortedSet(_) => panic!("a sorted set"),
-    }
+    ListElements::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
 }
 
 fn set_of(payload: &[u8]) -> Result<Vec<(Bytes, f64)>, DumpError> {
-    match open(&Bytes::copy_from_slice(payload))? {
-        Serialized::SortedSet(members) => members.collect(),
-        Serialized::List(_) => panic!("a list"),
-    }
+    SetMembers::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
 }
 
 fn written_list(elements: &[Vec<u8>]) -> Bytes {
@@ -188,11 +183,15 @@ fn versions_beyond_redis_7_2_and_changed_bytes_are_refused() {
 
 #[test]
 fn other_types_are_refused_by_name() {
-    let refused = |type_byte| list_of(&sealed(11, &[type_byte, 0]));
-    assert_eq!(refused(0), Err(DumpError::OtherType("string")));
-    assert_eq!(refused(20), Err(DumpError::OtherType("set")));
-    assert_eq!(refused(8), Err(DumpError::Format));
-    assert_eq!(refused(22), Err(DumpError::Format));
+    let refused = |rdb_type| {
+        let payload = open(&sealed(11, &[rdb_type, 0]).into()).unwrap();
+        assert!(!ListElements::reads(rdb_type) && !SetMembers::reads(rdb_type));
+        payload.refusal()
+    };
+    assert_eq!(refused(0), DumpError::OtherType("string"));
+    assert_eq!(refused(20), DumpError::OtherType("set"));
+    assert_eq!(refused(8), DumpError::Format);
+    assert_eq!(refused(22), DumpError::Format);
 }
 
 #[test]
@@ -216,9 +215,12 @@ fn a_count_that_the_bytes_do_not_bear_out_is_refused() {
         "12 81 7fffffffffffffff",
     ] {
         let payload = sealed(11, &hex(value));
-        let is_refused = match open(&payload.into()).unwrap() {
-            Serialized::List(elements) => elements.last(),
-            Serialized::SortedSet(members) => members.last().map(|one| one.map(|one| one.0)),
+        let payload = open(&payload.into()).unwrap();
+        let is_refused = if ListElements::reads(payload.rdb_type()) {
+            ListElements::new(payload).unwrap().last()
+        } else {
+            let members = SetMembers::new(payload).unwrap();
+            members.last().map(|one| one.map(|one| one.0))
         };
         assert_eq!(is_refused, Some(Err(DumpError::Format)), "{value}");
     }
@@ -295,12 +297,10 @@ proptest! {
             value[place] = byte;
         }
         let claimed = value.len() * 300;
-        if let Ok(opened) = open(&sealed(11, &value).into()) {
-            let count = match opened {
-                Serialized::List(elements) => elements.count(),
-                Serialized::SortedSet(members) => members.count(),
-            };
-            prop_assert!(count <= claimed);
+        if let Ok(payload) = open(&sealed(11, &value).into()) {
+            let elements = ListElements::new(payload.clone()).map_or(0, Iterator::count);
+            let members = SetMembers::new(payload).map_or(0, Iterator::count);
+            prop_assert!(elements + members <= claimed);
         }
     }
 
@@ -315,7 +315,7 @@ proptest! {
             bytes.extend(number.to_be_bytes());
         }
         let opened = open(&sealed(9, &bytes).into()).unwrap();
-        let Serialized::List(mut elements) = opened else { panic!("a set") };
+        let mut elements = ListElements::new(opened).unwrap();
         let expected = if number == 0 { None } else { Some(Err(DumpError::Format)) };
         prop_assert_eq!(elements.next(), expected);
     }

@@ -25,7 +25,7 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::Shared;
+use super::shared::Shared;
 use crate::layout::{Id, KeyName, decode_length};
 use crate::limits::{
     BELL_LINGER, BELL_POLL, BELL_POLLS_PER_SECOND_MAX, BELL_RENEWAL, BELL_RENEWALS_PER_SECOND_MAX,
@@ -35,7 +35,7 @@ use crate::sparse::Sparse;
 use crate::store::{Isolation, Store, StoreError, Watch};
 use crate::types::Environment;
 use crate::types::context::shown_namespace;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 
 /// Rings for one server.
 pub(super) struct Bells {

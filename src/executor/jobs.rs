@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Call, Executor, stopped};
+use super::Executor;
+use super::call::{Call, stopped};
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
 use crate::reply::Reply;

@@ -15,12 +15,13 @@ use crate::limits::{
 };
 use crate::store::Store;
 use crate::types::Environment;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 
 use super::batch::{Batch, BatchResult, Slot};
+use super::call::{Call, Submission, Work};
 use super::lock_set::LockSet;
+use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
-use super::{Call, Shared, Submission, Work};
 
 pub(super) struct WriteLane {
     store: Arc<dyn Store>,

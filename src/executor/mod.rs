@@ -11,21 +11,16 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::commands::row::HandlerFuture;
-use crate::commands::{Access, Handler, Invocation, KeyLocks};
 use crate::fatal_panic::Vital;
 use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
-use crate::reply::Reply;
 use crate::store::{Store, StoreError};
-use crate::types::ahead::Hints;
-use crate::types::signals::ClientKey;
-use crate::types::{Environment, ReadContext, WriteContext};
+use crate::types::Environment;
 
 mod batch;
 mod bells;
+mod call;
 mod heat;
 mod jobs;
 mod lane;
@@ -33,7 +28,8 @@ mod lock_set;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
-pub mod startup;
+mod relay_state;
+mod shared;
 pub mod statistics;
 pub mod waiters;
 pub mod watchers;
@@ -41,196 +37,14 @@ pub mod watchers;
 #[cfg(test)]
 mod panic_tests;
 
+pub use call::{Bundle, Call, ReadJob, SubmissionResult, WatchedKey, Work, WriteJob};
+use call::{Submission, stopped};
 pub use jobs::{JobError, JobFuture};
 pub use reaper::{Reaper, ReaperHandle};
+pub use shared::Shared;
 pub use statistics::ExecutorStatistics;
 pub use waiters::{Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
-
-/// Work that the server itself does in a snapshot, see [`Executor::read`].
-pub type ReadJob = Box<dyn for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send>;
-
-/// Work that the server itself does in a transaction, see [`Executor::transact`].
-pub type WriteJob = Box<dyn for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send>;
-
-/// What is to be run.
-pub enum Work {
-    /// A command.
-    Command(Invocation),
-    /// EXEC: several commands in one store transaction, nothing of others between them. The reply
-    /// is an array of theirs, or a null array where a watched key has changed.
-    Transaction(Box<Bundle>),
-    /// Runs the commands of clients that wait for a key.
-    WakeUp(ClientKey),
-    /// Work of the server itself that reads.
-    ReadJob {
-        /// The database that it sees.
-        database: u32,
-        /// Its code, which may run more than once.
-        run: ReadJob,
-    },
-    /// Work of the server itself that writes.
-    WriteJob {
-        /// The database that it sees.
-        database: u32,
-        /// Its code, which may run more than once.
-        run: WriteJob,
-    },
-}
-
-impl Work {
-    /// Whether it writes nothing.
-    fn only_reads(&self) -> bool {
-        match self {
-            Work::Command(invocation) => !matches!(invocation.row.handler, Handler::Write(_)),
-            Work::ReadJob { .. } => true,
-            Work::Transaction(_) | Work::WakeUp(_) | Work::WriteJob { .. } => false,
-        }
-    }
-}
-
-/// What EXEC carries out.
-pub struct Bundle {
-    /// The commands.
-    pub invocations: Vec<Invocation>,
-    /// The keys that must not have changed.
-    pub watched: Vec<WatchedKey>,
-    /// Set when this server has seen one of them change.
-    pub touched: watchers::Touched,
-}
-
-impl Bundle {
-    fn is_touched(&self) -> bool {
-        self.touched.load(Ordering::SeqCst)
-    }
-}
-
-/// A key as WATCH found it.
-#[derive(Debug, Clone)]
-pub struct WatchedKey {
-    /// The key.
-    pub key: ClientKey,
-    /// What [`ReadContext::fingerprint`] said.
-    pub fingerprint: Option<Bytes>,
-}
-
-/// What the lanes and the server share about clients that wait or watch.
-#[derive(Default)]
-pub struct Shared {
-    /// Clients that wait for something to pop.
-    pub waiters: Arc<Waiters>,
-    /// Clients that watch keys.
-    pub watchers: Arc<Watchers>,
-    /// Messages from and to other servers.
-    pub relay: relay::RelayState,
-    /// Queues that several servers pop from.
-    hot_keys: heat::HotKeys,
-    /// Where the data of keys lies.
-    hints: Hints,
-    /// Watches that are open in the store.
-    open_watches: AtomicUsize,
-}
-
-/// One piece of work, ready to be run.
-pub struct Call {
-    /// What is to be run.
-    pub work: Work,
-    /// What it will do to its keys, where the executor asked for that ([`Executor::plans`]).
-    pub access: Access,
-    /// Where the command blocks and finds nothing, its waiter. Such a command must be the last of
-    /// its submission.
-    pub waiter: Option<Arc<Waiter>>,
-}
-
-impl Call {
-    /// A command, of which the executor knows what it will do where it `plans`.
-    pub fn command(invocation: Invocation, plans: bool) -> Self {
-        let access = if plans {
-            Access::of(invocation.row, invocation.database, &invocation.arguments)
-        } else {
-            Access::UNKNOWN
-        };
-        Self {
-            work: Work::Command(invocation),
-            access,
-            waiter: None,
-        }
-    }
-
-    /// EXEC, of which the executor knows what it will do where it `plans`.
-    pub fn transaction(bundle: Bundle, plans: bool) -> Self {
-        let access = if plans {
-            Access::of_all(&bundle.invocations)
-        } else {
-            Access::UNKNOWN
-        };
-        Self {
-            work: Work::Transaction(Box::new(bundle)),
-            access,
-            waiter: None,
-        }
-    }
-
-    /// The arguments of a command.
-    pub fn arguments(&self) -> Option<&[Bytes]> {
-        match &self.work {
-            Work::Command(invocation) => Some(&invocation.arguments),
-            _ => None,
-        }
-    }
-
-    /// Work of the server itself that reads, as it sees `database`.
-    pub fn read_job(
-        database: u32,
-        run: impl for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send + 'static,
-    ) -> Self {
-        let run = Box::new(run);
-        Self::job(Work::ReadJob { database, run }, KeyLocks::Nothing)
-    }
-
-    /// Work of the server itself that writes, as it sees `database`.
-    pub fn write_job(
-        database: u32,
-        locks: KeyLocks,
-        run: impl for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send + 'static,
-    ) -> Self {
-        let run = Box::new(run);
-        Self::job(Work::WriteJob { database, run }, locks)
-    }
-
-    fn job(work: Work, locks: KeyLocks) -> Self {
-        Self {
-            work,
-            access: Access::locking(locks),
-            waiter: None,
-        }
-    }
-}
-
-/// What became of a submission.
-pub struct SubmissionResult {
-    /// Replies of the first commands, in order; at least one unless there were none.
-    pub replies: Vec<Reply>,
-    /// The commands that those replies answer. Where it is shorter, the replies say why the store
-    /// failed.
-    pub done: Vec<Call>,
-    /// Why the store failed, where it did: what the replies say.
-    pub failure: Option<StoreError>,
-    /// Commands that were not run yet, because replies or the batch had grown too large or because
-    /// they belong into another transaction: to be submitted again when the replies are on their way
-    /// to the client.
-    pub rest: Vec<Call>,
-    /// The last command of `done` has no reply yet: it waits, and its outcome will arrive where
-    /// [`Waiter::new`] said.
-    pub is_parked: bool,
-}
-
-/// A run of commands of one connection.
-struct Submission {
-    calls: Vec<Call>,
-    /// Nobody, where the lane itself looks after clients that wait.
-    respond: Option<oneshot::Sender<SubmissionResult>>,
-}
 
 /// Settings of the executor.
 #[derive(Debug, Clone, Copy)]
@@ -441,12 +255,6 @@ impl Executor {
             }
         }
     }
-}
-
-fn stopped() -> StoreError {
-    StoreError::Unavailable(Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(
-        "the server is shutting down",
-    )))
 }
 
 /// Starts a thread with a single-threaded runtime: store transactions stay on it, so neither

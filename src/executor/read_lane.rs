@@ -17,8 +17,8 @@ use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::{Environment, ReadUnit};
 
+use super::call::{Submission, SubmissionResult, Work};
 use super::statistics::ExecutorStatistics;
-use super::{Submission, SubmissionResult, Work};
 
 pub(super) struct ReadLane {
     store: Arc<dyn Store>,

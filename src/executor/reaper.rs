@@ -17,7 +17,8 @@ use crate::limits::{
     REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
 };
 
-use super::{Executor, JobError};
+use super::Executor;
+use super::jobs::JobError;
 use empty_keys::EmptyKeys;
 use lapsed_claims::LapsedClaims;
 

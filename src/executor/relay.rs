@@ -5,16 +5,14 @@
 //! up to where it was some seconds ago, whether or not it listens.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Shared;
-use crate::limits::{
-    RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ, RELAY_START_MAX,
-};
+use super::shared::Shared;
+use crate::limits::{RELAY_CLEAR_INTERVAL, RELAY_POLL, RELAY_RETRY, RELAY_ROWS_PER_READ};
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
 use crate::types::relay::{LogReader, clear_messages, last_message_key};
@@ -22,49 +20,6 @@ use crate::types::signals::Subscribers;
 
 #[cfg(test)]
 mod tests;
-
-/// What the relay shares with those who subscribe and publish.
-pub struct RelayState {
-    is_listening: watch::Sender<bool>,
-    is_wanted: Notify,
-    /// There may be something in the log to be cleared one day.
-    has_news: AtomicBool,
-}
-
-impl Default for RelayState {
-    fn default() -> Self {
-        Self {
-            is_listening: watch::Sender::new(false),
-            is_wanted: Notify::new(),
-            // A server that was killed may have left some.
-            has_news: AtomicBool::new(true),
-        }
-    }
-}
-
-impl RelayState {
-    /// Returns when messages that other servers publish from now on will be heard; or after a
-    /// moment, where the store does not answer. To be called by whoever has just subscribed.
-    pub(super) async fn listen(&self) {
-        let mut listening = self.is_listening.subscribe();
-        if *listening.borrow() {
-            return;
-        }
-        self.is_wanted.notify_one();
-        let listens = listening.wait_for(|is_listening| *is_listening);
-        if tokio::time::timeout(RELAY_START_MAX, listens)
-            .await
-            .is_err()
-        {
-            tracing::warn!("the store does not answer: messages of other servers may be missed");
-        }
-    }
-
-    /// Something was written into the log.
-    pub(super) fn note_news(&self) {
-        self.has_news.store(true, Ordering::Relaxed);
-    }
-}
 
 /// The task of one server.
 pub(super) struct Relay {

@@ -25,7 +25,7 @@ use crate::commands::Invocation;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::sparse::Sparse;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 use crate::types::task_queue::Amounts;
 
 pub use wait::Wait;

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytes::Bytes;
 
 use crate::sparse::Sparse;
-use crate::types::signals::{ClientKey, Exchanged, WatchedKeys};
+use crate::types::key::ClientKey;
+use crate::types::signals::{Exchanged, WatchedKeys};
 
 /// Whether a key that a client watches was changed.
 pub type Touched = Arc<AtomicBool>;

@@ -9,19 +9,16 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
-use super::ImportError;
-use super::client::{Client, Transaction, Value};
+use super::kinds::Kind;
 use super::pace::{first_size, next_size, size_max};
-use super::source::{Kind, Source, SourceKey, Watched, Whole};
+use super::source::{Source, SourceKey, Watched, Whole};
 use super::tally::Tally;
-use crate::dump::{ListWriter, SetWriter, small_set};
 use crate::limits::{
     IMPORT_ATTEMPTS_MAX, IMPORT_CHUNK_BYTES, IMPORT_RETRY_PAUSE_MS, IMPORT_SMALL_ELEMENTS_MAX,
     IMPORT_TEMPORARY_LIFETIME_MS, TRANSACTION_QUEUE_BYTES_MAX,
 };
-use crate::number::parse_double;
+use crate::redis_client::{Client, ClientError, Transaction};
+use crate::wire::reply_reader::Value;
 
 /// Writes what comes from a source into a target.
 pub(super) struct Copier<'a> {
@@ -55,7 +52,7 @@ impl Copier<'_> {
         &mut self,
         keys: Vec<SourceKey>,
         after_each: &mut dyn FnMut(&Tally),
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), ClientError> {
         let keys = if self.resume {
             self.not_there(keys)?
         } else {
@@ -90,9 +87,9 @@ impl Copier<'_> {
     }
 
     /// The keys that the target has not as they are at the source, by count and expiry.
-    fn not_there(&mut self, keys: Vec<SourceKey>) -> Result<Vec<SourceKey>, ImportError> {
+    fn not_there(&mut self, keys: Vec<SourceKey>) -> Result<Vec<SourceKey>, ClientError> {
         for key in &keys {
-            self.target.queue(&[key.kind.counting(), &key.name]);
+            self.target.queue(&[key.kind.counting, &key.name]);
             self.target.queue(&[b"PEXPIRETIME", key.name.as_slice()]);
         }
         self.target.send()?;
@@ -120,7 +117,7 @@ impl Copier<'_> {
         &mut self,
         keys: &[(SourceKey, Option<u64>)],
         large: &mut Vec<SourceKey>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), ClientError> {
         for (key, _) in keys {
             self.source.queue_whole(key);
         }
@@ -141,10 +138,13 @@ impl Copier<'_> {
                 self.tally.vanished_keys += 1;
                 continue;
             }
-            largest_bytes = largest_bytes.max(words.iter().map(Vec::len).sum());
-            let count = elements_in(key.kind, words.len());
+            let bytes: usize = words.iter().map(Vec::len).sum();
+            largest_bytes = largest_bytes.max(bytes);
+            let count = key.kind.elements_in(words.len());
             let payload = match i64::try_from(count) {
-                Ok(..=IMPORT_SMALL_ELEMENTS_MAX) => payload(key.kind, words),
+                Ok(..=IMPORT_SMALL_ELEMENTS_MAX) if bytes <= IMPORT_CHUNK_BYTES => {
+                    (key.kind.payload)(words)
+                }
                 _ => None,
             };
             let Some(payload) = payload else {
@@ -174,7 +174,7 @@ impl Copier<'_> {
         &mut self,
         sent: &mut Vec<(&SourceKey, u64)>,
         large: &mut Vec<SourceKey>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), ClientError> {
         self.target.send()?;
         for (key, count) in sent.drain(..) {
             if self.target.read()?.is_ok() {
@@ -192,7 +192,7 @@ impl Copier<'_> {
         &mut self,
         key: &SourceKey,
         after_each: &mut dyn FnMut(&Tally),
-    ) -> Result<(), ImportError> {
+    ) -> Result<(), ClientError> {
         let temporary = [self.temporary_prefix.as_bytes(), &key.name].concat();
         let elements_before = self.tally.copied_elements;
         let mut refusal = String::new();
@@ -226,7 +226,7 @@ impl Copier<'_> {
         key: &SourceKey,
         temporary: &[u8],
         after_each: &mut dyn FnMut(&Tally),
-    ) -> Result<Attempt, ImportError> {
+    ) -> Result<Attempt, ClientError> {
         let Watched {
             count: count_watched,
             bytes,
@@ -241,7 +241,7 @@ impl Copier<'_> {
                 break;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
-            let count = elements_in(key.kind, words.len());
+            let count = key.kind.elements_in(words.len());
             if let Err(refusal) = self.push(key.kind, temporary, words)? {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));
@@ -260,7 +260,7 @@ impl Copier<'_> {
             return Ok(Attempt::Vanished);
         }
         // An import that was paused for longer than the temporary key lives has only the rest.
-        let question = [key.kind.counting(), temporary];
+        let question = [key.kind.counting, temporary];
         if self.target.call(&question)?.integer() != Some(start) {
             return Ok(Attempt::Refused(NOT_WHOLE.to_owned()));
         }
@@ -270,20 +270,16 @@ impl Copier<'_> {
     /// Adds to the temporary key, in commands of bounded size.
     fn push(
         &mut self,
-        kind: Kind,
+        kind: &Kind,
         name: &[u8],
         words: Vec<Vec<u8>>,
-    ) -> Result<Result<(), String>, ImportError> {
+    ) -> Result<Result<(), String>, ClientError> {
         let lifetime = IMPORT_TEMPORARY_LIFETIME_MS.to_string();
-        let words_of_one = match kind {
-            Kind::List => 1,
-            Kind::SortedSet => 2,
-        };
         let mut words = words.as_slice();
         while !words.is_empty() {
             let mut bytes = 0;
             let taken = words
-                .chunks(words_of_one)
+                .chunks(kind.element_words)
                 .take_while(|one| {
                     let fits = bytes < IMPORT_CHUNK_BYTES;
                     bytes += one.iter().map(Vec::len).sum::<usize>();
@@ -291,21 +287,18 @@ impl Copier<'_> {
                 })
                 .count();
             let (now, later) = words
-                .split_at_checked(taken * words_of_one)
+                .split_at_checked(taken * kind.element_words)
                 .unwrap_or((words, &[]));
             words = later;
             let bytes: usize = now.iter().map(Vec::len).sum();
             let mut command: Vec<&[u8]> = Vec::with_capacity(now.len() + 2);
-            match kind {
-                Kind::List => {
-                    command.extend([b"RPUSH", name]);
-                    command.extend(now.iter().map(Vec::as_slice));
-                }
-                Kind::SortedSet => {
-                    command.extend([b"ZADD", name]);
-                    for pair in now.chunks(2) {
-                        command.extend(pair.iter().rev().map(Vec::as_slice));
-                    }
+            command.extend([kind.adding, name]);
+            for one in now.chunks(kind.element_words) {
+                let words = one.iter().map(Vec::as_slice);
+                if kind.adds_reversed {
+                    command.extend(words.rev());
+                } else {
+                    command.extend(words);
                 }
             }
             // What a killed import leaves behind goes away by itself.
@@ -322,8 +315,8 @@ impl Copier<'_> {
                 self.target.send()?;
                 vec![self.target.read()?, self.target.read()?]
             };
-            if let Some(error) = replies.iter().find_map(Value::error) {
-                return Ok(Err(error.to_owned()));
+            if let Some(error) = replies.iter().find_map(Value::error_text) {
+                return Ok(Err(error.into_owned()));
             }
         }
         Ok(Ok(()))
@@ -336,7 +329,7 @@ impl Copier<'_> {
         temporary: &[u8],
         expire_at_ms: Option<i64>,
         count: u64,
-    ) -> Result<Attempt, ImportError> {
+    ) -> Result<Attempt, ClientError> {
         let at_ms = expire_at_ms.unwrap_or_default().to_string();
         let expire: &[&[u8]] = match expire_at_ms {
             Some(_) => &[b"PEXPIREAT", temporary, at_ms.as_bytes()],
@@ -348,14 +341,14 @@ impl Copier<'_> {
             Ok(replies) => replies,
             Err(refusal) => return Ok(Attempt::Refused(refusal)),
         };
-        match replies.iter().find_map(Value::error) {
+        match replies.iter().find_map(Value::error_text) {
             None => Ok(Attempt::Copied(count)),
-            Some("ERR no such key") if expire_at_ms.is_some() => {
+            Some(line) if line == "ERR no such key" && expire_at_ms.is_some() => {
                 // Its time was over before it had its name.
                 self.target.call(&[b"DEL", key.name.as_slice()])?;
                 Ok(Attempt::Vanished)
             }
-            Some(line) => Ok(Attempt::Refused(line.to_owned())),
+            Some(line) => Ok(Attempt::Refused(line.into_owned())),
         }
     }
 
@@ -363,49 +356,15 @@ impl Copier<'_> {
     fn transaction(
         &mut self,
         commands: &[&[&[u8]]],
-    ) -> Result<Result<Vec<Value>, String>, ImportError> {
+    ) -> Result<Result<Vec<Value>, String>, ClientError> {
         self.target.queue_transaction(commands);
         self.target.send()?;
         Ok(match self.target.read_transaction(commands.len())? {
             Transaction::Done(replies) => Ok(replies),
             Transaction::Changed => Err("no reply to EXEC".to_owned()),
-            Transaction::Refused(reply) => Err(reply.error().unwrap_or("no OK").to_owned()),
+            Transaction::Refused(reply) => {
+                Err(reply.error_text().unwrap_or("no OK".into()).into_owned())
+            }
         })
     }
-}
-
-/// Elements in so many words.
-fn elements_in(kind: Kind, words: usize) -> u64 {
-    match kind {
-        Kind::List => words as u64,
-        Kind::SortedSet => words as u64 / 2,
-    }
-}
-
-/// A payload for RESTORE; `None` where it would be too large, or a score is no number.
-fn payload(kind: Kind, words: Vec<Vec<u8>>) -> Option<Bytes> {
-    let bytes: usize = words.iter().map(Vec::len).sum();
-    if bytes > IMPORT_CHUNK_BYTES {
-        return None;
-    }
-    if kind == Kind::List {
-        let mut writer = ListWriter::new();
-        for element in &words {
-            writer.push(element);
-        }
-        return Some(writer.finish());
-    }
-    let mut words = words.into_iter();
-    let mut members: Vec<(Bytes, f64)> = Vec::new();
-    while let Some(member) = words.next() {
-        let score = parse_double(&words.next()?)?;
-        members.push((member.into(), score));
-    }
-    small_set(&members).or_else(|| {
-        let mut writer = SetWriter::new(members.len() as u64);
-        for (member, score) in members.iter().rev() {
-            writer.push(member, *score);
-        }
-        Some(writer.finish())
-    })
 }

@@ -4,65 +4,25 @@
 //! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
 //! the source are walked once more and their numbers of elements compared.
 
-mod address;
-pub(crate) mod client;
 mod copy;
+mod error;
+mod kinds;
 mod options;
 mod pace;
 mod progress;
 mod source;
 mod tally;
 
-use std::io;
-
-pub use address::Address;
+pub use error::ImportError;
 pub use options::{Databases, Options, command, parse};
 pub use tally::Tally;
 
-use client::Client;
 use copy::Copier;
 use progress::Progress;
 use source::{Page, Source, SourceKey};
 
 use crate::random::Random;
-
-/// Why an import ended before its end. What it has copied is whole; it can be run again.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// A server cannot be reached.
-    #[error("cannot connect to {address}: {source}")]
-    Connect {
-        /// The server.
-        address: Address,
-        /// Why.
-        source: io::Error,
-    },
-    /// A connection broke, or brought what is not the Redis protocol.
-    #[error("{address}: {source}; run it again, with --resume, to go on")]
-    Lost {
-        /// The server.
-        address: Address,
-        /// Why.
-        source: io::Error,
-    },
-    /// A server refused something without which there is no going on.
-    #[error("{address} answers: {reply}")]
-    Refused {
-        /// The server.
-        address: Address,
-        /// Its error.
-        reply: String,
-    },
-    /// The source is a replica in a Redis Cluster, which does not let its keys be watched.
-    #[error("{address} is a replica of a Redis Cluster; import from its master")]
-    ClusterReplica {
-        /// The server.
-        address: Address,
-    },
-    /// Both addresses lead to one server.
-    #[error("--from and --to are the same server")]
-    SameServer,
-}
+use crate::redis_client::{Client, ClientError};
 
 /// Copies and compares; shows on the standard error how far it is.
 ///
@@ -134,7 +94,7 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError>
 }
 
 /// What tells one running server from another.
-fn run_id(client: &mut Client) -> Result<Option<String>, ImportError> {
+fn run_id(client: &mut Client) -> Result<Option<String>, ClientError> {
     let text = client.info("server")?;
     let mut lines = text.lines();
     Ok(lines
@@ -148,9 +108,9 @@ fn compare(
     target: &mut Client,
     keys: &[SourceKey],
     tally: &mut Tally,
-) -> Result<(), ImportError> {
+) -> Result<(), ClientError> {
     for key in keys {
-        target.queue(&[key.kind.counting(), &key.name]);
+        target.queue(&[key.kind.counting, &key.name]);
     }
     target.send()?;
     let mut different = Vec::new();
@@ -164,7 +124,7 @@ fn compare(
     }
     for key in different {
         // Once more: it may have expired between the two questions.
-        let question = [key.kind.counting(), &key.name];
+        let question = [key.kind.counting, &key.name];
         let here = source.client().call(&question)?.integer().unwrap_or(0);
         let there = target.call(&question)?.integer().unwrap_or(0);
         if here != there {

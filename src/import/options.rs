@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command};
 
-use super::address::Address;
 use crate::limits::DATABASES;
+use crate::redis_client::Address;
 
 /// Variables that hold passwords: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";

@@ -2,34 +2,19 @@
 
 use std::collections::HashSet;
 
-use super::ImportError;
-use super::client::{Client, Transaction, Value};
+use super::error::ImportError;
+use super::kinds::Kind;
 use super::options::Options;
 use super::pace::Pace;
 use crate::limits::{IMPORT_SCAN_COUNT, IMPORT_SIZE_SAMPLES, IMPORT_SMALL_ELEMENTS_MAX};
+use crate::redis_client::{Client, ClientError, Transaction};
+use crate::wire::reply_reader::Value;
 
-/// The types that are copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    List,
-    SortedSet,
-}
-
-impl Kind {
-    /// The command that counts elements.
-    pub(super) fn counting(self) -> &'static [u8] {
-        match self {
-            Kind::List => b"LLEN",
-            Kind::SortedSet => b"ZCARD",
-        }
-    }
-}
-
-/// A list or sorted set of the source.
+/// A key of the source that is copied.
 #[derive(Debug, Clone)]
 pub(super) struct SourceKey {
     pub(super) name: Vec<u8>,
-    pub(super) kind: Kind,
+    pub(super) kind: &'static Kind,
     /// Elements that it had when it was met.
     pub(super) count: i64,
     pub(super) expire_at_ms: Option<i64>,
@@ -90,7 +75,7 @@ impl Source {
         }
         // Without a key: a node of a cluster answers only for keys of its own.
         let reply = client.call(&["PEXPIRETIME"])?;
-        let mut error = reply.error().into_iter();
+        let mut error = reply.error_text().into_iter();
         let tells_expiry = error.any(|line| line.contains("wrong number of arguments"));
         Ok(Self {
             client,
@@ -117,7 +102,7 @@ impl Source {
     }
 
     /// The databases that have keys.
-    pub(super) fn databases(&mut self) -> Result<Vec<u32>, ImportError> {
+    pub(super) fn databases(&mut self) -> Result<Vec<u32>, ClientError> {
         let text = self.client.info("keyspace")?;
         Ok(text
             .lines()
@@ -125,34 +110,31 @@ impl Source {
             .collect())
     }
 
-    pub(super) fn select(&mut self, database: u32) -> Result<(), ImportError> {
+    pub(super) fn select(&mut self, database: u32) -> Result<(), ClientError> {
         self.client.call_ok(&["SELECT", &database.to_string()])
     }
 
     /// Keys in the selected database.
-    pub(super) fn size(&mut self) -> Result<u64, ImportError> {
+    pub(super) fn size(&mut self) -> Result<u64, ClientError> {
         let reply = self.client.call(&["DBSIZE"])?;
         let size = reply.integer().and_then(|size| u64::try_from(size).ok());
         size.ok_or_else(|| self.client.unexpected(&reply))
     }
 
     /// The next page of keys, and the cursor behind it; `None` behind the last.
-    pub(super) fn page(&mut self, cursor: &[u8]) -> Result<(Option<Vec<u8>>, Page), ImportError> {
+    pub(super) fn page(&mut self, cursor: &[u8]) -> Result<(Option<Vec<u8>>, Page), ClientError> {
         let count = IMPORT_SCAN_COUNT.to_string();
         let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
         if let Some(pattern) = &self.pattern {
             words.extend([b"MATCH", pattern.as_bytes()]);
         }
         let reply = self.client.call(&words)?;
-        let (cursor, names) = match reply {
-            Value::Array(parts) => match <[Value; 2]>::try_from(parts) {
-                Ok([Value::Bytes(cursor), names]) => (cursor, names.into_strings()),
-                _ => (Vec::new(), None),
-            },
-            other => return Err(self.client.unexpected(&other)),
+        let (cursor, names) = match reply.items() {
+            Some([cursor, names]) => (cursor.bytes(), names.clone().into_strings()),
+            _ => (None, None),
         };
-        let Some(names) = names else {
-            return Err(self.client.unexpected(&Value::Nil));
+        let (Some(cursor), Some(names)) = (cursor.map(<[u8]>::to_vec), names) else {
+            return Err(self.client.unexpected(&reply));
         };
         let page = self.look_at(names)?;
         Ok((Some(cursor).filter(|cursor| cursor != b"0"), page))
@@ -160,7 +142,7 @@ impl Source {
 
     /// What the keys of these names are. One that comes twice, as SCAN may bring it, is taken
     /// once.
-    fn look_at(&mut self, names: Vec<Vec<u8>>) -> Result<Page, ImportError> {
+    fn look_at(&mut self, names: Vec<Vec<u8>>) -> Result<Page, ClientError> {
         let mut seen = HashSet::new();
         let names: Vec<Vec<u8>> = names
             .into_iter()
@@ -173,20 +155,20 @@ impl Source {
         let mut page = Page::default();
         let mut kept = Vec::new();
         for name in names {
-            match self.client.read()? {
-                Value::Line(line) if line == "+list" => kept.push((name, Kind::List)),
-                Value::Line(line) if line == "+zset" => kept.push((name, Kind::SortedSet)),
+            let reply = self.client.read()?;
+            let Some(word) = reply.status() else {
+                return Err(self.client.unexpected(&reply));
+            };
+            match Kind::named(word) {
+                Some(kind) => kept.push((name, kind)),
                 // Gone meanwhile.
-                Value::Line(line) if line == "+none" => {}
-                Value::Line(line) if line.starts_with('+') => {
-                    page.others.push(line.trim_start_matches('+').to_owned());
-                }
-                other => return Err(self.client.unexpected(&other)),
+                None if word == b"none" => {}
+                None => page.others.push(String::from_utf8_lossy(word).into_owned()),
             }
         }
         self.client.queue(&["TIME"]);
         for (name, kind) in &kept {
-            self.client.queue(&[kind.counting(), name]);
+            self.client.queue(&[kind.counting, name]);
             self.client.queue(&[self.expiry_command(), name]);
         }
         self.client.send()?;
@@ -218,7 +200,7 @@ impl Source {
     }
 
     /// A number of elements; 0 where the key is of another type by now.
-    fn count_of(&self, reply: &Value) -> Result<i64, ImportError> {
+    fn count_of(&self, reply: &Value) -> Result<i64, ClientError> {
         match reply.integer() {
             Some(count) => Ok(count),
             None if is_wrong_type(reply) => Ok(0),
@@ -227,7 +209,7 @@ impl Source {
     }
 
     /// When a key expires, of the replies to TIME and to the command that asks for its expiry.
-    fn expire_at_ms(&self, time: &Value, expiry: &Value) -> Result<Option<i64>, ImportError> {
+    fn expire_at_ms(&self, time: &Value, expiry: &Value) -> Result<Option<i64>, ClientError> {
         let Some(expiry_ms) = expiry.integer() else {
             return Err(self.client.unexpected(expiry));
         };
@@ -242,7 +224,7 @@ impl Source {
         Ok(Some(base_ms.saturating_add(expiry_ms)))
     }
 
-    fn time_ms(&self, reply: &Value) -> Result<i64, ImportError> {
+    fn time_ms(&self, reply: &Value) -> Result<i64, ClientError> {
         let parts = reply.clone().into_strings().unwrap_or_default();
         let mut numbers = parts
             .iter()
@@ -268,7 +250,7 @@ impl Source {
     }
 
     /// What was asked for so; `None` where it changed meanwhile.
-    pub(super) fn read_whole(&mut self) -> Result<Option<Whole>, ImportError> {
+    pub(super) fn read_whole(&mut self) -> Result<Option<Whole>, ClientError> {
         let watched = self.client.read()?;
         let (time, expiry, words) = (
             self.client.read()?,
@@ -288,7 +270,7 @@ impl Source {
     }
 
     /// Bytes that values take at the source, nearly, where that tells.
-    pub(super) fn sizes(&mut self, keys: &[SourceKey]) -> Result<Vec<Option<u64>>, ImportError> {
+    pub(super) fn sizes(&mut self, keys: &[SourceKey]) -> Result<Vec<Option<u64>>, ClientError> {
         if !self.tells_memory {
             return Ok(vec![None; keys.len()]);
         }
@@ -311,27 +293,27 @@ impl Source {
         self.client.queue(&words);
     }
 
-    fn read_size(&mut self) -> Result<Option<u64>, ImportError> {
+    fn read_size(&mut self) -> Result<Option<u64>, ClientError> {
         let reply = self.client.read()?;
         if reply.error().is_some() {
             self.tells_memory = false;
         }
-        Ok(match reply {
-            Value::Nil => Some(0), // gone meanwhile
-            other => other.integer().and_then(|bytes| u64::try_from(bytes).ok()),
-        })
+        if reply.is_null() {
+            // Gone meanwhile.
+            return Ok(Some(0));
+        }
+        Ok(reply.integer().and_then(|bytes| u64::try_from(bytes).ok()))
     }
 
     /// Begins to read a large value: from here on it is known whether the key changes. To be
     /// ended with `is_unchanged` or `unwatch`.
-    pub(super) fn watch(&mut self, key: &SourceKey) -> Result<Watched, ImportError> {
+    pub(super) fn watch(&mut self, key: &SourceKey) -> Result<Watched, ClientError> {
         let tells_memory = self.tells_memory;
         self.client.queue(&[b"WATCH", key.name.as_slice()]);
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        self.client
-            .queue(&[key.kind.counting(), key.name.as_slice()]);
+        self.client.queue(&[key.kind.counting, key.name.as_slice()]);
         if tells_memory {
             self.queue_size(key);
         }
@@ -356,13 +338,13 @@ impl Source {
     }
 
     /// Whether a watched key is as it was; no longer watches it.
-    pub(super) fn is_unchanged(&mut self) -> Result<bool, ImportError> {
+    pub(super) fn is_unchanged(&mut self) -> Result<bool, ClientError> {
         self.client.queue_transaction(&[]);
         self.client.send()?;
         self.was_unchanged()
     }
 
-    fn was_unchanged(&mut self) -> Result<bool, ImportError> {
+    fn was_unchanged(&mut self) -> Result<bool, ClientError> {
         match self.client.read_transaction(0)? {
             Transaction::Done(_) => Ok(true),
             Transaction::Changed => Ok(false),
@@ -371,7 +353,7 @@ impl Source {
     }
 
     /// No longer watches a key.
-    pub(super) fn unwatch(&mut self) -> Result<(), ImportError> {
+    pub(super) fn unwatch(&mut self) -> Result<(), ClientError> {
         self.client.call_ok(&["UNWATCH"])
     }
 
@@ -382,18 +364,20 @@ impl Source {
         key: &SourceKey,
         start: i64,
         stop: i64,
-    ) -> Result<Vec<Vec<u8>>, ImportError> {
+    ) -> Result<Vec<Vec<u8>>, ClientError> {
         let (start, stop) = (start.to_string(), stop.to_string());
         let words = stretch(key, start.as_bytes(), stop.as_bytes());
         let reply = self.client.call(&words)?;
         self.words_of(reply)
     }
 
-    fn words_of(&self, reply: Value) -> Result<Vec<Vec<u8>>, ImportError> {
-        match &reply {
-            Value::Array(_) => Ok(reply.into_strings().unwrap_or_default()),
-            other if is_wrong_type(other) => Ok(Vec::new()),
-            other => Err(self.client.unexpected(other)),
+    fn words_of(&self, reply: Value) -> Result<Vec<Vec<u8>>, ClientError> {
+        if is_wrong_type(&reply) {
+            return Ok(Vec::new());
+        }
+        match reply.items() {
+            Some(_) => Ok(reply.into_strings().unwrap_or_default()),
+            None => Err(self.client.unexpected(&reply)),
         }
     }
 }
@@ -404,13 +388,13 @@ fn has_line(info: &str, line: &str) -> bool {
 
 fn is_wrong_type(reply: &Value) -> bool {
     let mut line = reply.error().into_iter();
-    line.any(|line| line.starts_with("WRONGTYPE"))
+    line.any(|line| line.starts_with(b"WRONGTYPE"))
 }
 
 /// The command for a stretch of a value.
 fn stretch<'a>(key: &'a SourceKey, start: &'a [u8], stop: &'a [u8]) -> Vec<&'a [u8]> {
-    match key.kind {
-        Kind::List => vec![b"LRANGE", &key.name, start, stop],
-        Kind::SortedSet => vec![b"ZRANGE", &key.name, start, stop, b"WITHSCORES"],
-    }
+    let (command, options) = key.kind.reading;
+    let mut words = vec![command, &key.name, start, stop];
+    words.extend(options);
+    words
 }

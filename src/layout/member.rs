@@ -4,9 +4,10 @@ use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
 use super::name::{NameDigest, digest, hash48};
-use super::{Id, KeyRange, Layout, Position, Section, corrupt, next_is_nil, take, with_byte};
+use super::{
+    DecodeError, Id, KeyRange, Layout, Position, Section, corrupt, next_is_nil, take, with_byte,
+};
 use crate::limits::INLINE_NAME_BYTES_MAX;
-use crate::store::StoreError;
 
 /// A member and the form in which keys hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +92,8 @@ impl MemberEntry {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// `Corrupt` where it is none.
-    pub fn decode(mut value: &[u8]) -> Result<Self, StoreError> {
+    /// Where it is none.
+    pub fn decode(mut value: &[u8]) -> Result<Self, DecodeError> {
         let score = take(&mut value, "score")?;
         if value.is_empty() {
             return Ok(Self { score, long: None });
@@ -149,12 +150,12 @@ impl Layout {
     /// Reads a key of the score index whose prefix has `prefix_length` bytes.
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of a score index.
+    /// Where the key is not of a score index.
     pub fn read_score_key(
         &self,
         prefix_length: usize,
         key: &[u8],
-    ) -> Result<ScoreEntry, StoreError> {
+    ) -> Result<ScoreEntry, DecodeError> {
         let Some(mut rest) = key.get(prefix_length..) else {
             return corrupt("score index key");
         };
@@ -203,12 +204,12 @@ impl Layout {
     /// member's full bytes are the value in the score index, where its [`LongPlace`] leads.)
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of `data`'s member index.
+    /// Where the key is not of `data`'s member index.
     pub fn read_member_key(
         &self,
         data: Id,
         key: &[u8],
-    ) -> Result<(u64, Option<Bytes>), StoreError> {
+    ) -> Result<(u64, Option<Bytes>), DecodeError> {
         let prefix = self.section_prefix(data, Section::Members);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
             return corrupt("member index key");
@@ -237,8 +238,8 @@ impl Layout {
     /// bytes.
     ///
     /// # Errors
-    /// `Corrupt` where the key is none of a list element.
-    pub fn read_position(&self, prefix_length: usize, key: &[u8]) -> Result<Position, StoreError> {
+    /// Where the key is none of a list element.
+    pub fn read_position(&self, prefix_length: usize, key: &[u8]) -> Result<Position, DecodeError> {
         match key.get(prefix_length..) {
             Some(mut rest) => Position::take_all(&mut rest),
             None => corrupt("list element key"),

@@ -3,9 +3,8 @@
 
 use bytes::{Buf, BufMut, Bytes};
 
-use super::corrupt;
+use super::{DecodeError, corrupt};
 use crate::limits::VALUE_CHUNK_BYTES_MAX;
-use crate::store::StoreError;
 
 const FORMAT: u8 = 0;
 /// The format and the number of rows.
@@ -53,8 +52,8 @@ pub fn encode_messages<'m>(
 /// Reads a row's value: how many rows belong together, and its piece of the text.
 ///
 /// # Errors
-/// `Corrupt` where the format is not known.
-pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), StoreError> {
+/// Where the format is not known.
+pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
     match value {
         [FORMAT, high, low, piece @ ..] => Ok((u16::from_be_bytes([*high, *low]), piece)),
         _ => corrupt("format of a message"),
@@ -64,9 +63,9 @@ pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), StoreError> {
 /// Reads the text that the rows hold together: who published the messages, and the messages.
 ///
 /// # Errors
-/// `Corrupt` where it is not such a text.
-pub fn decode_messages(mut text: Bytes) -> Result<(u64, Vec<StoredMessage>), StoreError> {
-    const SHORT: StoreError = StoreError::Corrupt("length of a message");
+/// Where it is not such a text.
+pub fn decode_messages(mut text: Bytes) -> Result<(u64, Vec<StoredMessage>), DecodeError> {
+    const SHORT: DecodeError = DecodeError("length of a message");
     let instance = text.try_get_u64().map_err(|_| SHORT)?;
     let mut messages = Vec::new();
     while text.has_remaining() {

@@ -3,64 +3,10 @@
 use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
-use super::{Id, KeyName, corrupt, take};
-use crate::store::StoreError;
+use super::{DecodeError, Id, KeyName, ValueType, corrupt, take};
 
 /// Format byte of a metadata value.
 const META_FORMAT: u8 = 1;
-
-/// What a key holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum ValueType {
-    /// A list.
-    List = 1,
-    /// A sorted set.
-    SortedSet = 2,
-    /// A priority queue.
-    PriorityQueue = 3,
-    /// A task queue.
-    TaskQueue = 4,
-}
-
-impl ValueType {
-    /// All types.
-    pub const ALL: &[ValueType] = &[
-        ValueType::List,
-        ValueType::SortedSet,
-        ValueType::PriorityQueue,
-        ValueType::TaskQueue,
-    ];
-
-    /// The word that TYPE answers.
-    pub fn name(self) -> &'static str {
-        match self {
-            ValueType::List => "list",
-            ValueType::SortedSet => "zset",
-            ValueType::PriorityQueue => "pqueue",
-            ValueType::TaskQueue => "taskqueue",
-        }
-    }
-
-    /// Whether an empty value of the type may still have rows: those of a task queue's counters,
-    /// registry and index.
-    pub fn keeps_more_than_elements(self) -> bool {
-        match self {
-            ValueType::List | ValueType::SortedSet | ValueType::PriorityQueue => false,
-            ValueType::TaskQueue => true,
-        }
-    }
-
-    pub(super) fn from_code(code: u64) -> Option<Self> {
-        match code {
-            1 => Some(ValueType::List),
-            2 => Some(ValueType::SortedSet),
-            3 => Some(ValueType::PriorityQueue),
-            4 => Some(ValueType::TaskQueue),
-            _ => None,
-        }
-    }
-}
 
 /// A key's type, expiry and data id. Apart from the data, so that RENAME moves no data; and not
 /// touched by pushes and pops, so that those of two servers do not conflict.
@@ -97,13 +43,13 @@ impl Meta {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// `Corrupt` where it is none, or of a newer format.
-    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+    /// Where it is none, or of a newer format.
+    pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let Some((&META_FORMAT, mut rest)) = value.split_first() else {
             return corrupt("metadata format");
         };
         let code: u64 = take(&mut rest, "type")?;
-        let Some(value_type) = ValueType::from_code(code) else {
+        let Some(value_type) = ValueType::from_number(code) else {
             return corrupt("unknown type");
         };
         let data = Id {
@@ -123,8 +69,8 @@ impl Meta {
     /// The key's full name, from the store key or, for a long one, from here.
     ///
     /// # Errors
-    /// `Corrupt` where neither holds it.
-    pub fn full_name<'m>(&'m self, name: &'m KeyName) -> Result<&'m Bytes, StoreError> {
+    /// Where neither holds it.
+    pub fn full_name<'m>(&'m self, name: &'m KeyName) -> Result<&'m Bytes, DecodeError> {
         match name.inline().or(self.long_name.as_ref()) {
             Some(name) => Ok(name),
             None => corrupt("long name missing"),

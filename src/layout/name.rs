@@ -7,9 +7,8 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher13;
 
-use super::{corrupt, next_is_nil, take};
+use super::{DecodeError, corrupt, next_is_nil, take};
 use crate::limits::INLINE_NAME_BYTES_MAX;
-use crate::store::StoreError;
 
 /// Bits of [`hash48`]: a cursor below 2^53 survives clients that read numbers as doubles.
 pub const HASH_BITS: u32 = 48;
@@ -84,7 +83,7 @@ impl KeyName {
     }
 
     /// Takes a name off the front of the rest of a key.
-    pub(crate) fn take(hash: u64, rest: &mut &[u8]) -> Result<Self, StoreError> {
+    pub(crate) fn take(hash: u64, rest: &mut &[u8]) -> Result<Self, DecodeError> {
         let form = if next_is_nil(rest) {
             let _: Option<i64> = take(rest, "name")?;
             let digest: TupleBytes<'_> = take(rest, "name digest")?;

@@ -3,8 +3,7 @@
 
 use foundationdb_tuple::pack_into;
 
-use super::take;
-use crate::store::StoreError;
+use super::{DecodeError, take};
 
 /// Distance between positions that are put next to each other by an insertion, so that later
 /// ones fit between by halving before a level has to be added.
@@ -35,7 +34,7 @@ impl Position {
     }
 
     /// Reads all that is left of a key as a position.
-    pub(crate) fn take_all(rest: &mut &[u8]) -> Result<Self, StoreError> {
+    pub(crate) fn take_all(rest: &mut &[u8]) -> Result<Self, DecodeError> {
         let mut parts = Vec::with_capacity(3);
         while !rest.is_empty() {
             parts.push(take(rest, "position")?);

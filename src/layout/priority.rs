@@ -4,8 +4,7 @@ use std::cmp::Ordering;
 
 use foundationdb_tuple::pack_into;
 
-use super::{Id, Layout, Section, corrupt, take};
-use crate::store::StoreError;
+use super::{DecodeError, Id, Layout, Section, corrupt, take};
 
 /// The doubles that are 64-bit integers where they are whole: from −2^63 up to but not 2^63.
 const INTEGER_DOUBLES: std::ops::Range<f64> =
@@ -134,12 +133,12 @@ impl Layout {
     /// the prefix is that all elements of its priority share.
     ///
     /// # Errors
-    /// `Corrupt` where it is no such key.
+    /// Where it is no such key.
     pub fn read_queue_key(
         &self,
         prefix_length: usize,
         key: &[u8],
-    ) -> Result<(QueuePlace, usize), StoreError> {
+    ) -> Result<(QueuePlace, usize), DecodeError> {
         let Some(mut rest) = key.get(prefix_length..) else {
             return corrupt("priority");
         };
@@ -164,7 +163,7 @@ impl Layout {
 }
 
 /// The priority of these elements of a key, which are just those that are written for it.
-fn read_priority(floor: f64, excess: u64, is_double: bool) -> Result<Priority, StoreError> {
+fn read_priority(floor: f64, excess: u64, is_double: bool) -> Result<Priority, DecodeError> {
     let read = if is_integral(floor) && !is_double {
         i64::try_from(floor as i128 + i128::from(excess))
             .ok()

@@ -9,9 +9,8 @@ use bytes::Bytes;
 use foundationdb_tuple::Bytes as TupleBytes;
 
 use super::{
-    Id, KeyRange, Layout, Section, Space, ValueType, corrupt, successor, take, take_id, with_byte,
+    DecodeError, Id, KeyRange, Layout, Section, Space, corrupt, successor, take, take_id, with_byte,
 };
-use crate::store::StoreError;
 
 /// Follows a section's prefix in the key of the signpost behind its last row. No tuple element
 /// begins with it.
@@ -36,8 +35,8 @@ impl Signpost {
     /// Reads [`Self::encode`].
     ///
     /// # Errors
-    /// `Corrupt` where the bytes are no signpost.
-    pub fn decode(mut value: &[u8]) -> Result<Self, StoreError> {
+    /// Where the bytes are no signpost.
+    pub fn decode(mut value: &[u8]) -> Result<Self, DecodeError> {
         let mut next = || take::<TupleBytes<'_>>(&mut value, "signpost");
         let (meta_key, meta) = (next()?, next()?);
         match value {
@@ -50,20 +49,6 @@ impl Signpost {
     }
 }
 
-impl ValueType {
-    /// The section that pops from an end of such a queue read first, where there is a signpost:
-    /// from above a priority queue is read priority by priority, and tasks are not popped from an
-    /// end.
-    pub fn section_popped(self, from_end: bool) -> Option<Section> {
-        match self {
-            ValueType::List => Some(Section::Elements),
-            ValueType::SortedSet => Some(Section::Scores),
-            ValueType::PriorityQueue if !from_end => Some(Section::Queue),
-            ValueType::PriorityQueue | ValueType::TaskQueue => None,
-        }
-    }
-}
-
 impl Layout {
     /// Key of the signpost in front of a section, or behind it.
     pub fn signpost_key(&self, data: Id, section: Section, from_end: bool) -> Vec<u8> {
@@ -72,18 +57,6 @@ impl Layout {
             false => prefix,
             true => with_byte(&prefix, BEHIND_ALL),
         }
-    }
-
-    /// Keys of all signposts of a queue.
-    pub fn signpost_keys(
-        &self,
-        data: Id,
-        value_type: ValueType,
-    ) -> impl Iterator<Item = Vec<u8>> + '_ {
-        [false, true].into_iter().filter_map(move |from_end| {
-            let section = value_type.section_popped(from_end)?;
-            Some(self.signpost_key(data, section, from_end))
-        })
     }
 
     /// A section with the signpost at one end of it.
@@ -104,7 +77,7 @@ impl Layout {
 
     /// Whether a row of [`Space::Data`] is a signpost.
     pub fn is_signpost(&self, key: &[u8]) -> bool {
-        let behind_section = |key| -> Result<_, StoreError> {
+        let behind_section = |key| -> Result<_, DecodeError> {
             let mut rest = self.strip(Space::Data, key)?;
             take_id(&mut rest, "data id")?;
             take::<u64>(&mut rest, "section")?;
@@ -143,23 +116,16 @@ mod tests {
     #[test]
     fn signposts_lie_next_to_their_section_and_not_in_it() {
         let layout = Layout::new("test");
-        for value_type in [ValueType::List, ValueType::SortedSet] {
-            let section = value_type.section_popped(false).unwrap();
-            let rows = layout.section(DATA, section);
-            let keys: Vec<_> = layout.signpost_keys(DATA, value_type).collect();
+        let all = KeyRange::children(&layout.data_prefix(DATA));
+        for section in Section::ALL {
+            let rows = layout.section(DATA, *section);
+            let keys = [false, true].map(|from_end| layout.signpost_key(DATA, *section, from_end));
             assert_eq!(successor(&keys[0]), rows.begin);
             assert_eq!(keys[1], rows.end);
-            assert!(keys.iter().all(|key| layout.is_signpost(key)));
             assert!(!layout.is_signpost(&rows.begin));
-        }
-    }
-
-    #[test]
-    fn signposts_go_when_a_queues_data_is_cleared() {
-        let layout = Layout::new("test");
-        let all = KeyRange::children(&layout.data_prefix(DATA));
-        for value_type in ValueType::ALL {
-            for key in layout.signpost_keys(DATA, *value_type) {
+            for key in keys {
+                assert!(layout.is_signpost(&key));
+                // So they go when the data is cleared.
                 assert!(all.begin < key && key < all.end);
             }
         }

@@ -3,9 +3,8 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::pack_into;
 
-use super::{Id, KeyName, KeyRange, Layout, Space, ValueType, corrupt, take, take_id};
+use super::{DecodeError, Id, KeyName, KeyRange, Layout, Space, ValueType, corrupt, take, take_id};
 use crate::limits::VALUE_CHUNK_BYTES_MAX;
-use crate::store::StoreError;
 
 /// Format byte of requests and claims.
 const FORMAT: u8 = 1;
@@ -109,8 +108,8 @@ impl StagedClaim {
     /// Reads [`StagedClaim::encode`].
     ///
     /// # Errors
-    /// `Corrupt` where it is none, or of a newer format.
-    pub fn decode(value: &[u8]) -> Result<Self, StoreError> {
+    /// Where it is none, or of a newer format.
+    pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
             return corrupt("format of a claim");
         };
@@ -118,7 +117,7 @@ impl StagedClaim {
         let hash = take(&mut rest, "key hash of a claim")?;
         let name = KeyName::take(hash, &mut rest)?;
         let code: u64 = take(&mut rest, "type of a claim")?;
-        let Some(value_type) = ValueType::from_code(code) else {
+        let Some(value_type) = ValueType::from_number(code) else {
             return corrupt("type of a claim");
         };
         let from_end: u64 = take(&mut rest, "end of a claim")?;
@@ -156,8 +155,8 @@ pub fn encode_elements(elements: &[StagedElement]) -> Vec<Bytes> {
 /// Reads [`encode_elements`] from the pieces put together again.
 ///
 /// # Errors
-/// `Corrupt` where they are something else.
-pub fn decode_elements(mut text: Bytes) -> Result<Vec<StagedElement>, StoreError> {
+/// Where they are something else.
+pub fn decode_elements(mut text: Bytes) -> Result<Vec<StagedElement>, DecodeError> {
     let mut part = || {
         if text.len() < size_of::<u32>() {
             return corrupt("elements of a claim");
@@ -215,12 +214,12 @@ impl Layout {
     /// Reads the row of a request, and for which data it is.
     ///
     /// # Errors
-    /// `Corrupt` where it is none.
+    /// Where it is none.
     pub fn read_staged_request(
         &self,
         key: &[u8],
         value: &[u8],
-    ) -> Result<(Id, StagedRequest), StoreError> {
+    ) -> Result<(Id, StagedRequest), DecodeError> {
         let mut rest = self.strip_staging(Kind::Requests, key)?;
         let data = take_id(&mut rest, "data id of a request")?;
         let at_ms = take(&mut rest, "time of a request")?;
@@ -266,8 +265,8 @@ impl Layout {
     /// Reads the key of a claim: on which data, and for which request.
     ///
     /// # Errors
-    /// `Corrupt` where it is none.
-    pub fn read_staged_claim_key(&self, key: &[u8]) -> Result<(Id, Id), StoreError> {
+    /// Where it is none.
+    pub fn read_staged_claim_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
         let mut rest = self.strip_staging(Kind::Claims, key)?;
         let data = take_id(&mut rest, "data id of a claim")?;
         Ok((data, take_id(&mut rest, "claim")?))
@@ -299,14 +298,14 @@ impl Layout {
     /// The claim that a piece belongs to: on which data, and for which request.
     ///
     /// # Errors
-    /// `Corrupt` where the key is none of a piece.
-    pub fn read_staged_piece_key(&self, key: &[u8]) -> Result<(Id, Id), StoreError> {
+    /// Where the key is none of a piece.
+    pub fn read_staged_piece_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
         let mut rest = self.strip_staging(Kind::Elements, key)?;
         let data = take_id(&mut rest, "data id of a claim")?;
         Ok((data, take_id(&mut rest, "claim")?))
     }
 
-    fn strip_staging<'k>(&self, kind: Kind, key: &'k [u8]) -> Result<&'k [u8], StoreError> {
+    fn strip_staging<'k>(&self, kind: Kind, key: &'k [u8]) -> Result<&'k [u8], DecodeError> {
         let mut rest = self.strip(Space::Staging, key)?;
         let found: u64 = take(&mut rest, "kind of a staging row")?;
         if found == kind as u64 {

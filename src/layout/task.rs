@@ -5,10 +5,9 @@ use bytes::Bytes;
 use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
 use super::{
-    Id, KeyName, KeyRange, Layout, Section, Space, corrupt, member::normal_score, take, take_id,
-    with_byte,
+    DecodeError, Id, KeyName, KeyRange, Layout, Section, Space, corrupt, member::normal_score,
+    numbered, take, take_id, with_byte,
 };
-use crate::store::StoreError;
 
 /// Format byte of a task's row and of a registry's.
 const FORMAT: u8 = 1;
@@ -36,7 +35,7 @@ impl TaskPlace {
         foundationdb_tuple::pack(&(normal_score(self.priority), self.index, self.random))
     }
 
-    fn take(rest: &mut &[u8]) -> Result<Self, StoreError> {
+    fn take(rest: &mut &[u8]) -> Result<Self, DecodeError> {
         Ok(Self {
             priority: take(rest, "priority")?,
             index: take(rest, "index of a task")?,
@@ -45,18 +44,18 @@ impl TaskPlace {
     }
 }
 
-/// What a task is waiting for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TaskState {
-    /// To be taken.
-    Ready = 0,
-    /// To be acknowledged by who has taken it.
-    Leased = 1,
-    /// Its delay to end.
-    Delayed = 2,
-    /// Tried as often as it may be.
-    Dead = 3,
+numbered! {
+    /// What a task is waiting for.
+    pub enum TaskState {
+        /// To be taken.
+        Ready = 0,
+        /// To be acknowledged by the consumer that has taken it.
+        Leased = 1,
+        /// Its delay to end.
+        Delayed = 2,
+        /// Tried as often as it may be.
+        Dead = 3,
+    }
 }
 
 impl TaskState {
@@ -67,16 +66,6 @@ impl TaskState {
             TaskState::Leased => "leased",
             TaskState::Delayed => "delayed",
             TaskState::Dead => "dead",
-        }
-    }
-
-    fn from_code(code: u64) -> Option<Self> {
-        match code {
-            0 => Some(TaskState::Ready),
-            1 => Some(TaskState::Leased),
-            2 => Some(TaskState::Delayed),
-            3 => Some(TaskState::Dead),
-            _ => None,
         }
     }
 }
@@ -136,12 +125,12 @@ impl TaskRow {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// `Corrupt` where it is none.
-    pub fn decode(value: &Bytes) -> Result<Self, StoreError> {
+    /// Where it is none.
+    pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
             return corrupt("format of a task");
         };
-        let Some(state) = TaskState::from_code(take(&mut rest, "state of a task")?) else {
+        let Some(state) = TaskState::from_number(take(&mut rest, "state of a task")?) else {
             return corrupt("state of a task");
         };
         let place = TaskPlace::take(&mut rest)?;
@@ -197,8 +186,8 @@ impl OrderRow {
     /// Reads the stored form of a task of a class with so many resources.
     ///
     /// # Errors
-    /// `Corrupt` where it is shorter.
-    pub fn decode(resources: usize, value: &Bytes) -> Result<Self, StoreError> {
+    /// Where it is shorter.
+    pub fn decode(resources: usize, value: &Bytes) -> Result<Self, DecodeError> {
         let Some(amounts) = value.get(..resources * 8) else {
             return corrupt("order of a task queue");
         };
@@ -254,8 +243,8 @@ impl TaskRegistry {
     /// Reads the stored form; absent is empty.
     ///
     /// # Errors
-    /// `Corrupt` where it is none.
-    pub fn decode(value: Option<&Bytes>) -> Result<Self, StoreError> {
+    /// Where it is none.
+    pub fn decode(value: Option<&Bytes>) -> Result<Self, DecodeError> {
         let Some(value) = value else {
             return Ok(Self::default());
         };
@@ -313,6 +302,13 @@ impl Layout {
         key
     }
 
+    /// Key of a ready task in the order of its class.
+    pub fn task_order_key(&self, data: Id, class: u32, place: &TaskPlace) -> Vec<u8> {
+        let mut key = self.task_order_prefix(data, class);
+        key.extend_from_slice(&place.encode());
+        key
+    }
+
     /// Prefix of a level of the index of minima above a class's order, 0 the lowest.
     pub fn task_nodes_prefix(&self, data: Id, class: u32, level: u32) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskNodes);
@@ -330,8 +326,8 @@ impl Layout {
     /// The level that a row of [`Self::task_levels`] belongs to.
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of an index.
-    pub fn read_task_level(&self, prefix_length: usize, key: &[u8]) -> Result<u32, StoreError> {
+    /// Where the key is not of an index.
+    pub fn read_task_level(&self, prefix_length: usize, key: &[u8]) -> Result<u32, DecodeError> {
         match key.get(prefix_length..) {
             Some(mut rest) => take(&mut rest, "level"),
             None => corrupt("key of an index of minima"),
@@ -351,12 +347,12 @@ impl Layout {
     /// The place of the node that a row belongs to, and its slot; `None` for the node's mark.
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of a node.
+    /// Where the key is not of a node.
     pub fn read_task_node(
         &self,
         prefix_length: usize,
         key: &Bytes,
-    ) -> Result<(Bytes, Option<usize>), StoreError> {
+    ) -> Result<(Bytes, Option<usize>), DecodeError> {
         let place_end = key.len().saturating_sub(SLOT_BYTES);
         let (Some(mut last), true) = (key.get(place_end..), place_end >= prefix_length) else {
             return corrupt("key of a node");
@@ -403,8 +399,8 @@ impl Layout {
     /// When the lease or delay of a row of [`Self::task_due`] ends.
     ///
     /// # Errors
-    /// `Corrupt` where the key is none of those.
-    pub fn read_task_due_key(&self, data: Id, key: &[u8]) -> Result<i64, StoreError> {
+    /// Where the key is none of those.
+    pub fn read_task_due_key(&self, data: Id, key: &[u8]) -> Result<i64, DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskDue);
         match key.strip_prefix(prefix.as_slice()) {
             Some(mut rest) => take(&mut rest, "time of a task"),
@@ -454,8 +450,8 @@ impl Layout {
     /// Class and place of a row of [`Self::task_untended`].
     ///
     /// # Errors
-    /// `Corrupt` where the key is none of those.
-    pub fn read_task_untended(&self, data: Id, key: &[u8]) -> Result<(u32, Vec<u8>), StoreError> {
+    /// Where the key is none of those.
+    pub fn read_task_untended(&self, data: Id, key: &[u8]) -> Result<(u32, Vec<u8>), DecodeError> {
         let prefix = self.section_prefix(data, Section::TaskUntended);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
             return corrupt("key of an untended place");
@@ -485,13 +481,40 @@ impl Layout {
     /// Reads an alarm: of which namespace, which key.
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of this space.
-    pub fn read_alarm_key(&self, key: &[u8]) -> Result<(Id, KeyName), StoreError> {
+    /// Where the key is not of this space.
+    pub fn read_alarm_key(&self, key: &[u8]) -> Result<(Id, KeyName), DecodeError> {
         let mut rest = self.strip(Space::Alarms, key)?;
         let _: i64 = take(&mut rest, "time of an alarm")?;
         let namespace = take_id(&mut rest, "namespace")?;
         let hash = take(&mut rest, "key hash")?;
         Ok((namespace, KeyName::take(hash, &mut rest)?))
+    }
+
+    /// The class of a row of [`Section::TaskOrder`].
+    ///
+    /// # Errors
+    /// Where the key is none.
+    pub fn read_task_order_class(&self, data: Id, key: &[u8]) -> Result<usize, DecodeError> {
+        let prefix = self.section_prefix(data, Section::TaskOrder);
+        match key.strip_prefix(prefix.as_slice()) {
+            Some(mut rest) => take(&mut rest, "class"),
+            None => corrupt("key of a task's place"),
+        }
+    }
+
+    /// The id of a task, from the key of its row.
+    ///
+    /// # Errors
+    /// Where the key is none.
+    pub fn read_task_key(&self, data: Id, key: &[u8]) -> Result<Vec<u8>, DecodeError> {
+        let prefix = self.section_prefix(data, Section::Tasks);
+        match key.strip_prefix(prefix.as_slice()) {
+            Some(mut rest) => {
+                let id: foundationdb_tuple::Bytes<'_> = take(&mut rest, "id of a task")?;
+                Ok(id.into_owned())
+            }
+            None => corrupt("key of a task"),
+        }
     }
 }
 

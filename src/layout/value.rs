@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use foundationdb_tuple::pack_into;
 
-use super::{Id, corrupt, take};
+use super::{DecodeError, Id, corrupt, take};
 use crate::limits::VALUE_CHUNK_BYTES_MAX;
-use crate::store::StoreError;
 
 const PLAIN: u8 = 0;
 const SPLIT: u8 = 1;
@@ -52,8 +51,8 @@ impl StoredValue {
     /// Reads a row's value.
     ///
     /// # Errors
-    /// `Corrupt` where the format is not known.
-    pub fn decode(value: &Bytes) -> Result<Self, StoreError> {
+    /// Where the format is not known.
+    pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         match value.split_first() {
             Some((&PLAIN, _)) => Ok(StoredValue::Plain(value.slice(1..))),
             Some((&SPLIT, mut rest)) => Ok(StoredValue::Split {

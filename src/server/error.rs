@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::executor::startup::StartError;
+use crate::types::startup::StartError;
 
 /// Why a server did not start or did not end well.
 #[derive(Debug, thiserror::Error)]

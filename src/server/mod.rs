@@ -26,12 +26,12 @@ use crate::allocator;
 use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
-use crate::executor::startup;
 use crate::executor::{Executor, ExecutorOptions, Reaper};
 use crate::layout::{LAYOUT_VERSION, Layout};
 use crate::random::{Random, SystemRandom};
 use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
+use crate::types::startup;
 
 mod admission;
 mod clients;

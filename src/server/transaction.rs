@@ -10,7 +10,7 @@ use crate::commands::row::ConnectionCommand;
 use crate::executor::WatchedKey;
 use crate::executor::watchers::{Touched, Watchers};
 use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 
 /// What executes a queued command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,9 +17,37 @@ pub(super) struct Coverage {
     bytes: usize,
 }
 
+/// What a change of a [`Coverage`] replaced.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    begin: Vec<u8>,
+    /// Where the range ended that began there, if there was one.
+    end: Option<Vec<u8>>,
+}
+
+impl Replaced {
+    pub(super) fn new(begin: &[u8], end: Option<&[u8]>) -> Self {
+        Self {
+            begin: begin.to_vec(),
+            end: end.map(<[u8]>::to_vec),
+        }
+    }
+}
+
 impl Coverage {
     /// Adds `begin..end`.
     pub(super) fn add(&mut self, begin: &[u8], end: &[u8]) {
+        self.add_logged(begin, end, |_, _| {});
+    }
+
+    /// Adds `begin..end`, and tells `log` of each change: where a range begins, and where that range
+    /// ended before, if there was one. (See [`Coverage::restore`].)
+    pub(super) fn add_logged(
+        &mut self,
+        begin: &[u8],
+        end: &[u8],
+        mut log: impl FnMut(&[u8], Option<&[u8]>),
+    ) {
         if self.covers(begin, end) {
             return;
         }
@@ -27,6 +55,7 @@ impl Coverage {
         let mut last: Option<(Vec<u8>, Vec<u8>)> = None;
         while let Some(other) = self.last_begin_in(begin, end) {
             if let Some(other_end) = self.ranges.remove(&other) {
+                log(&other, Some(&other_end));
                 self.bytes -= conflict_bytes(&other, &other_end);
                 last.get_or_insert((other, other_end));
             }
@@ -36,14 +65,30 @@ impl Coverage {
             end.clone_into(&mut joined_end);
         }
         let before = self.ranges.range_mut::<[u8], _>(up_to(begin)).next_back();
-        if let Some((_, before_end)) = before.filter(|(_, its_end)| its_end.as_slice() >= begin) {
-            self.bytes = self.bytes - before_end.len() + joined_end.len();
-            *before_end = joined_end;
+        if let Some((its_begin, its_end)) =
+            before.filter(|(_, its_end)| its_end.as_slice() >= begin)
+        {
+            log(its_begin, Some(its_end));
+            self.bytes = self.bytes - its_end.len() + joined_end.len();
+            *its_end = joined_end;
             return;
         }
+        log(begin, None);
         self.bytes += conflict_bytes(begin, &joined_end);
         begin.clone_into(&mut joined_begin);
         self.ranges.insert(joined_begin, joined_end);
+    }
+
+    /// Undoes one change. To be called for all changes since, the last first.
+    pub(super) fn restore(&mut self, replaced: Replaced) {
+        let Replaced { begin, end } = replaced;
+        if let Some(now) = self.ranges.remove(&begin) {
+            self.bytes -= conflict_bytes(&begin, &now);
+        }
+        if let Some(end) = end {
+            self.bytes += conflict_bytes(&begin, &end);
+            self.ranges.insert(begin, end);
+        }
     }
 
     fn last_begin_in(&self, begin: &[u8], end: &[u8]) -> Option<Vec<u8>> {
@@ -131,6 +176,30 @@ mod tests {
                         .collect();
                     assert!(inside.iter().eq(model.range(from..to)), "seed {seed}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn additions_are_undone_the_last_first() {
+        for seed in 0..200 {
+            let random = SeededRandom::new(seed);
+            let mut coverage = Coverage::default();
+            let mut steps = Vec::new();
+            for _ in 0..40 {
+                let begin = random.below(80) as u8;
+                let end = begin.saturating_add(random.below(12) as u8);
+                let mut log = Vec::new();
+                let before = (coverage.ranges.clone(), coverage.bytes());
+                coverage.add_logged(&[begin], &[end], |begin, end| {
+                    log.push(Replaced::new(begin, end));
+                });
+                steps.push((before, log));
+            }
+            for (before, log) in steps.into_iter().rev() {
+                log.into_iter().rev().for_each(|one| coverage.restore(one));
+                let now = (coverage.ranges.clone(), coverage.bytes());
+                assert_eq!(now, before, "seed {seed}");
             }
         }
     }

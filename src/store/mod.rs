@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 
@@ -19,8 +19,10 @@ pub mod fdb;
 mod page;
 mod read_your_writes;
 mod rules;
+mod savepoints;
 
 pub use rules::key_after;
+pub use savepoints::Savepoint;
 
 /// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
 /// client of a batch.
@@ -113,12 +115,18 @@ pub struct RangeQuery<'q> {
 
 /// A read's answer: at once (embedded) or after a round trip (FoundationDB), without an
 /// allocation in the first case.
+///
+/// A poll after the answer gives [`StoreError::Fatal`].
 pub enum StoreFuture<'t, T> {
-    /// The answer is there; taken by the first poll.
+    /// The answer is there, or was taken.
     Ready(Option<Result<T, StoreError>>),
     /// The answer is under way.
     Pending(Pin<Box<dyn Future<Output = Result<T, StoreError>> + 't>>),
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("the answer of the store was taken before")]
+struct AnswerTaken;
 
 impl<T> StoreFuture<'_, T> {
     /// An answer that is there.
@@ -131,13 +139,13 @@ impl<T: Unpin> Future for StoreFuture<'_, T> {
     type Output = Result<T, StoreError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.get_mut() {
-            StoreFuture::Ready(answer) => match answer.take() {
-                Some(answer) => Poll::Ready(answer),
-                None => Poll::Pending,
-            },
-            StoreFuture::Pending(future) => future.as_mut().poll(context),
-        }
+        let this = self.get_mut();
+        let answer = match this {
+            StoreFuture::Ready(answer) => answer.take(),
+            StoreFuture::Pending(future) => Some(ready!(future.as_mut().poll(context))),
+        };
+        *this = StoreFuture::Ready(None);
+        Poll::Ready(answer.unwrap_or_else(|| Err(StoreError::Fatal(Arc::new(AnswerTaken)))))
     }
 }
 
@@ -149,10 +157,10 @@ pub trait ReadTransaction {
     /// The rows of a range, at most `query.limit`, in the order asked for.
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
 
-    /// Says what a key holds in the transaction's snapshot, which the caller knows from other rows
-    /// that it has read: a transaction that remembers its reads need not read it. (It conflicts on
-    /// the key as if it had.)
-    fn remember(&self, _key: &[u8], _value: &Bytes) {}
+    /// Gives a transaction that caches its reads the value that a key has in the snapshot, where
+    /// the caller knows it from other rows: a later read need not ask the store. That read
+    /// conflicts as any other.
+    fn cache_value(&self, key: &[u8], value: &Bytes);
 }
 
 /// A transaction that writes. Writes are seen by its own later reads and by nobody else until
@@ -176,27 +184,7 @@ pub trait Transaction: ReadTransaction {
     /// commit chooses, larger than those of any commit before whose rows are still there
     /// (FoundationDB's versionstamps), and the row's number in 2 bytes. Conflicts with nobody. At
     /// most once in a transaction for a prefix; whether its own reads see the rows is open.
-    ///
-    /// As it stands here it suits a store that answers at once and has one writer.
-    fn append(&self, prefix: &[u8], values: &[Bytes]) {
-        let [begin, end] = [0, u8::MAX].map(|byte| rules::stamped_key(prefix, &[byte; 10], 0));
-        let last = self.get_range(RangeQuery {
-            begin: &begin,
-            end: &end,
-            limit: 1,
-            reverse: true,
-            isolation: Isolation::Snapshot,
-        });
-        let last = match last {
-            StoreFuture::Ready(Some(Ok(rows))) => rows.into_iter().next().map(|row| row.key),
-            // What is wrong with the store the commit says.
-            _ => None,
-        };
-        let stamp = rules::stamp_behind(prefix, last.as_deref());
-        for (number, value) in (0_u16..).zip(values) {
-            self.set(&rules::stamped_key(prefix, &stamp, number), value);
-        }
-    }
+    fn append(&self, prefix: &[u8], values: &[Bytes]);
 
     /// Lowers an unsigned number (8 bytes, little-endian) to `value` where it is greater or
     /// absent, without reading it, so that concurrent minima never conflict. Missing high bytes
@@ -207,34 +195,41 @@ pub trait Transaction: ReadTransaction {
     /// read the range.
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
 
-    /// Conflicts on rows that are taken from one end of a section of keys, `taken`, unless the
-    /// snapshot is known to have nothing in the `section` and the transaction itself leaves nothing
-    /// there: see docs/decisions/013-own-elements.md. To be called before those rows are
-    /// cleared; their keys must be such that no other transaction puts the same ones there without a
-    /// conflict. Answers whether it conflicts for certain.
-    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
-        let _ = section;
-        self.add_read_conflict_range(taken.0, taken.1);
-        true
-    }
+    /// Makes this transaction conflict on `range`, whose rows it is about to clear, unless they are
+    /// all its own: the snapshot is known to hold nothing in `section`, of which `range` is one end,
+    /// and the transaction clears all that it has put there until now. See
+    /// docs/decisions/013-own-elements.md. The keys must be such that no other transaction puts
+    /// the same ones there without a conflict.
+    ///
+    /// Answers whether it conflicts for certain.
+    fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool;
 
-    /// From now on [`Transaction::add_conflict_on_taken`] spares nothing: something was
-    /// done that changes several keys at one moment.
-    fn conflict_on_own(&self) {}
+    /// From now on [`Transaction::add_conflict_unless_own`] always conflicts: the transaction does
+    /// something that changes several keys at one moment.
+    fn conflict_on_own_rows(&self);
+
+    /// Marks the writes as they are now. Savepoints nest: each ends with
+    /// [`Transaction::rollback`] or [`Transaction::release`], the innermost first. Those opened
+    /// after one that ends, end with it. Those that are open at the commit keep their writes.
+    ///
+    /// It is cheap enough to be taken before every command. While one is open, the transaction
+    /// logs what each write replaces.
+    fn savepoint(&self) -> Savepoint;
+
+    /// Undoes all writes since a savepoint, and ends it. Reads and the commit are then as if those
+    /// writes had not been made, and so are [`Transaction::mutation_count`] and failures that the
+    /// commit would have told of. Conflict ranges stay, and count in
+    /// [`Transaction::size_bytes`]: what a command that was undone has replied may depend on what
+    /// it read.
+    fn rollback(&self, savepoint: Savepoint);
+
+    /// Keeps the writes since a savepoint, and ends it.
+    fn release(&self, savepoint: Savepoint);
 
     /// About how many bytes the commit will carry: keys, values and conflict ranges.
     fn size_bytes(&self) -> usize;
 
-    /// STUB
-    fn savepoint(&self) -> Savepoint {
-        Savepoint
-    }
-    /// STUB
-    fn rollback(&self, _savepoint: Savepoint) {}
-    /// STUB
-    fn release(&self, _savepoint: Savepoint) {}
-    /// How many writes were made; tells a command that failed before writing from one that
-    /// failed midway.
+    /// How many writes were made and not undone.
     fn mutation_count(&self) -> u64;
 
     /// Makes the writes durable and visible, all or none.
@@ -247,9 +242,6 @@ pub trait Transaction: ReadTransaction {
         Self: 't;
 }
 
-/// STUB
-#[derive(Debug, Clone, Copy)]
-pub struct Savepoint;
 /// What a store can do, for the code that must act differently.
 #[derive(Debug, Clone, Copy)]
 pub struct Capabilities {

@@ -1,5 +1,7 @@
 //! Rules of FoundationDB that every store follows alike.
 
+pub use crate::key_after::key_after;
+
 /// What [`Transaction::atomic_add`](super::Transaction::atomic_add) makes of a value: a missing
 /// one, or the missing high bytes of a short one, count as 0; what is behind the eighth byte is
 /// dropped; the sum wraps around.
@@ -23,14 +25,6 @@ pub(crate) fn lowered(value: Option<&[u8]>, operand: u64) -> [u8; 8] {
         *to = *from;
     }
     u64::from_le_bytes(number).min(operand).to_le_bytes()
-}
-
-/// The first key behind `key` in the order of keys.
-pub fn key_after(key: &[u8]) -> Vec<u8> {
-    let mut after = Vec::with_capacity(key.len() + 1);
-    after.extend_from_slice(key);
-    after.push(0);
-    after
 }
 
 /// What FoundationDB counts for a mutation or a conflict range besides its keys and value.

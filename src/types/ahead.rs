@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::context::ReadContext;
-use super::signals::ClientKey;
+use super::key::ClientKey;
 use crate::layout::{Id, KeyName, Member, Meta, Signpost, ValueType, successor};
 use crate::limits::{
     AHEAD_BYTES_MAX, AHEAD_HINTS_MAX, AHEAD_READS_AT_ONCE, AHEAD_ROWS_MAX, AHEAD_ROWS_UNKNOWN_MAX,
@@ -260,7 +260,7 @@ impl ReadContext<'_> {
             if signpost.meta_key != meta_key {
                 return None;
             }
-            self.transaction.remember(&meta_key, &signpost.meta);
+            self.transaction.cache_value(&meta_key, &signpost.meta);
             (Meta::decode(&signpost.meta).ok()?, data)
         } else {
             let meta = self.read_meta_ahead(hint.namespace, &name, glances);
@@ -313,7 +313,7 @@ impl ReadContext<'_> {
         } else {
             self.transaction.get(&meta_key, Isolation::Snapshot).await?
         };
-        meta.map(|value| Meta::decode(&value)).transpose()
+        Ok(meta.map(|value| Meta::decode(&value)).transpose()?)
     }
 
     async fn read_data_ahead(

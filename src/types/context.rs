@@ -15,7 +15,8 @@ use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use super::ids::IdAllocator;
-use super::signals::{ChannelKind, ClientKey, Message, Ready, Signals, Subscribers, WatchedKeys};
+use super::key::ClientKey;
+use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.
@@ -89,7 +90,7 @@ pub struct ReadContext<'t> {
 /// `Corrupt` where the row is none.
 pub fn shown_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
     match row {
-        Some(value) => decode_id(value),
+        Some(value) => Ok(decode_id(value)?),
         None => Ok(Id {
             instance: 0,
             sequence: u64::from(database),

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{KeyRange, Meta, corrupt};
-use crate::store::Isolation;
+use crate::layout::{KeyRange, Meta};
+use crate::store::{Isolation, StoreError};
 
 use super::context::WriteContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
 
 impl WriteContext<'_> {
@@ -56,7 +56,7 @@ impl WriteContext<'_> {
                     continue;
                 }
                 let Some(suffix) = row.key.strip_prefix(from_prefix.as_slice()) else {
-                    return Ok(corrupt("row outside the range that was read")?);
+                    return Err(StoreError::Corrupt("row outside the range that was read").into());
                 };
                 let key = [to_prefix.as_slice(), suffix].concat();
                 self.transaction.set(&key, &row.value);

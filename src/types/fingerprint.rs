@@ -2,10 +2,11 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::layout::Meta;
+use crate::layout::{Meta, decode_length};
 use crate::store::StoreError;
 
 use super::context::ReadContext;
+use super::presence::Presence;
 
 impl ReadContext<'_> {
     /// Bytes that differ after any change of a key, across all servers; `None` where there is no
@@ -25,7 +26,9 @@ impl ReadContext<'_> {
         }
         let length_key = self.layout().length_key(&meta_key);
         let length_row = self.transaction.get(&length_key, self.isolation).await?;
-        if self.may_be_ghost(&meta) && crate::layout::decode_length(length_row.as_ref())? == 0 {
+        if self.may_be_ghost(&meta)
+            && self.presence(&meta, decode_length(length_row.as_ref())?) == Presence::Ghost
+        {
             return Ok(None);
         }
         let mut bytes = BytesMut::from(length_row.as_deref().unwrap_or_default());

@@ -9,7 +9,8 @@ use crate::limits::EXCHANGED_WATCHED_KEYS_MAX;
 use crate::store::{Isolation, RangeQuery};
 
 use super::context::{ReadContext, WriteContext};
-use super::signals::{ClientKey, Exchanged};
+use super::key::ClientKey;
+use super::signals::Exchanged;
 
 impl WriteContext<'_> {
     /// Gives a database a new, empty namespace and leaves the old one to the background task

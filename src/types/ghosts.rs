@@ -7,7 +7,8 @@
 use bytes::Bytes;
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
+use super::presence::Presence;
 use super::scanning::KeyWalk;
 use crate::layout::{KeysRow, Meta, decode_length, successor};
 use crate::store::{Isolation, StoreError};
@@ -45,7 +46,7 @@ impl ReadContext<'_> {
             }
             looked_at += 1;
             last_hash = hash;
-            if found.length == 0 && self.may_be_ghost(&found.key.meta) {
+            if self.presence(&found.key.meta, found.length) == Presence::Ghost {
                 ghosts.push(Ghost {
                     meta_key: found.key.meta_key.into(),
                     counter: found.counter.unwrap_or_default(),
@@ -84,9 +85,9 @@ impl WriteContext<'_> {
         let Some(meta) = meta.map(|value| Meta::decode(&value)).transpose()? else {
             return Ok(false);
         };
-        let is_empty = decode_length(counter.as_ref())? == 0;
+        let presence = self.presence(&meta, decode_length(counter.as_ref())?);
         let is_used = counter.unwrap_or_default() != ghost.counter;
-        if is_used || !is_empty || !self.may_be_ghost(&meta) {
+        if is_used || presence != Presence::Ghost {
             return Ok(false);
         }
         // Only now: what is not swept must not conflict.

@@ -1,10 +1,11 @@
 //! Keys: finding, creating and removing them, their expiry and their length.
 //!
-//! A key exists for clients when it has metadata, has not expired, and is not empty. A list or
-//! set that becomes empty ceases to exist at once. On a store with a single writer its metadata
-//! is removed with the last element. Where several servers write, doing that would make the last
-//! pop conflict with every push; there the metadata may stay behind (a *ghost*: no expiry,
-//! length 0), is invisible to clients, and is reused or swept later.
+//! A key exists for clients when it has metadata, has not expired, and is not empty, unless its
+//! type exists when empty ([`presence`](super::presence)). A list or set that becomes empty ceases
+//! to exist at once. On a store with a single writer its metadata is removed with the last
+//! element. Where several servers write, doing that would make the last pop conflict with every
+//! push. There the metadata may be kept (a *ghost*: no expiry, length 0), is invisible to clients,
+//! and is reused or swept later.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -19,36 +20,9 @@ use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::signals::{ClientKey, Ready};
-
-/// A key that was found or created in this transaction.
-#[derive(Debug, Clone)]
-pub struct OpenKey {
-    /// The database that it was looked up in; `None` for one that background work came across.
-    pub database: Option<u32>,
-    /// Its namespace.
-    pub namespace: Id,
-    /// Its name as it stands in the store.
-    pub name: KeyName,
-    /// Where its metadata lies.
-    pub meta_key: Vec<u8>,
-    /// Its metadata.
-    pub meta: Meta,
-}
-
-impl OpenKey {
-    /// Where the key's data lies.
-    pub fn data(&self) -> Id {
-        self.meta.data
-    }
-
-    /// The key as clients know it.
-    pub(super) fn client_key(&self) -> Option<ClientKey> {
-        let key = self.meta.full_name(&self.name).ok()?.clone();
-        let database = self.database?;
-        Some(ClientKey { database, key })
-    }
-}
+use super::key::{ClientKey, OpenKey};
+use super::presence::Presence;
+use super::signals::Ready;
 
 /// A key's place, before it is known whether there is anything.
 struct Place {
@@ -118,7 +92,7 @@ impl ReadContext<'_> {
     ) -> Result<i64, StoreError> {
         let length_key = self.layout().length_key(meta_key);
         let value = self.transaction.get(&length_key, isolation).await?;
-        decode_length(value.as_ref())
+        Ok(decode_length(value.as_ref())?)
     }
 
     /// Whether a key that was found by its type exists for clients, see the module's comment.
@@ -129,12 +103,9 @@ impl ReadContext<'_> {
         if let Some(has_some) = self.has_staged_elements(key) {
             return Ok(has_some);
         }
-        Ok(!self.may_be_ghost(&key.meta) || self.length(key, self.isolation).await? != 0)
-    }
-
-    /// Whether metadata may belong to a key that has become empty.
-    pub(super) fn may_be_ghost(&self, meta: &Meta) -> bool {
-        !self.environment.capabilities.single_writer && meta.expire_at_ms.is_none()
+        Ok(!self
+            .is_ghost(&key.meta_key, &key.meta, self.isolation)
+            .await?)
     }
 
     /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
@@ -153,7 +124,10 @@ impl ReadContext<'_> {
         if self.is_expired(&meta) {
             return Ok(None);
         }
-        if self.may_be_ghost(&meta) && self.length_at(&place.meta_key, self.isolation).await? == 0 {
+        if self
+            .is_ghost(&place.meta_key, &meta, self.isolation)
+            .await?
+        {
             return Ok(None);
         }
         Ok(Some(open(place, meta)))
@@ -195,8 +169,9 @@ impl ReadContext<'_> {
             return Ok(None);
         }
         if meta.value_type != value_type {
-            if self.may_be_ghost(&meta)
-                && self.length_at(&place.meta_key, self.isolation).await? == 0
+            if self
+                .is_ghost(&place.meta_key, &meta, self.isolation)
+                .await?
             {
                 return Ok(None);
             }
@@ -267,7 +242,11 @@ impl WriteContext<'_> {
     pub async fn put(&self, key: &Bytes, meta: Meta, length: i64) -> Result<OpenKey, CommandError> {
         self.check_name(key)?;
         self.notify_of_creation(key, false).await?;
-        Ok(self.put_row(key, meta, length).await?)
+        let key = self.put_row(key, meta, length).await?;
+        if let Some(on_put) = key.meta.value_type.kind().on_put {
+            on_put(self, &key);
+        }
+        Ok(key)
     }
 
     /// Names are looked for whatever their length, but a key can only be made where its name fits.
@@ -296,10 +275,11 @@ impl WriteContext<'_> {
                 self.notify(EventClasses::EXPIRED, "expired", key);
                 false
             }
-            Some(meta) if self.may_be_ghost(&meta) => {
-                self.length_at(&place.meta_key, self.relaxed()).await? != 0
+            Some(meta) => {
+                !self
+                    .is_ghost(&place.meta_key, &meta, self.relaxed())
+                    .await?
             }
-            Some(_) => true,
         };
         if !(exists && spares_existing) {
             self.notify(EventClasses::NEW, "new", key);
@@ -352,10 +332,6 @@ impl WriteContext<'_> {
         let key = open(place, meta);
         if length != 0 {
             self.signal_ready(&key);
-            if key.meta.value_type == ValueType::TaskQueue {
-                // The alarms that it had are under its old name.
-                self.set_alarm(&key, self.now_ms);
-            }
         }
         Ok(key)
     }
@@ -367,8 +343,9 @@ impl WriteContext<'_> {
     /// # Errors
     /// `Conflict` where there are any: the next attempt begins with putting them back.
     async fn expect_no_claims(&self, database: u32, old: &OpenKey) -> Result<(), StoreError> {
-        if self.may_be_ghost(&old.meta)
-            && self.length(old, Isolation::Serializable).await? == 0
+        if self
+            .is_ghost(&old.meta_key, &old.meta, Isolation::Serializable)
+            .await?
             && self.has_claims(old).await?
         {
             self.signals.recall(OpenKey {
@@ -389,7 +366,9 @@ impl WriteContext<'_> {
 
     /// Wakes clients that wait for something in a key.
     fn signal_ready(&self, key: &OpenKey) {
-        if let Some(client_key) = key.client_key() {
+        if key.meta.value_type.kind().is_waited_for
+            && let Some(client_key) = key.client_key()
+        {
             let ready = Ready::Key(client_key, key.meta.value_type);
             self.signals.ready(ready);
         }
@@ -407,7 +386,8 @@ impl WriteContext<'_> {
         self.transaction
             .clear(&self.layout().length_key(&key.meta_key));
         if self.has_signposts() {
-            let signposts = self.layout().signpost_keys(key.data(), key.meta.value_type);
+            let value_type = key.meta.value_type;
+            let signposts = value_type.signpost_keys(self.layout(), key.data());
             signposts.for_each(|signpost| self.transaction.clear(&signpost));
         }
         self.clear_expiry_index(key);
@@ -425,7 +405,7 @@ impl WriteContext<'_> {
                 meta: value.into(),
             };
             let signpost = signpost.encode();
-            for key in self.layout().signpost_keys(meta.data, meta.value_type) {
+            for key in meta.value_type.signpost_keys(self.layout(), meta.data) {
                 self.transaction.set(&key, &signpost);
             }
         }
@@ -440,7 +420,7 @@ impl WriteContext<'_> {
     /// Removes a key that has no elements, and what its type keeps besides them.
     pub(super) fn remove_empty(&self, key: &OpenKey) {
         self.detach(key);
-        if key.meta.value_type.keeps_more_than_elements() {
+        if key.meta.value_type.kind().keeps_rows_when_empty() {
             self.discard_data(key.meta.data);
         }
     }
@@ -501,23 +481,26 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// To be called after elements were taken away, counted and told of: a key that has become
-    /// empty ceases to exist, which is told.
+    /// To be called after elements were taken away, counted and told of: a key that ceases to exist
+    /// when it is empty is removed, which is told.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
-        if self.may_be_ghost(&key.meta) {
+        let isolation = match self.presence(&key.meta, 0) {
+            Presence::Exists => return Ok(()),
             // Invisible to clients from now on, see the module's comment. The length is read only
             // where somebody is to be told.
-            if self.tells_of(EventClasses::GENERIC) && self.length(key, self.relaxed()).await? == 0
-            {
-                self.notify_of(EventClasses::GENERIC, "del", key);
-            }
-            return Ok(());
-        }
-        if self.length(key, Isolation::Serializable).await? == 0 {
+            Presence::Ghost if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
+            Presence::Ghost => self.relaxed(),
+            Presence::Emptied => Isolation::Serializable,
+        };
+        let length = self.length(key, isolation).await?;
+        let presence = self.presence(&key.meta, length);
+        if presence == Presence::Emptied {
             self.remove_empty(key);
+        }
+        if presence != Presence::Exists {
             self.notify_of(EventClasses::GENERIC, "del", key);
         }
         Ok(())

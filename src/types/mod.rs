@@ -8,11 +8,16 @@ pub mod dumping;
 pub mod fingerprint;
 pub mod flush;
 pub mod ghosts;
+#[cfg(test)]
+mod hollow;
 pub mod ids;
+pub mod key;
 pub mod keyspace;
+pub mod kind;
 pub mod list;
 pub mod notices;
 pub mod pages;
+pub mod presence;
 pub mod priority_queue;
 pub mod relay;
 pub mod room;
@@ -23,10 +28,28 @@ pub mod sort;
 pub mod sorted_set;
 pub mod split;
 pub mod staging;
+pub mod startup;
 pub mod sweeping;
 pub mod task_queue;
 pub mod unit;
 
 pub use context::{Environment, ReadContext, WriteContext};
-pub use keyspace::OpenKey;
+pub use key::OpenKey;
+pub use kind::ValueKind;
 pub use unit::{ReadUnit, Unit};
+
+use crate::layout::ValueType;
+
+impl ValueType {
+    /// The type's descriptor.
+    pub fn kind(self) -> &'static ValueKind {
+        match self {
+            ValueType::List => &list::KIND,
+            ValueType::SortedSet => &sorted_set::KIND,
+            ValueType::PriorityQueue => &priority_queue::KIND,
+            ValueType::TaskQueue => &task_queue::KIND,
+            #[cfg(test)]
+            ValueType::Hollow => &hollow::KIND,
+        }
+    }
+}

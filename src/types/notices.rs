@@ -7,8 +7,9 @@ use crate::events::EventClasses;
 use crate::store::StoreError;
 
 use super::context::WriteContext;
-use super::keyspace::OpenKey;
-use super::signals::{ChannelKind, ClientKey};
+use super::key::ClientKey;
+use super::key::OpenKey;
+use super::signals::ChannelKind;
 
 impl WriteContext<'_> {
     /// Whether anybody may hear of events of this class.
@@ -55,8 +56,9 @@ impl WriteContext<'_> {
     /// When the store fails.
     pub async fn notify_if_reborn(&self, key: &OpenKey, name: &Bytes) -> Result<(), StoreError> {
         if self.tells_of(EventClasses::NEW)
-            && self.may_be_ghost(&key.meta)
-            && self.length(key, self.relaxed()).await? == 0
+            && self
+                .is_ghost(&key.meta_key, &key.meta, self.relaxed())
+                .await?
         {
             self.notify(EventClasses::NEW, "new", name);
         }

@@ -5,7 +5,7 @@ use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 
 /// Reads a range page by page, forwards or backwards.
 pub struct Pages<'c, 't> {
@@ -231,10 +231,10 @@ impl WriteContext<'_> {
             None => false,
             Some(last) if from_end => self
                 .transaction
-                .add_conflict_on_taken(section, (&last.key, section.1)),
+                .add_conflict_unless_own(section, (&last.key, section.1)),
             Some(last) => self
                 .transaction
-                .add_conflict_on_taken(section, (section.0, &successor(&last.key))),
+                .add_conflict_unless_own(section, (section.0, &successor(&last.key))),
         };
         Ok(RowsToPop { rows, is_covered })
     }

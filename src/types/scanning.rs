@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::glob::{Case, matches};
-use crate::layout::{Id, KeysRow, Meta, ValueType, decode_length};
+use crate::layout::{DecodeError, Id, KeysRow, Meta, ValueType, decode_length};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
+use super::presence::Presence;
 
 /// A key as a walk meets it, whether it exists for clients or not.
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ impl WalkedKey {
     ///
     /// # Errors
     /// `Corrupt` where a long name is missing.
-    pub fn name(&self) -> Result<&Bytes, StoreError> {
+    pub fn name(&self) -> Result<&Bytes, DecodeError> {
         self.key.meta.full_name(&self.key.name)
     }
 }
@@ -188,7 +189,7 @@ impl ReadContext<'_> {
     /// Whether a key exists for clients.
     pub fn is_visible(&self, found: &WalkedKey) -> bool {
         let meta = &found.key.meta;
-        !(self.is_expired(meta) || found.length == 0 && self.may_be_ghost(meta))
+        !self.is_expired(meta) && self.presence(meta, found.length) != Presence::Ghost
     }
 
     /// One step of SCAN: names, and the cursor to go on from; 0 at the end.

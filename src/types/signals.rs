@@ -7,18 +7,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::keyspace::OpenKey;
+use super::key::{ClientKey, OpenKey};
 use super::task_queue::Amounts;
 use crate::layout::ValueType;
-
-/// A key as clients know it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClientKey {
-    /// The number of its database.
-    pub database: u32,
-    /// Its name.
-    pub key: Bytes,
-}
 
 /// A key, or all keys of a database, that may have become ready for clients that wait.
 #[derive(Debug, Clone, PartialEq)]

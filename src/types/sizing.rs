@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 
-use crate::layout::{KeyRange, Section, StoredValue, TaskRow, ValueType};
+use crate::layout::{DecodeError, KeyRange, StoredValue};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
+use super::kind::{Holds, SectionKind};
 use super::pages::Pages;
 
 /// Bytes of the length counter in a row of its own.
@@ -26,18 +27,12 @@ impl ReadContext<'_> {
         let expiry_bytes = key.meta.expire_at_ms.map_or(0, |at_ms| {
             layout.expiry_key(at_ms, key.namespace, &key.name).len()
         });
-        let sections: &[Section] = match key.meta.value_type {
-            ValueType::List => &[Section::Elements],
-            ValueType::SortedSet => &[Section::Scores, Section::Members],
-            ValueType::PriorityQueue => &[Section::Queue],
-            // The index above the order is small beside it.
-            ValueType::TaskQueue => &[Section::TaskOrder, Section::Tasks],
-        };
         let length = self.length(key, Isolation::Snapshot).await?;
         let length = u64::try_from(length).unwrap_or(0);
         let mut bytes = (meta_bytes + length_bytes + expiry_bytes) as u64;
-        for section in sections {
-            bytes += self.section_bytes(key, *section, length, samples).await?;
+        let sections = key.meta.value_type.kind().sections.iter();
+        for section in sections.filter(|section| section.is_measured) {
+            bytes += self.section_bytes(key, section, length, samples).await?;
         }
         Ok(bytes)
     }
@@ -45,11 +40,12 @@ impl ReadContext<'_> {
     async fn section_bytes(
         &self,
         key: &OpenKey,
-        section: Section,
+        kind: &SectionKind,
         length: u64,
         samples: usize,
     ) -> Result<u64, StoreError> {
-        let range = KeyRange::children(&self.layout().section_prefix(key.data(), section));
+        let prefix = self.layout().section_prefix(key.data(), kind.section);
+        let range = KeyRange::children(&prefix);
         let mut pages = Pages::new(self, range, false, samples);
         let mut rows_seen = 0_usize;
         let mut bytes_seen = 0_u64;
@@ -57,7 +53,7 @@ impl ReadContext<'_> {
             && let Some(rows) = pages.next().await?
         {
             for row in rows.iter().take(samples - rows_seen) {
-                bytes_seen += row_bytes(row, section)?;
+                bytes_seen += row_bytes(row, kind)?;
             }
             rows_seen += rows.len().min(samples - rows_seen);
         }
@@ -69,26 +65,19 @@ impl ReadContext<'_> {
     }
 }
 
-/// Bytes of one row, with the chunks that its value is split into (but for their keys).
-fn row_bytes(row: &KeyValue, section: Section) -> Result<u64, StoreError> {
+/// Bytes of one row, with the chunks that its value is split into (except for their keys).
+fn row_bytes(row: &KeyValue, kind: &SectionKind) -> Result<u64, DecodeError> {
     let own_bytes = (row.key.len() + row.value.len()) as u64;
-    let has_stored_value = match section {
-        Section::Elements | Section::Queue => true,
-        // Only long members have one.
-        Section::Scores => !row.value.is_empty(),
-        Section::Tasks => {
-            return Ok(own_bytes + split_bytes(&TaskRow::decode(&row.value)?.payload)?);
-        }
-        _ => false,
+    let value = match kind.holds {
+        Holds::Elements(read) => read(&row.value)?.value,
+        _ => None,
     };
-    if !has_stored_value {
-        return Ok(own_bytes);
-    }
-    Ok(own_bytes + split_bytes(&row.value)?)
+    let split_bytes = value.as_ref().map(split_bytes).transpose()?;
+    Ok(own_bytes + split_bytes.unwrap_or(0))
 }
 
 /// Bytes of a value that are not in its row.
-fn split_bytes(value: &Bytes) -> Result<u64, StoreError> {
+fn split_bytes(value: &Bytes) -> Result<u64, DecodeError> {
     match StoredValue::decode(value)? {
         StoredValue::Plain(_) => Ok(0),
         StoredValue::Split { length, .. } => Ok(length),

@@ -5,12 +5,11 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::number::parse_double_without_underflow;
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
-use super::sorted_set::{Selection, SortedRange};
+use super::key::OpenKey;
+use super::kind::Slice;
 
 /// What elements are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,58 +58,34 @@ impl ReadContext<'_> {
     /// `WrongType` for other types; `Text` where an element that is to be sorted as a number is
     /// none; when the store fails.
     pub async fn sort(&self, key: &OpenKey, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
-        if !matches!(key.meta.value_type, ValueType::List | ValueType::SortedSet) {
+        let Some(slice_of) = key.meta.value_type.kind().slice else {
             return Err(CommandError::WrongType);
-        }
+        };
         let length = self.length(key, self.isolation).await?;
         let (begin, end) = query.bounds(length);
         if query.by == SortBy::Nothing {
             if begin == end {
                 return Ok(Vec::new());
             }
-            return self
-                .elements_between(key, begin, end, length, query.descending)
-                .await;
+            let slice = Slice {
+                begin,
+                end,
+                length,
+                descending: query.descending,
+            };
+            return Ok(slice_of(self, key, slice).await?);
         }
-        let elements = self.elements_between(key, 0, length, length, false).await?;
+        let all = Slice {
+            begin: 0,
+            end: length,
+            length,
+            descending: false,
+        };
+        let elements = slice_of(self, key, all).await?;
         let sorted = sort(elements, query)?;
         let skipped = usize::try_from(begin).unwrap_or(usize::MAX);
         let taken = usize::try_from(end - begin).unwrap_or(0);
         Ok(sorted.into_iter().skip(skipped).take(taken).collect())
-    }
-
-    /// The elements with the indexes `begin..end`, counted in the direction asked for.
-    async fn elements_between(
-        &self,
-        key: &OpenKey,
-        begin: i64,
-        end: i64,
-        length: i64,
-        descending: bool,
-    ) -> Result<Vec<Bytes>, CommandError> {
-        match key.meta.value_type {
-            ValueType::List if descending => {
-                let mut elements = self
-                    .list_range(key, length - end, length - begin - 1)
-                    .await?;
-                elements.reverse();
-                Ok(elements)
-            }
-            ValueType::List => Ok(self.list_range(key, begin, end - 1).await?),
-            ValueType::SortedSet => {
-                let range = SortedRange {
-                    reverse: descending,
-                    ..SortedRange::all_of(Selection::Ranks {
-                        start: begin,
-                        stop: end - 1,
-                    })
-                };
-                let members = self.zset_range(key, &range).await?;
-                Ok(members.into_iter().map(|one| one.member).collect())
-            }
-            ValueType::PriorityQueue => Err(CommandError::WrongType),
-            ValueType::TaskQueue => Err(CommandError::WrongType),
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::layout::{Id, KeyRange, StoredValue, corrupt};
+use crate::layout::{Id, KeyRange, StoredValue};
 use crate::limits::{RANGE_PAGE_ROWS, VALUE_CHUNK_BYTES_MAX};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
@@ -46,7 +46,7 @@ impl ReadContext<'_> {
         if whole.len() as u64 == length {
             Ok(whole.freeze())
         } else {
-            corrupt("chunks of a split value are missing")
+            Err(StoreError::Corrupt("chunks of a split value are missing"))
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::scanning::KeyWalk;
 
 /// What background work there is.

@@ -143,3 +143,6 @@ impl<'t> Unit<'t> {
         self.size_bytes() > self.environment().capabilities.transaction_bytes_max
     }
 }
+
+#[cfg(test)]
+mod tests;

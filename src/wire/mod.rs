@@ -2,4 +2,5 @@
 
 pub mod encode;
 mod inline;
+pub mod reply_reader;
 pub mod request;

@@ -9,13 +9,13 @@ use quoin::commands::Invocation;
 use quoin::executor::watchers::Touched;
 use quoin::executor::{
     Bundle, Call, Executor, ExecutorOptions, Outcome, Reaper, ReaperHandle, Waiter, WatchedKey,
-    startup,
 };
 use quoin::layout::Layout;
 use quoin::random::{Random, SystemRandom};
 use quoin::reply::Reply;
 use quoin::store::Store;
-use quoin::types::signals::ClientKey;
+use quoin::types::key::ClientKey;
+use quoin::types::startup;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

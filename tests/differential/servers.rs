@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use quoin::wire::reply_reader::show_bytes;
+
 use crate::differences::{agree, plain_score, sorted, upper};
 use crate::keys::Step;
 use crate::redis_server::Redis;
-use crate::resp::{Connection, Value, Words, show_bytes};
+use crate::resp::{Connection, Value, Words};
 use crate::server::Server;
 use crate::transactions::Queue;
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quoin::clock::{Clock, SystemClock};
 use quoin::commands::Invocation;
-use quoin::executor::{Call, Executor, ExecutorOptions, startup};
+use quoin::executor::{Call, Executor, ExecutorOptions};
 use quoin::layout::Layout;
 use quoin::random::SeededRandom;
 use quoin::reply::Reply;
 use quoin::store::Store;
 use quoin::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use quoin::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use quoin::types::startup;
 use tempfile::TempDir;
 
 /// The words of a command.

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use quoin::wire::reply_reader::show_bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::history::{Contents, History};
 use super::recorded;
 use super::steps::{Own, Planner, SHARED_LISTS, SHARED_SET, Stamp, Step, own_keys, own_number};
-use crate::resp::{Connection, Value, encode, show_bytes};
+use crate::resp::{Connection, Value, encode};
 use crate::server::{PATIENCE, Server};
 
 const PIPELINE_MAX: usize = 8;

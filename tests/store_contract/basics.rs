@@ -1,6 +1,6 @@
 //! Single keys, visibility, atomicity.
 
-use quoin::store::Isolation;
+use quoin::store::{Isolation, StoreError};
 
 use crate::subject::{Subject, wait};
 
@@ -158,4 +158,13 @@ pub fn a_second_handle_reads_what_the_first_wrote(subject: &Subject) {
         let read = scope.spawn(|| subject.get("key"));
         assert_eq!(read.join().unwrap().unwrap(), "value");
     });
+}
+
+pub fn an_answer_is_given_once(subject: &Subject) {
+    let reader = subject.read();
+    let key = subject.key("key");
+    let mut read = reader.inner.get(&key, Isolation::Snapshot);
+    assert_eq!(wait(&mut read).unwrap(), None);
+    let again = wait(&mut read);
+    assert!(matches!(again, Err(StoreError::Fatal(_))), "{again:?}");
 }

@@ -21,6 +21,7 @@ mod logs;
 mod minima;
 mod model;
 mod ranges;
+mod savepoints;
 mod stores;
 mod subject;
 mod watches;
@@ -62,6 +63,7 @@ macro_rules! every_case {
                 size_and_count_grow_with_the_writes
                 many_writes_commit_together
                 a_second_handle_reads_what_the_first_wrote
+                an_answer_is_given_once
             }
             ranges {
                 a_range_is_in_order_and_without_its_end
@@ -128,6 +130,30 @@ macro_rules! every_case {
                 what_commits_later_stands_behind
                 a_log_that_was_cleared_in_part_goes_on
                 concurrent_appends_never_conflict
+            }
+            savepoints {
+                a_set_is_undone
+                a_clear_is_undone
+                a_cleared_range_is_undone
+                additions_are_undone
+                what_removes_an_addition_is_undone
+                minima_are_undone
+                an_append_is_undone
+                what_is_released_stays
+                savepoints_nest
+                what_was_released_is_undone_with_the_outer_savepoint
+                savepoints_end_with_an_outer_one
+                a_savepoint_that_is_open_at_the_commit_keeps_its_writes
+                a_transaction_that_was_undone_whole_changes_nothing
+                a_failure_is_undone
+                a_failure_before_the_savepoint_stays
+                size_and_count_are_restored
+                ranges_are_as_before_after_a_rollback
+                a_row_that_a_read_passed_over_is_there_again
+                a_watch_does_not_fire_for_what_was_undone
+                a_read_that_was_undone_conflicts
+                a_write_that_was_undone_conflicts_with_nobody
+                random_writes_and_rollbacks_match_a_map
             }
             watches {
                 a_watch_gives_the_value

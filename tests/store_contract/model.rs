@@ -13,7 +13,7 @@ use crate::subject::{Subject, wait};
 const STEPS: usize = 4000;
 const ATTEMPTS_MAX: u32 = 100;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Few short keys, so that writes, clears and ranges meet often.
@@ -24,7 +24,7 @@ fn random_key(random: &SeededRandom) -> Vec<u8> {
         .collect()
 }
 
-enum Step {
+pub enum Step {
     Set(Vec<u8>, Vec<u8>),
     Add(Vec<u8>, i64),
     Min(Vec<u8>, u64),
@@ -34,7 +34,7 @@ enum Step {
     Range(Vec<u8>, Vec<u8>, usize, bool),
 }
 
-fn random_step(random: &SeededRandom) -> Step {
+pub fn random_step(random: &SeededRandom) -> Step {
     let key = random_key(random);
     match random.below(16) {
         0..=3 => {
@@ -99,7 +99,7 @@ fn expected_rows(map: &Map, step: (&[u8], &[u8], usize, bool)) -> Rows {
 }
 
 /// Runs a step and compares what it reads with the map.
-fn run(
+pub fn run(
     subject: &Subject,
     step: &Step,
     transaction: &dyn Transaction,
@@ -205,6 +205,13 @@ fn history(subject: &Subject, seed: u64, mut map: Map) -> Map {
             map = transact(subject, number, &steps, &map);
         }
     }
+    check(subject, &map, seed);
+    assert!(!map.is_empty());
+    map
+}
+
+/// Compares all that is stored with the map.
+pub fn check(subject: &Subject, map: &Map, seed: u64) {
     let whole: (&[u8], &[u8], usize, bool) = (b"", &[0xff], usize::MAX >> 1, false);
     let stored = (0..ATTEMPTS_MAX)
         .find_map(|_| {
@@ -212,9 +219,7 @@ fn history(subject: &Subject, seed: u64, mut map: Map) -> Map {
             read_rows(subject, snapshot.as_ref(), whole).ok()
         })
         .unwrap();
-    assert_eq!(stored, expected_rows(&map, whole), "seed {seed}");
-    assert!(!stored.is_empty());
-    map
+    assert_eq!(stored, expected_rows(map, whole), "seed {seed}");
 }
 
 /// Runs a transaction and drops it.

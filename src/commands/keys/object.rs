@@ -5,9 +5,8 @@ use bytes::Bytes;
 use super::subcommands::{help, unknown};
 use crate::commands::arguments::is_word;
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::reply::Reply;
-use crate::types::ReadContext;
+use crate::types::{ReadContext, ValueKind};
 
 const HELP: &[&str] = &[
     "ENCODING <key>",
@@ -35,7 +34,7 @@ pub(super) async fn object(
         _ => return Err(unknown("OBJECT", arguments)),
     };
     let answer = if is_word(word, "encoding") {
-        encoding
+        |kind: &ValueKind| Ok(Reply::bulk(kind.encoding))
     } else if is_word(word, "refcount") {
         |_| Ok(Reply::Integer(1))
     } else if is_word(word, "idletime") {
@@ -54,16 +53,7 @@ pub(super) async fn object(
         return Err(unknown("OBJECT", arguments));
     };
     match context.find_any(name).await? {
-        Some(key) => answer(key.meta.value_type),
+        Some(key) => answer(key.meta.value_type.kind()),
         None => Ok(Reply::Null),
     }
-}
-
-/// How values lie in the store. Not Redis's words: what they promise (that a listpack is small,
-/// say) would not be true.
-fn encoding(value_type: ValueType) -> Result<Reply, CommandError> {
-    Ok(Reply::bulk(match value_type {
-        ValueType::List | ValueType::PriorityQueue => "ordered-rows",
-        ValueType::SortedSet | ValueType::TaskQueue => "indexed-rows",
-    }))
 }

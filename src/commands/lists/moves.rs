@@ -49,7 +49,7 @@ async fn move_element(
         }
         found => found?,
     };
-    context.transaction.conflict_on_own();
+    context.transaction.conflict_on_own_rows();
     let values = context.list_pop(&source, 1, from).await?;
     let Some(value) = values.first() else {
         return Ok(Reply::Null);

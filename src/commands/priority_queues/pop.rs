@@ -96,7 +96,7 @@ pub(super) async fn move_value(
         }
         found => found?,
     };
-    context.transaction.conflict_on_own();
+    context.transaction.conflict_on_own_rows();
     let values = context.queue_pop(&source, 1, end).await?;
     if values.is_empty() {
         return Ok(Reply::NullArray);

@@ -140,11 +140,11 @@ impl Counters {
         if wrong == Wrong::default() {
             return Ok(());
         }
-        let is_mended = (wrong.length || wrong.task_counters) && tally::mend(subject, key).await?;
+        let is_mended = (wrong.length || wrong.group_counters) && tally::mend(subject, key).await?;
         let name = || subject.name(key.namespace, &key.name, Some(&key.meta));
         for (is_wrong, finding) in [
             (wrong.length, &mut self.lengths),
-            (wrong.task_counters, &mut self.task_counters),
+            (wrong.group_counters, &mut self.task_counters),
         ] {
             if is_wrong {
                 finding.add(name);
@@ -154,7 +154,7 @@ impl Counters {
             }
         }
         for (is_wrong, finding) in [
-            (wrong.indexes, &mut self.indexes),
+            (wrong.indexes || wrong.twins, &mut self.indexes),
             (wrong.chunks, &mut self.chunks),
             (wrong.foreign_rows, &mut self.foreign_rows),
             (wrong.unreadable, &mut self.unreadable),

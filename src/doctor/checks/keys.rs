@@ -10,6 +10,7 @@ use crate::doctor::subject::{Answer, Subject};
 use crate::layout::{KeyName, KeysRow, Meta, decode_length};
 use crate::limits::{DOCTOR_GHOSTS_MAX, DOCTOR_READS_AT_ONCE};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+use crate::types::presence::Presence;
 
 #[derive(Default)]
 pub(super) struct Keys {
@@ -147,24 +148,24 @@ impl Keys {
         subject: &Subject<'_>,
         key: &FoundKey,
     ) -> Result<(), StoreError> {
-        let is_ghost =
-            !subject.store.capabilities().single_writer && key.meta.expire_at_ms.is_none();
-        if is_ghost {
-            self.ghosts += 1;
-            if subject
-                .repair(async |transaction: &dyn Transaction| {
-                    sweep(subject, transaction, key).await
-                })
-                .await?
-            {
-                self.swept += 1;
+        match subject.presence(&key.meta, 0) {
+            Presence::Exists => {}
+            Presence::Ghost => {
+                self.ghosts += 1;
+                let is_swept = subject
+                    .repair(async |transaction: &dyn Transaction| {
+                        sweep(subject, transaction, key).await
+                    })
+                    .await?;
+                self.swept += u64::from(is_swept);
             }
-            return Ok(());
-        }
-        self.empty
-            .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
-        if tally::mend(subject, key).await? {
-            self.empty.count_repaired();
+            Presence::Emptied => {
+                self.empty
+                    .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
+                if tally::mend(subject, key).await? {
+                    self.empty.count_repaired();
+                }
+            }
         }
         Ok(())
     }
@@ -246,7 +247,8 @@ async fn sweep(
     };
     let meta = Meta::decode(&value)?;
     let length = transaction.get(&length_key, isolation).await?;
-    if meta.expire_at_ms.is_some() || decode_length(length.as_ref())? != 0 {
+    let length = decode_length(length.as_ref())?;
+    if subject.presence(&meta, length) != Presence::Ghost {
         return Ok(false);
     }
     // Elements that a dead server has claimed come back to it.
@@ -255,9 +257,9 @@ async fn sweep(
     }
     transaction.clear(&key.meta_key);
     transaction.clear(&length_key);
-    let signposts = subject.layout.signpost_keys(meta.data, meta.value_type);
+    let signposts = meta.value_type.signpost_keys(&subject.layout, meta.data);
     signposts.for_each(|signpost| transaction.clear(&signpost));
-    if meta.value_type.keeps_more_than_elements() {
+    if meta.value_type.kind().keeps_rows_when_empty() {
         subject.discard_data(transaction, meta.data);
     }
     Ok(true)

@@ -98,7 +98,7 @@ async fn signposts(
         meta_key: key.meta_key.clone(),
         meta,
     };
-    for signpost_key in layout.signpost_keys(key.meta.data, key.meta.value_type) {
+    for signpost_key in key.meta.value_type.signpost_keys(layout, key.meta.data) {
         let Some(value) = transaction.get(&signpost_key, isolation).await? else {
             continue;
         };

@@ -8,13 +8,13 @@ use futures_util::future::try_join_all;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::subject::{Subject, rows};
 use crate::error::CommandError;
-use crate::executor::startup::{StartError, prepare};
 use crate::layout::{Id, KeyRange, StagedClaim, successor};
 use crate::limits::{DOCTOR_OVERDUE_MS, DOCTOR_READS_AT_ONCE};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
 use crate::types::staging::{read_claimed_elements, remove_request};
+use crate::types::startup::{StartError, prepare};
 use crate::types::{Environment, WriteContext};
 
 #[derive(Default)]

@@ -7,18 +7,13 @@ use bytes::Bytes;
 use super::super::walk::FoundKey;
 use crate::doctor::subject::{Subject, rows};
 use crate::layout::{
-    Id, KeyRange, Meta, Section, StoredValue, TaskCounter, TaskRow, TaskState, ValueType,
-    decode_counter, decode_length, length_delta, successor,
+    Id, KeyRange, Meta, Section, StoredValue, decode_counter, decode_length, length_delta,
+    successor,
 };
 use crate::limits::{DOCTOR_DATA_PAGE_ROWS, DOCTOR_RECOUNT_ROWS_MAX};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
-
-/// The counters of a task queue that count tasks by state.
-const STATE_COUNTERS: [(TaskState, TaskCounter); 3] = [
-    (TaskState::Leased, TaskCounter::Leased),
-    (TaskState::Delayed, TaskCounter::Delayed),
-    (TaskState::Dead, TaskCounter::Dead),
-];
+use crate::types::kind::{Holds, SectionKind};
+use crate::types::presence::Presence;
 
 /// What a key has at one moment.
 #[derive(Debug)]
@@ -27,9 +22,9 @@ pub(super) struct Tally {
     length: i64,
     /// Rows by section; those of no section that its type has are under their number too.
     rows: BTreeMap<u64, u64>,
-    /// Tasks by state.
-    states: BTreeMap<u64, i64>,
-    /// Counters of a task queue, in the order of [`STATE_COUNTERS`].
+    /// Elements by group.
+    groups: BTreeMap<u8, i64>,
+    /// What the type's counters of groups say, in their order.
     counters: Vec<i64>,
     /// Values whose bytes are in chunks, and ids that chunks have.
     splits: u64,
@@ -43,8 +38,11 @@ pub(super) struct Tally {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) length: bool,
-    pub(super) task_counters: bool,
+    pub(super) group_counters: bool,
+    /// An index has other rows than the elements, whose number is certain.
     pub(super) indexes: bool,
+    /// Elements have two rows each, and there are more of one kind than of the other.
+    pub(super) twins: bool,
     pub(super) chunks: bool,
     pub(super) foreign_rows: bool,
     pub(super) unreadable: bool,
@@ -68,7 +66,7 @@ pub(super) async fn count(
         meta: Meta::decode(&meta)?,
         length: decode_length(length.as_ref())?,
         rows: BTreeMap::new(),
-        states: BTreeMap::new(),
+        groups: BTreeMap::new(),
         counters: Vec::new(),
         splits: 0,
         chunk_ids: 0,
@@ -76,12 +74,10 @@ pub(super) async fn count(
         unreadable: 0,
     };
     let data = tally.meta.data;
-    if tally.meta.value_type == ValueType::TaskQueue {
-        for (_, counter) in STATE_COUNTERS {
-            let row = layout.task_counter_key(data, counter);
-            let value = transaction.get(&row, isolation).await?;
-            tally.counters.push(decode_counter(value.as_ref())?);
-        }
+    for counter in tally.meta.value_type.kind().counters {
+        let row = (counter.key)(layout, data);
+        let value = transaction.get(&row, isolation).await?;
+        tally.counters.push(decode_counter(value.as_ref())?);
     }
     let mut range = KeyRange::children(&layout.data_prefix(data));
     let mut count = 0;
@@ -112,36 +108,32 @@ impl Tally {
             return;
         }
         *self.rows.entry(number).or_default() += 1;
-        let value = match Section::from_number(number) {
-            Some(Section::Elements | Section::Queue) => Some(row.value.clone()),
-            // Of short members the row says nothing more than its key.
-            Some(Section::Scores) if !row.value.is_empty() => Some(row.value.clone()),
-            Some(Section::Tasks) => match TaskRow::decode(&row.value) {
-                Ok(task) => {
-                    *self.states.entry(task.state as u64).or_default() += 1;
-                    Some(task.payload)
-                }
-                Err(_) => {
-                    self.unreadable += 1;
-                    None
-                }
-            },
-            Some(Section::Chunks) => {
-                match subject.layout.read_chunk_key(data, &row.key) {
-                    Ok(chunks) if self.last_chunks == Some(chunks) => {}
-                    Ok(chunks) => {
-                        self.chunk_ids += 1;
-                        self.last_chunks = Some(chunks);
+        match self.section(number).map(|kind| &kind.holds) {
+            Some(Holds::Elements(read)) => match read(&row.value) {
+                Ok(element) => {
+                    *self.groups.entry(element.group).or_default() += 1;
+                    if let Some(value) = element.value {
+                        self.take_value(&value);
                     }
-                    Err(_) => self.unreadable += 1,
                 }
-                None
-            }
-            _ => None,
-        };
-        if let Some(value) = value {
-            self.take_value(&value);
+                Err(_) => self.unreadable += 1,
+            },
+            Some(Holds::Chunks) => match subject.layout.read_chunk_key(data, &row.key) {
+                Ok(chunks) if self.last_chunks == Some(chunks) => {}
+                Ok(chunks) => {
+                    self.chunk_ids += 1;
+                    self.last_chunks = Some(chunks);
+                }
+                Err(_) => self.unreadable += 1,
+            },
+            _ => {}
         }
+    }
+
+    /// The section of that number, if the key's type has it.
+    fn section(&self, number: u64) -> Option<&'static SectionKind> {
+        let mut sections = self.meta.value_type.kind().sections.iter();
+        sections.find(|kind| kind.section as u64 == number)
     }
 
     fn take_value(&mut self, value: &Bytes) {
@@ -157,68 +149,44 @@ impl Tally {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
-    fn tasks(&self, state: TaskState) -> i64 {
-        self.states.get(&(state as u64)).copied().unwrap_or(0)
+    fn group(&self, group: u8) -> i64 {
+        self.groups.get(&group).copied().unwrap_or(0)
     }
 
     /// How many elements there are.
     fn elements(&self) -> i64 {
-        match self.meta.value_type {
-            ValueType::List => self.rows(Section::Elements),
-            ValueType::SortedSet => self.rows(Section::Scores),
-            ValueType::PriorityQueue => self.rows(Section::Queue),
-            ValueType::TaskQueue => self.rows(Section::Tasks),
-        }
-    }
-
-    fn indexes_disagree(&self) -> bool {
-        match self.meta.value_type {
-            ValueType::List | ValueType::PriorityQueue => false,
-            ValueType::SortedSet => self.rows(Section::Scores) != self.rows(Section::Members),
-            ValueType::TaskQueue => {
-                let waiting = self.tasks(TaskState::Leased) + self.tasks(TaskState::Delayed);
-                self.rows(Section::TaskOrder) != self.tasks(TaskState::Ready)
-                    || self.rows(Section::TaskDue) != waiting
-                    || self.rows(Section::TaskDead) != self.tasks(TaskState::Dead)
-            }
-        }
-    }
-
-    fn has_section(&self, number: u64) -> bool {
-        use Section::{
-            Chunks, Elements, Members, Queue, Scores, TaskDead, TaskDue, TaskNodes, TaskOrder,
-            TaskQueue, TaskUntended, Tasks,
-        };
-        let Some(section) = Section::from_number(number) else {
-            return false;
-        };
-        match self.meta.value_type {
-            ValueType::List => matches!(section, Elements | Chunks),
-            ValueType::SortedSet => matches!(section, Scores | Members | Chunks),
-            ValueType::PriorityQueue => matches!(section, Queue | Chunks),
-            ValueType::TaskQueue => matches!(
-                section,
-                TaskOrder
-                    | TaskNodes
-                    | Tasks
-                    | TaskDue
-                    | TaskDead
-                    | TaskQueue
-                    | TaskUntended
-                    | Chunks
-            ),
-        }
+        let elements = self.meta.value_type.kind().elements();
+        elements.map_or(0, |section| self.rows(section))
     }
 
     /// Compares.
     pub(super) fn wrong(&self) -> Wrong {
-        let counted = STATE_COUNTERS.map(|(state, _)| self.tasks(state));
+        let kind = self.meta.value_type.kind();
+        let disagree = |is_wrong: fn(&Self, &SectionKind) -> bool| {
+            let mut sections = kind.sections.iter();
+            sections.any(|section| is_wrong(self, section))
+        };
+        let counters = kind.counters.iter().zip(&self.counters);
         Wrong {
             length: self.length != self.elements(),
-            task_counters: !self.counters.is_empty() && self.counters != counted,
-            indexes: self.indexes_disagree(),
+            group_counters: { counters }
+                .any(|(counter, count)| self.group(counter.group) != *count),
+            indexes: disagree(|tally, section| match section.holds {
+                Holds::Index(groups) => {
+                    let expected = groups.iter().map(|group| tally.group(*group)).sum();
+                    tally.rows(section.section) != expected
+                }
+                _ => false,
+            }),
+            twins: disagree(|tally, section| {
+                matches!(section.holds, Holds::Twins)
+                    && tally.rows(section.section) != tally.elements()
+            }),
             chunks: self.splits != self.chunk_ids,
-            foreign_rows: self.rows.keys().any(|number| !self.has_section(*number)),
+            foreign_rows: self
+                .rows
+                .keys()
+                .any(|number| self.section(*number).is_none()),
             unreadable: self.unreadable > 0,
         }
     }
@@ -246,13 +214,13 @@ pub(super) async fn mend(subject: &Subject<'_>, key: &FoundKey) -> Result<bool, 
                 return Ok(false);
             };
             let wrong = tally.wrong();
-            let is_doubtful = tally.meta.value_type == ValueType::SortedSet && wrong.indexes;
-            if is_doubtful || wrong.unreadable {
+            if wrong.twins || wrong.unreadable {
                 return Ok(false);
             }
             // Elements that a server has claimed may come back to an empty key.
-            let is_removed =
-                tally.elements() == 0 && !subject.has_claims(transaction, tally.meta.data).await?;
+            let presence = subject.presence(&tally.meta, tally.elements());
+            let is_removed = presence != Presence::Exists
+                && !subject.has_claims(transaction, tally.meta.data).await?;
             correct(subject, transaction, key, &tally, is_removed);
             Ok(true)
         })
@@ -283,10 +251,11 @@ fn correct(
         // An addition, so that what counts changes goes on.
         transaction.atomic_add(&length_key, length_delta(elements - tally.length));
     }
-    for ((state, counter), stored) in STATE_COUNTERS.iter().zip(&tally.counters) {
-        let counted = tally.tasks(*state);
+    let counters = tally.meta.value_type.kind().counters.iter();
+    for (counter, stored) in counters.zip(&tally.counters) {
+        let counted = tally.group(counter.group);
         if counted != *stored {
-            let row = layout.task_counter_key(tally.meta.data, *counter);
+            let row = (counter.key)(layout, tally.meta.data);
             transaction.atomic_add(&row, counted - stored);
         }
     }

@@ -207,7 +207,7 @@ fn expired_keys_that_nobody_removes_are_overdue_on_a_cluster() {
         let told = lines(bench, LOOK);
         assert!(line(&told, "expiry").text.contains("1 of them by now"));
         assert_eq!(line(&told, "expiry").level, Level::Warn);
-        let offline = DoctorOptions {
+        let offline = Options {
             is_offline: true,
             ..LOOK
         };
@@ -378,7 +378,7 @@ fn rows_of_operations_go_only_where_no_server_runs() {
         assert_eq!(found.level, Level::Ok, "{found}");
         assert!(found.text.contains("of 3 server starts"), "{found}");
     }
-    let offline = DoctorOptions {
+    let offline = Options {
         is_offline: true,
         ..REPAIR
     };

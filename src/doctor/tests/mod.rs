@@ -4,9 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::commands::testing::Bench;
 use crate::executor::Reaper;
+use crate::layout::{Id, KeyName, Meta, Section, ValueType, encode_length};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::Transaction;
@@ -16,12 +19,12 @@ mod damage;
 mod elements;
 mod staging;
 
-const LOOK: DoctorOptions = DoctorOptions {
+const LOOK: Options = Options {
     repairs: false,
     is_deep: true,
     is_offline: false,
 };
-const REPAIR: DoctorOptions = DoctorOptions {
+const REPAIR: Options = Options {
     repairs: true,
     ..LOOK
 };
@@ -37,7 +40,7 @@ fn random() -> Arc<SeededRandom> {
 }
 
 /// What the doctor says.
-fn lines(bench: &Bench, options: DoctorOptions) -> Vec<Line> {
+fn lines(bench: &Bench, options: Options) -> Vec<Line> {
     let subject = Subject {
         store: &*bench.store,
         layout: Layout::new("test"),
@@ -153,6 +156,49 @@ fn a_store_with_everything_in_it_is_healthy() {
 }
 
 #[test]
+fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
+    on_both(|bench| {
+        let name = KeyName::new(&Bytes::from_static(b"hollow"));
+        let data = Id {
+            instance: 9,
+            sequence: 9,
+        };
+        let namespace = Id {
+            instance: 0,
+            sequence: 0,
+        };
+        let meta = Meta {
+            value_type: ValueType::Hollow,
+            data,
+            expire_at_ms: None,
+            long_name: None,
+        };
+        let meta_key = Layout::new("test").meta_key(namespace, &name);
+        change(bench, |transaction, layout| {
+            transaction.set(&meta_key, &meta.encode());
+            // What it keeps besides elements.
+            transaction.set(&layout.section_prefix(data, Section::Members), b"");
+        });
+        for options in [LOOK, REPAIR] {
+            let told = lines(bench, options);
+            assert!(told.iter().all(|line| line.level == Level::Ok), "{told:?}");
+            assert_eq!(line(&told, "keys").text, "1 keys");
+        }
+        change(bench, |transaction, layout| {
+            let length_key = layout.length_key(&meta_key);
+            transaction.set(&length_key, &encode_length(7, 0));
+        });
+        assert!(
+            line(&lines(bench, REPAIR), "counters")
+                .text
+                .contains("repaired")
+        );
+        assert_eq!(bench.run("TYPE hollow"), Reply::Simple("hollow"));
+        assert_healthy(bench);
+    });
+}
+
+#[test]
 fn what_it_measures_with_it_removes() {
     on_both(|bench| {
         let told = lines(bench, LOOK);
@@ -168,7 +214,7 @@ fn without_deep_no_element_is_counted() {
         fill(bench);
         let told = lines(
             bench,
-            DoctorOptions {
+            Options {
                 is_deep: false,
                 ..LOOK
             },

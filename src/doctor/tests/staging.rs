@@ -92,7 +92,7 @@ fn claim_last(bench: &Bench, layout: &Layout, key: &str, lapses_at_ms: i64) {
     });
 }
 
-fn staging_text(bench: &Bench, options: DoctorOptions) -> String {
+fn staging_text(bench: &Bench, options: Options) -> String {
     line(&lines(bench, options), "staging").text.clone()
 }
 
@@ -126,7 +126,7 @@ fn a_lapsed_claim_waits_for_the_next_server_where_none_runs() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH list a b");
     claim_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
-    let offline = DoctorOptions {
+    let offline = Options {
         is_offline: true,
         ..LOOK
     };

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AttemptEnd, Batch, CommandId, Submission};
+use super::{AttemptEnd, Batch, CommandId};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
-use crate::executor::{Bundle, Call, Work};
+use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
@@ -271,7 +271,7 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     if !watch_holds(unit, bundle).await? {
         return Ok(Reply::NullArray);
     }
-    unit.transaction.conflict_on_own();
+    unit.transaction.conflict_on_own_rows();
     let savepoint = unit.savepoint();
     match exec_all(unit, &bundle.invocations).await {
         Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),

@@ -8,12 +8,12 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 
+use super::pops::{Pops, Request};
 use super::running::Attempt;
 use super::{AttemptEnd, Batch};
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
-use crate::executor::Call;
-use crate::executor::heat::Asked;
+use crate::executor::call::Call;
 use crate::executor::lock_set::BuildLockHasher;
 use crate::limits::{
     STAGED_BUSY_KEYS_LOOKED_AT_MAX, STAGED_KEYS_BLAMED_MAX, STAGED_KEYS_PER_BATCH_MAX,
@@ -23,31 +23,7 @@ use crate::random::Random;
 use crate::store::StoreError;
 use crate::types::Unit;
 use crate::types::ahead::{Glance, Glances};
-use crate::types::signals::ClientKey;
 use crate::types::staging::{Demands, Fulfilled, StagedCall};
-
-/// Pops of a batch's clients from one end of one queue.
-#[derive(Debug, Clone)]
-pub(super) struct Pops {
-    pub(super) key: ClientKey,
-    /// What they pop.
-    pub(super) demands: Demands,
-    /// The claim on the queue, as the lane knows it.
-    pub(super) claim: u64,
-    /// Where the batch looks for what others want of this server.
-    asked_for: Option<Asked>,
-    /// What the latest attempt has popped for others.
-    fulfilled: Fulfilled,
-}
-
-/// A request that was made for pops.
-pub(super) struct Request {
-    pops: Pops,
-    call: StagedCall,
-    made: Instant,
-    /// The latest attempt has found the claim.
-    pub(super) is_served: bool,
-}
 
 impl Batch<'_> {
     /// Notes which of the batch's pops can be staged. To be called before the first attempt, and
@@ -483,17 +459,6 @@ enum Uses {
     Others,
     /// Both.
     Mixed,
-}
-
-impl Pops {
-    /// These and then those; `None` where they are not from the same end.
-    fn and_then(self, others: &Pops) -> Option<Pops> {
-        if self.key != others.key {
-            return None;
-        }
-        let demands = self.demands.and_then(&others.demands)?;
-        Some(Pops { demands, ..self })
-    }
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@ use crate::commands::testing::{Bench, bulks, invocation, planned, unplanned, wor
 use crate::error::CommandError;
 use crate::executor::watchers::Touched;
 use crate::executor::{Bundle, Call, WatchedKey};
+use crate::layout::ValueType;
 use crate::limits::BATCH_AGE_MAX_MS;
 use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates};
 use crate::store::{Isolation, StoreError};
 use crate::types::WriteContext;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
+use crate::types::list::End;
 
 fn push(key: &'static str) -> Call {
     unplanned(&format!("RPUSH {key} 1"))
@@ -72,6 +74,37 @@ fn a_command_whose_write_the_store_refuses_fails_alone() {
         .unwrap();
     let line = CommandError::TooLarge.to_line();
     assert_eq!(finished.replies, [Reply::Error(line), Reply::Integer(1)]);
+}
+
+/// A push that fails when it has pushed.
+fn push_and_fail() -> Call {
+    job(|context| {
+        Box::pin(async {
+            let name = Bytes::from_static(b"undone");
+            let key = context.find_or_create(&name, ValueType::List).await?;
+            context
+                .list_push(&key, std::slice::from_ref(&name), End::Right)
+                .await?;
+            Err(CommandError::Syntax)
+        })
+    })
+}
+
+#[test]
+fn a_command_that_fails_midway_is_undone_alone_and_nothing_runs_again() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        let statistics = bench.executor.statistics();
+        let commits = statistics.commits.get();
+        let calls = vec![push("before"), push_and_fail(), push("after")];
+        let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+        let line = CommandError::Syntax.to_line();
+        let expected = [Reply::Integer(1), Reply::Error(line), Reply::Integer(1)];
+        assert_eq!(finished.replies, expected);
+        assert_eq!(bench.run("EXISTS before undone after"), Reply::Integer(2));
+        assert_eq!(statistics.commits.get(), commits + 1);
+        assert_eq!(statistics.retries.get(), 0);
+        assert_eq!(statistics.commands_rolled_back.get(), 1);
+    }
 }
 
 #[test]

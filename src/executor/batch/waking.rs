@@ -10,11 +10,12 @@ use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId};
 use crate::commands::call::{self, CallError, Mode};
 use crate::error::CommandError;
-use crate::executor::Waiter;
+use crate::executor::waiters::Waiter;
 use crate::layout::ValueType;
 use crate::limits::WAITERS_TRIED_PER_KEY_MAX;
 use crate::reply::Reply;
-use crate::types::signals::{ClientKey, Ready};
+use crate::types::key::ClientKey;
+use crate::types::signals::Ready;
 use crate::types::task_queue::Amounts;
 
 /// Tasks with the same needs that have become ready in one queue.

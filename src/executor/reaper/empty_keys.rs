@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 
 use crate::commands::KeyLocks;
-use crate::executor::{Executor, JobError};
+use crate::executor::Executor;
+use crate::executor::jobs::JobError;
 use crate::layout::name::HASH_BITS;
 use crate::limits::{DATABASES, GHOST_PASSES_KEPT_MAX, GHOST_REST_MS, GHOST_SWEEP_KEYS_PER_PASS};
 use crate::random::Random;

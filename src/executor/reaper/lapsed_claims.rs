@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
-use crate::executor::{Executor, JobError};
+use crate::executor::Executor;
+use crate::executor::jobs::JobError;
 use crate::limits::STAGED_CLAIM_LAPSE_MS;
 use crate::types::staging::Lapsed;
 

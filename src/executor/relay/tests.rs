@@ -1,18 +1,20 @@
 //! Two servers on one store.
 
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::*;
 use crate::clock::ManualClock;
 use crate::commands::{Invocation, KeyLocks};
-use crate::executor::{Call, Executor, ExecutorOptions, startup};
+use crate::executor::{Call, Executor, ExecutorOptions};
 use crate::layout::Layout;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::OptimisticStore;
 use crate::types::signals::{ChannelKind, Message};
+use crate::types::startup;
 
 /// Somebody who notes what is published.
 #[derive(Default)]

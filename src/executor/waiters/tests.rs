@@ -15,7 +15,7 @@ use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::types::WriteContext;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 use crate::write_handler;
 
 /// Runs a test on a store with a single writer and on one with many.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::merge::Row;
+use super::undo::{Log, Undo};
 use crate::limits;
 use crate::store::rules::key_after;
 
@@ -43,6 +44,22 @@ fn cost(first: &[u8], second: &[u8]) -> usize {
     first.len() + second.len() + limits::EMBEDDED_OVERLAY_ENTRY_BYTES
 }
 
+/// Puts an entry into a map whose entries take `bytes`; answers the value that it replaces.
+fn put(entries: &mut Ordered, bytes: &mut usize, key: Blob, value: Blob) -> Option<Blob> {
+    let entry_bytes = cost(&key, &[]);
+    *bytes += entry_bytes + value.len();
+    let old = entries.insert(key, value)?;
+    *bytes = bytes.saturating_sub(entry_bytes + old.len());
+    Some(old)
+}
+
+/// Takes an entry from a map whose entries take `bytes`.
+fn take(entries: &mut Ordered, bytes: &mut usize, key: &[u8]) -> Option<(Blob, Blob)> {
+    let (key, old) = entries.remove_with_key(key)?;
+    *bytes = bytes.saturating_sub(cost(&key, &old));
+    Some((key, old))
+}
+
 /// Whether the range is that of one key.
 pub(super) fn is_one_key(begin: &[u8], end: &[u8]) -> bool {
     end.split_last() == Some((&0, begin))
@@ -72,41 +89,63 @@ impl Layer {
         &self.cleared
     }
 
-    pub(super) fn set(&mut self, key: &[u8], value: &[u8]) {
-        self.insert(key.into(), value.into());
+    pub(super) fn set(&mut self, key: &[u8], value: &[u8], log: &mut Log) {
+        self.insert(key.into(), value.into(), log);
     }
 
-    fn insert(&mut self, key: Blob, value: Blob) {
-        let added = cost(&key, &value);
-        let key_bytes = key.len();
-        self.bytes += added;
-        if let Some(old) = self.rows.insert(key, value) {
-            let entry = key_bytes + limits::EMBEDDED_OVERLAY_ENTRY_BYTES;
-            self.bytes = self.bytes.saturating_sub(entry + old.len());
+    fn insert(&mut self, key: Blob, value: Blob, log: &mut Log) {
+        let logged = log.is_open().then(|| Blob::clone(&key));
+        let old = self.put_row(key, value);
+        if let Some(key) = logged {
+            log.log(Undo::Row(key, old));
         }
     }
 
-    pub(super) fn remove_row(&mut self, key: &[u8]) {
+    fn put_row(&mut self, key: Blob, value: Blob) -> Option<Blob> {
+        put(&mut self.rows, &mut self.bytes, key, value)
+    }
+
+    fn put_cleared(&mut self, begin: Blob, end: Blob) -> Option<Blob> {
+        put(&mut self.cleared, &mut self.bytes, begin, end)
+    }
+
+    /// Puts the row back that a change replaced.
+    pub(super) fn restore_row(&mut self, key: Blob, old: Option<Blob>) {
+        match old {
+            Some(old) => drop(self.put_row(key, old)),
+            None => drop(take(&mut self.rows, &mut self.bytes, &key)),
+        }
+    }
+
+    /// Puts the cleared range back that a change replaced.
+    pub(super) fn restore_cleared(&mut self, begin: Blob, old: Option<Blob>) {
+        match old {
+            Some(old) => drop(self.put_cleared(begin, old)),
+            None => drop(take(&mut self.cleared, &mut self.bytes, &begin)),
+        }
+    }
+
+    pub(super) fn remove_row(&mut self, key: &[u8], log: &mut Log) {
         if !self.rows.is_empty()
-            && let Some(old) = self.rows.remove(key)
+            && let Some((key, old)) = take(&mut self.rows, &mut self.bytes, key)
         {
-            self.bytes = self.bytes.saturating_sub(cost(key, &old));
+            log.log(Undo::Row(key, Some(old)));
         }
     }
 
     /// Clears a key.
-    pub(super) fn clear(&mut self, key: &[u8]) {
-        self.remove_row(key);
-        self.hide(key, &key_after(key));
+    pub(super) fn clear(&mut self, key: &[u8], log: &mut Log) {
+        self.remove_row(key, log);
+        self.hide(key, &key_after(key), log);
     }
 
     /// Clears the keys of a range.
-    pub(super) fn clear_range(&mut self, begin: &[u8], end: &[u8]) {
-        self.remove_rows(begin, end);
-        self.hide(begin, end);
+    pub(super) fn clear_range(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
+        self.remove_rows(begin, end, log);
+        self.hide(begin, end, log);
     }
 
-    fn remove_rows(&mut self, begin: &[u8], end: &[u8]) {
+    fn remove_rows(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         if self.rows.is_empty() {
             return;
         }
@@ -117,13 +156,13 @@ impl Layer {
             .map(|(key, _)| Arc::clone(key))
             .collect();
         for key in keys {
-            self.remove_row(&key);
+            self.remove_row(&key, log);
         }
     }
 
-    /// Hides what is below in `begin..end`; rows of this layer stay. Ranges that touch become
+    /// Hides what is below in `begin..end`. Rows of this layer stay. Ranges that touch become
     /// one, so that reading jumps over all of them at once.
-    pub(super) fn hide(&mut self, begin: &[u8], end: &[u8]) {
+    pub(super) fn hide(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         if begin >= end {
             return;
         }
@@ -136,48 +175,64 @@ impl Layer {
             let next = self.cleared.get_next(&**until);
             if next.is_none_or(|(next, _)| **next > *end) {
                 // A run of pops ends here nearly always.
-                let (before, until_bytes) = (Blob::clone(before), until.len());
+                let before = Blob::clone(before);
                 if let Some(until) = self.cleared.get_mut(&*before) {
-                    *until = end.into();
-                    self.bytes = (self.bytes + end.len()).saturating_sub(until_bytes);
+                    let until = std::mem::replace(until, end.into());
+                    self.bytes = (self.bytes + end.len()).saturating_sub(until.len());
+                    log.log(Undo::Cleared(before, Some(until)));
                 }
                 return;
             }
         } else {
             let Some((next, next_end)) = self.cleared.get_next(begin).filter(|(n, _)| ***n <= *end)
             else {
-                self.bytes += cost(begin, end);
-                self.cleared.insert(begin.into(), end.into());
+                self.insert_cleared(begin.into(), end.into(), log);
                 return;
             };
             if **next_end >= *end {
                 // A run of pops from the back ends here nearly always.
-                let (next, next_end) = (Blob::clone(next), Blob::clone(next_end));
-                self.cleared.remove(&*next);
-                self.bytes = (self.bytes + begin.len()).saturating_sub(next.len());
-                self.cleared.insert(begin.into(), next_end);
+                let next = Blob::clone(next);
+                if let Some(end) = self.remove_cleared(&next, log) {
+                    self.insert_cleared(begin.into(), end, log);
+                }
                 return;
             }
         }
         let begin = before.map_or_else(|| begin.into(), |(before, _)| Blob::clone(before));
-        self.join(begin, end.into());
+        self.join(begin, end.into(), log);
     }
 
     /// Puts one range in place of all that begin in it or at its end.
-    fn join(&mut self, begin: Blob, mut end: Blob) {
+    fn join(&mut self, begin: Blob, mut end: Blob, log: &mut Log) {
         let touching = (Bound::Included(&*begin), Bound::Included(&*end));
-        let joined: Vec<(Blob, Blob)> = self
+        let joined: Vec<Blob> = self
             .cleared
             .range::<_, [u8]>(touching)
-            .map(|(begin, end)| (Blob::clone(begin), Blob::clone(end)))
+            .map(|(begin, _)| Blob::clone(begin))
             .collect();
-        for (other_begin, other_end) in joined {
-            self.bytes = self.bytes.saturating_sub(cost(&other_begin, &other_end));
-            self.cleared.remove(&*other_begin);
-            end = end.max(other_end);
+        for other in joined {
+            if let Some(other_end) = self.remove_cleared(&other, log) {
+                end = end.max(other_end);
+            }
         }
-        self.bytes += cost(&begin, &end);
-        self.cleared.insert(begin, end);
+        self.insert_cleared(begin, end, log);
+    }
+
+    fn insert_cleared(&mut self, begin: Blob, end: Blob, log: &mut Log) {
+        let logged = log.is_open().then(|| Blob::clone(&begin));
+        let old = self.put_cleared(begin, end);
+        if let Some(begin) = logged {
+            log.log(Undo::Cleared(begin, old));
+        }
+    }
+
+    /// Takes a range away; answers its end.
+    fn remove_cleared(&mut self, begin: &[u8], log: &mut Log) -> Option<Blob> {
+        let (begin, end) = take(&mut self.cleared, &mut self.bytes, begin)?;
+        if log.is_open() {
+            log.log(Undo::Cleared(begin, Some(Blob::clone(&end))));
+        }
+        Some(end)
     }
 
     /// What it says of a key.
@@ -246,16 +301,17 @@ impl Layer {
             *self = newer;
             return;
         }
+        let log = &mut Log::default();
         for (begin, end) in &newer.cleared {
             if is_one_key(begin, end) {
-                self.remove_row(begin);
+                self.remove_row(begin, log);
             } else {
-                self.remove_rows(begin, end);
+                self.remove_rows(begin, end, log);
             }
-            self.hide(begin, end);
+            self.hide(begin, end, log);
         }
         for (key, value) in newer.rows {
-            self.insert(key, value);
+            self.insert(key, value, log);
         }
     }
 }

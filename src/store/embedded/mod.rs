@@ -34,6 +34,7 @@ mod scan;
 mod sync;
 mod table;
 mod transaction;
+mod undo;
 mod verify;
 mod watch;
 mod writer;

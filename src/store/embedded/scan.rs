@@ -9,6 +9,7 @@
 use bytes::Bytes;
 
 use super::layer::Layer;
+use super::undo::Log;
 use crate::store::rules::key_after;
 use crate::store::{KeyValue, RangeQuery};
 
@@ -23,6 +24,11 @@ pub(super) struct LastScan {
 }
 
 impl LastScan {
+    /// Forgets the read: what it found gone may be there again.
+    pub(super) fn forget(&mut self) {
+        self.keys.clear();
+    }
+
     /// Remembers a read.
     pub(super) fn remember(&mut self, query: &RangeQuery<'_>, found: &[KeyValue]) {
         self.keys.clear();
@@ -40,21 +46,21 @@ impl LastScan {
 
     /// Clears a key in the transaction's layer, with the emptiness before it where it is the
     /// next row of the read.
-    pub(super) fn clear(&mut self, key: &[u8], layer: &mut Layer) {
+    pub(super) fn clear(&mut self, key: &[u8], layer: &mut Layer, log: &mut Log) {
         if self.keys.last().is_none_or(|next| next != key) {
-            layer.clear(key);
+            layer.clear(key, log);
             return;
         }
         self.keys.pop();
-        layer.remove_row(key);
+        layer.remove_row(key, log);
         // Whatever the transaction has written meanwhile is in its own layer and stays.
         if self.reverse {
-            layer.hide(key, &self.edge);
+            layer.hide(key, &self.edge, log);
             self.edge.clear();
             self.edge.extend_from_slice(key);
         } else {
             let after = key_after(key);
-            layer.hide(&self.edge, &after);
+            layer.hide(&self.edge, &after, log);
             self.edge = after;
         }
     }

@@ -14,14 +14,16 @@ use heed::{MdbError, RoTxn, WithoutTls};
 use super::EmbeddedStore;
 use super::error::store_error;
 use super::journal::{AppendError, Record, Write};
-use super::layer::Layer;
+use super::layer::{Blob, Layer};
 use super::merge::View;
 use super::scan::LastScan;
+use super::undo::{Log, Mark, Undo};
 use super::watch::Touched;
 use crate::limits;
-use crate::store::rules::{added, lowered};
+use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_behind, stamped_key};
 use crate::store::{
-    Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
+    Transaction,
 };
 
 /// How long a transaction waits before it looks again whether there is room.
@@ -77,6 +79,10 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         StoreFuture::ready(self.view().get_range(&query))
     }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
+    }
 }
 
 /// The embedded store's one writer.
@@ -93,7 +99,7 @@ struct WriteState<'s> {
     writer: MutexGuard<'s, ()>,
     /// Additions that are not yet in the rows: a counter that a whole batch adds to is written
     /// once.
-    pending_adds: BTreeMap<Box<[u8]>, i64>,
+    pending_adds: BTreeMap<Blob, i64>,
     last_scan: LastScan,
     /// The first write that failed; the commit tells it.
     failure: Option<StoreError>,
@@ -102,6 +108,7 @@ struct WriteState<'s> {
     record: Record,
     size_bytes: usize,
     mutation_count: u64,
+    log: Log,
 }
 
 impl<'s> EmbeddedTransaction<'s> {
@@ -126,6 +133,7 @@ impl<'s> EmbeddedTransaction<'s> {
                 record: Record::new(),
                 size_bytes: 0,
                 mutation_count: 0,
+                log: Log::default(),
             }),
         })
     }
@@ -147,6 +155,19 @@ impl<'s> EmbeddedTransaction<'s> {
         let found = state.view(self.store).get_range(query)?;
         state.last_scan.remember(query, &found);
         Ok(found)
+    }
+
+    /// The key of a log's last row.
+    fn last_of_log(&self, prefix: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let [begin, end] = [0, u8::MAX].map(|byte| stamped_key(prefix, &[byte; STAMP_BYTES], 0));
+        let rows = self.rows_of(&RangeQuery {
+            begin: &begin,
+            end: &end,
+            limit: 1,
+            reverse: true,
+            isolation: Isolation::Snapshot,
+        })?;
+        Ok(rows.into_iter().next().map(|row| row.key))
     }
 
     fn finish(self) -> Result<(), StoreError> {
@@ -269,16 +290,43 @@ impl WriteState<'_> {
         }
     }
 
-    /// The layer of the transaction's own writes.
-    fn writes(&mut self) -> Option<&mut Layer> {
-        self.layers.first_mut()
-    }
-
     fn put(&mut self, key: &[u8], value: &[u8]) {
         self.record.push(&Write::Set(key, value));
-        if let Some(writes) = self.writes() {
-            writes.set(key, value);
+        if let Some(writes) = self.layers.first_mut() {
+            writes.set(key, value, &mut self.log);
         }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            record_bytes: self.record.len(),
+            size_bytes: self.size_bytes,
+            mutation_count: self.mutation_count,
+            has_failed: self.failure.is_some(),
+        }
+    }
+
+    /// Undoes the writes since a savepoint. `touched` keeps theirs: a watch may fire without a
+    /// change.
+    fn rollback(&mut self, savepoint: Savepoint) {
+        let Some(writes) = self.layers.first_mut() else {
+            return;
+        };
+        let pending_adds = &mut self.pending_adds;
+        let mark = self.log.rollback(savepoint, |undo| match undo {
+            Undo::Row(key, old) => writes.restore_row(key, old),
+            Undo::Cleared(begin, old) => writes.restore_cleared(begin, old),
+            Undo::Add(key, Some(old)) => drop(pending_adds.insert(key, old)),
+            Undo::Add(key, None) => drop(pending_adds.remove(&key)),
+        });
+        let Some(mark) = mark else { return };
+        self.record.truncate(mark.record_bytes);
+        self.size_bytes = mark.size_bytes;
+        self.mutation_count = mark.mutation_count;
+        if !mark.has_failed {
+            self.failure = None;
+        }
+        self.last_scan.forget();
     }
 
     fn check(&self) -> Result<(), StoreError> {
@@ -307,13 +355,15 @@ impl WriteState<'_> {
     }
 
     fn forget_add(&mut self, key: &[u8]) {
-        if !self.pending_adds.is_empty() {
-            self.pending_adds.remove(key);
+        if !self.pending_adds.is_empty()
+            && let Some((key, delta)) = self.pending_adds.remove_entry(key)
+        {
+            self.log.log(Undo::Add(key, Some(delta)));
         }
     }
 
     /// Takes the pending additions to keys in `begin..end` (`None`: without end).
-    fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Box<[u8]>, i64)> {
+    fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Blob, i64)> {
         if self.pending_adds.is_empty() || end.is_some_and(|end| begin >= end) {
             return Vec::new();
         }
@@ -321,14 +371,12 @@ impl WriteState<'_> {
             Bound::Included(begin),
             end.map_or(Bound::Unbounded, Bound::Excluded),
         );
-        let keys: Vec<Box<[u8]>> = self
-            .pending_adds
-            .range::<[u8], _>(bounds)
-            .map(|(key, _)| key.clone())
-            .collect();
-        keys.into_iter()
-            .filter_map(|key| self.pending_adds.remove_entry(&key))
-            .collect()
+        let inside = self.pending_adds.range::<[u8], _>(bounds);
+        let taken: Vec<(Blob, i64)> = inside.map(|(key, delta)| (key.clone(), *delta)).collect();
+        for (key, _) in &taken {
+            self.forget_add(key);
+        }
+        taken
     }
 
     /// Writes pending additions into the rows, so that a range read finds them there.
@@ -356,6 +404,10 @@ impl ReadTransaction for EmbeddedTransaction<'_> {
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         StoreFuture::ready(self.rows_of(&query))
+    }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
     }
 }
 
@@ -386,7 +438,7 @@ impl Transaction for EmbeddedTransaction<'_> {
             state.record.push(&Write::Clear(key));
             let state = &mut *state;
             if let Some(writes) = state.layers.first_mut() {
-                state.last_scan.clear(key, writes);
+                state.last_scan.clear(key, writes, &mut state.log);
             }
         }
     }
@@ -400,8 +452,9 @@ impl Transaction for EmbeddedTransaction<'_> {
         drop(state.take_adds(begin, Some(end)));
         state.touched.range(begin, end);
         state.record.push(&Write::ClearRange(begin, end));
-        if let Some(writes) = state.writes() {
-            writes.clear_range(begin, end);
+        let state = &mut *state;
+        if let Some(writes) = state.layers.first_mut() {
+            writes.clear_range(begin, end, &mut state.log);
         }
     }
 
@@ -411,12 +464,21 @@ impl Transaction for EmbeddedTransaction<'_> {
         if state.failure.is_some() {
             return;
         }
-        if let Some(pending) = state.pending_adds.get_mut(key) {
+        let state = &mut *state;
+        let this_key = (Bound::Included(key), Bound::Included(key));
+        if let Some((key, pending)) = state.pending_adds.range_mut::<[u8], _>(this_key).next() {
+            if state.log.is_open() {
+                state.log.log(Undo::Add(Blob::clone(key), Some(*pending)));
+            }
             *pending = pending.wrapping_add(delta);
             return;
         }
         state.touched.key(key);
-        state.pending_adds.insert(key.into(), delta);
+        let key = Blob::from(key);
+        if state.log.is_open() {
+            state.log.log(Undo::Add(Blob::clone(&key), None));
+        }
+        state.pending_adds.insert(key, delta);
     }
 
     fn atomic_min(&self, key: &[u8], value: u64) {
@@ -432,8 +494,42 @@ impl Transaction for EmbeddedTransaction<'_> {
         state.count(key.len() + size_of::<u64>());
     }
 
+    fn append(&self, prefix: &[u8], values: &[Bytes]) {
+        let last = match self.last_of_log(prefix) {
+            Ok(last) => last,
+            Err(error) => return self.state.borrow_mut().fail(error),
+        };
+        let stamp = stamp_behind(prefix, last.as_deref());
+        for (number, value) in (0_u16..).zip(values) {
+            self.set(&stamped_key(prefix, &stamp, number), value);
+        }
+    }
+
     fn add_read_conflict_range(&self, _begin: &[u8], _end: &[u8]) {
         // There is no other writer to conflict with.
+    }
+
+    fn add_conflict_unless_own(&self, _section: (&[u8], &[u8]), _range: (&[u8], &[u8])) -> bool {
+        // No other writer can put a row between those of the range, as if it conflicted.
+        true
+    }
+
+    fn conflict_on_own_rows(&self) {
+        // It conflicts on nothing.
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        let mut state = self.state.borrow_mut();
+        let mark = state.mark();
+        state.log.savepoint(mark)
+    }
+
+    fn rollback(&self, savepoint: Savepoint) {
+        self.state.borrow_mut().rollback(savepoint);
+    }
+
+    fn release(&self, savepoint: Savepoint) {
+        self.state.borrow_mut().log.release(savepoint);
     }
 
     fn size_bytes(&self) -> usize {

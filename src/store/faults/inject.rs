@@ -9,8 +9,8 @@ use bytes::Bytes;
 use crate::limits;
 use crate::random::Random;
 use crate::store::{
-    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
-    Transaction, Watched,
+    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store, StoreError,
+    StoreFuture, Transaction, Watched,
 };
 
 /// What goes wrong.
@@ -267,6 +267,10 @@ impl ReadTransaction for FaultyRead<'_> {
             Err(error) => StoreFuture::ready(Err(error)),
         }
     }
+
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
+        self.inner.cache_value(key, value);
+    }
 }
 
 struct FaultyTransaction<'s> {
@@ -290,8 +294,8 @@ impl ReadTransaction for FaultyTransaction<'_> {
         }
     }
 
-    fn remember(&self, key: &[u8], value: &Bytes) {
-        self.inner.remember(key, value);
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
+        self.inner.cache_value(key, value);
     }
 }
 
@@ -324,12 +328,24 @@ impl Transaction for FaultyTransaction<'_> {
         self.inner.add_read_conflict_range(begin, end);
     }
 
-    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
-        self.inner.add_conflict_on_taken(section, taken)
+    fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool {
+        self.inner.add_conflict_unless_own(section, range)
     }
 
-    fn conflict_on_own(&self) {
-        self.inner.conflict_on_own();
+    fn conflict_on_own_rows(&self) {
+        self.inner.conflict_on_own_rows();
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        self.inner.savepoint()
+    }
+
+    fn rollback(&self, savepoint: Savepoint) {
+        self.inner.rollback(savepoint);
+    }
+
+    fn release(&self, savepoint: Savepoint) {
+        self.inner.release(savepoint);
     }
 
     fn size_bytes(&self) -> usize {
@@ -404,6 +420,14 @@ impl<S: Store> Store for FaultyStore<S> {
             Ok(()) => self.inner.watch(key),
             Err(error) => StoreFuture::ready(Err(error)),
         }
+    }
+
+    fn is_reachable(&self) -> bool {
+        self.inner.is_reachable()
+    }
+
+    fn id(&self) -> Option<String> {
+        self.inner.id()
     }
 
     fn disk_bytes(&self) -> Option<u64> {

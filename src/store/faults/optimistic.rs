@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use self::operation::Operation;
 use crate::limits;
-use crate::store::read_your_writes::ReadYourWrites;
+use crate::store::read_your_writes::{BaseTransaction, ReadYourWrites};
 use crate::store::{
     Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, StoreFuture,
     Transaction, Watched,
@@ -136,6 +136,10 @@ impl ReadTransaction for LateRead<'_> {
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         later(now(self.inner.get_range(query)))
     }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
+    }
 }
 
 /// Reads see the snapshot only and conflict on nothing: [`ReadYourWrites`] does the rest.
@@ -182,9 +186,6 @@ impl<S: Store> OptimisticTransaction<'_, S> {
         if state.is_too_large || state.size_bytes > limits::FDB_TRANSACTION_BYTES_MAX {
             return Err(StoreError::TooLarge);
         }
-        if state.operations.is_empty() {
-            return Ok(());
-        }
         // Held over the commit below, which answers at once: checks and commits take turns.
         let mut history = store.history();
         history.check(version, &state.read_conflicts)?;
@@ -200,17 +201,15 @@ impl<S: Store> OptimisticTransaction<'_, S> {
     }
 }
 
-impl<S: Store> ReadTransaction for OptimisticTransaction<'_, S> {
-    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        later(now(self.snapshot.get(key, isolation)))
+impl<S: Store> BaseTransaction for OptimisticTransaction<'_, S> {
+    fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>> {
+        later(now(self.snapshot.get(key, Isolation::Snapshot)))
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
         later(now(self.snapshot.get_range(query)))
     }
-}
 
-impl<S: Store> Transaction for OptimisticTransaction<'_, S> {
     fn set(&self, key: &[u8], value: &[u8]) {
         self.state
             .borrow_mut()
@@ -248,14 +247,6 @@ impl<S: Store> Transaction for OptimisticTransaction<'_, S> {
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.state.borrow_mut().add_read_conflict(begin, end);
-    }
-
-    fn size_bytes(&self) -> usize {
-        self.state.borrow().size_bytes
-    }
-
-    fn mutation_count(&self) -> u64 {
-        self.state.borrow().operations.len() as u64
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>

@@ -12,10 +12,12 @@ use super::FdbStore;
 use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
 use crate::limits;
 use crate::store::page::{self, Row};
+use crate::store::read_your_writes::BaseTransaction;
 use crate::store::rules::{STAMP_BYTES, clear_bytes, conflict_bytes, set_bytes, stamped_key};
-use crate::store::{
-    Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
-};
+use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
+
+/// Reads conflict with nothing: `ReadYourWrites` adds the conflicts at the commit.
+const IS_SNAPSHOT: bool = true;
 
 /// Before the random part of a fence: a key that is never written, only conflicted on.
 const FENCE_PREFIX: &[u8] = b"quoin fence/";
@@ -24,9 +26,8 @@ fn get<'t>(
     store: &'t FdbStore,
     transaction: &RawTransaction,
     key: &[u8],
-    isolation: Isolation,
 ) -> StoreFuture<'t, Option<Bytes>> {
-    let answer = transaction.get(key, isolation == Isolation::Snapshot);
+    let answer = transaction.get(key, IS_SNAPSHOT);
     StoreFuture::Pending(Box::pin(async move {
         let value = store.reachability.note(answer.await).map_err(read_error)?;
         Ok(value.as_deref().map(Bytes::copy_from_slice))
@@ -53,11 +54,10 @@ fn get_range<'t>(
         reverse: query.reverse,
         ..RangeOption::from((query.begin.to_vec(), query.end.to_vec()))
     };
-    let is_snapshot = query.isolation == Isolation::Snapshot;
     // Sent at once, so that several reads are under way together.
-    let first = transaction.get_range(&range, 1, is_snapshot);
+    let first = transaction.get_range(&range, 1, IS_SNAPSHOT);
     StoreFuture::Pending(Box::pin(async move {
-        let pages = pages(transaction, range, first, is_snapshot).await;
+        let pages = pages(transaction, range, first).await;
         let pages = store.reachability.note(pages).map_err(read_error)?;
         let rows: Vec<Row> = pages
             .iter()
@@ -72,7 +72,6 @@ async fn pages(
     transaction: &RawTransaction,
     mut range: RangeOption<'static>,
     first: impl Future<Output = FdbResult<FdbValues>>,
-    is_snapshot: bool,
 ) -> Result<Vec<FdbValues>, FdbError> {
     let mut page = first.await?;
     let mut pages = Vec::new();
@@ -84,7 +83,7 @@ async fn pages(
         };
         range = next;
         page = transaction
-            .get_range(&range, pages.len() + 1, is_snapshot)
+            .get_range(&range, pages.len() + 1, IS_SNAPSHOT)
             .await?;
     }
 }
@@ -103,26 +102,24 @@ impl<'s> FdbSnapshot<'s> {
 
 impl ReadTransaction for FdbSnapshot<'_> {
     fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        // It never commits: nothing to conflict with.
-        get(self.store, &self.transaction, key, Isolation::Snapshot)
+        // It never commits, so it has nothing to conflict with.
+        get(self.store, &self.transaction, key)
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        let query = RangeQuery {
-            isolation: Isolation::Snapshot,
-            ..query
-        };
         get_range(self.store, &self.transaction, query)
+    }
+
+    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
+        // It caches nothing.
     }
 }
 
-/// A transaction of the cluster; its snapshot is taken at the first read. Reads do not see its own
-/// writes: `ReadYourWrites`, which stands before it, does that.
+/// A transaction of the cluster. Its snapshot is taken at the first read.
 pub(super) struct FdbTransaction<'s> {
     store: &'s FdbStore,
     transaction: RawTransaction,
     size_bytes: Cell<usize>,
-    mutation_count: Cell<u64>,
     /// The first write that failed; the commit tells it.
     failure: RefCell<Option<StoreError>>,
 }
@@ -133,7 +130,6 @@ impl<'s> FdbTransaction<'s> {
             store,
             transaction,
             size_bytes: Cell::new(0),
-            mutation_count: Cell::new(0),
             failure: RefCell::new(None),
         }
     }
@@ -143,17 +139,9 @@ impl<'s> FdbTransaction<'s> {
         self.size_bytes.set(size_bytes);
     }
 
-    fn count_mutation(&self, bytes: usize) {
-        self.count_bytes(bytes);
-        self.mutation_count.set(self.mutation_count.get() + 1);
-    }
-
     async fn finish(self) -> Result<(), StoreError> {
         if let Some(failure) = self.failure.into_inner() {
             return Err(failure);
-        }
-        if self.mutation_count.get() == 0 {
-            return Ok(());
         }
         if self.size_bytes.get() > limits::FDB_TRANSACTION_BYTES_MAX {
             return Err(StoreError::TooLarge);
@@ -232,35 +220,27 @@ impl Fence {
     }
 }
 
-impl ReadTransaction for FdbTransaction<'_> {
-    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        if isolation == Isolation::Serializable {
-            self.count_bytes(2 * key.len());
-        }
-        get(self.store, &self.transaction, key, isolation)
+impl BaseTransaction for FdbTransaction<'_> {
+    fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>> {
+        get(self.store, &self.transaction, key)
     }
 
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        if query.isolation == Isolation::Serializable {
-            self.count_bytes(query.begin.len() + query.end.len());
-        }
         get_range(self.store, &self.transaction, query)
     }
-}
 
-impl Transaction for FdbTransaction<'_> {
     fn set(&self, key: &[u8], value: &[u8]) {
-        self.count_mutation(set_bytes(key, value.len()));
+        self.count_bytes(set_bytes(key, value.len()));
         self.transaction.set(key, value);
     }
 
     fn clear(&self, key: &[u8]) {
-        self.count_mutation(clear_bytes(key));
+        self.count_bytes(clear_bytes(key));
         self.transaction.clear(key);
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
-        self.count_mutation(2 * conflict_bytes(begin, end));
+        self.count_bytes(2 * conflict_bytes(begin, end));
         // FoundationDB aborts the process over an inverted range.
         if begin < end {
             self.transaction.clear_range(begin, end);
@@ -268,7 +248,7 @@ impl Transaction for FdbTransaction<'_> {
     }
 
     fn atomic_add(&self, key: &[u8], delta: i64) {
-        self.count_mutation(set_bytes(key, size_of::<i64>()));
+        self.count_bytes(set_bytes(key, size_of::<i64>()));
         self.transaction
             .atomic_op(key, &delta.to_le_bytes(), MutationType::Add);
     }
@@ -279,7 +259,7 @@ impl Transaction for FdbTransaction<'_> {
         };
         for (number, value) in (0_u16..).zip(values) {
             let mut key = stamped_key(prefix, &[0; STAMP_BYTES], number);
-            self.count_mutation(set_bytes(&key, value.len()));
+            self.count_bytes(set_bytes(&key, value.len()));
             // Tells FoundationDB where to put the stamp; not part of the key.
             key.extend_from_slice(&stamp_at.to_le_bytes());
             self.transaction
@@ -288,7 +268,7 @@ impl Transaction for FdbTransaction<'_> {
     }
 
     fn atomic_min(&self, key: &[u8], value: u64) {
-        self.count_mutation(set_bytes(key, size_of::<u64>()));
+        self.count_bytes(set_bytes(key, size_of::<u64>()));
         self.transaction
             .atomic_op(key, &value.to_le_bytes(), MutationType::Min);
     }
@@ -306,14 +286,6 @@ impl Transaction for FdbTransaction<'_> {
                 .borrow_mut()
                 .get_or_insert_with(|| read_error(error));
         }
-    }
-
-    fn size_bytes(&self) -> usize {
-        self.size_bytes.get()
-    }
-
-    fn mutation_count(&self) -> u64 {
-        self.mutation_count.get()
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 
-use super::State;
 use super::writes::{Change, Entry};
-use crate::store::Transaction;
+use super::{BaseTransaction, State};
 use crate::store::rules::key_after;
 
 impl State {
@@ -19,7 +18,7 @@ impl State {
     }
 
     /// Gives all conflicts and writes to `inner`.
-    pub(super) fn hand_over(&self, inner: &dyn Transaction) {
+    pub(super) fn hand_over(&self, inner: &dyn BaseTransaction) {
         for (begin, end) in self.conflicts.iter() {
             inner.add_read_conflict_range(begin, end);
         }

@@ -76,16 +76,25 @@ pub(super) struct Known {
     stretches: BTreeMap<Vec<u8>, Stretch>,
     /// Where the snapshot has nothing, as far as whole reads have told.
     empty: Coverage,
-    bytes: usize,
+    /// Bytes of the stretches, about.
+    stretch_bytes: usize,
+    /// Bytes of everything else, about.
+    other_bytes: usize,
 }
 
 impl Known {
     /// Forgets everything where it has become too much. Not while a read goes on: what it has
     /// asked for must still be there when it looks again.
     pub(super) fn make_room(&mut self) {
-        if self.bytes > READ_CACHE_BYTES_MAX {
+        if self.stretch_bytes + self.other_bytes > READ_CACHE_BYTES_MAX {
             *self = Self::default();
         }
+    }
+
+    /// Forgets the rows of ranges, which are as the transaction's reads saw them.
+    pub(super) fn forget_ranges(&mut self) {
+        self.stretches.clear();
+        self.stretch_bytes = 0;
     }
 
     /// What is known of a key that was read by itself.
@@ -95,7 +104,7 @@ impl Known {
 
     /// Remembers a key that was read by itself.
     pub(super) fn remember(&mut self, key: Vec<u8>, known: KnownKey) {
-        self.bytes += key.len() + known.value.as_ref().map_or(0, Bytes::len);
+        self.other_bytes += key.len() + known.value.as_ref().map_or(0, Bytes::len);
         self.keys.insert(key, known);
     }
 
@@ -181,13 +190,13 @@ impl Known {
                 Some(last) if fetch.reverse => (begin.clone(), last.key.to_vec()),
                 Some(last) => (key_after(&last.key), end.clone()),
             };
-            self.bytes += empty_begin.len() + empty_end.len();
+            self.other_bytes += empty_begin.len() + empty_end.len();
             self.empty.add(&empty_begin, &empty_end);
         }
         let mut rows = rows.into_iter().map(|row| (row.key, row.value)).collect();
         writes.lay_over(&begin, &end, &mut rows);
         let row_bytes = rows.iter().map(|(key, value)| key.len() + value.len());
-        self.bytes += row_bytes.sum::<usize>();
+        self.stretch_bytes += row_bytes.sum::<usize>();
         let read_ahead = fetch.limit;
         self.join(
             begin,
@@ -201,7 +210,7 @@ impl Known {
 
     /// Adds a stretch, together with those that it touches.
     fn join(&mut self, mut begin: Vec<u8>, mut joined: Stretch) {
-        self.bytes += begin.len() + joined.end.len();
+        self.stretch_bytes += begin.len() + joined.end.len();
         // Neighbours that touch: one that ends at or behind the begin, and those up to the end.
         let touching: Vec<Vec<u8>> = self
             .stretches
@@ -238,7 +247,7 @@ impl Known {
         match value {
             Some(value) => {
                 stretch.rows.insert(key.clone(), value.clone());
-                self.bytes += key.len() + value.len();
+                self.stretch_bytes += key.len() + value.len();
             }
             None => drop(stretch.rows.remove(key)),
         }

@@ -10,6 +10,7 @@
 
 mod hand_over;
 mod known;
+mod undo;
 mod writes;
 
 use std::cell::RefCell;
@@ -18,16 +19,55 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use self::known::{Known, KnownKey, Looked, OwnedQuery};
+use self::undo::{Log, Undo};
 use self::writes::{Change, Own, Writes};
-use crate::store::coverage::Coverage;
+use crate::store::coverage::{Coverage, Replaced};
 use crate::store::rules::key_after;
 use crate::store::{
-    Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture, Transaction,
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
+    Transaction,
 };
+
+/// A store's own transaction, below [`ReadYourWrites`]: reads of one snapshot, then all conflicts
+/// and writes, then the commit. There is at least one write, and no read after the first.
+pub(super) trait BaseTransaction {
+    /// The value of one key in the snapshot. Conflicts with nothing.
+    fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>>;
+
+    /// The rows of a range in the snapshot. The query's isolation is always
+    /// [`Isolation::Snapshot`].
+    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
+
+    /// As [`Transaction::add_read_conflict_range`].
+    fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
+
+    /// As [`Transaction::set`].
+    fn set(&self, key: &[u8], value: &[u8]);
+
+    /// As [`Transaction::clear`].
+    fn clear(&self, key: &[u8]);
+
+    /// As [`Transaction::clear_range`].
+    fn clear_range(&self, begin: &[u8], end: &[u8]);
+
+    /// As [`Transaction::atomic_add`].
+    fn atomic_add(&self, key: &[u8], delta: i64);
+
+    /// As [`Transaction::atomic_min`].
+    fn atomic_min(&self, key: &[u8], value: u64);
+
+    /// As [`Transaction::append`].
+    fn append(&self, prefix: &[u8], values: &[Bytes]);
+
+    /// As [`Transaction::commit`].
+    fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
+    where
+        Self: 't;
+}
 
 /// A write transaction that keeps its writes and remembers its reads.
 pub(super) struct ReadYourWrites<'t> {
-    inner: Box<dyn Transaction + 't>,
+    inner: Box<dyn BaseTransaction + 't>,
     state: RefCell<State>,
 }
 
@@ -47,12 +87,12 @@ struct State {
     /// Where rows were taken that only this transaction has put there: the snapshot has nothing there,
     /// and nobody else puts the same keys there without a conflict.
     own: Coverage,
+    log: Log,
 }
 
 impl<'t> ReadYourWrites<'t> {
-    /// A transaction that reads the snapshot of `inner` and commits through it. `inner` is given
-    /// snapshot reads only, and no write before its commit.
-    pub(super) fn new(inner: Box<dyn Transaction + 't>) -> Self {
+    /// A transaction that reads the snapshot of `inner` and commits through it.
+    pub(super) fn new(inner: Box<dyn BaseTransaction + 't>) -> Self {
         Self {
             inner,
             state: RefCell::default(),
@@ -64,7 +104,7 @@ impl<'t> ReadYourWrites<'t> {
         key: Vec<u8>,
         isolation: Isolation,
     ) -> Result<Option<Bytes>, StoreError> {
-        let value = self.inner.get(&key, Isolation::Snapshot).await?;
+        let value = self.inner.get(&key).await?;
         let mut state = self.state.borrow_mut();
         let seen = state.writes.own(&key).over(value.as_ref());
         let has_conflict = isolation == Isolation::Serializable;
@@ -130,14 +170,20 @@ impl State {
 
     /// Notes that rows of a section which the snapshot has nothing in are about to be cleared.
     fn take_own(&mut self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) {
-        self.own.add(taken.0, taken.1);
+        if self.log.is_open() {
+            self.own.add_logged(taken.0, taken.1, |begin, end| {
+                self.log.log(Undo::Own(Replaced::new(begin, end)));
+            });
+        } else {
+            self.own.add(taken.0, taken.1);
+        }
         let is_all =
             self.known.is_empty(section.0, taken.0) && self.known.is_empty(taken.1, section.1);
-        if is_all {
-            self.taken.remove(section.0);
-        } else {
+        if !is_all {
             let of_section = self.taken.entry(section.0.to_vec()).or_default();
             of_section.add(taken.0, taken.1);
+        } else if let Some((section, before)) = self.taken.remove_entry(section.0) {
+            self.log.log(Undo::Taken(section, before));
         }
     }
 
@@ -146,13 +192,13 @@ impl State {
         let key = self.writes.copy(key);
         let value = value.map(|value| self.writes.copy(value));
         self.known.settle(&key, value.as_ref());
-        self.writes.settle(key, value);
+        self.writes.settle(key, value, &mut self.log);
     }
 
     fn change(&mut self, key: &[u8], change: Change) {
         self.mutation_count += 1;
         self.known.change(key, change);
-        self.writes.change(key, change);
+        self.writes.change(key, change, &mut self.log);
     }
 }
 
@@ -180,7 +226,7 @@ impl ReadTransaction for ReadYourWrites<'_> {
         }
     }
 
-    fn remember(&self, key: &[u8], value: &Bytes) {
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
         let known = &mut self.state.borrow_mut().known;
         if known.key_mut(key).is_none() {
             let value = KnownKey {
@@ -202,10 +248,10 @@ impl Transaction for ReadYourWrites<'_> {
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
-        let mut state = self.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         state.mutation_count += 1;
         state.known.clear_range(begin, end);
-        state.writes.clear_range(begin, end);
+        state.writes.clear_range(begin, end, &mut state.log);
     }
 
     fn atomic_add(&self, key: &[u8], delta: i64) {
@@ -213,9 +259,9 @@ impl Transaction for ReadYourWrites<'_> {
     }
 
     fn append(&self, prefix: &[u8], values: &[Bytes]) {
-        let mut state = self.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
         state.mutation_count += 1;
-        state.writes.append(prefix, values);
+        state.writes.append(prefix, values, &mut state.log);
     }
 
     fn atomic_min(&self, key: &[u8], value: u64) {
@@ -226,18 +272,30 @@ impl Transaction for ReadYourWrites<'_> {
         self.state.borrow_mut().conflicts.add(begin, end);
     }
 
-    fn add_conflict_on_taken(&self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) -> bool {
+    fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool {
         let mut state = self.state.borrow_mut();
         if state.conflicts_on_own || !state.known.was_empty(section.0, section.1) {
-            state.conflicts.add(taken.0, taken.1);
+            state.conflicts.add(range.0, range.1);
             return true;
         }
-        state.take_own(section, taken);
+        state.take_own(section, range);
         false
     }
 
-    fn conflict_on_own(&self) {
+    fn conflict_on_own_rows(&self) {
         self.state.borrow_mut().conflicts_on_own = true;
+    }
+
+    fn savepoint(&self) -> Savepoint {
+        self.state.borrow_mut().savepoint()
+    }
+
+    fn rollback(&self, savepoint: Savepoint) {
+        self.state.borrow_mut().rollback(savepoint);
+    }
+
+    fn release(&self, savepoint: Savepoint) {
+        self.state.borrow_mut().log.release(savepoint);
     }
 
     fn size_bytes(&self) -> usize {
@@ -254,10 +312,11 @@ impl Transaction for ReadYourWrites<'_> {
         Self: 't,
     {
         let mut state = self.state.into_inner();
-        if state.mutation_count > 0 {
-            state.conflict_on_what_was_left();
-            state.hand_over(self.inner.as_ref());
+        if state.mutation_count == 0 {
+            return StoreFuture::ready(Ok(()));
         }
+        state.conflict_on_what_was_left();
+        state.hand_over(self.inner.as_ref());
         self.inner.commit()
     }
 }

@@ -165,7 +165,7 @@ fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
                     true => (last.clone(), SECTION.1.to_vec()),
                     false => (SECTION.0.to_vec(), key_after(last)),
                 };
-                transaction.add_conflict_on_taken(SECTION, (&taken.0, &taken.1));
+                transaction.add_conflict_unless_own(SECTION, (&taken.0, &taken.1));
             }
             if matches!(step, Step::Pop(_) | Step::Take(_)) {
                 for (key, _) in &rows {
@@ -176,6 +176,38 @@ fn run(step: &Step, transaction: &dyn Transaction) -> Rows {
         }
     }
     Rows::new()
+}
+
+/// What a transaction should be, and was at the savepoints that are open.
+struct Model<M> {
+    now: M,
+    open: Vec<(Savepoint, M)>,
+}
+
+impl<M: Clone> Model<M> {
+    fn new(now: M) -> Self {
+        let open = Vec::new();
+        Self { now, open }
+    }
+
+    /// Opens a savepoint or ends one, or does nothing.
+    fn move_savepoints(&mut self, transaction: &dyn Transaction, random: &SeededRandom) {
+        match random.below(8) {
+            0 => self.open.push((transaction.savepoint(), self.now.clone())),
+            1 => {
+                if let Some((savepoint, before)) = self.open.pop() {
+                    transaction.rollback(savepoint);
+                    self.now = before;
+                }
+            }
+            2 => {
+                if let Some((savepoint, _)) = self.open.pop() {
+                    transaction.release(savepoint);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 fn is_write(step: &Step) -> bool {
@@ -192,9 +224,11 @@ fn open(folder: &tempfile::TempDir) -> EmbeddedStore {
     EmbeddedStore::open(folder.path(), options).unwrap()
 }
 
+/// Puts some rows in the place of all.
 fn fill(store: &dyn Store, random: &SeededRandom) -> Map {
     let mut map = Map::new();
     let transaction = store.begin_write().unwrap();
+    transaction.clear_range(b"", &[0xff]);
     for _ in 0..random.below(40) {
         let (key, value) = (random_key(random), random_value(random));
         transaction.set(&key, &value);
@@ -224,25 +258,27 @@ fn all_rows(store: &dyn Store) -> Map {
 
 #[test]
 fn reads_and_the_commit_are_those_of_a_map_whatever_was_read_and_written_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OptimisticStore::new(open(&folder));
     for seed in 0..300 {
         let random = SeededRandom::new(seed);
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(&folder);
-        let mut map = fill(&store, &random);
-        let transaction = ReadYourWrites::new(store.begin_write().unwrap());
+        let mut model = Model::new(fill(&store, &random));
+        let transaction = store.begin_write().unwrap();
         for number in 0..150 {
+            model.move_savepoints(transaction.as_ref(), &random);
             let step = random_step(&random);
             let before = transaction.mutation_count();
-            let read = run(&step, &transaction);
+            let read = run(&step, transaction.as_ref());
             let was_written = transaction.mutation_count() != before;
             // A pop that finds nothing writes nothing.
             if !matches!(step, Step::Pop(_) | Step::Take(_)) {
                 assert_eq!(was_written, is_write(&step), "seed {seed} step {number}");
             }
-            assert_eq!(read, apply(&step, &mut map), "seed {seed} step {number}");
+            let expected = apply(&step, &mut model.now);
+            assert_eq!(read, expected, "seed {seed} step {number}");
         }
-        now(Box::new(transaction).commit()).unwrap();
-        assert_eq!(all_rows(&store), map, "seed {seed}");
+        now(transaction.commit()).unwrap();
+        assert_eq!(all_rows(&store), model.now, "seed {seed}");
     }
 }
 
@@ -262,11 +298,11 @@ fn is_serializable(step: &Step) -> bool {
 #[test]
 fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
     let (mut conflicts, mut commits) = (0, 0);
-    for seed in 0..600 {
+    let folder = tempfile::tempdir().unwrap();
+    let store = OptimisticStore::new(open(&folder));
+    for seed in 0..3000 {
         let random = SeededRandom::new(seed);
-        let folder = tempfile::tempdir().unwrap();
-        let store = OptimisticStore::new(open(&folder));
-        let mut alone = fill(&store, &random);
+        let alone = fill(&store, &random);
         let mut beside = alone.clone();
         let first = store.begin_write().unwrap();
         let set = match random.below(3) {
@@ -279,22 +315,26 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
         now(second.commit()).unwrap();
         beside.insert(set.clone(), value);
         let after_second = beside.clone();
+        // What was undone conflicts too.
         let mut must_conflict = false;
+        let mut model = Model::new((alone, beside));
         for _ in 0..1 + random.below(12) {
+            model.move_savepoints(first.as_ref(), &random);
+            let (alone, beside) = &mut model.now;
             let mut step = random_step(&random);
             let read = run(&step, first.as_ref());
-            assert_eq!(read, apply(&step, &mut alone), "seed {seed}");
+            assert_eq!(read, apply(&step, alone), "seed {seed}");
             must_conflict |= names(&step, &set);
             if is_serializable(&step) {
-                must_conflict |= read != apply(&step, &mut beside);
+                must_conflict |= read != apply(&step, beside);
             } else if matches!(step, Step::Pop(_) | Step::Take(_)) {
                 // It clears what it has read, whatever has come since.
                 for (key, _) in read {
                     step = Step::Clear(key);
-                    apply(&step, &mut beside);
+                    apply(&step, beside);
                 }
             } else {
-                apply(&step, &mut beside);
+                apply(&step, beside);
             }
         }
         if first.mutation_count() == 0 {
@@ -305,7 +345,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
             Ok(()) => {
                 commits += 1;
                 assert!(!must_conflict, "seed {seed}");
-                assert_eq!(all_rows(&store), beside, "seed {seed}");
+                assert_eq!(all_rows(&store), model.now.1, "seed {seed}");
             }
             Err(StoreError::Conflict) => {
                 conflicts += 1;
@@ -314,7 +354,7 @@ fn beside_another_writer_it_conflicts_or_does_just_what_it_was_asked_for() {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(conflicts > 50 && commits > 50, "{conflicts} {commits}");
+    assert!(conflicts > 300 && commits > 300, "{conflicts} {commits}");
 }
 
 /// Rows that never change, and notes of what it is given.
@@ -347,8 +387,8 @@ impl Recorder {
     }
 }
 
-impl ReadTransaction for Recorder {
-    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+impl BaseTransaction for Recorder {
+    fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>> {
         self.reads.set(self.reads.get() + 1);
         let row = self.rows.iter().find(|row| row.key == key);
         StoreFuture::ready(Ok(row.map(|row| row.value.clone())))
@@ -361,9 +401,7 @@ impl ReadTransaction for Recorder {
         let inside = rows.filter(|row| *row.key >= *query.begin && *row.key < *query.end);
         StoreFuture::ready(Ok(inside.take(query.limit).cloned().collect()))
     }
-}
 
-impl Transaction for Recorder {
     fn set(&self, key: &[u8], value: &[u8]) {
         self.note("set", &[key, value]);
     }
@@ -390,14 +428,6 @@ impl Transaction for Recorder {
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
         self.note("conflict", &[begin, end]);
-    }
-
-    fn size_bytes(&self) -> usize {
-        0
-    }
-
-    fn mutation_count(&self) -> u64 {
-        0
     }
 
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
@@ -518,7 +548,7 @@ fn an_element_that_was_put_and_popped_at_once_is_not_cleared_either() {
         }))
         .unwrap();
         transaction.set(b"m", b"");
-        assert!(!transaction.add_conflict_on_taken(section, (section.0, b"m\0")));
+        assert!(!transaction.add_conflict_unless_own(section, (section.0, b"m\0")));
         transaction.clear(b"m");
         // Not of that kind.
         transaction.clear(b"n");
@@ -562,8 +592,8 @@ fn what_was_only_read_hands_nothing_over() {
 #[test]
 fn the_size_is_that_of_what_is_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let store = open(&folder);
-    let transaction = ReadYourWrites::new(store.begin_write().unwrap());
+    let store = OptimisticStore::new(open(&folder));
+    let transaction = store.begin_write().unwrap();
     for _ in 0..100 {
         transaction.atomic_add(b"counter", 1);
         transaction.set(b"key", &[0; 1000]);
@@ -602,7 +632,7 @@ fn put_and_pop_beside_another(
     first.set(b"m", b"");
     let popped = now(first.get_range(all(Isolation::Snapshot))).unwrap();
     let key = popped[0].key.clone();
-    first.add_conflict_on_taken((b"a", b"z"), (b"a", &key_after(&key)));
+    first.add_conflict_unless_own((b"a", b"z"), (b"a", &key_after(&key)));
     first.clear(&key);
     let second = store.begin_write().unwrap();
     second.set(b"b", b"");
@@ -626,7 +656,7 @@ fn what_others_have_put_there_before_conflicts_when_it_is_popped() {
 
 #[test]
 fn a_transaction_that_changes_several_keys_at_one_moment_conflicts_on_its_own_too() {
-    let outcome = put_and_pop_beside_another(&[], |first| first.conflict_on_own());
+    let outcome = put_and_pop_beside_another(&[], |first| first.conflict_on_own_rows());
     assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
 }
 
@@ -652,7 +682,7 @@ fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
     first.set(b"m", b"");
     first.set(b"n", b"");
     for key in [b"m", b"n"] {
-        first.add_conflict_on_taken(section, (b"a", &key_after(key)));
+        first.add_conflict_unless_own(section, (b"a", &key_after(key)));
         first.clear(key);
     }
     // What comes behind is another push.
@@ -661,4 +691,70 @@ fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
     second.set(b"b", b"");
     now(second.commit()).unwrap();
     now(first.commit()).unwrap();
+}
+
+/// Puts elements into a section that was empty.
+fn put(transaction: &dyn Transaction, keys: &[&[u8]]) {
+    now(transaction.get_range(RangeQuery {
+        begin: b"a",
+        end: b"z",
+        limit: 1,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }))
+    .unwrap();
+    for key in keys {
+        transaction.set(key, b"");
+    }
+}
+
+/// Takes an element that the transaction has put first into the section.
+fn take(transaction: &dyn Transaction, key: &[u8]) {
+    assert!(!transaction.add_conflict_unless_own((b"a", b"z"), (b"a", &key_after(key))));
+    transaction.clear(key);
+}
+
+#[test]
+fn an_element_that_is_left_again_after_a_rollback_conflicts() {
+    let given = handed_over(&[], |transaction| {
+        put(transaction, &[b"m", b"n"]);
+        take(transaction, b"m");
+        let savepoint = transaction.savepoint();
+        // Nothing is left: the first need not conflict either.
+        take(transaction, b"n");
+        transaction.rollback(savepoint);
+    });
+    assert_eq!(given, ["conflict a m\0", "set n "]);
+}
+
+#[test]
+fn what_was_taken_and_undone_conflicts_unless_all_is_taken() {
+    let undone = |transaction: &dyn Transaction| {
+        put(transaction, &[b"m", b"n"]);
+        let savepoint = transaction.savepoint();
+        take(transaction, b"m");
+        transaction.rollback(savepoint);
+    };
+    let given = handed_over(&[], undone);
+    assert_eq!(given, ["conflict a m\0", "set m ", "set n "]);
+    let given = handed_over(&[], |transaction| {
+        undone(transaction);
+        put(transaction, &[]);
+        take(transaction, b"m");
+        take(transaction, b"n");
+        transaction.set(b"kept", b"");
+    });
+    assert_eq!(given, ["set kept "]);
+}
+
+#[test]
+fn a_clear_is_needed_where_what_spared_it_was_undone() {
+    let given = handed_over(&[], |transaction| {
+        put(transaction, &[b"m"]);
+        let savepoint = transaction.savepoint();
+        take(transaction, b"m");
+        transaction.rollback(savepoint);
+        transaction.clear(b"c");
+    });
+    assert_eq!(given, ["clear c", "set m "]);
 }

@@ -5,8 +5,9 @@ use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 
+use super::undo::{Log, Undo};
 use crate::limits::WRITE_CHUNK_BYTES;
-use crate::store::coverage::Coverage;
+use crate::store::coverage::{Coverage, Replaced};
 use crate::store::rules::{STAMP_BYTES, added, clear_bytes, lowered, set_bytes};
 
 /// What a transaction has made of one key.
@@ -57,13 +58,27 @@ impl Change {
         })
     }
 
-    /// Puts this behind others; one of the same kind as the last is made one with it.
-    fn put_behind(self, changes: &mut Vec<Change>) {
-        match (changes.last_mut(), self) {
-            (Some(Change::Add(before)), Change::Add(delta)) => *before = before.wrapping_add(delta),
-            (Some(Change::Min(before)), Change::Min(operand)) => *before = (*before).min(operand),
-            _ => changes.push(self),
+    /// This after a change of the same kind, as one.
+    fn after(self, before: Change) -> Option<Change> {
+        match (before, self) {
+            (Change::Add(before), Change::Add(delta)) => {
+                Some(Change::Add(before.wrapping_add(delta)))
+            }
+            (Change::Min(before), Change::Min(operand)) => Some(Change::Min(before.min(operand))),
+            _ => None,
         }
+    }
+
+    /// Puts this after others. One of the same kind as the last is made one with it; answers
+    /// that last one as it was.
+    fn append_to(self, changes: &mut Vec<Change>) -> Option<Change> {
+        if let Some(last) = changes.last_mut()
+            && let Some(joined) = self.after(*last)
+        {
+            return Some(std::mem::replace(last, joined));
+        }
+        changes.push(self);
+        None
     }
 }
 
@@ -102,6 +117,15 @@ pub(super) struct Writes {
     appended_bytes: usize,
 }
 
+/// What rows that are added to a log count for in a commit.
+fn appended_bytes(prefix: &[u8], values: &[Bytes]) -> usize {
+    // A row's number, and where FoundationDB is to put the stamp.
+    let more_bytes = 3 * (STAMP_BYTES + 2) + size_of::<u32>();
+    let rows = values.iter();
+    rows.map(|value| set_bytes(prefix, value.len() + more_bytes))
+        .sum()
+}
+
 impl Writes {
     /// What they count for in a commit.
     pub(super) fn size_bytes(&self) -> usize {
@@ -119,22 +143,40 @@ impl Writes {
     }
 
     /// Sets or clears a key.
-    pub(super) fn settle(&mut self, key: Bytes, value: Option<Bytes>) {
+    pub(super) fn settle(&mut self, key: Bytes, value: Option<Bytes>, log: &mut Log) {
         let entry = Entry::Settled(value);
+        if log.is_open() {
+            let before = self.put(key.clone(), entry);
+            log.log(Undo::Entry(key, before));
+        } else {
+            self.put(key, entry);
+        }
+    }
+
+    /// Puts an entry in the place of another; answers that.
+    fn put(&mut self, key: Bytes, entry: Entry) -> Option<Entry> {
         self.entry_bytes += entry.size_bytes(&key);
         match self.entries.entry(key) {
             btree_map::Entry::Vacant(vacant) => {
                 vacant.insert(entry);
+                None
             }
             btree_map::Entry::Occupied(mut occupied) => {
                 let before = occupied.insert(entry);
                 self.entry_bytes -= before.size_bytes(occupied.key());
+                Some(before)
             }
         }
     }
 
+    fn remove(&mut self, key: &Bytes) -> Option<Entry> {
+        let entry = self.entries.remove(key)?;
+        self.entry_bytes -= entry.size_bytes(key);
+        Some(entry)
+    }
+
     /// Clears `begin..end`.
-    pub(super) fn clear_range(&mut self, begin: &[u8], end: &[u8]) {
+    pub(super) fn clear_range(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         if begin >= end {
             return;
         }
@@ -142,22 +184,38 @@ impl Writes {
         let gone = self.entries.range::<[u8], _>(inside);
         let gone: Vec<Bytes> = gone.map(|(key, _)| key.clone()).collect();
         for key in gone {
-            if let Some(entry) = self.entries.remove(&key) {
-                self.entry_bytes -= entry.size_bytes(&key);
+            if let Some(before) = self.remove(&key) {
+                log.log(Undo::Entry(key, Some(before)));
             }
         }
-        self.cleared.add(begin, end);
+        if log.is_open() {
+            self.cleared.add_logged(begin, end, |begin, end| {
+                log.log(Undo::Cleared(Replaced::new(begin, end)));
+            });
+        } else {
+            self.cleared.add(begin, end);
+        }
     }
 
     /// Does an atomic operation.
-    pub(super) fn change(&mut self, key: &[u8], change: Change) {
+    pub(super) fn change(&mut self, key: &[u8], change: Change, log: &mut Log) {
+        let logged_key = log.is_open().then(|| self.copy(key));
         if let Some(entry) = self.entries.get_mut(key) {
             self.entry_bytes -= entry.size_bytes(key);
-            match entry {
-                Entry::Changed(changes) => change.put_behind(changes),
-                Entry::Settled(value) => *value = Some(change.of(value.as_ref())),
-            }
+            let (settled, last) = match entry {
+                Entry::Changed(changes) => (None, change.append_to(changes)),
+                Entry::Settled(value) => {
+                    let changed = change.of(value.as_ref());
+                    (Some(Entry::Settled(value.replace(changed))), None)
+                }
+            };
             self.entry_bytes += entry.size_bytes(key);
+            if let Some(key) = logged_key {
+                log.log(match settled {
+                    Some(_) => Undo::Entry(key, settled),
+                    None => Undo::Change(key, last),
+                });
+            }
             return;
         }
         let entry = if self.cleared.contains(key) {
@@ -165,20 +223,49 @@ impl Writes {
         } else {
             Entry::Changed(vec![change])
         };
-        self.entry_bytes += entry.size_bytes(key);
-        let key = self.copy(key);
-        self.entries.insert(key, entry);
+        let key = logged_key.unwrap_or_else(|| self.copy(key));
+        if log.is_open() {
+            log.log(Undo::Entry(key.clone(), None));
+        }
+        self.put(key, entry);
     }
 
     /// Adds rows to a log. Reads do not see them.
-    pub(super) fn append(&mut self, prefix: &[u8], values: &[Bytes]) {
-        for value in values {
-            // A row's number, and where FoundationDB is to put the stamp.
-            let more_bytes = value.len() + 3 * (STAMP_BYTES + 2) + size_of::<u32>();
-            self.appended_bytes += set_bytes(prefix, more_bytes);
-        }
+    pub(super) fn append(&mut self, prefix: &[u8], values: &[Bytes], log: &mut Log) {
+        self.appended_bytes += appended_bytes(prefix, values);
         self.appended
             .push((Bytes::copy_from_slice(prefix), values.to_vec()));
+        log.log(Undo::Append);
+    }
+
+    /// Undoes a change to an entry.
+    pub(super) fn undo_entry(&mut self, key: Bytes, before: Option<Entry>) {
+        match before {
+            Some(before) => drop(self.put(key, before)),
+            None => drop(self.remove(&key)),
+        }
+    }
+
+    /// Undoes an atomic operation on an entry that had others before.
+    pub(super) fn undo_change(&mut self, key: &Bytes, last: Option<Change>) {
+        let Some(Entry::Changed(mut changes)) = self.remove(key) else {
+            return;
+        };
+        changes.pop();
+        changes.extend(last);
+        self.put(key.clone(), Entry::Changed(changes));
+    }
+
+    /// Undoes a change to the cleared ranges.
+    pub(super) fn undo_cleared(&mut self, replaced: Replaced) {
+        self.cleared.restore(replaced);
+    }
+
+    /// Undoes the last addition to a log.
+    pub(super) fn undo_append(&mut self) {
+        if let Some((prefix, values)) = self.appended.pop() {
+            self.appended_bytes -= appended_bytes(&prefix, &values);
+        }
     }
 
     /// What was written to `key`.

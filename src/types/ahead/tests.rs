@@ -13,7 +13,7 @@ use crate::random::{Random, SeededRandom};
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 use crate::types::ReadContext;
 use crate::types::context::NamespaceCache;
-use crate::types::signals::ClientKey;
+use crate::types::key::ClientKey;
 
 /// Reads that are asked for together are one round trip.
 #[derive(Default)]
@@ -75,6 +75,10 @@ impl ReadTransaction for Counting<'_> {
             trips: self.trips,
             is_asked: false,
         }))
+    }
+
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
+        self.inner.cache_value(key, value);
     }
 }
 
@@ -145,7 +149,7 @@ fn a_queue_without_signposts_has_its_metadata_read() {
     let transaction = bench.store.begin_write().unwrap();
     let data = meta_of(&bench, "q0").data;
     let layout = &bench.executor.environment().layout;
-    for key in layout.signpost_keys(data, ValueType::List) {
+    for key in ValueType::List.signpost_keys(layout, data) {
         transaction.clear(&key);
     }
     bench.block_on(transaction.commit()).unwrap();

@@ -12,13 +12,15 @@ use crate::layout::{Id, KeyRange, Priority};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::list::clamp_range;
 
 mod descending;
+mod kind;
 mod update;
 
 pub use super::sorted_set::Extreme;
+pub use kind::KIND;
 
 /// A value with its priority.
 #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use crate::layout::{Id, KeyRange, QueuePlace, StagedElement, successor};
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::RowsToPop;
 
 use super::{Extreme, QueuedValue, queue_rows};

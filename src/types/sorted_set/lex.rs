@@ -5,7 +5,7 @@ use crate::layout::{Id, KeyRange, successor};
 use crate::limits::INLINE_NAME_BYTES_MAX;
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::ReadContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 use super::range::LexBound;

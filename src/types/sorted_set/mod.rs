@@ -13,13 +13,14 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{Id, KeyRange, Member, MemberEntry, corrupt};
+use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 
 pub mod algebra;
+mod kind;
 mod lex;
 pub mod pop;
 mod random;
@@ -29,6 +30,7 @@ mod scan;
 pub mod update;
 
 pub use algebra::{Aggregate, Operand};
+pub use kind::KIND;
 pub use pop::Extreme;
 pub use range::{LexBound, ScoreBound, Selection, SortedRange};
 pub use update::{AddOptions, AddOutcome};
@@ -53,7 +55,7 @@ impl ScoredMember {
 }
 
 /// The rows of the score index, and the length of the prefix that they share.
-pub(super) fn score_rows(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
+fn score_rows(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
     let prefix = context.layout().scores_prefix(data);
     (KeyRange::children(&prefix), prefix.len())
 }
@@ -131,7 +133,7 @@ impl ReadContext<'_> {
         })
     }
 
-    pub(super) async fn zset_scored_members(
+    async fn zset_scored_members(
         &self,
         key: &OpenKey,
         rows: &[KeyValue],
@@ -166,12 +168,10 @@ impl ReadContext<'_> {
                     .transaction
                     .get(&score_key, Isolation::Snapshot)
                     .await?;
-                match value {
-                    Some(value) => self.load_value(data, &value).await?,
-                    None => return corrupt("long member is not in the score index"),
-                }
+                let value = value.ok_or(DecodeError("long member is not in the score index"))?;
+                self.load_value(data, &value).await?
             }
-            _ => return corrupt("member index disagrees on a long member"),
+            _ => return Err(DecodeError("member index disagrees on a long member").into()),
         };
         let score = entry.score;
         Ok((hash, ScoredMember { member, score }))

@@ -2,9 +2,9 @@
 
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
-use crate::types::staging::to_member;
+use crate::types::key::OpenKey;
 
+use super::kind::to_member;
 use super::{ScoredMember, score_rows};
 
 /// One of the two ends of a sorted set or a priority queue.
@@ -29,7 +29,8 @@ impl WriteContext<'_> {
         end: Extreme,
     ) -> Result<Vec<ScoredMember>, StoreError> {
         if let Some(staged) = self.take_staged(key, end == Extreme::Max, count) {
-            return staged.into_iter().map(to_member).collect();
+            let members = staged.into_iter().map(to_member);
+            return Ok(members.collect::<Result<_, _>>()?);
         }
         let (range, prefix_length) = score_rows(self, key.data());
         let to_pop = self.rows_to_pop(&range, end == Extreme::Max, count).await?;

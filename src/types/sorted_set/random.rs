@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::layout::corrupt;
 use crate::layout::name::HASH_BITS;
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 use super::{ScoredMember, score_rows};
@@ -175,7 +174,9 @@ impl ReadContext<'_> {
                 return Ok(self.zset_indexed_member(key.data(), row).await?.1);
             }
         }
-        corrupt("sorted set has fewer members than its length")
+        Err(StoreError::Corrupt(
+            "sorted set has fewer members than its length",
+        ))
     }
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::layout::{KeyRange, Section};
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::list::clamp_range;
 use crate::types::pages::Pages;
 

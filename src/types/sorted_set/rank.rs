@@ -3,7 +3,7 @@
 use crate::layout::{KeyRange, Member};
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 use super::lex::LexSpan;
 use super::{Selection, SortedRange, score_rows};

@@ -2,7 +2,7 @@
 
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 use super::{ScoredMember, score_rows};

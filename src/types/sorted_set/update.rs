@@ -11,7 +11,7 @@ use crate::layout::{LongPlace, Member, MemberEntry, Position, StoredValue, Value
 use crate::limits::{ELEMENT_KEY_BYTES_MAX, RANGE_PAGE_ROWS};
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 use super::{ScoredMember, score_rows};

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Staged, StagedKey};
+use super::staged::{Staged, StagedKey};
 use crate::error::CommandError;
 use crate::layout::{
     Id, KeyRange, Layout, Meta, StagedClaim, StagedElement, ValueType, decode_elements, successor,
@@ -10,7 +10,7 @@ use crate::layout::{
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, RangeQuery, ReadTransaction, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 /// A request that a server has made for its clients' commands.
@@ -183,8 +183,8 @@ pub(super) fn innermost_first<T>(
 ) {
     claims.sort_by(|one, other| {
         let ((one, value_type, from_end), (other, _, other_end)) = (place(one), place(other));
-        // Within a priority the oldest comes first at both ends.
-        if value_type == ValueType::PriorityQueue {
+        let queue = &value_type.kind().queue;
+        if queue.as_ref().is_some_and(|queue| queue.is_oldest_first) {
             return other.cmp(&one);
         }
         from_end.cmp(&other_end).then_with(|| match from_end {
@@ -250,5 +250,5 @@ pub async fn read_claimed_elements(
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    decode_elements(text.freeze())
+    Ok(decode_elements(text.freeze())?)
 }

@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// Of a row and its conflict, besides their keys and values.
 const PUT_BACK_OVERHEAD_BYTES: usize = 100;

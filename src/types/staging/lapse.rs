@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use crate::store::{Isolation, StoreError, Transaction};
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// A claim that has lapsed.
 #[derive(Debug, Clone, PartialEq, Eq)]

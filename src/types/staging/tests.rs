@@ -58,7 +58,7 @@ fn demand(value_type: ValueType, from_end: bool, count: usize) -> Demand {
 impl<'b> Asker<'b> {
     fn new(bench: &'b Bench) -> Self {
         let environment = bench
-            .block_on(crate::executor::startup::prepare(
+            .block_on(crate::types::startup::prepare(
                 &*bench.store,
                 Layout::new("test"),
                 std::sync::Arc::clone(&bench.clock) as std::sync::Arc<dyn Clock>,

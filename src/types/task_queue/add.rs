@@ -7,7 +7,7 @@ use crate::error::CommandError;
 use crate::layout::{TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState, ValueType};
 use crate::store::Isolation;
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// A task to be added.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ use crate::limits::{
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 #[cfg(test)]
 mod tests;

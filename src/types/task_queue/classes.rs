@@ -11,7 +11,7 @@ use crate::layout::{TaskClass, TaskRegistry};
 use crate::limits::{TASK_FINE_CLASSES_MAX, TASK_RESOURCES_MAX};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// What a task needs, by the numbers of a queue's registry.
 #[derive(Debug, Clone, PartialEq)]

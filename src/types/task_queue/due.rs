@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// A row in the order of what falls due, and the task's own, where it is there.
 type Due = (KeyValue, Option<TaskRow>);

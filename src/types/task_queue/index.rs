@@ -22,7 +22,7 @@ use crate::layout::{TaskRow, successor};
 use crate::limits::{TASK_LEVELS_MAX, TASK_TEND_EVERY, TASK_TEND_STEP_MS};
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// Where a class lies.
 #[derive(Debug, Clone)]

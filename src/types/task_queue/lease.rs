@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::layout::{TaskRow, TaskState};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// What is answered to who says something about its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,20 +12,21 @@ use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{
-    KeyRange, OrderRow, StoredValue, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState,
-    decode_counter,
+    KeyRange, OrderRow, TaskCounter, TaskRegistry, TaskRow, TaskState, decode_counter,
 };
 use crate::limits::{KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS, TASK_RESOURCES_MAX};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
+use kind::place_row;
 
 pub mod add;
 pub mod alarms;
 pub mod classes;
 pub mod due;
 pub mod index;
+mod kind;
 pub mod lease;
 pub mod search;
 pub mod take;
@@ -34,6 +35,7 @@ pub mod tend;
 mod tests;
 
 pub use add::NewTask;
+pub use kind::KIND;
 pub use lease::LeaseAnswer;
 pub use take::Taking;
 
@@ -110,7 +112,7 @@ impl ReadContext<'_> {
     ) -> Result<TaskRegistry, StoreError> {
         let row = self.layout().task_registry_key(key.data());
         let value = self.transaction.get(&row, isolation).await?;
-        TaskRegistry::decode(value.as_ref())
+        Ok(TaskRegistry::decode(value.as_ref())?)
     }
 
     async fn task_row(
@@ -121,7 +123,7 @@ impl ReadContext<'_> {
     ) -> Result<Option<TaskRow>, StoreError> {
         let row = self.layout().task_key(key.data(), id);
         let value = self.transaction.get(&row, isolation).await?;
-        value.as_ref().map(TaskRow::decode).transpose()
+        Ok(value.as_ref().map(TaskRow::decode).transpose()?)
     }
 
     /// Has the rows of tasks, at most [`KEY_READS_AT_ONCE`] of them, read side by side, because on
@@ -209,7 +211,8 @@ impl ReadContext<'_> {
 
     async fn task_counter(&self, key: &OpenKey, counter: TaskCounter) -> Result<i64, StoreError> {
         let row = self.layout().task_counter_key(key.data(), counter);
-        decode_counter(self.transaction.get(&row, self.isolation).await?.as_ref())
+        let value = self.transaction.get(&row, self.isolation).await?;
+        Ok(decode_counter(value.as_ref())?)
     }
 
     /// The names of the resources that a queue knows, and how many classes of tasks.
@@ -289,18 +292,10 @@ impl WriteContext<'_> {
 
     /// Takes a task out of where its state has put it; its own row stays as it is.
     fn task_leave(&self, key: &OpenKey, row: &TaskRow) {
-        let data = key.data();
-        let place_row = match row.state {
-            TaskState::Ready => {
-                let order_row = self.task_order_row(key, row.class, &row.place);
-                self.signals.task_left(&order_row);
-                order_row
-            }
-            TaskState::Leased | TaskState::Delayed => {
-                self.layout().task_due_key(data, row.at_ms, &row.place)
-            }
-            TaskState::Dead => self.layout().task_dead_key(data, row.at_ms, &row.place),
-        };
+        let place_row = place_row(self.layout(), key.data(), row);
+        if row.state == TaskState::Ready {
+            self.signals.task_left(&place_row);
+        }
         self.transaction.clear(&place_row);
         self.count_state(key, row.state, -1);
     }
@@ -308,23 +303,19 @@ impl WriteContext<'_> {
     /// Puts a task where its new state wants it, and writes its row.
     async fn task_enter(&self, key: &OpenKey, id: &Bytes, row: &TaskRow) -> Result<(), StoreError> {
         let data = key.data();
+        let place_row = place_row(self.layout(), data, row);
         match row.state {
             TaskState::Ready => {
-                let order_row = self.task_order_row(key, row.class, &row.place);
                 self.transaction
-                    .set(&order_row, &OrderRow::encode(&row.amounts, id));
+                    .set(&place_row, &OrderRow::encode(&row.amounts, id));
                 self.index_ready(key, row).await?;
-                self.offer(key, row, order_row.into()).await?;
+                self.offer(key, row, place_row.into()).await?;
             }
             TaskState::Leased | TaskState::Delayed => {
-                let due_row = self.layout().task_due_key(data, row.at_ms, &row.place);
-                self.transaction.set(&due_row, id);
+                self.transaction.set(&place_row, id);
                 self.set_alarm(key, row.at_ms);
             }
-            TaskState::Dead => {
-                let dead_row = self.layout().task_dead_key(data, row.at_ms, &row.place);
-                self.transaction.set(&dead_row, id);
-            }
+            TaskState::Dead => self.transaction.set(&place_row, id),
         }
         self.count_state(key, row.state, 1);
         self.transaction
@@ -339,12 +330,6 @@ impl WriteContext<'_> {
         self.transaction
             .clear(&self.layout().task_key(key.data(), id));
         Ok(())
-    }
-
-    fn task_order_row(&self, key: &OpenKey, class: u32, place: &TaskPlace) -> Vec<u8> {
-        let mut row = self.layout().task_order_prefix(key.data(), class);
-        row.extend_from_slice(&place.encode());
-        row
     }
 }
 
@@ -370,12 +355,6 @@ impl TaskRow {
             _ => LeaseAnswer::Lapsed,
         }
     }
-}
-
-/// A payload's stored form is read by this alone in tests of decoding.
-#[doc(hidden)]
-pub fn payload_of(row: &TaskRow) -> Result<StoredValue, StoreError> {
-    StoredValue::decode(&row.payload)
 }
 
 /// Refuses more resources than a queue can know.

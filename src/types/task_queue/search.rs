@@ -149,7 +149,7 @@ impl<'c, 't> Search<'c, 't> {
             let lanes = self.lanes.iter_mut().enumerate().skip(first).take(some);
             let advanced = lanes.map(async |(number, lane)| {
                 let place = lane.advance(context, until.as_ref()).await?;
-                Ok(place.map(|place| (number, place)))
+                Ok::<_, StoreError>(place.map(|place| (number, place)))
             });
             let advanced: Vec<_> = try_join_all(advanced).await?;
             let nearer = advanced.into_iter().flatten().chain(best);

@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 /// What a consumer wants.
 #[derive(Debug, Clone, Default)]

@@ -16,7 +16,7 @@ use crate::limits::{
 };
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
-use crate::types::keyspace::OpenKey;
+use crate::types::key::OpenKey;
 
 #[cfg(test)]
 mod tests;

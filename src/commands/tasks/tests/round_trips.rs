@@ -47,6 +47,10 @@ impl ReadTransaction for Counting<'_> {
             Ok(rows)
         }))
     }
+
+    fn cache_value(&self, key: &[u8], value: &Bytes) {
+        self.inner.cache_value(key, value);
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 use bytes::Bytes;
 
 use super::*;
+use crate::executor::heat::Asked;
 use crate::layout::{PopRun, ValueType};
 use crate::random::SeededRandom;
+use crate::types::key::ClientKey;
 
 const IN_VAIN: Asked = Asked {
     lately: false,

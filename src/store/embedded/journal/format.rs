@@ -79,6 +79,16 @@ impl Record {
         }
     }
 
+    /// Its length so far, in bytes.
+    pub(in super::super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes away the writes since it had this length.
+    pub(in super::super) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
     /// A record of such bytes.
     #[cfg(test)]
     pub(super) fn of(bytes: Vec<u8>) -> Self {

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::store::embedded::undo::Mark;
 
 fn ranges(layer: &Layer) -> Vec<(&[u8], &[u8])> {
     layer
@@ -15,20 +16,20 @@ fn ranges(layer: &Layer) -> Vec<(&[u8], &[u8])> {
 #[test]
 fn ranges_that_touch_become_one() {
     let mut layer = Layer::default();
-    layer.hide(b"a", b"b");
-    layer.hide(b"c", b"d");
+    layer.hide(b"a", b"b", &mut Log::default());
+    layer.hide(b"c", b"d", &mut Log::default());
     assert_eq!(ranges(&layer).len(), 2);
-    layer.hide(b"b", b"c");
+    layer.hide(b"b", b"c", &mut Log::default());
     assert_eq!(ranges(&layer), [(b"a".as_slice(), b"d".as_slice())]);
 }
 
 #[test]
 fn a_row_that_is_set_after_its_range_was_cleared_is_there() {
     let mut layer = Layer::default();
-    layer.set(b"b", b"old");
-    layer.clear_range(b"a", b"z");
+    layer.set(b"b", b"old", &mut Log::default());
+    layer.clear_range(b"a", b"z", &mut Log::default());
     assert_eq!(layer.look(b"b"), Said::Cleared);
-    layer.set(b"b", b"new");
+    layer.set(b"b", b"new", &mut Log::default());
     assert_eq!(layer.look(b"b"), Said::Value(b"new"));
     assert_eq!(layer.look(b"c"), Said::Cleared);
     assert_eq!(layer.look(b"z"), Said::Nothing);
@@ -37,10 +38,10 @@ fn a_row_that_is_set_after_its_range_was_cleared_is_there() {
 #[test]
 fn a_copy_stays_as_it_was() {
     let mut layer = Layer::default();
-    layer.set(b"a", b"1");
+    layer.set(b"a", b"1", &mut Log::default());
     let copy = layer.clone();
-    layer.clear_range(b"", b"z");
-    layer.set(b"b", b"2");
+    layer.clear_range(b"", b"z", &mut Log::default());
+    layer.set(b"b", b"2", &mut Log::default());
     assert_eq!(copy.look(b"a"), Said::Value(b"1"));
     assert_eq!(copy.look(b"b"), Said::Nothing);
 }
@@ -63,18 +64,18 @@ fn step() -> impl Strategy<Value = Step> {
 /// What each key was last said to be: `None` for cleared.
 type Model = BTreeMap<u8, Option<u8>>;
 
-fn apply(layer: &mut Layer, model: &mut Model, step: &Step) {
+fn apply(layer: &mut Layer, model: &mut Model, step: &Step, log: &mut Log) {
     match *step {
         Step::Set(key, value) => {
-            layer.set(&[key], &[value]);
+            layer.set(&[key], &[value], log);
             model.insert(key, Some(value));
         }
         Step::Clear(key) => {
-            layer.clear(&[key]);
+            layer.clear(&[key], log);
             model.insert(key, None);
         }
         Step::ClearRange(begin, end) => {
-            layer.clear_range(&[begin], &[end]);
+            layer.clear_range(&[begin], &[end], log);
             model.extend((begin..end).map(|key| (key, None)));
         }
     }
@@ -108,9 +109,34 @@ proptest! {
     fn a_layer_says_what_was_written_last(steps in proptest::collection::vec(step(), 0..60)) {
         let (mut layer, mut model) = (Layer::default(), Model::new());
         for step in &steps {
-            apply(&mut layer, &mut model, step);
+            apply(&mut layer, &mut model, step, &mut Log::default());
             check(&layer, &model);
         }
+    }
+
+    #[test]
+    fn a_rollback_leaves_a_layer_as_it_was(
+        kept in proptest::collection::vec(step(), 0..40),
+        undone in proptest::collection::vec(step(), 0..40),
+    ) {
+        let (mut layer, mut model) = (Layer::default(), Model::new());
+        let mut log = Log::default();
+        for step in &kept {
+            apply(&mut layer, &mut model, step, &mut log);
+        }
+        let before = layer.clone();
+        let savepoint = log.savepoint(Mark::default());
+        for step in &undone {
+            apply(&mut layer, &mut Model::new(), step, &mut log);
+        }
+        log.rollback(savepoint, |undo| match undo {
+            Undo::Row(key, old) => layer.restore_row(key, old),
+            Undo::Cleared(begin, old) => layer.restore_cleared(begin, old),
+            Undo::Add(..) => panic!("a layer adds nothing"),
+        });
+        check(&layer, &model);
+        prop_assert_eq!(layer.rows(), before.rows());
+        prop_assert_eq!(layer.cleared(), before.cleared());
     }
 
     #[test]
@@ -120,11 +146,11 @@ proptest! {
     ) {
         let (mut below, mut model) = (Layer::default(), Model::new());
         for step in &older {
-            apply(&mut below, &mut model, step);
+            apply(&mut below, &mut model, step, &mut Log::default());
         }
         let mut above = Layer::default();
         for step in &newer {
-            apply(&mut above, &mut model, step);
+            apply(&mut above, &mut model, step, &mut Log::default());
         }
         below.absorb(above);
         check(&below, &model);
@@ -136,7 +162,7 @@ proptest! {
     ) {
         let (mut layer, mut model) = (Layer::default(), Model::new());
         for step in &steps {
-            apply(&mut layer, &mut model, step);
+            apply(&mut layer, &mut model, step, &mut Log::default());
         }
         for key in 0..32_u8 {
             let key = [key];

@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::clock::Clock;
-use crate::layout::{LAYOUT_VERSION, Layout, decode_counter, encode_counter};
+use crate::layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_counter};
 use crate::limits::COMMIT_ATTEMPTS_MAX;
 use crate::random::Random;
 use crate::store::{Isolation, Store, StoreError};
-use crate::types::Environment;
-use crate::types::ids::IdAllocator;
+
+use super::context::Environment;
+use super::ids::IdAllocator;
 
 /// Why a store cannot be served from.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +33,7 @@ pub enum StartError {
         /// What the row says.
         what: &'static str,
         /// Why it cannot be read.
-        source: StoreError,
+        source: DecodeError,
     },
     /// The store failed.
     #[error("the store cannot be opened: {0}")]
@@ -85,7 +86,7 @@ pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), Sta
         let transaction = store.begin_write()?;
         let version = transaction.get(&version_key, Isolation::Serializable).await;
         let committed = match version {
-            Ok(Some(version)) if decode_counter(Some(&version))? < LAYOUT_VERSION => {
+            Ok(Some(version)) if version_of(&version)? < LAYOUT_VERSION => {
                 transaction.set(&version_key, &encode_counter(LAYOUT_VERSION));
                 transaction.commit().await
             }
@@ -114,7 +115,7 @@ async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartE
     {
         None => transaction.set(&version_key, &encode_counter(LAYOUT_VERSION)),
         Some(value) => {
-            let found = counter("the version of the store's layout", Some(&value))?;
+            let found = version_of(&value)?;
             if found > LAYOUT_VERSION {
                 return Err(StartError::NewerLayout { found });
             }
@@ -128,6 +129,10 @@ async fn take_instance(store: &dyn Store, layout: &Layout) -> Result<u64, StartE
     transaction.set(&instances_key, &encode_counter(instance));
     transaction.commit().await?;
     u64::try_from(instance).map_err(|_| StoreError::Corrupt("count of server starts").into())
+}
+
+fn version_of(row: &Bytes) -> Result<i64, StartError> {
+    counter("the version of the store's layout", Some(row))
 }
 
 fn counter(what: &'static str, row: Option<&Bytes>) -> Result<i64, StartError> {

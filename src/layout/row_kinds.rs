@@ -1,97 +1,9 @@
 //! Walking everything that lies in the store, whatever it is: for `quoin doctor`.
 
 use super::{
-    Id, KeyName, KeyRange, KeysRow, Layout, Section, Space, corrupt, take, take_id, with_byte,
+    DecodeError, Id, KeyName, KeyRange, KeysRow, Layout, Section, Space, corrupt, take, take_id,
+    with_byte,
 };
-use crate::store::StoreError;
-
-impl Space {
-    /// All spaces, in the order of their rows.
-    pub const ALL: &[Space] = &[
-        Space::Version,
-        Space::Keys,
-        Space::Data,
-        Space::Expiry,
-        Space::Trash,
-        Space::Operations,
-        Space::Instances,
-        Space::Databases,
-        Space::Messages,
-        Space::Alarms,
-        Space::Staging,
-        Space::Scratch,
-    ];
-
-    /// The space of that number.
-    pub fn from_number(number: u64) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|space| *space as u64 == number && space.is_listed())
-    }
-
-    /// Does not compile when a space was added, which must then stand in [`Self::ALL`] too.
-    fn is_listed(self) -> bool {
-        match self {
-            Space::Version
-            | Space::Keys
-            | Space::Data
-            | Space::Expiry
-            | Space::Trash
-            | Space::Operations
-            | Space::Instances
-            | Space::Databases
-            | Space::Messages
-            | Space::Alarms
-            | Space::Staging
-            | Space::Scratch => true,
-        }
-    }
-}
-
-impl Section {
-    /// All sections, in the order of their rows.
-    pub const ALL: &[Section] = &[
-        Section::Elements,
-        Section::Scores,
-        Section::Members,
-        Section::Chunks,
-        Section::Queue,
-        Section::TaskOrder,
-        Section::TaskNodes,
-        Section::Tasks,
-        Section::TaskDue,
-        Section::TaskDead,
-        Section::TaskQueue,
-        Section::TaskUntended,
-    ];
-
-    /// The section of that number.
-    pub fn from_number(number: u64) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|section| *section as u64 == number && section.is_listed())
-    }
-
-    /// Does not compile when a section was added, which must then stand in [`Self::ALL`] too.
-    fn is_listed(self) -> bool {
-        match self {
-            Section::Elements
-            | Section::Scores
-            | Section::Members
-            | Section::Chunks
-            | Section::Queue
-            | Section::TaskOrder
-            | Section::TaskNodes
-            | Section::Tasks
-            | Section::TaskDue
-            | Section::TaskDead
-            | Section::TaskQueue
-            | Section::TaskUntended => true,
-        }
-    }
-}
 
 /// The smallest key that the tuple encoding makes behind all others.
 const TUPLES_END: u8 = 0xff;
@@ -108,8 +20,8 @@ impl Layout {
     /// The number of the space that a row belongs to.
     ///
     /// # Errors
-    /// `Corrupt` where there is no such number.
-    pub fn read_space(&self, key: &[u8]) -> Result<u64, StoreError> {
+    /// Where there is no such number.
+    pub fn read_space(&self, key: &[u8]) -> Result<u64, DecodeError> {
         match key.strip_prefix(self.root.as_slice()) {
             Some(mut rest) => take(&mut rest, "space"),
             None => corrupt("key outside the root prefix"),
@@ -134,8 +46,8 @@ impl Layout {
     /// Reads a row of [`Space::Keys`] of any namespace.
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of this space.
-    pub fn read_namespaced_key(&self, key: &[u8]) -> Result<(Id, KeysRow), StoreError> {
+    /// Where the key is not of this space.
+    pub fn read_namespaced_key(&self, key: &[u8]) -> Result<(Id, KeysRow), DecodeError> {
         let mut rest = self.strip(Space::Keys, key)?;
         let namespace = take_id(&mut rest, "namespace")?;
         let hash: u64 = take(&mut rest, "key hash")?;
@@ -155,8 +67,8 @@ impl Layout {
     /// The data id of a row of [`Space::Data`], and the number of its section.
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of this space.
-    pub fn read_data_key(&self, key: &[u8]) -> Result<(Id, u64), StoreError> {
+    /// Where the key is not of this space.
+    pub fn read_data_key(&self, key: &[u8]) -> Result<(Id, u64), DecodeError> {
         let mut rest = self.strip(Space::Data, key)?;
         let data = take_id(&mut rest, "data id")?;
         Ok((data, take(&mut rest, "section")?))
@@ -165,8 +77,8 @@ impl Layout {
     /// The chunks id of a row of [`Section::Chunks`].
     ///
     /// # Errors
-    /// `Corrupt` where the key is none.
-    pub fn read_chunk_key(&self, data: Id, key: &[u8]) -> Result<Id, StoreError> {
+    /// Where the key is none.
+    pub fn read_chunk_key(&self, data: Id, key: &[u8]) -> Result<Id, DecodeError> {
         let prefix = self.section_prefix(data, Section::Chunks);
         match key.strip_prefix(prefix.as_slice()) {
             Some(mut rest) => take_id(&mut rest, "chunks id"),
@@ -182,41 +94,14 @@ impl Layout {
     /// The instance of a row of [`Space::Operations`].
     ///
     /// # Errors
-    /// `Corrupt` where the key is not of this space.
-    pub fn read_operation_key(&self, key: &[u8]) -> Result<u64, StoreError> {
+    /// Where the key is not of this space.
+    pub fn read_operation_key(&self, key: &[u8]) -> Result<u64, DecodeError> {
         take(&mut self.strip(Space::Operations, key)?, "instance")
     }
 
     /// Key of a row that is only there to be measured with.
     pub fn scratch_key(&self, random: u64) -> Vec<u8> {
         self.pack(Space::Scratch, &(random,))
-    }
-
-    /// The class of a row of [`Section::TaskOrder`].
-    ///
-    /// # Errors
-    /// `Corrupt` where the key is none.
-    pub fn read_task_order_class(&self, data: Id, key: &[u8]) -> Result<usize, StoreError> {
-        let prefix = self.section_prefix(data, Section::TaskOrder);
-        match key.strip_prefix(prefix.as_slice()) {
-            Some(mut rest) => take(&mut rest, "class"),
-            None => corrupt("key of a task's place"),
-        }
-    }
-
-    /// The id of a task, from the key of its row.
-    ///
-    /// # Errors
-    /// `Corrupt` where the key is none.
-    pub fn read_task_key(&self, data: Id, key: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let prefix = self.section_prefix(data, Section::Tasks);
-        match key.strip_prefix(prefix.as_slice()) {
-            Some(mut rest) => {
-                let id: foundationdb_tuple::Bytes<'_> = take(&mut rest, "id of a task")?;
-                Ok(id.into_owned())
-            }
-            None => corrupt("key of a task"),
-        }
     }
 }
 

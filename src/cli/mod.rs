@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::error::{ConfigError, suggest};
-use super::hints;
-use super::load::{FILE_VARIABLE, LoadedSettings, load};
-use super::table::{SETTINGS, SettingRow};
 use crate::backup;
+use crate::config::error::suggest;
+use crate::config::hints;
+use crate::config::load::{FILE_VARIABLE, load};
+use crate::config::table::{SETTINGS, SettingRow};
+use crate::config::{ConfigError, LoadedSettings};
+use crate::doctor;
 use crate::import;
 
 const CHECK_CONFIG: &str = "check-config";
@@ -46,9 +48,9 @@ pub enum Invocation {
     /// Show the settings in effect and where each came from.
     CheckConfig(LoadedSettings),
     /// Look whether the store is as it should be.
-    Doctor(LoadedSettings, DoctorOptions),
+    Doctor(LoadedSettings, doctor::Options),
     /// Make a backup of the embedded store.
-    Backup(LoadedSettings, BackupOptions),
+    Backup(LoadedSettings, backup::Options),
     /// Make a store of a backup.
     Restore(Box<backup::RestoreOptions>),
     /// Give the free space in a stopped store's data file back to the disk.
@@ -57,24 +59,6 @@ pub enum Invocation {
     Import(Box<import::Options>),
     /// Print a text (help, version), then end well.
     Print(String),
-}
-
-/// What `quoin doctor` may do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DoctorOptions {
-    /// Repair what is wrong.
-    pub repairs: bool,
-    /// Compare counters and indexes with all elements.
-    pub is_deep: bool,
-    /// Somebody vouches that no server uses the store.
-    pub is_offline: bool,
-}
-
-/// What `quoin backup` is told.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BackupOptions {
-    /// The folder that gets the backup, or a copy of it.
-    pub to: Option<PathBuf>,
 }
 
 /// The version, and which stores this build has.
@@ -145,21 +129,21 @@ pub fn parse(
     })
 }
 
-fn doctor_options(matches: &ArgMatches) -> DoctorOptions {
+fn doctor_options(matches: &ArgMatches) -> doctor::Options {
     let is_set = |name: &str| {
         let doctor = matches.subcommand_matches(DOCTOR);
         doctor.is_some_and(|doctor| doctor.get_flag(name))
     };
-    DoctorOptions {
+    doctor::Options {
         repairs: is_set(REPAIR_FLAG),
         is_deep: is_set(DEEP_FLAG),
         is_offline: is_set(OFFLINE_FLAG),
     }
 }
 
-fn backup_options(matches: &ArgMatches) -> BackupOptions {
+fn backup_options(matches: &ArgMatches) -> backup::Options {
     let backup = matches.subcommand_matches(BACKUP);
-    BackupOptions {
+    backup::Options {
         to: backup.and_then(|backup| backup.get_one(TO_FLAG).cloned()),
     }
 }
@@ -403,5 +387,4 @@ fn unknown_command(given: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "cli/tests.rs"]
 mod tests;

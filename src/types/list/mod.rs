@@ -12,8 +12,12 @@ use crate::layout::{Id, KeyRange, Position, Section, StagedElement, successor};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::{ReadContext, WriteContext};
-use super::keyspace::OpenKey;
+use super::key::OpenKey;
 use super::pages::Pages;
+
+mod kind;
+
+pub use kind::KIND;
 
 /// One of a list's two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +52,7 @@ pub struct PositionQuery {
     pub maxlen: Option<usize>,
 }
 
-pub(super) fn elements(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
+fn elements(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
     let prefix = context.layout().elements_prefix(data);
     (KeyRange::children(&prefix), prefix.len())
 }
@@ -390,7 +394,9 @@ impl WriteContext<'_> {
         let first = self.list_slice(key, length, offset, 1).await?.pop();
         let last = self.list_slice(key, length, offset_last, 1).await?.pop();
         let (Some(first), Some(last)) = (first, last) else {
-            return crate::layout::corrupt("length of a list disagrees with its elements");
+            return Err(StoreError::Corrupt(
+                "length of a list disagrees with its elements",
+            ));
         };
         for outside in [
             KeyRange {

@@ -1,0 +1,374 @@
+//! Attempts at a batch, until it is durable or given up.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::running::Attempt;
+use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
+use crate::error::CommandError;
+use crate::executor::call::{Call, SubmissionResult, Work};
+use crate::executor::shared::Shared;
+use crate::executor::waiters::Resumption;
+use crate::limits::{
+    COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, SERVED_CONFLICTS_MAX,
+};
+use crate::reply::Reply;
+use crate::store::{StoreError, Transaction};
+use crate::types::key::ClientKey;
+use crate::types::relay::write_messages;
+use crate::types::signals::{Ready, Signals};
+
+impl Batch<'_> {
+    /// Runs the batch until it is durable or given up, and answers its clients.
+    pub(in crate::executor) async fn run(mut self) -> BatchResult {
+        let started = Instant::now();
+        let mut pauses = 0_u32;
+        let mut backoff_ms = BACKOFF_FIRST_MS;
+        self.note_pops();
+        self.stage_hot().await;
+        let failure = loop {
+            match self.attempt().await {
+                AttemptEnd::Committed => break None,
+                AttemptEnd::Failed(error) => break Some(error),
+                AttemptEnd::Again { after_pause: false } => {}
+                AttemptEnd::Again { after_pause: true } => {
+                    pauses += 1;
+                    let elapsed_ms = started.elapsed().as_millis() as u64;
+                    if pauses >= COMMIT_ATTEMPTS_MAX || elapsed_ms >= COMMIT_RETRY_MAX_MS {
+                        if !self.give_first_up() {
+                            break Some(self.last_error.take().unwrap_or(StoreError::Conflict));
+                        }
+                        continue;
+                    }
+                    self.leave_waiters_out_after_conflicts();
+                    if self.leave_reads_out_after_conflict() {
+                        self.statistics.retries.add(1);
+                        continue;
+                    }
+                    if self.stage_contended().await {
+                        self.statistics.retries.add(1);
+                        continue;
+                    }
+                    // Full jitter, so that servers which met once do not meet again.
+                    let pause_ms = self.environment.random.below(backoff_ms + 1);
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                    backoff_ms = (backoff_ms * 2).min(BACKOFF_MAX_MS);
+                }
+            }
+            self.statistics.retries.add(1);
+        };
+        self.finish(failure, started.elapsed())
+    }
+
+    /// What a batch serves to those who wait on the way may be what others are after too. Its
+    /// own commands need not run again for that: those who wait get a transaction of their own.
+    fn leave_waiters_out_after_conflicts(&mut self) {
+        if !matches!(self.last_error, Some(StoreError::Conflict)) {
+            return;
+        }
+        self.conflicts += 1;
+        if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_wakes() {
+            self.woken_max = 0;
+        }
+    }
+
+    /// A read after a write of its client conflicts with changes of what it has read. The
+    /// others of the batch, and the writes before it, need not run again for that: the client's next
+    /// submission begins with the read, which then conflicts with nobody. Answers whether there was
+    /// any.
+    fn leave_reads_out_after_conflict(&mut self) -> bool {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || !self.has_read_after_write {
+            return false;
+        }
+        self.ends_before_reads = true;
+        true
+    }
+
+    /// Fails the one command, or client that waits, that is too slow for a transaction rather than
+    /// the whole batch. False where it is not known to be one.
+    fn give_first_up(&mut self) -> bool {
+        let Some(slow) = self.slow.take() else {
+            return false;
+        };
+        if matches!(slow, CommandId::Waiter(_)) {
+            // It is told now; those behind it, who may be as slow, are looked after next.
+            self.woken_max = 1;
+        }
+        let error = CommandError::Store(StoreError::TooOld);
+        self.refused.insert(slow, error).is_none()
+    }
+
+    async fn attempt(&mut self) -> AttemptEnd {
+        self.start_over();
+        let transaction = match self.store.begin_write() {
+            Ok(transaction) => transaction,
+            Err(error) => return self.after_error(error),
+        };
+        if self.environment.capabilities.has_unknown_results {
+            self.slot.batches += 1;
+            self.mark_operation(&*transaction);
+        }
+        let own_mutations = transaction.mutation_count();
+        let mut attempt = Attempt::new(&*transaction, self.environment);
+        let ended = self.run_staged(&mut attempt).await;
+        self.statistics
+            .commands_rolled_back
+            .add(attempt.unit.rollbacks());
+        self.signals = attempt.unit.signals;
+        let recalls = self.signals.take_recalls();
+        match ended {
+            Err(AttemptEnd::Failed(error)) => return AttemptEnd::Failed(error),
+            _ if !recalls.is_empty() => {
+                if ended.is_ok() {
+                    self.recalls_for = None;
+                }
+                self.recalls.extend(recalls);
+                return AttemptEnd::Again { after_pause: false };
+            }
+            Err(ended) => return ended,
+            Ok(()) => {}
+        }
+        self.write_messages(&*transaction);
+        if transaction.mutation_count() == own_mutations {
+            return AttemptEnd::Committed;
+        }
+        if self.has_served_who_left() {
+            return AttemptEnd::Again { after_pause: false };
+        }
+        match transaction.commit().await {
+            Ok(()) => {
+                self.statistics.commits.add(1);
+                AttemptEnd::Committed
+            }
+            Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
+            Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
+            // One of the commands adds to a row that is damaged. The others are done without it.
+            Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
+            Err(error) => self.after_error(error),
+        }
+    }
+
+    /// Runs the commands, on what other servers have popped for them where they have.
+    async fn run_staged(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
+        self.recall_claims(attempt).await?;
+        self.fetch_claims(attempt).await?;
+        self.run_commands(attempt).await?;
+        self.end_staging(attempt).await
+    }
+
+    /// Has the transaction carry what was published to the other servers.
+    fn write_messages(&self, transaction: &dyn Transaction) {
+        let messages = self.signals.messages();
+        if !messages.is_empty() && !self.environment.capabilities.single_writer {
+            write_messages(transaction, self.environment, &messages);
+            self.shared.relay.note_news();
+        }
+    }
+
+    /// Forgets what an attempt has done that did not count.
+    fn start_over(&mut self) {
+        self.replies.clear();
+        self.has_read_after_write = false;
+        self.signals = Signals::default();
+        self.made_ready.clear();
+        self.unserved.clear();
+        self.release_waiters();
+        self.last_order = self.shared.waiters.last_order();
+    }
+
+    fn release_waiters(&mut self) {
+        for (_, waiter) in self.parked.drain() {
+            self.shared.waiters.unpark(&waiter);
+        }
+        let served = self.woken.drain(..).map(|(waiter, _)| waiter);
+        for waiter in served.chain(self.claimed.drain(..)) {
+            self.shared.waiters.release(&waiter);
+        }
+    }
+
+    /// Whether something was popped for a client that has given up meanwhile.
+    fn has_served_who_left(&self) -> bool {
+        let mut served = self.woken.iter();
+        served.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
+    }
+
+    pub(super) fn after_error(&mut self, error: StoreError) -> AttemptEnd {
+        self.statistics.count_failure(&error);
+        if error.is_retryable() {
+            tracing::trace!(%error, "a batch of commands is run again");
+            self.last_error = Some(error);
+            AttemptEnd::Again { after_pause: true }
+        } else {
+            AttemptEnd::Failed(error)
+        }
+    }
+
+    /// Tells others what was committed.
+    fn publish_effects(&mut self) {
+        let waiters = &self.shared.waiters;
+        if !self.shared.watchers.is_empty() {
+            self.shared.watchers.touch(&self.signals.take_touched());
+            for exchanged in self.signals.take_exchanged() {
+                self.shared.watchers.touch_later(&exchanged);
+            }
+        }
+        if let Some(subscribers) = self.environment.subscribers.get() {
+            for message in self.signals.take_messages() {
+                subscribers.deliver(&message);
+                // Again: the log may have been looked at before this was in it.
+                self.shared.relay.note_news();
+            }
+        }
+        for (waiter, reply) in self.woken.drain(..) {
+            waiters.serve(&waiter, reply);
+        }
+        for waiter in self.parked.values() {
+            waiters.settle(waiter);
+        }
+        for (key, from) in self.unserved.drain() {
+            let begun = self.resumptions.remove(&key).unwrap_or_default();
+            let begins_anew = begun.begins_anew;
+            waiters.nudge_from(key, Resumption { from, begins_anew });
+        }
+        let looked_at = self.resumptions.drain();
+        waiters.nudge(looked_at.filter_map(|(key, begun)| begun.begins_anew.then_some(key)));
+        // Whoever began to wait in another batch may have looked before this was committed.
+        for ready in self.made_ready.drain(..) {
+            match ready {
+                Ready::Key(key, value_type)
+                    if waiters.is_awaited_since(&key, value_type, self.last_order) =>
+                {
+                    waiters.nudge([key]);
+                }
+                // Tasks are kept as their queues ([`Self::note_ready`]).
+                Ready::Key(..) | Ready::Tasks(..) => {}
+                Ready::Database(database) => waiters.nudge(waiters.keys_of(database)),
+            }
+        }
+    }
+
+    /// Lets go of the clients that wait. Those for whom something may have been popped are told
+    /// that, as the other clients of the batch are: to wait on would hide it.
+    fn release_after_failure(&mut self, error: &StoreError) {
+        if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
+            let line = CommandError::Store(error.clone()).to_line();
+            for (waiter, _) in self.woken.drain(..) {
+                let reply = Reply::Error(line.clone());
+                self.shared.waiters.serve(&waiter, reply);
+            }
+        }
+        self.release_waiters();
+    }
+
+    fn finish(mut self, failure: Option<StoreError>, duration: Duration) -> BatchResult {
+        let served = match &failure {
+            None => self.woken.len(),
+            Some(_) => 0,
+        };
+        // Before the replies: a client that has seen its own must find that others can know.
+        match &failure {
+            None => {
+                self.note_heat();
+                self.publish_effects();
+            }
+            Some(error) => {
+                self.statistics.store_errors.add(1);
+                self.release_after_failure(error);
+            }
+        }
+        let is_staged = !self.requests.is_empty();
+        let mut answered = served;
+        let mut commands = 0;
+        let mut not_run = Vec::new();
+        let mut locks = Vec::new();
+        let uses_locks = self.environment.capabilities.parallel_batches > 1;
+        self.statistics.batches.add(1);
+        let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        self.statistics.batches_duration_us.add(duration_us);
+        let mut replies_of_each = self.replies.into_iter();
+        for (number, mut submission) in self.submissions.into_iter().enumerate() {
+            if uses_locks {
+                let its_locks = submission
+                    .calls
+                    .iter()
+                    .map(|call| call.access.locks.clone());
+                locks.extend(its_locks);
+            }
+            let run = replies_of_each.next().unwrap_or_default();
+            let mut replies = match &failure {
+                Some(error) => {
+                    let line = CommandError::Store(error.clone()).to_line();
+                    let told = match error {
+                        // What was not in the transaction was certainly not applied: its turn comes.
+                        StoreError::UnknownResult => run.len(),
+                        _ => submission.calls.len(),
+                    };
+                    vec![Reply::Error(line); told]
+                }
+                None => run,
+            };
+            if replies.is_empty() && !submission.calls.is_empty() {
+                not_run.push(submission);
+                continue;
+            }
+            let Some(respond) = submission.respond else {
+                let is_failed = failure.is_some();
+                let behind = if is_failed { 0 } else { replies.len() };
+                nudge_again(self.shared, submission.calls.split_off(behind), is_failed);
+                continue;
+            };
+            self.statistics.batched_commands.add(replies.len() as u64);
+            commands += replies.len();
+            let rest = submission.calls.split_off(replies.len());
+            let done = submission.calls;
+            let is_parked = self.parked.contains_key(&number);
+            if is_parked {
+                replies.pop();
+            }
+            // Who waits now does not come back soon.
+            answered += usize::from(!is_parked);
+            // A client that is gone has nobody to tell; what it asked for is done all the same.
+            let _ = respond.send(SubmissionResult {
+                replies,
+                done,
+                failure: failure.clone(),
+                rest,
+                is_parked,
+            });
+        }
+        tracing::trace!(commands, served, duration_us, "ran a batch of commands");
+        BatchResult {
+            slot: self.slot,
+            locks,
+            not_run,
+            answered,
+            commands,
+            is_staged,
+            has_fulfilled: self.fulfilled > 0,
+            duration,
+        }
+    }
+}
+
+/// Keys whose waiters could not be looked after are looked at again: soon, or where the store
+/// failed, when it may have recovered.
+fn nudge_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
+    let keys = calls.into_iter().filter_map(|call| match call.work {
+        Work::WakeUp(key) => Some(key),
+        _ => None,
+    });
+    let keys: Vec<ClientKey> = keys.collect();
+    if keys.is_empty() {
+        return;
+    }
+    if !is_failed {
+        shared.waiters.nudge(keys);
+        return;
+    }
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(NUDGE_AFTER_FAILURE_MS)).await;
+        shared.waiters.nudge(keys);
+    });
+}

@@ -1,0 +1,27 @@
+//! What the executor's threads and the server share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use super::heat::HotKeys;
+use super::relay_state::RelayState;
+use super::waiters::Waiters;
+use super::watchers::Watchers;
+use crate::types::ahead::Hints;
+
+/// What the lanes and the server share about clients that wait or watch.
+#[derive(Default)]
+pub struct Shared {
+    /// Clients that wait for something to pop.
+    pub waiters: Arc<Waiters>,
+    /// Clients that watch keys.
+    pub watchers: Arc<Watchers>,
+    /// Messages from and to other servers.
+    pub relay: RelayState,
+    /// Queues that several servers pop from.
+    pub(super) hot_keys: HotKeys,
+    /// Where the data of keys lies.
+    pub(super) hints: Hints,
+    /// Watches that are open in the store.
+    pub(super) open_watches: AtomicUsize,
+}

@@ -1,0 +1,98 @@
+//! The types that are copied, and the commands that read and write them.
+
+use bytes::Bytes;
+
+use crate::dump::{ListWriter, SetWriter, small_set};
+use crate::number::parse_double;
+
+/// A type that is copied. Its values are read as words: each element is so many of them.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// What TYPE answers.
+    pub(super) name: &'static str,
+    /// The command that counts elements.
+    pub(super) counting: &'static [u8],
+    /// The command that reads elements from one rank to another, and what follows the ranks.
+    pub(super) reading: (&'static [u8], &'static [&'static [u8]]),
+    /// Words of one element.
+    pub(super) element_words: usize,
+    /// The command that adds elements at the end.
+    pub(super) adding: &'static [u8],
+    /// Whether that takes the words of an element in the opposite order.
+    pub(super) adds_reversed: bool,
+    /// A payload for RESTORE; `None` where a word is not what it should be.
+    pub(super) payload: fn(Vec<Vec<u8>>) -> Option<Bytes>,
+}
+
+/// All types that are copied.
+static KINDS: &[Kind] = &[
+    Kind {
+        name: "list",
+        counting: b"LLEN",
+        reading: (b"LRANGE", &[]),
+        element_words: 1,
+        adding: b"RPUSH",
+        adds_reversed: false,
+        payload: list,
+    },
+    Kind {
+        name: "zset",
+        counting: b"ZCARD",
+        reading: (b"ZRANGE", &[b"WITHSCORES"]),
+        element_words: 2,
+        adding: b"ZADD",
+        adds_reversed: true,
+        payload: sorted_set,
+    },
+];
+
+impl Kind {
+    /// The type of that name, if it is copied.
+    pub(super) fn named(name: &[u8]) -> Option<&'static Self> {
+        KINDS.iter().find(|kind| kind.name.as_bytes() == name)
+    }
+
+    /// Elements in so many words.
+    pub(super) fn elements_in(&self, words: usize) -> u64 {
+        (words / self.element_words) as u64
+    }
+}
+
+fn list(elements: Vec<Vec<u8>>) -> Option<Bytes> {
+    let mut writer = ListWriter::new();
+    for element in &elements {
+        writer.push(element);
+    }
+    Some(writer.finish())
+}
+
+fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
+    let mut words = words.into_iter();
+    let mut members: Vec<(Bytes, f64)> = Vec::new();
+    while let Some(member) = words.next() {
+        let score = parse_double(&words.next()?)?;
+        members.push((member.into(), score));
+    }
+    small_set(&members).or_else(|| {
+        let mut writer = SetWriter::new(members.len() as u64);
+        for (member, score) in members.iter().rev() {
+            writer.push(member, *score);
+        }
+        Some(writer.finish())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::ValueType;
+
+    #[test]
+    fn all_types_that_redis_knows_are_copied() {
+        let kinds = ValueType::ALL.iter().map(|value_type| value_type.kind());
+        let known = kinds.filter(|kind| kind.serialization.is_some());
+        let known: Vec<_> = known.map(|kind| kind.name).collect();
+        let copied: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(copied, known);
+    }
+}

@@ -1,0 +1,205 @@
+//! A small client of Redis servers, for the program's tools: commands are queued, sent together,
+//! and their replies read one by one.
+
+mod address;
+
+use std::io::{self, BufReader, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use crate::wire::reply_reader::{Value, encode_request, read_reply};
+
+pub use address::Address;
+
+/// Time in which a server must accept the connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time in which it must answer.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Why there is no going on with a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// It cannot be reached.
+    #[error("cannot connect to {address}: {source}")]
+    Connect {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke, or brought what is not the Redis protocol.
+    #[error("{address}: {source}")]
+    Lost {
+        /// The server.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// It refused what it was asked.
+    #[error("{address} answers: {reply}")]
+    Refused {
+        /// The server.
+        address: Address,
+        /// Its error.
+        reply: String,
+    },
+}
+
+/// What came of the commands between MULTI and EXEC.
+#[derive(Debug)]
+pub(crate) enum Transaction {
+    /// They ran; a reply each, of which some may be errors.
+    Done(Vec<Value>),
+    /// None of them ran: a watched key had changed.
+    Changed,
+    /// None of them ran; the server's error.
+    Refused(Value),
+}
+
+/// A connection.
+pub(crate) struct Client {
+    address: Address,
+    reader: BufReader<TcpStream>,
+    queued: Vec<u8>,
+}
+
+impl Client {
+    /// Connects and logs in.
+    pub(crate) fn connect(address: &Address) -> Result<Self, ClientError> {
+        let stream = open(address).map_err(|source| ClientError::Connect {
+            address: address.clone(),
+            source,
+        })?;
+        let mut client = Self {
+            address: address.clone(),
+            reader: BufReader::with_capacity(BUFFER_BYTES, stream),
+            queued: Vec::new(),
+        };
+        if let Some(password) = &address.password {
+            let user = address.user.as_ref().map(String::as_bytes);
+            let words: Vec<&[u8]> = std::iter::once(&b"AUTH"[..])
+                .chain(user)
+                .chain([password.as_bytes()])
+                .collect();
+            client.call_ok(&words)?;
+        }
+        Ok(client)
+    }
+
+    /// Puts a command behind those that are sent next.
+    pub(crate) fn queue<W: AsRef<[u8]>>(&mut self, words: &[W]) {
+        self.queued.extend(encode_request(words));
+    }
+
+    /// Bytes that are queued.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Sends what is queued.
+    pub(crate) fn send(&mut self) -> Result<(), ClientError> {
+        let sent = self.reader.get_mut().write_all(&self.queued);
+        self.queued.clear();
+        self.queued.shrink_to(BUFFER_BYTES);
+        sent.map_err(|source| self.lost(source))
+    }
+
+    /// The next reply.
+    pub(crate) fn read(&mut self) -> Result<Value, ClientError> {
+        read_reply(&mut self.reader).map_err(|source| self.lost(source))
+    }
+
+    /// Sends a command and reads its reply.
+    pub(crate) fn call<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, ClientError> {
+        self.queue(words);
+        self.send()?;
+        self.read()
+    }
+
+    /// Sends a command that must be answered with OK.
+    pub(crate) fn call_ok<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), ClientError> {
+        let reply = self.call(words)?;
+        if reply.is_ok() {
+            return Ok(());
+        }
+        Err(self.unexpected(&reply))
+    }
+
+    /// Puts commands between MULTI and EXEC behind those that are sent next.
+    pub(crate) fn queue_transaction(&mut self, commands: &[&[&[u8]]]) {
+        self.queue(&["MULTI"]);
+        for words in commands {
+            self.queue(words);
+        }
+        self.queue(&["EXEC"]);
+    }
+
+    /// What came of so many commands between MULTI and EXEC.
+    pub(crate) fn read_transaction(&mut self, commands: usize) -> Result<Transaction, ClientError> {
+        let mut refusal = None;
+        for _ in 0..=commands {
+            let reply = self.read()?;
+            // OK, and then QUEUED. A server without MULTI runs the commands at once.
+            if reply.status().is_none() {
+                refusal.get_or_insert(reply);
+            }
+        }
+        Ok(match (self.read()?, refusal) {
+            (_, Some(refusal)) => Transaction::Refused(refusal),
+            (Value::Aggregate(_, Some(replies)), None) if replies.len() == commands => {
+                Transaction::Done(replies)
+            }
+            (reply, None) if reply.is_null() => Transaction::Changed,
+            (other, None) => Transaction::Refused(other),
+        })
+    }
+
+    /// A section of INFO.
+    pub(crate) fn info(&mut self, section: &str) -> Result<String, ClientError> {
+        let reply = self.call(&["INFO", section])?;
+        match reply.bytes() {
+            Some(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+            None => Err(self.unexpected(&reply)),
+        }
+    }
+
+    /// The error for a reply that makes no sense here.
+    pub(crate) fn unexpected(&self, reply: &Value) -> ClientError {
+        self.refused(match reply.error_text() {
+            Some(line) => line.into_owned(),
+            None => "a reply of another kind than expected".to_owned(),
+        })
+    }
+
+    /// The error for an answer that makes no sense here.
+    pub(crate) fn refused(&self, reply: String) -> ClientError {
+        ClientError::Refused {
+            address: self.address.clone(),
+            reply,
+        }
+    }
+
+    fn lost(&self, source: io::Error) -> ClientError {
+        ClientError::Lost {
+            address: self.address.clone(),
+            source,
+        }
+    }
+}
+
+fn open(address: &Address) -> io::Result<TcpStream> {
+    let mut last_error = io::Error::other("the name has no address");
+    for socket in (address.host.as_str(), address.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+                stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+                return Ok(stream);
+            }
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
+}

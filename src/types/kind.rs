@@ -1,0 +1,297 @@
+//! What general code has to know of a type of values.
+//!
+//! Each type describes itself in its own folder by one [`ValueKind`]. Code that serves keys of any
+//! type asks that descriptor and names no type. Every field has to be given, so the compiler finds
+//! what was forgotten of a new type.
+
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+
+use crate::dump::Payload;
+use crate::error::CommandError;
+use crate::layout::{DecodeError, Id, Layout, Section, StagedElement, ValueType};
+use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError};
+
+use super::context::{ReadContext, WriteContext};
+use super::key::OpenKey;
+
+/// What a hook of a descriptor answers, in time.
+pub type Answer<'c, T, E = StoreError> = LocalBoxFuture<'c, Result<T, E>>;
+
+/// The descriptor of a type.
+#[derive(Debug)]
+pub struct ValueKind {
+    /// The word that TYPE answers.
+    pub name: &'static str,
+    /// The word that OBJECT ENCODING answers: how values lie in the store. Not one of Redis's
+    /// words: what they promise (a listpack is small, say) would not be true.
+    pub encoding: &'static str,
+    /// Whether a key of the type exists for clients while it has no elements. Keys of other types
+    /// cease to exist with their last element.
+    pub exists_when_empty: bool,
+    /// Whether clients can wait until something is put into such a key.
+    pub is_waited_for: bool,
+    /// The sections that rows of such a value are in.
+    pub sections: &'static [SectionKind],
+    /// Counters of the elements of single groups ([`ElementRow::group`]).
+    pub counters: &'static [GroupCounter],
+    /// How elements are popped from an end, if they are.
+    pub queue: Option<QueueKind>,
+    /// To be called when a key with data has got another name.
+    pub on_put: Option<fn(&WriteContext<'_>, &OpenKey)>,
+    /// The elements in their order, for SORT; `None` where SORT refuses the type.
+    pub slice: Option<SliceFn>,
+    /// DUMP and RESTORE; `None` where Redis does not know the type.
+    pub serialization: Option<Serialization>,
+}
+
+/// Reads some elements of a value.
+pub type SliceFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey, Slice) -> Answer<'c, Vec<Bytes>>;
+
+/// The elements with the indexes `begin..end`, counted from the end where `descending`.
+#[derive(Debug, Clone, Copy)]
+pub struct Slice {
+    /// Index of the first.
+    pub begin: i64,
+    /// Index after the last; greater than `begin`.
+    pub end: i64,
+    /// The value's number of elements.
+    pub length: i64,
+    /// From the last element to the first.
+    pub descending: bool,
+}
+
+/// A section of a type's data.
+#[derive(Debug)]
+pub struct SectionKind {
+    /// The section.
+    pub section: Section,
+    /// What its rows are.
+    pub holds: Holds,
+    /// Whether MEMORY USAGE looks at it. Other sections are small beside those that it looks at.
+    pub is_measured: bool,
+    /// How `quoin doctor` looks its entries up in another section.
+    pub check: Option<EntryCheck>,
+}
+
+/// What the rows of a section are.
+#[derive(Debug)]
+pub enum Holds {
+    /// A row for each element; the key's length is their number.
+    Elements(fn(&Bytes) -> Result<ElementRow, DecodeError>),
+    /// A second row for each element. Where there are more of these or of the others, nothing
+    /// tells which are right.
+    Twins,
+    /// A row for each element of these groups, which follows from the element's own row.
+    Index(&'static [u8]),
+    /// The parts of values that are split.
+    Chunks,
+    /// Anything else; may be there without any element.
+    Other,
+}
+
+/// What an element's row tells.
+#[derive(Debug)]
+pub struct ElementRow {
+    /// A [`StoredValue`](crate::layout::StoredValue) in it, which may have chunks.
+    pub value: Option<Bytes>,
+    /// The group that the element is in; 0 where the type has no groups.
+    pub group: u8,
+}
+
+impl SectionKind {
+    /// The parts of split values of any type.
+    pub const CHUNKS: Self = Self::new(Section::Chunks, Holds::Chunks, false);
+
+    const fn new(section: Section, holds: Holds, is_measured: bool) -> Self {
+        Self {
+            section,
+            holds,
+            is_measured,
+            check: None,
+        }
+    }
+
+    /// Elements, whose rows `read` reads.
+    pub const fn elements(
+        section: Section,
+        read: fn(&Bytes) -> Result<ElementRow, DecodeError>,
+    ) -> Self {
+        Self::new(section, Holds::Elements(read), true)
+    }
+
+    /// A second row for each element.
+    pub const fn twins(section: Section) -> Self {
+        Self::new(section, Holds::Twins, true)
+    }
+
+    /// An index of the elements of some groups.
+    pub const fn index(section: Section, groups: &'static [u8]) -> Self {
+        Self::new(section, Holds::Index(groups), false)
+    }
+
+    /// Rows of another kind.
+    pub const fn other(section: Section) -> Self {
+        Self::new(section, Holds::Other, false)
+    }
+
+    /// The same, which MEMORY USAGE looks at.
+    pub const fn measured(self) -> Self {
+        Self {
+            is_measured: true,
+            ..self
+        }
+    }
+
+    /// The same, with entries that `quoin doctor` looks up.
+    pub const fn checked(self, check: EntryCheck) -> Self {
+        Self {
+            check: Some(check),
+            ..self
+        }
+    }
+}
+
+/// Reads a row that is nothing but an element's value.
+///
+/// # Errors
+/// None; the type is that of [`Holds::Elements`].
+pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
+    Ok(ElementRow {
+        value: Some(row.clone()),
+        group: 0,
+    })
+}
+
+/// A counter of the elements of one group.
+#[derive(Debug)]
+pub struct GroupCounter {
+    /// The group.
+    pub group: u8,
+    /// The counter's key.
+    pub key: fn(&Layout, Id) -> Vec<u8>,
+}
+
+/// How `quoin doctor` looks up entries of a section where another section must have them.
+#[derive(Debug)]
+pub struct EntryCheck {
+    /// What is wrong with an entry that is not there.
+    pub fault: &'static EntryFault,
+    /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
+    /// count of rows finds it.
+    pub are_sound: for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>,
+}
+
+/// What may be wrong with entries.
+#[derive(Debug)]
+pub struct EntryFault {
+    /// In words, after a number of them.
+    pub text: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+    /// Whether such entries can be removed.
+    pub is_removable: bool,
+    /// The name that clients know an entry by, from its key.
+    pub entry_name: Option<fn(&Layout, Id, &[u8]) -> Result<Vec<u8>, DecodeError>>,
+}
+
+/// Entries of a section that were read at one moment.
+#[derive(Clone, Copy)]
+pub struct Entries<'c> {
+    /// Where everything lies.
+    pub layout: &'c Layout,
+    /// The transaction that has read them.
+    pub transaction: &'c dyn ReadTransaction,
+    /// How to read what they are compared with.
+    pub isolation: Isolation,
+    /// The value's data id.
+    pub data: Id,
+    /// Their rows.
+    pub rows: &'c [KeyValue],
+}
+
+/// How elements are popped from the ends of a type's values.
+#[derive(Debug)]
+pub struct QueueKind {
+    /// The sections that pops from the start and from the end read first. Copies of a key's
+    /// metadata lie at these ends; `None` where pops do not read from the end of a section.
+    pub sections: [Option<Section>; 2],
+    /// Whether elements of one rank are popped in the order of their keys at both ends.
+    pub is_oldest_first: bool,
+    /// Pops up to so many elements, from the end where the flag is set.
+    pub take: for<'c> fn(
+        &'c WriteContext<'c>,
+        &'c OpenKey,
+        bool,
+        usize,
+    ) -> Answer<'c, Vec<StagedElement>>,
+    /// Puts elements back in front of the others at the end that they were popped from, in that
+    /// order. An element that was put into the value again meanwhile stays as it is.
+    pub put_back: for<'c> fn(
+        &'c WriteContext<'c>,
+        &'c OpenKey,
+        Vec<StagedElement>,
+        bool,
+    ) -> Answer<'c, (), CommandError>,
+}
+
+/// A type's part in DUMP and RESTORE.
+#[derive(Debug)]
+pub struct Serialization {
+    /// Whether values of this type of RDB files are such values.
+    pub reads: fn(u8) -> bool,
+    /// The value in Redis's serialization.
+    pub dump: for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, Bytes, CommandError>,
+    /// Reads a payload of one of those types to its end.
+    pub read: fn(&ReadContext<'_>, Payload) -> Result<Restorable, CommandError>,
+}
+
+/// A value that was read from a payload to its end, found to be sound, and not known to be more
+/// than one transaction can hold: puts it in place of whatever has a name, with an expiry.
+pub type Restorable = Box<
+    dyn for<'c> FnOnce(
+        &'c WriteContext<'c>,
+        &'c Bytes,
+        Option<i64>,
+    ) -> Answer<'c, (), CommandError>,
+>;
+
+impl ValueKind {
+    /// The section with a row for each element.
+    pub fn elements(&self) -> Option<Section> {
+        let mut sections = self.sections.iter();
+        let elements = sections.find(|kind| matches!(kind.holds, Holds::Elements(_)))?;
+        Some(elements.section)
+    }
+
+    /// Whether a value without elements may have rows.
+    pub fn keeps_rows_when_empty(&self) -> bool {
+        let mut sections = self.sections.iter();
+        sections.any(|kind| matches!(kind.holds, Holds::Other))
+    }
+}
+
+impl ValueType {
+    /// The word that TYPE answers.
+    pub fn name(self) -> &'static str {
+        self.kind().name
+    }
+
+    /// The section that pops from an end of such a value read first, where a copy of the metadata
+    /// lies.
+    pub fn section_popped(self, from_end: bool) -> Option<Section> {
+        let [start, end] = self.kind().queue.as_ref()?.sections;
+        if from_end { end } else { start }
+    }
+
+    /// Keys of all signposts of such a value.
+    pub fn signpost_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
+        [false, true].into_iter().filter_map(move |from_end| {
+            let section = self.section_popped(from_end)?;
+            Some(layout.signpost_key(data, section, from_end))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

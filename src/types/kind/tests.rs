@@ -1,0 +1,82 @@
+use std::collections::{HashMap, HashSet};
+
+use super::*;
+use crate::commands::table;
+
+fn kinds() -> impl Iterator<Item = &'static ValueKind> {
+    ValueType::ALL.iter().map(|value_type| value_type.kind())
+}
+
+#[test]
+fn names_are_unique_and_lower_case() {
+    let names: HashSet<_> = kinds().map(|kind| kind.name).collect();
+    assert_eq!(names.len(), ValueType::ALL.len());
+    assert!(names.iter().all(|name| *name == name.to_ascii_lowercase()));
+}
+
+#[test]
+fn every_section_is_described_by_a_type() {
+    let sections = kinds().flat_map(|kind| kind.sections);
+    let described: HashSet<_> = sections.map(|kind| kind.section).collect();
+    for section in Section::ALL {
+        assert!(described.contains(section), "{section:?}");
+    }
+}
+
+#[test]
+fn descriptors_do_not_contradict_themselves() {
+    for kind in kinds() {
+        let name = kind.name;
+        let sections: HashSet<_> = kind.sections.iter().map(|kind| kind.section).collect();
+        assert_eq!(sections.len(), kind.sections.len(), "{name}");
+        let is_elements = |kind: &&SectionKind| matches!(kind.holds, Holds::Elements(_));
+        assert!(
+            kind.sections.iter().filter(is_elements).count() <= 1,
+            "{name}"
+        );
+        let popped = kind.queue.iter().flat_map(|queue| queue.sections).flatten();
+        for section in popped {
+            assert_eq!(Some(section), kind.elements(), "{name}");
+        }
+        let mut indexed = kind.sections.iter().filter_map(|kind| match kind.holds {
+            Holds::Index(groups) => Some(groups),
+            _ => None,
+        });
+        for counter in kind.counters {
+            assert!(
+                indexed
+                    .clone()
+                    .any(|groups| groups.contains(&counter.group)),
+                "{name}"
+            );
+        }
+        assert!(indexed.all(|groups| !groups.is_empty()), "{name}");
+    }
+}
+
+#[test]
+fn a_payload_is_of_one_type_at_most() {
+    for rdb_type in 0..=u8::MAX {
+        let serializations = kinds().filter_map(|kind| kind.serialization.as_ref());
+        assert!(
+            serializations.filter(|one| (one.reads)(rdb_type)).count() <= 1,
+            "{rdb_type}"
+        );
+    }
+}
+
+#[test]
+fn commands_wait_for_just_the_types_that_say_so() {
+    let mut waiting = HashMap::new();
+    for waits in table::all().filter_map(|row| row.waits.as_ref()) {
+        *waiting.entry(waits.value_type).or_insert(0) += 1;
+    }
+    for value_type in ValueType::ALL {
+        let is_waited_for = waiting.contains_key(value_type);
+        assert_eq!(
+            value_type.kind().is_waited_for,
+            is_waited_for,
+            "{value_type:?}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The descriptor of lists.
+
+use bytes::Bytes;
+
+use crate::dump::{DumpError, ListElements, ListWriter, Payload};
+use crate::error::CommandError;
+use crate::layout::{KeyRange, Section, StagedElement, ValueType, successor};
+use crate::limits::RANGE_PAGE_ROWS;
+use crate::store::{Isolation, StoreError};
+use crate::types::context::{ReadContext, WriteContext};
+use crate::types::dumping::check_size;
+use crate::types::key::OpenKey;
+use crate::types::kind::{
+    QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind, plain_element,
+};
+use crate::types::pages::Pages;
+use crate::types::staging::row_key;
+
+use super::{End, elements};
+
+/// The descriptor of lists.
+pub static KIND: ValueKind = ValueKind {
+    name: "list",
+    encoding: "ordered-rows",
+    exists_when_empty: false,
+    is_waited_for: true,
+    sections: &[
+        SectionKind::elements(Section::Elements, plain_element),
+        SectionKind::CHUNKS,
+    ],
+    counters: &[],
+    queue: Some(QueueKind {
+        sections: [Some(Section::Elements); 2],
+        is_oldest_first: false,
+        take: |context, key, from_end, count| {
+            Box::pin(context.list_pop_placed(key, count, end(from_end)))
+        },
+        put_back: |context, key, elements, from_end| {
+            Box::pin(async move { Ok(context.list_put_back(key, &elements, from_end).await?) })
+        },
+    }),
+    on_put: None,
+    slice: Some(|context, key, slice| Box::pin(context.list_sorted_slice(key, slice))),
+    serialization: Some(Serialization {
+        reads: ListElements::reads,
+        dump: |context, key| Box::pin(context.list_dump(key)),
+        read: restorable,
+    }),
+};
+
+fn end(from_end: bool) -> End {
+    if from_end { End::Right } else { End::Left }
+}
+
+impl ReadContext<'_> {
+    async fn list_sorted_slice(
+        &self,
+        key: &OpenKey,
+        slice: Slice,
+    ) -> Result<Vec<Bytes>, StoreError> {
+        let Slice {
+            begin,
+            end,
+            length,
+            descending,
+        } = slice;
+        if !descending {
+            return self.list_range(key, begin, end - 1).await;
+        }
+        let range = self.list_range(key, length - end, length - begin - 1);
+        let mut elements = range.await?;
+        elements.reverse();
+        Ok(elements)
+    }
+
+    async fn list_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
+        let (range, _) = elements(self, key.data());
+        let mut pages = Pages::new(self, range, false, 0);
+        let mut writer = ListWriter::new();
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                writer.push(&self.load_value(key.data(), &row.value).await?);
+                check_size(writer.size_bytes())?;
+            }
+        }
+        Ok(writer.finish())
+    }
+}
+
+fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
+    let elements = ListElements::new(payload)?;
+    let mut room = context.room();
+    let mut is_empty = true;
+    // Only read: elements are unpacked again when they are written, rather than kept.
+    for element in elements.clone() {
+        room.take_element(element?.len())?;
+        is_empty = false;
+    }
+    if is_empty {
+        return Err(DumpError::Format.into());
+    }
+    Ok(Box::new(|context, name, expire_at_ms| {
+        Box::pin(context.list_restore(name, elements, expire_at_ms))
+    }))
+}
+
+impl WriteContext<'_> {
+    async fn list_restore(
+        &self,
+        name: &Bytes,
+        mut elements: ListElements,
+        expire_at_ms: Option<i64>,
+    ) -> Result<(), CommandError> {
+        let key = self.create(name, ValueType::List, expire_at_ms).await?;
+        loop {
+            let page: Result<Vec<Bytes>, _> = elements.by_ref().take(RANGE_PAGE_ROWS).collect();
+            let page = page?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            self.list_push(&key, &page, End::Right).await?;
+            if self.transaction.size_bytes() > self.environment.capabilities.transaction_bytes_max {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Puts popped elements back at their old places, unless the list was empty meanwhile and has
+    /// begun again in front of those.
+    async fn list_put_back(
+        &self,
+        key: &OpenKey,
+        elements: &[StagedElement],
+        from_end: bool,
+    ) -> Result<(), StoreError> {
+        let prefix = self.layout().section_prefix(key.data(), Section::Elements);
+        let first = self
+            .outermost(&KeyRange::children(&prefix), from_end, Isolation::Snapshot)
+            .await?;
+        let last = elements.last().map(|last| row_key(&prefix, last));
+        let are_outside = match (&first, &last) {
+            (Some(first), Some(last)) if from_end => last.as_slice() > first.key.as_ref(),
+            (Some(first), Some(last)) => last.as_slice() < first.key.as_ref(),
+            _ => true,
+        };
+        if !are_outside {
+            let values = elements.iter().rev().map(|element| element.value.clone());
+            self.list_push(key, &values.collect::<Vec<_>>(), end(from_end))
+                .await?;
+            return Ok(());
+        }
+        for element in elements {
+            let row = row_key(&prefix, element);
+            // An LINSERT between the same neighbours comes to the same place.
+            self.transaction
+                .add_read_conflict_range(&row, &successor(&row));
+            let value = self.store_value(key.data(), &element.value);
+            self.transaction.set(&row, &value);
+        }
+        self.add_length(key, i64::try_from(elements.len()).unwrap_or(i64::MAX));
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! The descriptor of priority queues.
+
+use crate::layout::{KeyRange, QueuePlace, Section, StagedElement};
+use crate::store::{Isolation, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::key::OpenKey;
+use crate::types::kind::{QueueKind, SectionKind, ValueKind, plain_element};
+use crate::types::staging::row_key;
+
+use super::Extreme;
+
+/// The descriptor of priority queues.
+pub static KIND: ValueKind = ValueKind {
+    name: "pqueue",
+    encoding: "ordered-rows",
+    exists_when_empty: false,
+    is_waited_for: true,
+    sections: &[
+        SectionKind::elements(Section::Queue, plain_element),
+        SectionKind::CHUNKS,
+    ],
+    counters: &[],
+    queue: Some(QueueKind {
+        // Pops from the highest priority read priority by priority.
+        sections: [Some(Section::Queue), None],
+        is_oldest_first: true,
+        take: |context, key, from_end, count| {
+            let end = if from_end { Extreme::Max } else { Extreme::Min };
+            Box::pin(context.queue_pop_placed(key, count, end))
+        },
+        put_back: |context, key, elements, _| {
+            Box::pin(async move { Ok(context.queue_put_back(key, &elements).await?) })
+        },
+    }),
+    on_put: None,
+    slice: None,
+    serialization: None,
+};
+
+impl WriteContext<'_> {
+    async fn queue_put_back(
+        &self,
+        key: &OpenKey,
+        elements: &[StagedElement],
+    ) -> Result<(), StoreError> {
+        for of_one in elements.chunk_by(|one, next| self.is_of_priority(one, next)) {
+            self.queue_put_back_priority(key, of_one).await?;
+        }
+        Ok(())
+    }
+
+    fn is_of_priority(&self, one: &StagedElement, other: &StagedElement) -> bool {
+        let read = |element: &StagedElement| {
+            let (_, length) = self.layout().read_queue_key(0, &element.name).ok()?;
+            element.name.get(..length).map(<[u8]>::to_vec)
+        };
+        read(one) == read(other)
+    }
+
+    /// Puts back popped elements of one priority, the oldest first: at their old places, unless
+    /// there was nothing of that priority meanwhile and it has begun again in front of those.
+    async fn queue_put_back_priority(
+        &self,
+        key: &OpenKey,
+        elements: &[StagedElement],
+    ) -> Result<(), StoreError> {
+        let Some(oldest) = elements.first() else {
+            return Ok(());
+        };
+        let (place, _) = self.layout().read_queue_key(0, &oldest.name)?;
+        let prefix = self.layout().queue_prefix(key.data());
+        let of_priority = self.layout().priority_prefix(key.data(), &place.priority);
+        let first = self
+            .outermost(
+                &KeyRange::children(&of_priority),
+                false,
+                Isolation::Snapshot,
+            )
+            .await?;
+        let last = elements.last().map(|last| row_key(&prefix, last));
+        let begun_again = first.filter(|first| last.is_some_and(|last| last >= first.key));
+        let random = self.environment.position_random();
+        let count = i64::try_from(elements.len()).unwrap_or(i64::MAX);
+        for (number, element) in (0_i64..).zip(elements) {
+            let row = match &begun_again {
+                None => row_key(&prefix, element),
+                Some(first) => {
+                    let (first, _) = self.layout().read_queue_key(prefix.len(), &first.key)?;
+                    let (place, _) = self.layout().read_queue_key(0, &element.name)?;
+                    let place = QueuePlace {
+                        count: first.count.saturating_sub(count - number),
+                        random,
+                        ..place
+                    };
+                    self.layout().queue_key(key.data(), &place)
+                }
+            };
+            let value = self.store_value(key.data(), &element.value);
+            self.transaction.set(&row, &value);
+        }
+        self.add_length(key, count);
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! The modules of the library, and what each imports from which.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::tokens::{self, Token};
+
+/// A path of names from the root of the library.
+type Names = Vec<String>;
+
+/// The library.
+pub(crate) struct Modules {
+    /// By path (`types/list`), what each file imports: other files, itself excepted.
+    imports: BTreeMap<String, BTreeSet<String>>,
+}
+
+struct File {
+    module: Names,
+    tokens: Vec<Token>,
+    children: BTreeSet<String>,
+    /// What it calls by other modules' names: the name, and the path as it stands there.
+    reexports: BTreeMap<String, Names>,
+}
+
+/// The first name of a file's path.
+pub(crate) fn room(file: &str) -> &str {
+    file.split('/').next().unwrap()
+}
+
+impl Modules {
+    /// Reads the sources of a library.
+    pub(crate) fn read(source: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        let root = read_file(Vec::new(), &source.join("lib.rs"));
+        for child in &root.children {
+            read_module(source, vec![child.clone()], &mut files);
+        }
+        let imports = files.values().map(|file| {
+            let imported = file
+                .paths()
+                .into_iter()
+                .filter_map(|path| resolve(&path, &files, 0));
+            let others = imported.filter(|other| *other != file.module);
+            (
+                file.module.join("/"),
+                others.map(|other| other.join("/")).collect(),
+            )
+        });
+        Self {
+            imports: imports.collect(),
+        }
+    }
+
+    /// All files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.imports.keys().map(String::as_str)
+    }
+
+    /// Which file imports from which.
+    pub(crate) fn imports(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.imports.iter();
+        all.flat_map(|(from, others)| others.iter().map(move |to| (from.as_str(), to.as_str())))
+    }
+}
+
+fn read_module(folder: &Path, module: Names, files: &mut BTreeMap<Names, File>) {
+    let name = module.last().unwrap();
+    let own_folder = folder.join(name);
+    let flat = folder.join(format!("{name}.rs"));
+    let path = if flat.exists() {
+        flat
+    } else {
+        own_folder.join("mod.rs")
+    };
+    let file = read_file(module.clone(), &path);
+    for child in &file.children {
+        let child = [module.as_slice(), std::slice::from_ref(child)].concat();
+        read_module(&own_folder, child, files);
+    }
+    files.insert(module, file);
+}
+
+fn read_file(module: Names, path: &Path) -> File {
+    let source = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    let (tokens, tests) = tokens::read(&source);
+    let declares = |window: &[Token]| match window {
+        [Token::Word(word), Token::Word(name), Token::Mark(';')] if word == "mod" => {
+            Some(name.clone())
+        }
+        _ => None,
+    };
+    let children: BTreeSet<String> = tokens.windows(3).filter_map(declares).collect();
+    assert!(
+        children.iter().all(|child| !tests.contains(child)),
+        "{path:?}"
+    );
+    let mut file = File {
+        module,
+        tokens,
+        children,
+        reexports: BTreeMap::new(),
+    };
+    file.reexports = file.read_reexports();
+    file
+}
+
+impl File {
+    /// A path as it stands in this file, from the root; `None` where it is not the library's.
+    fn absolute(&self, path: &[String]) -> Option<Names> {
+        let (first, rest) = path.split_first()?;
+        match first.as_str() {
+            "crate" => Some(rest.to_vec()),
+            "self" => Some([self.module.as_slice(), rest].concat()),
+            "super" => {
+                let mut module = self.module.clone();
+                let mut rest = path;
+                while let Some((first, others)) = rest.split_first()
+                    && first == "super"
+                {
+                    module.pop();
+                    rest = others;
+                }
+                Some([module.as_slice(), rest].concat())
+            }
+            name if self.children.contains(name) => Some([self.module.as_slice(), path].concat()),
+            _ => None,
+        }
+    }
+
+    /// All paths of this file that lead into the library, except those that it only passes on.
+    fn paths(&self) -> Vec<Names> {
+        let mut paths = Vec::new();
+        let mut at = 0;
+        while at < self.tokens.len() {
+            if self.passes_on(at) {
+                at = read_tree(&self.tokens, at + 1).1;
+                continue;
+            }
+            let is_begin = matches!(self.tokens[at], Token::Word(_))
+                && self.tokens.get(at + 1) == Some(&Token::Path)
+                && (at == 0 || self.tokens[at - 1] != Token::Path);
+            if !is_begin {
+                at += 1;
+                continue;
+            }
+            let (found, after) = read_tree(&self.tokens, at);
+            paths.extend(found.iter().filter_map(|(path, _)| self.absolute(path)));
+            at = after;
+        }
+        paths
+    }
+
+    /// Whether a `pub use`, or a `pub(...) use`, stands there.
+    fn passes_on(&self, at: usize) -> bool {
+        let word = |token: Option<&Token>, word: &str| token == Some(&Token::Word(word.to_owned()));
+        let before = self.tokens.get(at.wrapping_sub(1));
+        word(self.tokens.get(at), "use")
+            && (word(before, "pub") || before == Some(&Token::Mark(')')))
+    }
+
+    fn read_reexports(&self) -> BTreeMap<String, Names> {
+        let mut reexports = BTreeMap::new();
+        for (at, token) in self.tokens.iter().enumerate() {
+            if *token != Token::Word("use".to_owned()) {
+                continue;
+            }
+            for (path, name) in read_tree(&self.tokens, at + 1).0 {
+                if let Some(path) = self.absolute(&path) {
+                    reexports.insert(name, path);
+                }
+            }
+        }
+        reexports
+    }
+}
+
+/// The paths of a path or a tree of paths, each with the name that it is given, and where it ends.
+fn read_tree(tokens: &[Token], at: usize) -> (Vec<(Names, String)>, usize) {
+    let (mut path, mut at) = (Names::new(), at);
+    loop {
+        match tokens.get(at) {
+            Some(Token::Word(word)) => {
+                path.push(word.clone());
+                at += 1;
+            }
+            Some(Token::Mark('{')) => {
+                let mut paths = Vec::new();
+                at += 1;
+                while let Some(token) = tokens.get(at) {
+                    match token {
+                        Token::Mark('}') => return (paths, at + 1),
+                        Token::Mark(',') => at += 1,
+                        _ => {
+                            let (found, after) = read_tree(tokens, at);
+                            paths.extend(found.into_iter().map(|(rest, name)| {
+                                let rest = rest.into_iter().filter(|word| word != "self");
+                                (path.iter().cloned().chain(rest).collect(), name)
+                            }));
+                            at = after.max(at + 1);
+                        }
+                    }
+                }
+                return (paths, at);
+            }
+            _ => break,
+        }
+        if tokens.get(at) != Some(&Token::Path) {
+            break;
+        }
+        at += 1;
+    }
+    let mut name = path.last().cloned().unwrap_or_default();
+    if let [Token::Word(word), Token::Word(other)] = tokens.get(at..at + 2).unwrap_or_default()
+        && word == "as"
+    {
+        name = other.clone();
+        at += 2;
+    }
+    (vec![(path, name)], at)
+}
+
+/// The file in which what a path names stands: that of the longest beginning of it which is a module,
+/// or where that module only passes it on, that from which it does.
+fn resolve(path: &[String], files: &BTreeMap<Names, File>, depth: usize) -> Option<Names> {
+    let length = (1..=path.len())
+        .rev()
+        .find(|length| files.contains_key(&path[..*length]))?;
+    let file = &files[&path[..length]];
+    let passed_on = path.get(length).and_then(|name| file.reexports.get(name));
+    match passed_on {
+        Some(other) if depth < 8 => {
+            let rest = &path[length + 1..];
+            resolve(&[other.as_slice(), rest].concat(), files, depth + 1)
+        }
+        _ => Some(file.module.clone()),
+    }
+}
