@@ -1,4 +1,4 @@
-//! The allocator, and what gives memory back to the system (docs/decisions/016-allocator.md).
+//! The allocator, and what gives memory back to the system (docs/understand/decisions/016-allocator.md).
 
 /// Its name and version, as INFO tells it.
 #[cfg(target_os = "linux")]

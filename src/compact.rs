@@ -1,5 +1,5 @@
 //! `quoin compact`: gives the free space in a stopped store's data file back to the disk.
-//! docs/operations.md is its manual.
+//! docs/operate/operations.md is its manual.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};

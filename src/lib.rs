@@ -1,10 +1,7 @@
 //! Quoin: durable queues behind the Redis protocol.
 //!
-//! The way of data, and the direction of imports (each module uses only those after it):
-//! `server` → `wire`, `commands` → `executor` → `types` → `layout` → `store`;
-//! `error`, `limits`, `clock`, `random`, `allocator`, `fatal_panic`, `log_throttle` and `sparse` are
-//! leaves that everyone may use; `import` is a client that uses nothing but leaves; `doctor` stands
-//! beside `server`, over `types`, `layout`, `store`, and `backup` over `store` and `import`'s client.
+//! docs/understand/architecture.md gives the way of data and the order of the modules: a module imports
+//! only from those below it.
 #![cfg_attr(
     test,
     allow(

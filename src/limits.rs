@@ -1,4 +1,4 @@
-//! Every limit of Quoin, in one place. docs/limits.md explains those that a user can meet.
+//! Every limit of Quoin, in one place. docs/operate/limits.md explains those that a user can meet.
 
 /// Arguments in one request (Redis: `proto-max-multibulk-len`, 1024 * 1024).
 pub const REQUEST_ARGUMENTS_MAX: usize = 1_048_576;
@@ -147,7 +147,7 @@ pub const AHEAD_BYTES_MAX: usize = 1024 * 1024;
 pub const AHEAD_MEMBERS_MAX: usize = 64;
 /// Keys of which a server remembers where their data lies, to read it ahead.
 pub const AHEAD_HINTS_MAX: usize = 65_536;
-/// Conflicts in a row after which pops from a queue are staged (docs/decisions/012-staging.md).
+/// Conflicts in a row after which pops from a queue are staged (docs/understand/decisions/012-delegated-pops.md).
 pub const STAGE_AFTER_CONFLICTS: u32 = 2;
 /// Queues of one batch that are staged; a batch with more is run as it is.
 pub const STAGED_KEYS_PER_BATCH_MAX: usize = 16;
@@ -221,7 +221,7 @@ pub const COMMIT_RETRY_MAX_MS: u64 = 5_000;
 
 /// Bytes of a key or member that stand in a store key as they are. With every byte escaped
 /// this stays below LMDB's limit of 1,982 bytes; longer ones are stored as prefix and label or
-/// digest (docs/layout.md).
+/// digest (docs/understand/layout.md).
 pub const INLINE_NAME_BYTES_MAX: usize = 900;
 /// Bytes of the key of a list element or score; below LMDB's limit for keys.
 pub const ELEMENT_KEY_BYTES_MAX: usize = 1_900;

@@ -1,5 +1,5 @@
 //! The worked examples of the documents are run as they stand: what `redis-cli` is shown to
-//! answer in docs/task-queues.md and README.md, and the programs in `examples/`.
+//! answer in docs/start/task-queues.md and README.md, and the programs in `examples/`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use resp::{Connection, Value, Words};
 use server::Server;
 
-const GUIDE: &str = include_str!("../docs/task-queues.md");
+const GUIDE: &str = include_str!("../docs/start/task-queues.md");
 const README: &str = include_str!("../README.md");
 
 /// The blocks of a document in a language.

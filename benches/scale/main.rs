@@ -1,6 +1,6 @@
 //! How far Quoin scales on FoundationDB: 1, 2, 4, 8 servers on one hot queue and on a thousand,
 //! beside a bare client that writes and clears the same rows in transactions of the same size.
-//! `cargo bench --features fdb --bench scale -- --help` for settings; docs/scaling.md says what the
+//! `cargo bench --features fdb --bench scale -- --help` for settings; docs/understand/scaling.md says what the
 //! figures mean.
 //!
 //! Runs on the cluster that `FDB_CLUSTER_FILE` names, below root prefixes of its own that are

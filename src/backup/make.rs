@@ -24,7 +24,7 @@ const COPY_BYTES: usize = 1024 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// The store is not the embedded one.
-    #[error("a FoundationDB cluster is backed up by fdbbackup; docs/backup.md tells how")]
+    #[error("a FoundationDB cluster is backed up by fdbbackup; docs/operate/backup.md tells how")]
     Cluster,
     /// There is no store to back up.
     #[error("there is no store in {} ({origin}): is data-dir right?", folder.display())]

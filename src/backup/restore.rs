@@ -44,7 +44,7 @@ fn command() -> Command {
             "All of the backup is verified before anything is written. What is made is another \
              store, with the\nsame data: it goes on from the last commit that it has. Without \
              --journal-archive that is the\nbackup's. Exits with 0 where the folder is a store, \
-             else with 1, and no server starts on it.\ndocs/backup.md tells more.",
+             else with 1, and no server starts on it.\ndocs/operate/backup.md tells more.",
         )
         .arg(path("from", "BACKUP", "The backup").required(true))
         .arg(

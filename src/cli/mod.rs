@@ -156,7 +156,7 @@ fn backup_command() -> Command {
              asked, by --bind, --port and\n--requirepass, for a backup in the folder `backups` of \
              it (BGSAVE), which serves clients meanwhile; else\nthe backup is made here. It is \
              read again, and compared with its checksums. Exits with 0 where it is good,\nelse \
-             with 1. docs/backup.md tells more.",
+             with 1. docs/operate/backup.md tells more.",
         )
         .arg(
             Arg::new(TO_FLAG)
@@ -201,7 +201,7 @@ fn doctor_command() -> Command {
              cluster servers may run meanwhile; an embedded store's server must\nbe stopped. \
              Without --repair nothing that belongs to keys is changed.\n\n\
              Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
-             where\nsomething is wrong or the store cannot be used. docs/operations.md tells more.",
+             where\nsomething is wrong or the store cannot be used. docs/operate/doctor.md tells more.",
         )
         .arg(switch(
             REPAIR_FLAG,

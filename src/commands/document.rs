@@ -1,4 +1,4 @@
-//! docs/commands.md, written from the table.
+//! docs/start/commands.md, written from the table.
 
 use super::row::Group;
 use super::table::{Entry, entries};
@@ -19,14 +19,13 @@ const GROUPS: &[(Group, &str)] = &[
 const BEGINNING: &str = "\
 # Commands
 
-This page is written from the table of commands, which a test checks.
+This page is generated from the table of commands; a test compares them.
 
-Replies and error texts are those of Redis 7.2; docs/compatibility.md lists where they differ,
-each with the reason. The number of arguments counts the command's name (and its subcommand's);
-`≥` means that there may be more. *Since* is the version of Redis that introduced the command,
-or that of Quoin where Redis has no such command (priority queues: docs/priority-queues.md).
-The cost is Quoin's, with N for what is stored and M for what the command touches where it does
-not say otherwise.
+Replies and error texts are those of Redis 7.2; docs/start/compatibility.md lists the differences
+with reasons. The number of arguments includes the command's name and its subcommand's; `≥` means
+that more are possible. *Since* is the version of Redis that introduced the command, or Quoin's if
+Redis has no such command (docs/start/priority-queues.md, docs/start/task-queues.md). The cost is
+Quoin's. Unless it says otherwise, N is what is stored and M is what the command touches.
 ";
 
 /// The page.
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_page_is_that_of_the_table() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/commands.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/start/commands.md");
         let text = page();
         if std::env::var_os("QUOIN_TEST_WRITE_DOCUMENTS").is_some() {
             std::fs::write(&path, &text).unwrap();
@@ -84,7 +83,7 @@ mod tests {
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == text,
-            "docs/commands.md differs from the table: QUOIN_TEST_WRITE_DOCUMENTS=1 cargo test \
+            "docs/start/commands.md differs from the table: QUOIN_TEST_WRITE_DOCUMENTS=1 cargo test \
              --lib document"
         );
     }

@@ -1,5 +1,5 @@
 //! Redis's commands: one row each ([`row::Row`]) in the table of its family, from which
-//! dispatch, COMMAND and docs/commands.md come.
+//! dispatch, COMMAND and docs/start/commands.md come.
 //!
 //! A family's module parses arguments into typed ones and calls `types`; what a command means is
 //! there. Commands that concern the connection or the server rather than data are named by

@@ -1,4 +1,4 @@
-//! The settings as documents: config/quoin.toml and docs/configuration.md.
+//! The settings as documents: config/quoin.toml and docs/operate/configuration.md.
 
 use super::table::{SETTINGS, SettingRow};
 
@@ -33,27 +33,26 @@ pub fn settings_file() -> String {
     text
 }
 
-/// The text of docs/configuration.md.
+/// The text of docs/operate/configuration.md.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Configuration\n\n\
-         This page is written from the table in `src/config/table.rs`, which a test checks.\n\n\
-         A setting may stand in a settings file (TOML, `--config PATH` or `QUOIN_CONFIG`), in an\n\
-         environment variable, or in a flag; the later wins: default, file, variable, flag. Names\n\
-         are Redis's where Redis has the setting, with hyphens in the file (`tcp-keepalive`) and in\n\
-         flags (`--tcp-keepalive`), with underscores in variables (`QUOIN_TCP_KEEPALIVE`).\n\n\
-         `quoin check-config`, with the same options, shows the settings in effect and where each\n\
-         came from; it exits with 0, or with 1 (2 for a wrong command line) and what is wrong.\n\
-         It tells all that is wrong, not only the first. Unknown keys and unknown `QUOIN_*`\n\
-         variables are errors; a variable that is empty counts as not set, and a number may stand\n\
-         in quotes. A `redis.conf` is not read. (Kubernetes makes such variables\n\
-         for a service called `quoin`: call it otherwise, or set `enableServiceLinks: false`.)\n\
-         Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or `QUOIN_IMPORT_` are left to\n\
-         tests, benchmarks and `quoin import` (docs/migration.md).\n\n\
-         `CONFIG SET` changes the settings that are marked below in a running server, and\n\
-         `CONFIG REWRITE` writes them to the settings file. The other parameters of Redis 7.2 are\n\
-         known to `CONFIG GET`; those that `CONFIG SET` accepts are remembered until the server\n\
-         stops and have no effect.\n\n\
+         This page is generated from the table in `src/config/table.rs`; a test compares them.\n\n\
+         You can give a setting in a settings file (TOML, `--config PATH` or `QUOIN_CONFIG`), in an\n\
+         environment variable, or in a flag. Flags override variables, variables override the file,\n\
+         and the file overrides defaults. Names are Redis's if Redis has the setting: with hyphens in\n\
+         the file (`tcp-keepalive`) and in flags (`--tcp-keepalive`), with underscores in variables\n\
+         (`QUOIN_TCP_KEEPALIVE`). A `redis.conf` is not read.\n\n\
+         `quoin check-config` takes the same options. It shows the settings in effect and the source\n\
+         of each, and exits with 0. If anything is wrong, it lists all of it and exits with 1, or with\n\
+         2 for a wrong command line. Unknown keys and unknown `QUOIN_*` variables are errors. An empty\n\
+         variable counts as not set. A number may be quoted.\n\n\
+         Kubernetes creates such variables for a service called `quoin`: choose another name, or set\n\
+         `enableServiceLinks: false`. Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or\n\
+         `QUOIN_IMPORT_` belong to tests, benchmarks and `quoin import` (docs/start/migration.md).\n\n\
+         `CONFIG SET` changes the settings marked *yes* in a running server. `CONFIG REWRITE` writes\n\
+         them to the settings file. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
+         `CONFIG SET` accepts one of them, it is remembered until the server stops, without effect.\n\n\
          | setting | default | accepted | CONFIG SET | meaning |\n\
          |---|---|---|---|---|\n",
     );
@@ -126,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_reference_is_that_of_the_table() {
-        check("docs/configuration.md", &reference());
+        check("docs/operate/configuration.md", &reference());
     }
 
     #[test]

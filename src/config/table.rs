@@ -1,5 +1,5 @@
 //! The one table of settings. From it come the keys of the file, the `QUOIN_*` variables, the
-//! flags, `--help`, config/quoin.toml, docs/configuration.md and what CONFIG GET, SET and
+//! flags, `--help`, config/quoin.toml, docs/operate/configuration.md and what CONFIG GET, SET and
 //! REWRITE know of Quoin's own settings.
 
 use std::fmt;
@@ -103,7 +103,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "metrics-address",
         kind: Kind::Special(special::SOCKET_ADDRESS),
         default: "",
-        help: "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start",
+        help: "Where Prometheus can read metrics over HTTP, at the path /metrics (docs/operate/metrics.md). Nobody is asked for a password there. Port 0 takes any free one, which is logged at the start",
         is_runtime_changeable: false,
         apply: |settings, value| {
             settings.metrics_address = match value {
@@ -166,7 +166,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "backups-keep",
         kind: Kind::Integer(0, u32::MAX as i128),
         default: "7",
-        help: "Backups that are kept in the folder backups of data-dir (docs/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all",
+        help: "Backups that are kept in the folder backups of data-dir (docs/operate/backup.md). When another is complete the oldest beyond so many are removed. 0 keeps all",
         is_runtime_changeable: true,
         apply: |settings, value| {
             let backups = value.parse().ok()?;
@@ -179,7 +179,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "journal-archive-dir",
         kind: Kind::Path,
         default: "",
-        help: "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept",
+        help: "Folder, better on another disk, in which the embedded store keeps every commit, so that a backup can be brought to any later moment (docs/operate/backup.md). Where it cannot be written the journal grows up to 1 GiB, and then writes are refused. Without it nothing is kept",
         is_runtime_changeable: false,
         apply: |settings, value| {
             settings.journal_archive_dir = path_or_none(value);

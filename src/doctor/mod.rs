@@ -1,5 +1,5 @@
 //! `quoin doctor`: looks whether a store is as it should be, and with `--repair` puts right what
-//! can be put right while servers run. docs/operations.md is its manual.
+//! can be put right while servers run. docs/operate/doctor.md is its manual.
 //!
 //! The store is looked at from outside: no server is needed, and on a cluster none is disturbed.
 //! [`embedded`] and `fdb` look at what is special to a store before they open it, [`checks`] at

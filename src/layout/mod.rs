@@ -1,5 +1,5 @@
 //! Where everything lies in the store: the one module that knows keys and stored values byte by
-//! byte. docs/layout.md is its prose; `tests.rs` pins it with golden bytes, because stored data
+//! byte. docs/understand/layout.md is its prose; `tests.rs` pins it with golden bytes, because stored data
 //! must stay readable.
 //!
 //! Every key is the root prefix followed by FoundationDB tuple elements, the first of which

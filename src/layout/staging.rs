@@ -1,4 +1,4 @@
-//! Rows by which servers pop from a hot queue for each other (docs/decisions/012-staging.md).
+//! Rows by which servers pop from a hot queue for each other (docs/understand/decisions/012-delegated-pops.md).
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::pack_into;

@@ -1,5 +1,5 @@
 //! Golden bytes: data that was stored once must stay readable, so a change here is a change of
-//! [`LAYOUT_VERSION`] with a way to read the old. Each row stands in docs/layout.md too.
+//! [`LAYOUT_VERSION`] with a way to read the old. Each row stands in docs/understand/layout.md too.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::limits::INLINE_NAME_BYTES_MAX;
 
-const DOCUMENT: &str = include_str!("../../docs/layout.md");
+const DOCUMENT: &str = include_str!("../../docs/understand/layout.md");
 
 const NAMESPACE: Id = Id {
     instance: 0,
@@ -32,7 +32,7 @@ fn golden(title: &str, bytes: &[u8], expected: &str) {
     let row = format!("| {title} | `{expected}` |");
     assert!(
         DOCUMENT.contains(&row),
-        "docs/layout.md lacks the row\n{row}"
+        "docs/understand/layout.md lacks the row\n{row}"
     );
 }
 

@@ -198,7 +198,7 @@ pub trait Transaction: ReadTransaction {
     /// Makes this transaction conflict on `range`, whose rows it is about to clear, unless they are
     /// all its own: the snapshot is known to hold nothing in `section`, of which `range` is one end,
     /// and the transaction clears all that it has put there until now. See
-    /// docs/decisions/013-own-elements.md. The keys must be such that no other transaction puts
+    /// docs/understand/decisions/013-own-elements.md. The keys must be such that no other transaction puts
     /// the same ones there without a conflict.
     ///
     /// Answers whether it conflicts for certain.

@@ -2,7 +2,7 @@
 //! killed, paused and cut; then what was acknowledged is compared with what is there.
 //!
 //! A short run with every `cargo test`; `QUOIN_TEST_CHAOS_SECONDS` makes it as long as you like, and
-//! `QUOIN_TEST_CHAOS_SEED` names another order of faults (docs/testing.md).
+//! `QUOIN_TEST_CHAOS_SEED` names another order of faults (docs/contribute/testing.md).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

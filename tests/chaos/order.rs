@@ -62,7 +62,7 @@ const RETURNED_MAX: usize = 5;
 
 /// Checks the families in which elements stay in their queue. Answers how many elements of a
 /// cluster must have been away for a while: held by a server that died or was slow, for a client that
-/// has gone (docs/semantics.md, "Returned elements"). They are nobody's witnesses. Servers have
+/// has gone (docs/understand/semantics.md, "Returned elements"). They are nobody's witnesses. Servers have
 /// told of `returned_told`; `None` where none can return.
 ///
 /// # Errors

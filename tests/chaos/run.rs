@@ -25,7 +25,7 @@ const WORKERS: u32 = PRODUCERS + CONSUMERS + TRANSFERRERS + linear::CLIENTS as u
 const PEACE: Duration = Duration::from_millis(1_500);
 
 /// Until what a dead server had popped for its clients and they have not got is back in its queue
-/// (docs/semantics.md), so that nothing comes while the queues are read.
+/// (docs/understand/semantics.md), so that nothing comes while the queues are read.
 const UNTIL_RETURNED: Duration = Duration::from_secs(16);
 
 /// Nothing comes back that soon.

@@ -1,5 +1,5 @@
 //! The one list of where replies may differ from Redis's, each with its reason.
-//! docs/compatibility.md shows it; a test holds the two together.
+//! docs/start/compatibility.md shows it; a test holds the two together.
 
 use crate::resp::{Value, Words};
 
@@ -48,7 +48,7 @@ pub struct Difference {
     pub place: Place,
     /// What is compared all the same.
     pub comparison: Comparison,
-    /// Why it is there; a sentence of docs/compatibility.md.
+    /// Why it is there; a sentence of docs/start/compatibility.md.
     pub reason: &'static str,
 }
 
@@ -66,27 +66,27 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         place: Place::Commands(&["TTL"]),
         comparison: Comparison::Near(1),
-        reason: "TTL and PTTL tell time that passes between two questions.",
+        reason: "TTL and PTTL change between two commands.",
     },
     Difference {
         place: Place::Commands(&["EXPIRETIME"]),
         comparison: Comparison::Near(1),
-        reason: "EXPIRETIME and PEXPIRETIME after a relative EXPIRE depend on the moment at which it arrived.",
+        reason: "EXPIRETIME and PEXPIRETIME after a relative EXPIRE depend on when it arrived.",
     },
     Difference {
         place: Place::Commands(&["PTTL", "PEXPIRETIME"]),
         comparison: Comparison::Near(5_000),
-        reason: "TTL and PTTL tell time that passes between two questions.",
+        reason: "TTL and PTTL change between two commands.",
     },
     Difference {
         place: Place::Commands(&["MEMORY USAGE", "OBJECT ENCODING", "OBJECT REFCOUNT"]),
         comparison: Comparison::Shape,
-        reason: "MEMORY USAGE, OBJECT ENCODING and OBJECT REFCOUNT tell of Redis's representation in memory, which Quoin does not have.",
+        reason: "MEMORY USAGE, OBJECT ENCODING and OBJECT REFCOUNT describe Redis's representation in memory, which Quoin does not have.",
     },
     Difference {
         place: Place::Commands(&["DUMP"]),
         comparison: Comparison::Shape,
-        reason: "DUMP writes the RDB version of Redis 7.0 and compresses nothing, so that its bytes may differ; each server's RESTORE makes the same of both (tests/migration).",
+        reason: "DUMP writes the RDB version of Redis 7.0 without compression, so its bytes may differ; each server restores both to the same value (tests/migration).",
     },
     Difference {
         place: Place::ScoresBefore72,
@@ -96,52 +96,52 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         place: Place::RanksBefore72,
         comparison: Comparison::Error,
-        reason: "Redis before 7.2 has no WITHSCORE in ZRANK and ZREVRANK, and so other errors for words too many.",
+        reason: "Redis before 7.2 has no WITHSCORE in ZRANK and ZREVRANK, and reports extra arguments with other errors.",
     },
     Difference {
         place: Place::Commands(&["ZSCAN"]),
         comparison: Comparison::Number,
-        reason: "ZSCAN writes scores with 17 digits in Redis once a set is large (or SORT has read it), and with the shortest before; always with the shortest in Quoin.",
+        reason: "ZSCAN in Redis writes scores with 17 digits once a set is large (or SORT has read it); Quoin always writes the shortest digits.",
     },
     Difference {
         place: Place::Scores,
         comparison: Comparison::Zero,
-        reason: "A score of −0 is kept as 0: the two are one place in the order of the store.",
+        reason: "A score of −0 is kept as 0, because both are one position in the order of the store.",
     },
     Difference {
         place: Place::EchoedInErrors,
         comparison: Comparison::UpToBinary,
-        reason: "Error lines repeat words of the client that are not UTF-8 with replacement characters.",
+        reason: "Error lines repeat arguments that are not UTF-8 with replacement characters.",
     },
     Difference {
         place: Place::NotSent,
         comparison: Comparison::Shape,
-        reason: "Ranges of members (BYLEX and its kin) in a set whose scores differ: Redis's answer depends on the chance of its skip list, and its documentation leaves it open; such commands are not sent.",
+        reason: "Lexicographical ranges (BYLEX and the like) of a set whose scores differ are undefined in Redis, and depend on its skip list; such commands are not sent.",
     },
     Difference {
         place: Place::NotSent,
         comparison: Comparison::Shape,
-        reason: "LPOS with the smallest 64-bit number as RANK is refused since Redis 7.2 only; such commands are not sent.",
+        reason: "LPOS with the smallest 64-bit number as RANK is refused only since Redis 7.2; such commands are not sent.",
     },
     Difference {
         place: Place::NotSent,
         comparison: Comparison::Shape,
-        reason: "LSET with an index beyond 32 bits: Redis cuts it to 32 bits where the list is short, and may so find an element; Quoin says that it is out of range; such commands are not sent.",
+        reason: "LSET with an index beyond 32 bits: in short lists Redis cuts it to 32 bits and may find an element, Quoin reports it as out of range; such commands are not sent.",
     },
     Difference {
         place: Place::NotSent,
         comparison: Comparison::Shape,
-        reason: "Numbers too small for a normal double make Redis refuse a later SORT of whatever (it does not reset `errno`); such numbers are not sent.",
+        reason: "Numbers too small for a normal double make Redis refuse any later SORT (it does not reset `errno`); such numbers are not sent.",
     },
     Difference {
         place: Place::NotSent,
         comparison: Comparison::Shape,
-        reason: "SORT ALPHA with BY leaves elements of equal weight in no defined order; such commands are not sent.",
+        reason: "SORT ALPHA with BY orders elements of equal weight arbitrarily; such commands are not sent.",
     },
     Difference {
         place: Place::Commands(&["SORT", "SORT_RO"]),
         comparison: Comparison::ShapeWithZeroBytes,
-        reason: "SORT ALPHA compares elements up to their first zero byte in Redis (but for STORE), and whole in Quoin.",
+        reason: "SORT ALPHA in Redis compares elements up to their first zero byte (except with STORE); Quoin compares them completely.",
     },
 ];
 
@@ -270,7 +270,7 @@ pub fn sorted(value: &Value) -> Value {
 
 #[test]
 fn the_document_shows_every_known_difference() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compatibility.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/start/compatibility.md");
     let document = std::fs::read_to_string(path).unwrap();
     for difference in DIFFERENCES {
         assert!(

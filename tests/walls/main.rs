@@ -1,4 +1,4 @@
-//! The walls of the house. Imports run down the order of rooms that docs/architecture.md gives, and
+//! The walls of the house. Imports run down the order of rooms that docs/understand/architecture.md gives, and
 //! no files of one room import each other in a circle. Code of tests does not count.
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use std::path::Path;
 use modules::Modules;
 
 /// The document that gives the order of rooms, in a block that begins with this line.
-const ORDER_DOCUMENT: &str = "docs/architecture.md";
+const ORDER_DOCUMENT: &str = "docs/understand/architecture.md";
 const ORDER_BEGIN: &str = "```rooms";
 
 fn house() -> Modules {

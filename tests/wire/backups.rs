@@ -204,6 +204,9 @@ fn on_foundationdb_the_manual_is_named() {
     let server = Server::start();
     let mut socket = server.connect();
     for line in ["SAVE", "BGSAVE", "LASTSAVE"] {
-        assert!(socket.run(line).contains("docs/backup.md"), "{line}");
+        assert!(
+            socket.run(line).contains("docs/operate/backup.md"),
+            "{line}"
+        );
     }
 }

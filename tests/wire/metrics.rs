@@ -186,7 +186,7 @@ fn every_figure_is_documented() {
     let (server, address) = server();
     // Figures of commands and errors are there once there are any.
     server.connect().run("NOSUCH");
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operate/metrics.md");
     let document = std::fs::read_to_string(path).unwrap();
     let text = text(address);
     let samples = text.lines().filter(|line| !line.starts_with('#'));

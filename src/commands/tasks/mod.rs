@@ -1,4 +1,4 @@
-//! The commands of task queues, which Redis has not: docs/task-queues.md.
+//! The commands of task queues, which Redis has not: docs/start/task-queues.md.
 
 mod consume;
 mod inspect;

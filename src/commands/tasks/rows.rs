@@ -37,7 +37,7 @@ pub const ROWS: &[Row] = &[
     Row {
         flags: Flags::WRITE.and(Flags::BLOCKING),
         summary: "Takes the first tasks in order that fit what the consumer has, for good or with a lease. Blocks until there is one, if asked to.",
-        complexity: "O(log N) for each task, unless what single tasks need is hidden by others' needs (docs/task-queues.md)",
+        complexity: "O(log N) for each task, unless what single tasks need is hidden by others' needs (docs/start/task-queues.md)",
         handler: write_handler!(consume::take),
         waits: Some(Waits {
             value_type: ValueType::TaskQueue,

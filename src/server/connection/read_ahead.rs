@@ -1,5 +1,5 @@
 //! Reading ahead: what a client sends while the server waits for it to take its output, or for its
-//! blocking command to end. Reading it lets a client finish that writes everything before it reads (docs/decisions/015-reading-ahead.md).
+//! blocking command to end. Reading it lets a client finish that writes everything before it reads (docs/understand/decisions/015-reading-ahead.md).
 
 use std::collections::VecDeque;
 use std::io;

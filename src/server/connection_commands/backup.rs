@@ -59,7 +59,7 @@ pub(super) fn last_save_s(state: &ServerState) -> i64 {
 
 fn backups(state: &ServerState) -> Result<&Arc<Backups>, CommandError> {
     state.backups.as_ref().ok_or(CommandError::text(
-        "ERR a server on FoundationDB makes no backups of the cluster; docs/backup.md tells how \
+        "ERR a server on FoundationDB makes no backups of the cluster; docs/operate/backup.md tells how \
          fdbbackup does",
     ))
 }

@@ -5,7 +5,7 @@
 //! Whoever pops from that queue next takes the elements of the outstanding requests off together
 //! with its own, and puts them down as *claims*. Each server fetches its claim in a transaction
 //! that nobody conflicts with, and runs its clients' commands on what was in it. (The technique is
-//! that of FoundationDB's recipes for high contention; docs/decisions/012-staging.md says what is
+//! that of FoundationDB's recipes for high contention; docs/understand/decisions/012-delegated-pops.md says what is
 //! different here, and why nothing is lost or handed out twice.)
 
 use super::context::ReadContext;

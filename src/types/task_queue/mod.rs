@@ -5,7 +5,7 @@
 //! While it is ready it has a row in the [order](index) of its [class](classes), above which an
 //! index of minima leads [the search](search) to the first task that fits. While it is leased or
 //! delayed it has a row by when that ends ([due]); whoever takes, or else the background work,
-//! which [alarms] lead to it, puts it back. docs/decisions/010-task-index.md says why.
+//! which [alarms] lead to it, puts it back. docs/understand/decisions/010-task-index.md says why.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;

@@ -63,7 +63,7 @@ pub fn draw(random: &mut StdRng, keys: &mut Keys) -> (Ask, Vec<Vec<String>>) {
 }
 
 /// Commands to be sent at once: one of any kind that does not wait, and after it such as see and do
-/// exactly what is right at their moment on every store (docs/semantics.md).
+/// exactly what is right at their moment on every store (docs/understand/semantics.md).
 pub fn draw_pipeline(
     random: &mut StdRng,
     keys: &mut Keys,

@@ -139,7 +139,7 @@ fn parts(
         {
             parts_of_pop(keys, *side, *count, (*from, items), &late())
         }
-        // Others may push between the finding of the place and the push (docs/semantics.md).
+        // Others may push between the finding of the place and the push (docs/understand/semantics.md).
         (ask, _) if !exactness.places_are_exact && pushes(ask) => {
             vec![(Ask::Placed(number, Box::new(ask.clone())), false)]
         }
@@ -157,7 +157,7 @@ fn pushes(ask: &Ask) -> bool {
 
 /// A pop that found fewer than it asked for, or passed over an empty key, has seen that earlier
 /// than it took what it took, or than others of its batch did; what was put there in between it
-/// did not see (docs/semantics.md).
+/// did not see (docs/understand/semantics.md).
 fn parts_of_pop(
     keys: &[usize],
     side: Side,

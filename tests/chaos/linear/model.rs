@@ -25,7 +25,7 @@ pub const SET: usize = 2;
 ///
 /// Elements stand in the order of their places. On a cluster the place is found in the snapshot of
 /// the push's transaction, so that two pushes may find the same one; then chance decides which
-/// stands first, and elements of one push stay together (docs/layout.md).
+/// stands first, and elements of one push stay together (docs/understand/layout.md).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Placed {
     value: u32,
@@ -102,7 +102,7 @@ pub enum Reply {
     All(Vec<Reply>),
 }
 
-/// What is known to be exact on a store (docs/semantics.md).
+/// What is known to be exact on a store (docs/understand/semantics.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exactness {
     /// A push answers the length at its moment.

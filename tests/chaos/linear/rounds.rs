@@ -157,7 +157,7 @@ pub fn check(rounds: Rounds, is_cluster: bool) -> Result<String, String> {
     };
     let histories = rounds.histories();
     let (mut undecided, mut troubled) = (0, 0);
-    // What a pop without a reply has taken may be back after that time (docs/semantics.md).
+    // What a pop without a reply has taken may be back after that time (docs/understand/semantics.md).
     let returns_after_ns = limits::STAGED_CLAIM_LAPSE_MS.unsigned_abs() * 1_000_000;
     for records in &histories {
         let begun = records.iter().map(|record| record.invoked).min();
