@@ -1,4 +1,4 @@
-//! `quoin compact`: gives the free space in a stopped store's data file back to the disk.
+//! `quoin compact`: returns the free space in a stopped store's data file to the disk.
 //! docs/operate/operations.md is its manual.
 
 use std::fmt;
