@@ -1,4 +1,4 @@
-//! `quoin compact`: gives the free space in a stopped store's data file back to the disk.
+//! `quoin compact`: returns the free space in a stopped store's data file to the disk.
 //! docs/operate/operations.md is its manual.
 
 use std::fmt;
@@ -18,12 +18,12 @@ pub enum CompactError {
     /// The store cannot be opened, or there is no room for the new file.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A cluster looks after its own files.
+    /// A cluster manages its own files.
     #[error("only an embedded store can be compacted, and the setting store is fdb")]
     NotEmbedded,
 }
 
-/// What was done.
+/// The result.
 #[derive(Debug)]
 pub struct Report {
     folder: PathBuf,
@@ -49,8 +49,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Compacts the store that the settings name. How far it is stands on the standard error, where
-/// that is a terminal.
+/// Compacts the store that the settings name. Shows the progress on the standard error if that is a
+/// terminal.
 ///
 /// # Errors
 /// See [`CompactError`].

@@ -31,20 +31,20 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
         Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
-        Ok(Invocation::Backup(loaded, options)) => tell(backup::make(&loaded, &options)),
-        Ok(Invocation::Restore(options)) => tell(backup::restore(&options)),
-        Ok(Invocation::Compact(loaded)) => tell(compact::run(&loaded)),
+        Ok(Invocation::Backup(loaded, options)) => report(backup::make(&loaded, &options)),
+        Ok(Invocation::Restore(options)) => report(backup::restore(&options)),
+        Ok(Invocation::Compact(loaded)) => report(compact::run(&loaded)),
         Ok(Invocation::Import(options)) => import(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
-            // Nobody may be reading the standard error: the exit code is left then.
+            // The standard error may be closed. The exit code remains.
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-/// Runs `quoin import`; what it has done goes to the standard output.
+/// Runs `quoin import` and prints its result.
 fn import(options: &import::Options) -> ExitCode {
     match import::run(options, &SystemRandom) {
         Ok(tally) => {
@@ -62,8 +62,8 @@ fn import(options: &import::Options) -> ExitCode {
     }
 }
 
-/// Tells what has been done, or why it was not.
-fn tell<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
+/// Prints a tool's result or error.
+fn report<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
     match done {
         Ok(done) => print(&format!("{done}\n")),
         Err(error) => {
@@ -73,7 +73,7 @@ fn tell<T: Display, E: Display>(done: Result<T, E>) -> ExitCode {
     }
 }
 
-/// Runs `quoin doctor`; what it finds goes to the standard output, a line when it is known.
+/// Runs `quoin doctor` and prints each finding at once.
 fn doctor(loaded: &LoadedSettings, options: doctor::Options) -> ExitCode {
     let looked = doctor::run(loaded, options, &mut |line| {
         print(&format!("{line}\n"));
@@ -87,7 +87,7 @@ fn doctor(loaded: &LoadedSettings, options: doctor::Options) -> ExitCode {
     }
 }
 
-/// Writes to the standard output. A reader that has gone (`quoin --help | head -1`) is no fault.
+/// Writes to the standard output. A closed pipe (`quoin --help | head -1`) is no error.
 fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -96,7 +96,7 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Starts the log, which goes to the standard error. The answer changes its level.
+/// Starts the log on the standard error. Returns a function that changes its level.
 fn start_log(level: LogLevel) -> impl Fn(LogLevel) + Send + Sync + 'static {
     let (filter, handle) = reload::Layer::new(level.filter());
     tracing_subscriber::registry()
@@ -104,7 +104,7 @@ fn start_log(level: LogLevel) -> impl Fn(LogLevel) + Send + Sync + 'static {
         .with(
             fmt::layer()
                 .with_writer(std::io::stderr)
-                // Colours are for people: a file or a pipe gets plain text.
+                // Only terminals get colours.
                 .with_ansi(std::io::stderr().is_terminal())
                 .with_target(false),
         )

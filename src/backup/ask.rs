@@ -11,15 +11,15 @@ use super::folder;
 use crate::config::Settings;
 use crate::redis_client::{Address, Client, ClientError};
 
-/// Time between two questions how far it is.
+/// Time between two requests for the progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How often a backup that somebody else has begun is waited for.
+/// How many backups that other clients have begun are waited for.
 const TRIES_MAX: u32 = 10;
 
 /// Why a running server made no backup.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// It does not answer where the settings say.
+    /// It does not listen at the address of the settings.
     #[error(
         "a server has {} open, but none answers at {address}: {source}; say where it listens with \
          --bind and --port", folder.display()
@@ -27,9 +27,9 @@ pub enum AskError {
     Connect {
         /// The data folder.
         folder: PathBuf,
-        /// Where it should be.
+        /// Where it should listen.
         address: String,
-        /// Why it does not answer.
+        /// Why it cannot be reached.
         source: io::Error,
     },
     /// The connection broke.
@@ -40,7 +40,7 @@ pub enum AskError {
         /// Why.
         source: io::Error,
     },
-    /// It answered an error.
+    /// It replied with an error.
     #[error("{address} answers: {reply}")]
     Refused {
         /// The server.
@@ -48,7 +48,7 @@ pub enum AskError {
         /// Its error.
         reply: String,
     },
-    /// What answers is another server.
+    /// Another server listens there.
     #[error(
         "the server at {address} has not {} open but {theirs}; say where the right one listens with \
          --bind and --port", ours.display()
@@ -56,15 +56,15 @@ pub enum AskError {
     OtherServer {
         /// The server.
         address: String,
-        /// The folder that is to be backed up.
+        /// The folder to back up.
         ours: PathBuf,
-        /// That of the server.
+        /// The folder of the server.
         theirs: String,
     },
-    /// It has tried and failed.
+    /// The backup failed.
     #[error("the backup has failed: {0}")]
     Failed(String),
-    /// Others ask it for backups all the time.
+    /// Other clients keep it busy with backups.
     #[error("the server is busy with backups that others have asked for")]
     Busy,
 }
@@ -89,7 +89,7 @@ impl AskError {
     }
 }
 
-/// Has the server that has the settings' data folder open make a backup; answers where it lies.
+/// Makes the server that uses the settings' data folder write a backup. Returns its path.
 pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
     let address = address(settings);
     let data_dir = &settings.data_dir;
@@ -158,7 +158,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Waits until no backup is being made, and `is_done`.
+/// Waits until no backup is being made and `is_done` holds.
 fn wait(
     client: &mut Client,
     bar: &mut Bar,

@@ -1,5 +1,5 @@
-//! How far a backup or its restore is, on the standard error: a bar on a terminal, and a line now
-//! and then elsewhere.
+//! The progress of a backup or restore, on the standard error: a bar on a terminal, otherwise a line
+//! from time to time.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::doctor::size;
 
 const CELLS: usize = 24;
-/// Time between two looks of the bar.
+/// Time between two updates of the bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A bar on the standard error, which nobody may be reading.
+/// A progress bar. Errors of writing it are ignored.
 pub(super) struct Bar {
     is_terminal: bool,
     begun: Instant,
@@ -33,20 +33,20 @@ impl Bar {
         }
     }
 
-    /// Begins to count something else.
+    /// Begins the next phase.
     pub(super) fn begin(&mut self, phase: &'static str) {
         self.phase = phase;
         self.begun = Instant::now();
     }
 
-    /// Shows how many bytes are done, where that was not shown lately.
+    /// Shows how many bytes are done, unless it was updated recently.
     pub(super) fn bytes(&mut self, done: u64, total: u64) {
         self.show(done, total, |done, total| {
             format!("{} of {}", size(done), size(total))
         });
     }
 
-    /// The same of something that is counted.
+    /// The same for a number of things.
     pub(super) fn count(&mut self, what: &str, done: u64, total: u64) {
         self.show(done, total, |done, total| {
             format!("{done} of {total} {what}")
@@ -86,7 +86,7 @@ impl Bar {
 }
 
 impl Drop for Bar {
-    /// Takes the bar away, before something else is said.
+    /// Clears the bar, before other output.
     fn drop(&mut self) {
         if self.has_line {
             let _ = write!(std::io::stderr(), "\r\x1b[K");

@@ -11,14 +11,14 @@ pub enum BackupError {
     /// The operating system refused something.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was to be done.
+        /// What failed.
         action: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file is not as it was written, or is no backup.
+    /// The file is damaged, or no backup.
     #[error("{}: {damage}", path.display())]
     Damaged {
         /// The file.
@@ -26,19 +26,19 @@ pub enum BackupError {
         /// What is wrong with it.
         damage: Damage,
     },
-    /// The store could not be read, or not be synced.
+    /// The store could not be read or synced.
     #[error("{0}")]
     Store(#[from] StoreError),
     /// The server stops.
     #[error("the server stops, and the backup was given up")]
     Stopped,
-    /// The thread that made it has ended by a panic.
+    /// The thread that made it panicked.
     #[error("the thread that made the backup has ended by a panic, which the log tells of")]
     Panicked,
 }
 
 impl BackupError {
-    /// Says what was being done when the system refused it.
+    /// Adds to a system's error what failed.
     pub(super) fn io<'p>(
         action: &'static str,
         path: &'p Path,
@@ -51,10 +51,10 @@ impl BackupError {
     }
 }
 
-/// What is wrong with the file of a backup.
+/// What is wrong with a backup file.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// Its beginning is another.
+    /// It does not begin like a backup.
     #[error("this is not a backup of Quoin")]
     NotABackup,
     /// A newer version wrote it.
@@ -62,7 +62,7 @@ pub enum Damage {
     Newer {
         /// Its format.
         found: u32,
-        /// The newest that is known here.
+        /// The newest format that this version knows.
         known: u32,
     },
     /// It ends too early.
@@ -71,12 +71,12 @@ pub enum Damage {
         /// Its length.
         at: u64,
     },
-    /// A checksum does not fit.
+    /// A checksum does not match.
     #[error("it is damaged at byte {at}: {what}")]
     Wrong {
-        /// Where the part begins that is wrong.
+        /// Where the damaged part begins.
         at: u64,
-        /// What does not fit.
+        /// What does not match.
         what: &'static str,
     },
     /// It cannot be read.

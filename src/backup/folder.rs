@@ -1,4 +1,4 @@
-//! The folder of backups: their names, which of them are kept, and what a kill leaves.
+//! The folder of backups: their names, which of them are kept, and unfinished ones.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,14 +14,14 @@ pub(super) const FOLDER: &str = "backups";
 
 const PREFIX: &str = "quoin-";
 const SUFFIX: &str = ".backup";
-/// Behind the name of a backup that is being written.
+/// The suffix of a backup that is being written.
 const TEMPORARY_SUFFIX: &str = ".backup.part";
 const TIME_FORMAT: &str = "%Y%m%dT%H%M%S%.3fZ";
-/// Backups tell everything that is in a store: they are for its owner only.
+/// Backups contain all data of a store, so only its owner may read them.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// A backup in a folder, as its name tells.
+/// A backup in a folder, according to its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Listed {
     /// The last commit in it.
@@ -38,17 +38,17 @@ pub(super) fn name(time_ms: i64, commit: u64) -> String {
     format!("{PREFIX}{}-{commit}{SUFFIX}", time.strftime(TIME_FORMAT))
 }
 
-/// What the name of a backup tells: time and commit.
+/// The time and the commit in the name of a backup.
 fn parse(name: &str) -> Option<(i64, u64)> {
     let inner = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
     let (time, commit) = inner.split_once('-')?;
-    // `jiff` reads the offset, where there is any, by another directive.
+    // `jiff` reads an offset by another directive.
     let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%S%.fZ", time).ok()?;
     let time = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
     Some((time.as_millisecond(), commit.parse().ok()?))
 }
 
-/// Makes the folder where it is missing, for its owner only.
+/// Creates the folder if it is missing, for its owner only.
 pub(super) fn create(folder: &Path) -> Result<(), BackupError> {
     let mut builder = std::fs::DirBuilder::new();
     builder.mode(FOLDER_MODE);
@@ -63,14 +63,14 @@ pub(super) fn create(folder: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// Puts the names in a folder on the disk.
+/// Syncs a folder.
 pub(super) fn sync(folder: &Path) -> Result<(), BackupError> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(BackupError::io("sync the folder", folder))
 }
 
-/// The backups in a folder, the oldest first. There are none where there is no folder.
+/// The backups in a folder, the oldest first. None if there is no folder.
 pub(super) fn list(folder: &Path) -> Result<Vec<Listed>, BackupError> {
     let mut found = Vec::new();
     for name in names(folder)? {
@@ -101,7 +101,7 @@ fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     Ok(names)
 }
 
-/// Removes what is left of backups that were not finished. To be called while none is being made.
+/// Removes unfinished backups. Must not be called while one is being made.
 pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
     for name in names(folder)? {
         if name.starts_with(PREFIX) && name.ends_with(TEMPORARY_SUFFIX) {
@@ -112,7 +112,8 @@ pub(super) fn remove_unfinished(folder: &Path) -> Result<(), BackupError> {
     Ok(())
 }
 
-/// Removes the oldest backups until `keep` are left; 0 keeps all. Answers how many went.
+/// Removes the oldest backups until `keep` are left; 0 keeps all. Returns the number of
+/// removed ones.
 pub(super) fn retire(folder: &Path, keep: u32) -> Result<usize, BackupError> {
     let found = list(folder)?;
     let keep = usize::try_from(keep).unwrap_or(usize::MAX);
@@ -135,7 +136,7 @@ fn remove(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// A file under a temporary name, which goes unless it is [kept](Self::keep).
+/// A file with a temporary name. It is removed unless it is [kept](Self::keep).
 pub(super) struct Unfinished {
     pub(super) file: File,
     folder: PathBuf,
@@ -144,7 +145,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes the file that is to have this name.
+    /// Creates the file that shall have this name.
     pub(super) fn create(folder: &Path, name: &str) -> Result<Self, BackupError> {
         let unfinished = temporary(folder, name);
         remove(&unfinished)?;
@@ -154,7 +155,7 @@ impl Unfinished {
             .mode(FILE_MODE)
             .open(&unfinished)
             .and_then(|file| {
-                // Also where the process's mask takes more away, or nothing.
+                // Whatever the process's umask is.
                 file.set_permissions(Permissions::from_mode(FILE_MODE))?;
                 Ok(file)
             })
@@ -167,12 +168,12 @@ impl Unfinished {
         })
     }
 
-    /// Where it is until it is kept.
+    /// Its path until it is kept.
     pub(super) fn path(&self) -> PathBuf {
         temporary(&self.folder, &self.name)
     }
 
-    /// Puts it on the disk under its name; answers where it is.
+    /// Syncs it and gives it its name. Returns its path.
     pub(super) fn keep(mut self) -> Result<PathBuf, BackupError> {
         let unfinished = self.path();
         self.file
@@ -188,7 +189,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Where that fails too, the next backup removes it.
+        // If that fails, too, the next backup removes it.
         if !self.is_kept
             && let Err(error) = remove(&self.path())
         {

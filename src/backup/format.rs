@@ -24,7 +24,7 @@ use crate::store::embedded::StoreId;
 
 /// The version that is written.
 pub(super) const FORMAT: u32 = 1;
-/// Keys and values as transactions see them. What they mean says the layout version in them.
+/// The format of rows: keys and values as transactions see them. Their layout version is among them.
 pub(super) const ROWS_FORMAT: u32 = 1;
 /// Bytes of rows after which a block ends.
 pub(super) const BLOCK_BYTES: usize = 256 * 1024;
@@ -35,7 +35,7 @@ const BLOCK_HEADER_BYTES: usize = 16;
 const ROW_HEADER_BYTES: usize = 8;
 const TRAILER_BYTES: usize = 64;
 const DIGEST_BYTES: usize = 32;
-/// What is read of a block at a time, before it is known that so much is there.
+/// Bytes of a block that are read at a time. So a wrong length does not allocate too much.
 const READ_STEP_BYTES: u64 = 1024 * 1024;
 
 /// What a backup is of.
@@ -86,7 +86,7 @@ impl Header {
         }
         let formats = [fields.u32(), fields.u32()];
         for (found, known) in formats.into_iter().zip([FORMAT, ROWS_FORMAT]) {
-            // Of a damaged number nothing else is said: a newer version's file looks like it.
+            // A damaged number looks like a newer version's.
             if found > known {
                 return Err(Damage::Newer { found, known });
             }
@@ -104,7 +104,7 @@ impl Header {
     }
 }
 
-/// Numbers one behind the other. What is not there is 0.
+/// Consecutive numbers. A missing one is 0.
 struct Fields<'b>(&'b [u8]);
 
 impl Fields<'_> {
@@ -143,7 +143,7 @@ fn wrong(at: u64, what: &'static str) -> Damage {
     Damage::Wrong { at, what }
 }
 
-/// Writes a backup. Without [`Self::finish`] what it wrote is none.
+/// Writes a backup. It is incomplete until [`Self::finish`].
 pub(super) struct Encoder<W> {
     out: W,
     digest: Sha256,
@@ -167,7 +167,7 @@ impl<W: Write> Encoder<W> {
         Ok(encoder)
     }
 
-    /// What there is so far.
+    /// How much was written so far.
     pub(super) fn totals(&self) -> Totals {
         self.totals
     }
@@ -176,7 +176,7 @@ impl<W: Write> Encoder<W> {
         &mut self.out
     }
 
-    /// Adds a row, whose key is behind that of the one before. Answers whether it ended a block.
+    /// Adds a row. Its key must be greater than the last one. Whether it ended a block.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> io::Result<bool> {
         for part in [key, value] {
             let length = u32::try_from(part.len())
@@ -215,7 +215,7 @@ impl<W: Write> Encoder<W> {
         Ok(())
     }
 
-    /// Ends the file.
+    /// Writes the trailer.
     pub(super) fn finish(mut self) -> io::Result<(W, Totals)> {
         self.end_block()?;
         let fields = [
@@ -241,8 +241,8 @@ impl<W: Write> Encoder<W> {
     }
 }
 
-/// Reads a backup block by block, and checks all of it: until [`Self::next_block`] has said that
-/// there is none any more the rest may still be damaged.
+/// Reads a backup block by block and checks it. All of it is checked once [`Self::next_block`] returns
+/// `None`.
 pub(super) struct Decoder<R> {
     input: R,
     header: Header,
@@ -257,7 +257,7 @@ impl<R: Read> Decoder<R> {
     pub(super) fn begin(mut input: R) -> Result<Self, Damage> {
         let mut bytes = [0; HEADER_BYTES];
         read_whole(&mut input, &mut bytes, 0).map_err(|damage| match damage {
-            // Whatever it is, it does not begin like one.
+            // It does not begin like a backup.
             Damage::Short { at } if !is_beginning(bytes.get(..at as usize)) => Damage::NotABackup,
             damage => damage,
         })?;
@@ -281,12 +281,12 @@ impl<R: Read> Decoder<R> {
         self.header
     }
 
-    /// What was read so far.
+    /// How much was read so far.
     pub(super) fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// The rows of the next block; `None` at the end of a file that is whole.
+    /// The rows of the next block; `None` at the end of a complete file.
     pub(super) fn next_block(&mut self) -> Result<Option<Rows<'_>>, Damage> {
         let at = self.totals.file_bytes;
         let mut header = [0; BLOCK_HEADER_BYTES];
@@ -310,7 +310,7 @@ impl<R: Read> Decoder<R> {
         Ok(Some(Rows { rest: &self.block }))
     }
 
-    /// Reads a block of which the length may be wrong.
+    /// Reads a block whose length may be wrong.
     fn read_block(&mut self, length: u64, at: u64) -> Result<(), Damage> {
         self.block.clear();
         while (self.block.len() as u64) < length {
@@ -345,7 +345,7 @@ impl<R: Read> Decoder<R> {
         Ok(())
     }
 
-    /// Checks the trailer, of which 16 bytes were read as a block's header.
+    /// Checks the trailer. Its first 16 bytes were read as a block's header.
     fn end(&mut self, at: u64, zero: u32, rows: u64) -> Result<(), Damage> {
         let mut rest = [0; TRAILER_BYTES - BLOCK_HEADER_BYTES];
         read_whole(&mut self.input, &mut rest, at + BLOCK_HEADER_BYTES as u64)?;
@@ -403,7 +403,7 @@ impl<'b> Rows<'b> {
         Self { rest: block }
     }
 
-    /// The bytes of the rows that were not taken.
+    /// The bytes of the remaining rows.
     pub(super) fn bytes(self) -> &'b [u8] {
         self.rest
     }

@@ -20,37 +20,37 @@ use crate::store::embedded::{
 
 const COPY_BYTES: usize = 1024 * 1024;
 
-/// Why `quoin backup` made none.
+/// Why `quoin backup` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// The store is not the embedded one.
     #[error("a FoundationDB cluster is backed up by fdbbackup; docs/operate/backup.md tells how")]
     Cluster,
-    /// There is nothing to back up.
+    /// There is no store to back up.
     #[error("there is no store in {} ({origin}): is data-dir right?", folder.display())]
     NoStore {
         /// The data folder.
         folder: PathBuf,
-        /// What named it.
+        /// Which setting named it.
         origin: String,
     },
     /// The stopped store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A file could not be written, or is not what was written.
+    /// A file could not be written, or differs from what was written.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// The running server made none.
+    /// The running server made no backup.
     #[error(transparent)]
     Ask(#[from] AskError),
 }
 
-/// A backup that was made and read again.
+/// A backup that was made and verified.
 #[derive(Debug)]
 pub struct Made {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Where its copy is.
+    /// The path of its copy.
     pub copy: Option<PathBuf>,
     /// What it is of.
     pub header: Header,
@@ -152,7 +152,7 @@ fn write_stopped(
     Ok(written.path)
 }
 
-/// Reads a backup from its beginning to its end, and compares it with its checksums.
+/// Reads all of a backup and checks its checksums.
 pub(super) fn verify(path: &Path, bar: &mut Bar) -> Result<(Header, Totals), BackupError> {
     bar.begin("verifying");
     let file = BackupFile::open(path)?;

@@ -1,9 +1,8 @@
-//! Backups of the embedded store: one file with every row of one moment, made while the store
-//! serves, and made a store again by `quoin restore`. docs/operate/backup.md is the manual.
+//! Backups of the embedded store. A backup is one file with all rows of one moment, made while the
+//! store is in use. docs/operate/backup.md is the manual.
 //!
-//! [`Backups`] makes them in a running server, where BGSAVE and SAVE ask for it. [`make`] is
-//! `quoin backup`, which asks such a server, or reads the folder itself; [`restore`] is
-//! `quoin restore`.
+//! [`Backups`] makes them in a running server, for BGSAVE and SAVE. [`make`] is `quoin backup`, which
+//! asks such a server, or reads a stopped store. [`restore`] is `quoin restore`.
 
 mod ask;
 mod bar;

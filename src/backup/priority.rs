@@ -1,10 +1,10 @@
-//! What works in the background gets the processor when clients leave it.
+//! Background threads get less processor time than those that serve clients.
 
-/// How much later than others the calling thread gets its turn, from 0 to 19.
+/// The niceness of a background thread, up to 19.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Gives the calling thread a lower priority, where that can be said of a thread.
+/// Lowers the priority of the calling thread, on systems where a thread has one.
 pub(super) fn lower_priority() {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,4 @@
-//! Reading the file of a backup.
+//! Reading a backup file.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -19,10 +19,10 @@ pub struct BackupFile {
 }
 
 impl BackupFile {
-    /// Opens a backup. What lies behind its header is checked while it is read.
+    /// Opens a backup and checks its header. The rest is checked while it is read.
     ///
     /// # Errors
-    /// Where it cannot be opened, or is none.
+    /// If it cannot be opened, or is no backup.
     pub fn open(path: &Path) -> Result<Self, BackupError> {
         let failed = || BackupError::io("read", path);
         let file = File::open(path).map_err(failed())?;
@@ -50,16 +50,16 @@ impl BackupFile {
         self.file_bytes
     }
 
-    /// The error for a file that is not the one that it was.
+    /// The error for a file that has changed.
     pub(super) fn changed(&self) -> BackupError {
         let what = "it is not the file that was verified";
         damaged(&self.path, Damage::Wrong { at: 0, what })
     }
 
-    /// Reads and checks all of it; `progress` is told the bytes that were.
+    /// Reads and checks all of it. `progress` gets the bytes so far.
     ///
     /// # Errors
-    /// Where it is damaged, or cannot be read.
+    /// If it is damaged, or cannot be read.
     pub fn verify(
         mut self,
         mut progress: impl FnMut(u64),
@@ -70,8 +70,7 @@ impl BackupFile {
         Ok((self.header(), self.decoder.totals()))
     }
 
-    /// The rows of the next block, which share one buffer; `None` at the end of a file that is
-    /// whole.
+    /// The rows of the next block, which share one buffer; `None` at the end of a complete file.
     pub(super) fn next_rows(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>, BackupError> {
         let Some(block) = self.next_block()? else {
             return Ok(None);

@@ -17,16 +17,16 @@ use crate::store::embedded::{
     ArchiveError, Limit, Reached, Restoration, RestoreError, read_archive,
 };
 
-/// What `quoin restore` is told.
+/// The options of `quoin restore`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreOptions {
     /// The backup.
     pub from: PathBuf,
-    /// The folder that becomes a store.
+    /// The folder to create.
     pub data_dir: PathBuf,
     /// The archive whose commits follow the backup.
     pub journal_archive: Option<PathBuf>,
-    /// How far those are followed.
+    /// The last commit to take from it.
     pub limit: Limit,
 }
 
@@ -81,10 +81,10 @@ fn command() -> Command {
         )
 }
 
-/// Reads the command line behind `quoin restore`.
+/// Reads the options of `quoin restore`.
 ///
 /// # Errors
-/// clap's, which may also be a text to print.
+/// clap's, which may also be the help text.
 pub fn parse_restore(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<RestoreOptions, clap::Error> {
@@ -117,36 +117,36 @@ fn limit(matches: &ArgMatches) -> Result<Limit, String> {
         .map_err(|_| format!("--until-time: before 1970: {text}"))
 }
 
-/// Why a store was not restored. No server starts on what is there of it.
+/// Why a store was not restored. No server starts on an incomplete one.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreFailure {
     /// The backup cannot be read, or is damaged. Nothing was written.
     #[error("{0}; nothing was written")]
     Backup(BackupError),
-    /// The archive does not have what is wanted. Nothing was written.
+    /// The archive lacks commits. Nothing was written.
     #[error("{0}; nothing was written")]
     Archive(#[from] ArchiveError),
-    /// What is wanted lies before the backup. Nothing was written.
+    /// The limit is before the backup. Nothing was written.
     #[error(
         "the backup is of {of}, which is later than that: take an earlier one; nothing was written"
     )]
     TooEarly {
-        /// What the backup is of.
+        /// The last commit of the backup.
         of: Reached,
     },
-    /// Making the folder has failed.
+    /// The folder could not be written.
     #[error(transparent)]
     Restore(#[from] RestoreError),
 }
 
-/// A store that was restored.
+/// A restored store.
 #[derive(Debug)]
 pub struct Restored {
     /// Its folder.
     pub folder: PathBuf,
     /// Rows of the backup.
     pub rows: u64,
-    /// Commits of the archive behind it.
+    /// Commits of the archive after it.
     pub replayed: u64,
     /// The last commit.
     pub reached: Reached,
@@ -162,7 +162,7 @@ impl fmt::Display for Restored {
     }
 }
 
-/// Makes a data folder of a backup.
+/// Creates a data folder from a backup.
 ///
 /// # Errors
 /// See [`RestoreFailure`].
@@ -181,7 +181,7 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
     if is_too_early {
         return Err(RestoreFailure::TooEarly { of: at_backup });
     }
-    // Looked at first, to its end: a gap is told before anything is written.
+    // All of the archive is read first: a gap must be found before anything is written.
     let reached = match &options.journal_archive {
         Some(archive) => {
             bar.begin("reading the archive");
@@ -223,7 +223,7 @@ pub fn restore(options: &RestoreOptions) -> Result<Restored, RestoreFailure> {
     })
 }
 
-/// The rows of a backup, checked once more: the file may have changed since.
+/// The rows of a backup, checked again: the file may have changed since.
 struct BackupRows {
     file: BackupFile,
     block: std::vec::IntoIter<(bytes::Bytes, bytes::Bytes)>,

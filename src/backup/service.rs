@@ -1,4 +1,4 @@
-//! The backups of a running server: one at a time, by a thread of its own.
+//! The backups of a running server: one at a time, on a separate thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,21 +16,21 @@ use crate::clock::Clock;
 use crate::store::StoreError;
 use crate::store::embedded::{ArchiveStatus, EmbeddedStore, Moment};
 
-/// Why a backup was not begun.
+/// Why a backup could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// One is being made.
+    /// Another is being made.
     #[error("Background save already in progress")]
     AlreadyRunning,
-    /// The store does not let itself be read.
+    /// The store cannot be read.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// There is no thread for it.
+    /// The thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// Makes the backups of a store that serves.
+/// Makes the backups of a running server's store.
 pub struct Backups {
     store: Arc<EmbeddedStore>,
     folder: PathBuf,
@@ -54,16 +54,16 @@ struct Running {
     progress: Arc<Progress>,
 }
 
-/// What is known of backups.
+/// The last backup, and counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The last good one, also of an earlier start of the server.
+    /// The last good backup, even of an earlier server process.
     pub last: Option<LastGood>,
-    /// Why the last try of this start has failed, where it has.
+    /// The error of the last try of this process, if it failed.
     pub last_error: Option<String>,
-    /// How long the last try of this start took.
+    /// How long the last try of this process took.
     pub last_duration: Option<Duration>,
-    /// Good ones since the server started.
+    /// Good backups since the server started.
     pub saves: u64,
     /// Tries that failed since the server started.
     pub failures: u64,
@@ -72,32 +72,32 @@ pub struct Status {
 /// A good backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastGood {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its bytes.
     pub bytes: u64,
     /// The last commit in it.
     pub commit: u64,
-    /// The moment that it is of, in milliseconds since the Unix epoch.
+    /// The time of its data, in milliseconds since the Unix epoch.
     pub time_ms: i64,
 }
 
-/// How far a backup is.
+/// The progress of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Current {
-    /// For how long it has been made.
+    /// The time since it began.
     pub elapsed: Duration,
     /// Rows that were written.
     pub rows: u64,
-    /// Rows that there are, about.
+    /// About how many rows there are.
     pub rows_total: u64,
     /// Bytes that were written.
     pub bytes: u64,
 }
 
 impl Backups {
-    /// For a store whose backups lie in the folder `backups` of its own folder. What a killed
-    /// server has left of an unfinished one is removed.
+    /// For a store whose backups are in the folder `backups` of its own folder. Removes the unfinished
+    /// backup of a killed server.
     pub fn new(store: Arc<EmbeddedStore>, clock: Arc<dyn Clock>) -> Self {
         let folder = store.folder().join(folder::FOLDER);
         if let Err(error) = folder::remove_unfinished(&folder) {
@@ -123,17 +123,17 @@ impl Backups {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where they lie.
+    /// Their folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What is known of them.
+    /// The last backup, and counters.
     pub fn status(&self) -> Status {
         self.lock().status.clone()
     }
 
-    /// How far the one is that is being made.
+    /// The progress of the current backup.
     pub fn current(&self) -> Option<Current> {
         let state = self.lock();
         let running = state.running.as_ref()?;
@@ -151,20 +151,20 @@ impl Backups {
         self.store.last_commit()
     }
 
-    /// How the archive of the journal does, where there is one.
+    /// The state of the journal's archive, if there is one.
     pub fn archive_status(&self) -> Option<ArchiveStatus> {
         self.store.archive_status()
     }
 
-    /// Commits that the last backup does not have; where there is none, those since the start.
+    /// Commits since the last backup; if there is none, since the start.
     pub fn commits_since(&self) -> u64 {
         let of_last = self.lock().status.last.as_ref().map(|last| last.commit);
         let since = of_last.unwrap_or(self.first_commit);
         self.store.last_commit().saturating_sub(since)
     }
 
-    /// Begins a backup of this moment; `keep` are left of all of them when it is good (0: all).
-    /// What is answered tells how it ended.
+    /// Begins a backup of the current data. If it is good, only the newest `keep` backups are kept (0:
+    /// all). The receiver gets the result.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -176,7 +176,7 @@ impl Backups {
         if state.running.is_some() {
             return Err(StartError::AlreadyRunning);
         }
-        // Of now, rather than of when the thread begins: what follows the command is not in it.
+        // Not when the thread begins: commits after the command must not be in it.
         let moment = self.store.moment()?;
         let header = Header {
             store: self.store.id(),
@@ -202,7 +202,7 @@ impl Backups {
             .spawn(move || work.run(moment, header))
             .map_err(StartError::Thread)?;
         if let Some(before) = state.thread.replace(thread) {
-            // It is not running any more, and needs nothing of this; a panic it has reported.
+            // It has ended. A panic was reported already.
             let _ = before.join();
         }
         state.running = Some(running);
@@ -210,10 +210,10 @@ impl Backups {
         Ok(ended)
     }
 
-    /// Has a backup begun soon, by [`Self::start_scheduled`].
+    /// Makes [`Self::start_scheduled`] begin a backup.
     ///
     /// # Errors
-    /// Where one is being made.
+    /// If one is being made.
     pub fn schedule(&self) -> Result<(), StartError> {
         let mut state = self.lock();
         if state.running.is_some() {
@@ -233,7 +233,7 @@ impl Backups {
         }
     }
 
-    /// Gives up the backup that is being made, and waits until its thread has ended.
+    /// Aborts the current backup, and waits until its thread has ended.
     pub fn stop(&self) {
         let thread = {
             let mut state = self.lock();
@@ -243,7 +243,7 @@ impl Backups {
             state.thread.take()
         };
         if let Some(thread) = thread {
-            // A panic in there has been reported by its own thread.
+            // A panic was reported by its own thread.
             let _ = thread.join();
         }
     }
@@ -266,7 +266,7 @@ fn newest(folder: &Path) -> Option<LastGood> {
     })
 }
 
-/// What the thread of a backup works with. Where it panics, the next can be begun all the same.
+/// The work of a backup's thread. If it panics, the next backup can still begin.
 struct Work {
     backups: Arc<Backups>,
     progress: Arc<Progress>,
@@ -299,7 +299,7 @@ impl Work {
                     seconds = elapsed.as_secs(),
                     "made a backup"
                 );
-                // Only now, when there is a newer one.
+                // Only once there is a newer one.
                 match folder::retire(&self.backups.folder, self.keep) {
                     Ok(0) => {}
                     Ok(count) => tracing::info!(count, "removed old backups"),
@@ -312,7 +312,7 @@ impl Work {
         state.running = None;
         let status = &mut state.status;
         status.last_duration = Some(elapsed);
-        let told_of = match written {
+        let result = match written {
             Ok(written) => {
                 status.saves += 1;
                 status.last_error = None;
@@ -331,8 +331,8 @@ impl Work {
             }
         };
         drop(state);
-        // Nobody need wait for it.
-        let _ = told.send(told_of);
+        // Nobody may be waiting for it.
+        let _ = told.send(result);
     }
 }
 

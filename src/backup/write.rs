@@ -10,13 +10,12 @@ use super::folder::{self, Unfinished};
 use super::format::{Encoder, Header, Totals};
 use crate::store::embedded::{EmbeddedStore, Moment};
 
-/// Bytes after which what was written is put on the disk: so that a client's sync never has to
-/// wait until the disk has taken much more than that.
+/// Bytes after which the file is synced, so that a client's sync never waits for much more than that.
 const SYNC_BYTES: u64 = 4 * 1024 * 1024;
-/// The longest pause that is made for clients after a block.
+/// The longest pause for clients after a block.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// How far a backup is, and whether it shall go on.
+/// The progress of a backup, and whether it shall stop.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     rows: AtomicU64,
@@ -33,12 +32,12 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Has the backup given up.
+    /// Aborts the backup.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Notes how far it is. An error has it given up.
+    /// Notes the progress. An error aborts the backup.
     pub(super) fn note(&self, totals: Totals) -> Result<(), BackupError> {
         self.rows.store(totals.rows, Ordering::Relaxed);
         self.bytes.store(totals.file_bytes, Ordering::Relaxed);
@@ -49,10 +48,10 @@ impl Progress {
     }
 }
 
-/// A backup that is whole and on the disk.
+/// A backup that is complete and synced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// What it is of.
     pub header: Header,
@@ -60,7 +59,7 @@ pub struct Written {
     pub totals: Totals,
 }
 
-/// Writes a moment of a store into a folder. `progress` is told how far that is, and may end it.
+/// Writes a backup into a folder. `progress` gets the totals so far, and may abort it.
 pub(super) fn write(
     store: &EmbeddedStore,
     moment: Moment,
@@ -85,11 +84,11 @@ pub(super) fn write(
         }
         Ok::<_, BackupError>(())
     })?;
-    // From here on the data file may use again what was kept for this.
+    // From here on the data file may reuse the pages that this moment needed.
     drop(moment);
     let (_, totals) = encoder.finish().map_err(failed())?;
     progress(totals)?;
-    // A backup never has what a power failure could take away from its store.
+    // A backup must not contain commits that its store could lose in a power failure.
     store.sync_commits()?;
     let path = unfinished.keep()?;
     Ok(Written {
@@ -99,8 +98,8 @@ pub(super) fn write(
     })
 }
 
-/// Leaves the machine to clients: while they change something, as much time passes without work as
-/// with it.
+/// Leaves half of the time to clients: while they write, each block is followed by a pause of its own
+/// duration.
 struct Pace<'s> {
     store: &'s EmbeddedStore,
     last_commit: u64,

@@ -1,9 +1,9 @@
-//! How many files the process may have open, and how many clients that is enough for.
+//! The limit of open files, and the number of clients that it allows.
 //!
-//! A socket is a file too. A process without a free one can neither accept a client, to tell it
-//! that there are too many, nor open what the store needs. So the limit is raised to what
-//! `maxclients` needs, or `maxclients` is lowered to what the limit allows, and some are kept for
-//! the server itself (Redis: `adjustOpenFilesLimit`).
+//! A socket takes a file descriptor. A process without a free one can neither accept a client to tell
+//! it that there are too many, nor open files of the store. So the limit is raised to what `maxclients`
+//! needs, or `maxclients` is lowered to what the limit allows. Some descriptors are reserved for the
+//! server itself (Redis: `adjustOpenFilesLimit`).
 
 use std::io;
 
@@ -16,14 +16,14 @@ use crate::limits::{
     DESCRIPTORS_RESERVED_METRICS,
 };
 
-/// The limit of a process: the one in force, and what it may be raised to.
+/// The limit of a process: the current one, and the highest that it may be raised to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit {
     soft: u64,
     hard: u64,
 }
 
-/// Where the limit is asked for and set.
+/// Reads and sets the limit.
 trait OpenFiles {
     fn limit(&self) -> Limit;
     fn set_limit(&self, limit: Limit) -> io::Result<()>;
@@ -51,24 +51,24 @@ impl OpenFiles for ThisProcess {
     }
 }
 
-/// What came of asking for a limit.
+/// The result of asking for a limit.
 #[derive(Debug)]
 enum Room {
-    /// It was that high already.
+    /// The limit was high enough.
     Enough,
     /// It was raised from this.
     Raised { from: u64 },
-    /// It is as high as the system allows.
+    /// It is as high as the system allows, which is too low.
     Short { soft: u64, refused: io::Error },
 }
 
-/// Raises the limit to `wanted`, or as near to it as the system allows.
+/// Raises the limit to `wanted`, or as close to it as the system allows.
 fn make_room(files: &impl OpenFiles, wanted: u64) -> Room {
     let Limit { soft, hard } = files.limit();
     if soft >= wanted {
         return Room::Enough;
     }
-    // Only a privileged process may exceed the hard limit, and no process that of the machine.
+    // Only a privileged process may exceed the hard limit. No process may exceed the machine's.
     let raise = |to: u64| {
         let hard = hard.max(to);
         files.set_limit(Limit { soft: to, hard })
@@ -93,7 +93,7 @@ fn make_room(files: &impl OpenFiles, wanted: u64) -> Room {
     }
 }
 
-/// Descriptors that are kept for the server itself.
+/// Descriptors that are reserved for the server itself.
 fn reserved(settings: &Settings) -> u64 {
     let further_addresses = settings.bind.len().saturating_sub(1) as u64;
     let metrics = settings
@@ -109,10 +109,11 @@ fn reserved(settings: &Settings) -> u64 {
         + cluster
 }
 
-/// Makes room for `maxclients` clients, or lowers it and says so; and has CONFIG SET do the same.
+/// Makes room for `maxclients` clients, or lowers `maxclients` with a warning. CONFIG SET maxclients
+/// makes room, too, or is refused.
 ///
 /// # Errors
-/// Where there is no room for a single client.
+/// If there is no room for a single client.
 pub(super) fn fit(config: &RuntimeConfig) -> Result<(), ServerError> {
     let reserved = reserved(&config.settings());
     let asked = config.maxclients();
@@ -140,8 +141,7 @@ pub(super) fn fit(config: &RuntimeConfig) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Whether the system can handle so many clients; raises the limit where it can be. The error is
-/// Redis's.
+/// Raises the limit for so many clients. The error is Redis's.
 fn check(files: &impl OpenFiles, reserved: u64, asked: u32) -> Result<(), String> {
     match make_room(files, u64::from(asked) + reserved) {
         Room::Enough | Room::Raised { .. } => Ok(()),

@@ -1,10 +1,10 @@
-//! Clients that are disconnected because they make the server hold too much: the counts, and the
-//! lines of the log, in Redis's words and at most one a minute of each kind.
+//! Clients that are disconnected because the server holds too much for them: counters, and Redis's
+//! warnings in the log, each kind at most once a minute.
 
 use crate::executor::statistics::Counter;
 use crate::log_throttle::LogThrottle;
 
-/// Counts and lines of the log.
+/// Counters, and warnings in the log.
 #[derive(Debug, Default)]
 pub(super) struct Disconnections {
     /// Because of `client-query-buffer-limit`.
@@ -20,7 +20,7 @@ pub(super) struct Disconnections {
 }
 
 impl Disconnections {
-    /// A client has sent more than may wait.
+    /// A client has sent more than the query buffer may hold.
     pub(super) fn query_buffer(&self, client: impl FnOnce() -> String) {
         self.query_buffer.add(1);
         if let Some(more) = self.query_buffer_line.pass() {
@@ -29,7 +29,7 @@ impl Disconnections {
         }
     }
 
-    /// More waits for a client than may.
+    /// More output waits for a client than allowed.
     pub(super) fn output_buffer(&self, client: impl FnOnce() -> String) {
         self.output_buffer.add(1);
         if let Some(more) = self.output_buffer_line.pass() {
@@ -38,7 +38,7 @@ impl Disconnections {
         }
     }
 
-    /// A client had to go because the buffers of all take too much.
+    /// A client was evicted because the buffers of all clients take too much.
     pub(super) fn evicted(&self, client: impl FnOnce() -> String) {
         self.evicted.add(1);
         if let Some(more) = self.evicted_line.pass() {
@@ -46,7 +46,7 @@ impl Disconnections {
         }
     }
 
-    /// The buffers take too much, and those who are left must not be evicted.
+    /// The buffers take too much, and no client is left that may be evicted.
     pub(super) fn nobody_to_evict(&self) {
         if let Some(more) = self.nobody_to_evict_line.pass() {
             tracing::warn!("Over client maxmemory after evicting all evictable clients{more}");

@@ -1,11 +1,11 @@
-//! Who can reach the server, and protected mode: as long as there is no password, only clients of
-//! this machine are answered (Redis: `clientAcceptHandler`).
+//! Protected mode: without a password, only clients of this machine are served (Redis:
+//! `clientAcceptHandler`). And warnings at the start about addresses that others can reach.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::config::{RuntimeConfig, Settings};
 
-/// What others are told, in the words of Redis 7.2.
+/// The error for other clients, from Redis 7.2.
 pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode \
     is enabled and no password is set for the default user. In this mode connections are only \
     accepted from the loopback interface. If you want to connect from external computers to Redis \
@@ -19,17 +19,17 @@ pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode beca
     authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
-/// Whether protected mode keeps this client out.
+/// Whether protected mode refuses this client.
 pub(super) fn is_denied(config: &RuntimeConfig, client: SocketAddr) -> bool {
     config.is_protected() && !is_loopback(client.ip()) && !config.has_password()
 }
 
-/// Also where an address of IPv4 comes as one of IPv6.
+/// Including IPv4 addresses that are mapped to IPv6.
 fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// Says at the start what is open to others than clients of this machine.
+/// Warns at the start about everything that clients of other machines can reach.
 pub(super) fn warn(settings: &Settings) {
     for line in warnings(settings) {
         tracing::warn!("{line}");

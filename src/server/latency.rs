@@ -8,18 +8,18 @@ use crate::limits::LATENCY_SAMPLES_MAX;
 /// One second in which an event was slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LatencySample {
-    /// When, in seconds since the Unix epoch.
+    /// The time, in seconds since the Unix epoch.
     pub(super) time_s: i64,
-    /// The longest in that second.
+    /// The longest latency in that second.
     pub(super) latency_ms: i64,
 }
 
-/// What the monitor knows of one event.
+/// What the monitor knows about one event.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LatencySeries {
     /// The last samples, oldest first.
     pub(super) samples: VecDeque<LatencySample>,
-    /// The longest ever.
+    /// The longest latency ever.
     pub(super) max_ms: i64,
 }
 
@@ -35,7 +35,7 @@ impl LatencyMonitor {
         self.series.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a slow event. Of those in one second the longest counts.
+    /// Adds a slow event. Only the longest in each second counts.
     pub(super) fn record(&self, event: &'static str, time_s: i64, latency_ms: i64) {
         let mut series = self.series();
         let series = series.entry(event).or_default();
@@ -54,7 +54,7 @@ impl LatencyMonitor {
             .push_back(LatencySample { time_s, latency_ms });
     }
 
-    /// LATENCY RESET: forgets these events, or all where none is named; says how many.
+    /// LATENCY RESET: forgets these events, or all if none is named. Returns how many.
     pub(super) fn reset(&self, events: &[&[u8]]) -> usize {
         let mut series = self.series();
         let before = series.len();

@@ -12,26 +12,23 @@
 //! pubsub                      slowlog
 //! clients                     transaction
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
-//! descriptors  exposure  signals
+//! descriptors  exposure  signals  opening
 //! error
 //! ```
 //!
 //! The folders `clients`, `connection` and `connection_commands` have such orders of their own.
 
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::runtime::Runtime;
 
 use crate::allocator;
 use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
-use crate::config::{Fsync, LoadedSettings, RuntimeConfig, StoreKind};
+use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
-use crate::layout::{LAYOUT_VERSION, Layout};
-use crate::random::{Random, SystemRandom};
-use crate::store::Store;
-use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
-use crate::types::startup;
 
 mod admission;
 mod clients;
@@ -46,6 +43,7 @@ mod exposure;
 mod latency;
 mod listener;
 mod metrics;
+mod opening;
 mod pause;
 mod procfs;
 mod pubsub;
@@ -63,12 +61,13 @@ mod warnings;
 pub use error::ServerError;
 
 use listener::Addresses;
+use opening::Opened;
 use state::ServerState;
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
 ///
 /// # Errors
-/// When it cannot start.
+/// If it cannot start.
 pub fn run(
     loaded: LoadedSettings,
     on_config: impl FnOnce(&RuntimeConfig),
@@ -78,45 +77,16 @@ pub fn run(
     on_config(&config);
     descriptors::fit(&config)?;
     exposure::warn(&settings);
-    // Before the store: a start that is refused should leave nothing behind.
+    // Before the store is opened: a server that cannot listen should not create one.
     let addresses = Addresses::take(&settings)?;
     signals::ignore_hangup();
-    // Before there are other threads: files for TLS are tried in a child of this process.
-    let Opened { store, embedded } = open_store(&config)?;
+    // Before there are other threads: opening it may fork, to try the TLS files.
+    let Opened { store, embedded } = opening::open(&config)?;
     allocator::start_background_thread();
-    let mut builder = match settings.io_threads {
-        // Serves connections in the order in which their requests arrive, as Redis does; threads
-        // that take work from each other begin with the latest.
-        0 | 1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    let runtime = builder
-        .worker_threads(settings.io_threads.max(1))
-        .thread_name("quoin-io")
-        .enable_all()
-        .build()?;
+    let runtime = build_runtime(settings.io_threads)?;
     signals::outlive_hangup(&runtime)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let random: Arc<dyn Random> = Arc::new(SystemRandom);
-    let layout = Layout::new(&settings.root_prefix);
-    let failed = |source| ServerError::Start {
-        store: match settings.store {
-            StoreKind::Embedded => format!("data folder {}", settings.data_dir.display()),
-            StoreKind::Fdb => "FoundationDB".to_owned(),
-        },
-        source,
-    };
-    let environment = runtime
-        .block_on(startup::prepare(
-            &*store,
-            layout,
-            Arc::clone(&clock),
-            random,
-        ))
-        .map_err(failed)?;
-    runtime
-        .block_on(startup::raise_version(&*store, &environment.layout))
-        .map_err(failed)?;
+    let environment = opening::prepare(&runtime, &*store, &settings, &clock)?;
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),
@@ -143,7 +113,7 @@ pub fn run(
     if let Some(backups) = &state.backups {
         backups.stop();
     }
-    // Connections have had their time; what is left of them goes with the runtime.
+    // Connections have had their time. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(metrics) = metrics {
         state.shutdown.begin();
@@ -159,71 +129,17 @@ pub fn run(
     Ok(())
 }
 
-/// The store that the settings name.
-struct Opened {
-    store: Arc<dyn Store>,
-    /// The same where it is the embedded one.
-    embedded: Option<Arc<EmbeddedStore>>,
-}
-
-fn open_store(config: &RuntimeConfig) -> Result<Opened, ServerError> {
-    let settings = config.settings();
-    match settings.store {
-        StoreKind::Embedded => {
-            let options = EmbeddedOptions {
-                fsync: match settings.fsync {
-                    Fsync::Always => FsyncPolicy::Always,
-                    Fsync::EverySec => FsyncPolicy::EverySecond,
-                },
-                accepts_copy: settings.accept_copied_data_dir,
-                accepts_journal_loss: settings.accepts_journal_loss,
-                ..EmbeddedOptions::default()
-            };
-            let folder: PathBuf = settings.data_dir.clone();
-            let archive = settings.journal_archive_dir.as_deref();
-            let store = EmbeddedStore::open_archived(&folder, options, archive)?;
-            tell_what_was_opened(&store);
-            let store = Arc::new(store);
-            Ok(Opened {
-                store: Arc::clone(&store) as Arc<dyn Store>,
-                embedded: Some(store),
-            })
-        }
-        StoreKind::Fdb => Ok(Opened {
-            store: open_fdb(&settings)?,
-            embedded: None,
-        }),
-    }
-}
-
-/// A volume that is not mounted must not look like any other start.
-fn tell_what_was_opened(store: &EmbeddedStore) {
-    let summary = store.summary();
-    let what = if summary.is_new {
-        "made a new store"
-    } else {
-        "opened an existing store"
+/// The runtime that serves connections.
+fn build_runtime(io_threads: usize) -> io::Result<Runtime> {
+    let mut builder = match io_threads {
+        // Serves connections in the order in which their requests arrive, as Redis does. The
+        // multi-threaded runtime prefers the latest.
+        0 | 1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    tracing::info!(
-        folder = %store.folder().display(),
-        id = %summary.id,
-        format = summary.format,
-        layout = LAYOUT_VERSION,
-        rows = summary.rows,
-        data_bytes = summary.data_bytes,
-        "{what}"
-    );
-}
-
-#[cfg(feature = "fdb")]
-fn open_fdb(settings: &crate::config::Settings) -> Result<Arc<dyn Store>, ServerError> {
-    use crate::store::fdb::{FdbOptions, FdbStore};
-    Ok(Arc::new(FdbStore::open(&FdbOptions::from(settings))?))
-}
-
-#[cfg(not(feature = "fdb"))]
-fn open_fdb(_settings: &crate::config::Settings) -> Result<Arc<dyn Store>, ServerError> {
-    Err(ServerError::StoreMissing(
-        "this quoin was built without FoundationDB: build it with --features fdb",
-    ))
+    builder
+        .worker_threads(io_threads.max(1))
+        .thread_name("quoin-io")
+        .enable_all()
+        .build()
 }

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: commands wait until a time, or until CLIENT UNPAUSE.
+//! CLIENT PAUSE: commands wait for a given time, or until CLIENT UNPAUSE.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use tokio::sync::Notify;
 /// Which commands wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PauseMode {
-    /// Those that may write.
+    /// Commands that may write.
     Write,
-    /// All of them.
+    /// All commands.
     All,
 }
 
-/// Whether commands wait at present.
+/// Whether commands currently wait.
 #[derive(Debug, Default)]
 pub(super) struct Pause {
-    /// So that asking costs a command nothing while there is no pause.
+    /// Lets [`Self::applies`] skip the lock while there is no pause.
     is_set: AtomicBool,
     until: Mutex<Option<(Instant, PauseMode)>>,
     ended: Notify,
@@ -29,15 +29,15 @@ impl Pause {
         self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a pause. One that is under way already is never made shorter or weaker, as in
-    /// Redis. A pause without end in sight (`None`) is one too long for the clock.
+    /// Begins a pause. As in Redis, it makes a current pause neither shorter nor weaker. A pause that
+    /// is too long for the clock is ignored.
     pub(super) fn begin(&self, duration: Duration, mode: PauseMode) {
         let now = Instant::now();
         let Some(end) = now.checked_add(duration) else {
             return;
         };
         let mut until = self.lock();
-        // Under the lock, so that a pause that ends at this moment does not unset it.
+        // Under the lock, so that [`Self::applies`] of an older pause does not unset it.
         self.is_set.store(true, Ordering::SeqCst);
         *until = Some(match *until {
             Some((old_end, old_mode)) if old_end > now => (end.max(old_end), mode.max(old_mode)),
@@ -56,7 +56,7 @@ impl Pause {
         self.ended.notify_waiters();
     }
 
-    /// Whether commands of a kind wait at present.
+    /// Whether commands of a kind currently wait.
     pub(super) fn applies(&self, is_write: bool) -> bool {
         if !self.is_set.load(Ordering::SeqCst) {
             return false;
@@ -65,7 +65,7 @@ impl Pause {
         match *until {
             Some((end, mode)) if end > Instant::now() => mode == PauseMode::All || is_write,
             _ => {
-                // Over: the next one need not look.
+                // The pause is over.
                 self.is_set.store(false, Ordering::SeqCst);
                 false
             }

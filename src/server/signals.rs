@@ -1,11 +1,11 @@
-//! Signals that must not end the server.
+//! SIGHUP must not end the server.
 
 use std::io;
 
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Has SIGHUP do nothing until [`outlive_hangup`]: there is no runtime yet while the store is opened.
+/// Ignores SIGHUP until [`outlive_hangup`], for the time in which there is no runtime yet.
 pub(super) fn ignore_hangup() {
     // SAFETY: a signal that is ignored runs no code.
     #[allow(unsafe_code)]
@@ -14,9 +14,8 @@ pub(super) fn ignore_hangup() {
     }
 }
 
-/// Has SIGHUP, which ends a program by default, do nothing but write a line, from now on until the
-/// process ends. It is what a terminal sends when it is closed, and what tools that rotate logs
-/// send. (SIGPIPE, the other signal that Redis ignores, is ignored in every Rust program.)
+/// Logs SIGHUP instead of ending the process. Terminals send it when they are closed, and so do tools
+/// that rotate logs. (SIGPIPE, the other signal that Redis ignores, is ignored in every Rust program.)
 pub(super) fn outlive_hangup(runtime: &Runtime) -> io::Result<()> {
     let mut hangup = {
         let _context = runtime.enter();

@@ -13,7 +13,7 @@ use crate::limits::{SLOWLOG_ARGUMENT_BYTES_MAX, SLOWLOG_ARGUMENTS_MAX};
 /// A slow command.
 #[derive(Debug, Clone)]
 pub(super) struct SlowlogEntry {
-    /// Its number, never given twice by one server start.
+    /// Its number, unique until the server restarts.
     pub(super) id: i64,
     /// When it ended, in seconds since the Unix epoch.
     pub(super) time_s: i64,
@@ -77,7 +77,7 @@ impl Slowlog {
         self.lock().entries.iter().take(count).cloned().collect()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) fn count(&self) -> usize {
         self.lock().entries.len()
     }
@@ -88,7 +88,7 @@ impl Slowlog {
     }
 }
 
-/// The arguments with `(redacted)` in place of passwords, as Redis shows them.
+/// The arguments with `(redacted)` instead of passwords, as in Redis.
 fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
     let word = |at: usize| arguments.get(at).map_or(&b""[..], Bytes::as_ref);
     let is_secret: &dyn Fn(usize) -> bool = if is_word(word(0), "auth") {
@@ -115,10 +115,10 @@ fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
     Cow::Owned(shown.collect())
 }
 
-/// Parameters of which CONFIG SET does not show the value.
+/// Parameters whose values are redacted in CONFIG SET.
 const SECRET_PARAMETERS: &[&str] = &["requirepass", "masterauth", "masteruser"];
 
-/// Arguments as Redis's `slowlogCreateEntry` keeps them: not too many, none too long.
+/// Arguments as Redis's `slowlogCreateEntry` keeps them: their number and lengths are limited.
 fn trimmed(arguments: &[Bytes]) -> Vec<Bytes> {
     let kept = if arguments.len() > SLOWLOG_ARGUMENTS_MAX {
         SLOWLOG_ARGUMENTS_MAX - 1
@@ -136,7 +136,7 @@ fn trimmed(arguments: &[Bytes]) -> Vec<Bytes> {
                     text.extend(format!("... ({more} more bytes)").into_bytes());
                     Bytes::from(text)
                 }
-                // A copy of its own: the original may keep a large buffer alive.
+                // A copy: the original may keep a large buffer alive.
                 _ => Bytes::copy_from_slice(argument),
             },
         )

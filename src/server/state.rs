@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use crate::backup::Backups;
 use crate::clock::Clock;
 use crate::commands::flags::Flags;
@@ -12,7 +14,6 @@ use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
 use crate::types::signals::Subscribers;
-use bytes::Bytes;
 
 use super::clients::{ClientRecord, ClientRegistry};
 use super::disconnections::Disconnections;

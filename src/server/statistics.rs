@@ -8,8 +8,8 @@ use crate::commands::{Row, table};
 use crate::executor::statistics::Counter;
 use crate::limits::ERROR_CODES_MAX;
 
-/// Buckets of a command's durations: the first is up to [`BUCKET_FIRST_NS`], each other twice as
-/// far as the one before it, the last without end.
+/// Buckets of a command's durations. The first ends at [`BUCKET_FIRST_NS`], each next one at twice the
+/// time of the one before it. The last has no end.
 pub(super) const DURATION_BUCKETS: usize = 32;
 
 /// Where the first bucket of durations ends, in nanoseconds.
@@ -18,14 +18,14 @@ const BUCKET_FIRST_NS: u64 = 1024;
 /// What one command or subcommand has done since the start or since CONFIG RESETSTAT.
 #[derive(Debug, Default)]
 pub(super) struct CommandStatistics {
-    /// How often it was carried out.
+    /// How often it was executed.
     pub(super) calls: Counter,
-    /// Microseconds that it took altogether. A command on data counts its share of the time
-    /// between handing its part of the pipeline over and having the replies, the commit included.
+    /// Microseconds that all calls took. A command on data counts its share of the time from the
+    /// submission of its part of the pipeline to the replies, including the commit.
     pub(super) duration_us: Counter,
-    /// How often it was refused before it was carried out (arity, authentication).
+    /// How often it was refused before it was executed (arity, authentication).
     pub(super) rejected_calls: Counter,
-    /// How often it was carried out and answered with an error.
+    /// How often it was executed and replied with an error.
     pub(super) failed_calls: Counter,
     durations: [Counter; DURATION_BUCKETS],
 }
@@ -44,8 +44,7 @@ impl CommandStatistics {
         }
     }
 
-    /// How many calls took up to so many microseconds: the end of each bucket and the calls in
-    /// it and in those before.
+    /// For each bucket its end in microseconds, and the number of calls up to there.
     pub(super) fn durations_us(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut calls = 0;
         self.durations.iter().enumerate().map(move |(at, counter)| {
@@ -54,7 +53,7 @@ impl CommandStatistics {
         })
     }
 
-    /// Forgets the durations (LATENCY HISTOGRAM and `latencystats`).
+    /// CONFIG RESETSTAT.
     pub(super) fn reset(&self) {
         self.calls.reset();
         self.duration_us.reset();
@@ -73,7 +72,7 @@ pub(super) struct ServerStatistics {
     pub(super) connections_received: Counter,
     /// Connections that were refused because of `maxclients` or protected mode.
     pub(super) connections_rejected: Counter,
-    /// Commands that were carried out.
+    /// Commands that were executed.
     pub(super) commands_processed: Counter,
     /// Bytes that were read from clients.
     pub(super) input_bytes: Counter,
@@ -81,9 +80,9 @@ pub(super) struct ServerStatistics {
     pub(super) output_bytes: Counter,
     /// Replies that were errors.
     pub(super) error_replies: Counter,
-    /// Reads that a connection made.
+    /// Reads from sockets.
     pub(super) reads_processed: Counter,
-    /// Writes that a connection made.
+    /// Writes to sockets.
     pub(super) writes_processed: Counter,
     /// In the order of [`table::all`].
     commands: Vec<CommandStatistics>,
@@ -111,14 +110,14 @@ impl Default for ServerStatistics {
 }
 
 impl ServerStatistics {
-    /// A command (by its place in [`table::all`]) was carried out.
+    /// A command (by its place in [`table::all`]) was executed.
     pub(super) fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
         if let Some(command) = self.commands.get(slot) {
             command.record(duration, is_failed);
         }
     }
 
-    /// A command was refused before it was carried out.
+    /// A command was refused before it was executed.
     pub(super) fn record_rejection(&self, slot: usize) {
         if let Some(command) = self.commands.get(slot) {
             command.rejected_calls.add(1);
@@ -137,7 +136,7 @@ impl ServerStatistics {
         }
     }
 
-    /// How often each error code was answered.
+    /// How often each error code was sent.
     pub(super) fn errors(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner)
     }

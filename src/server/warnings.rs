@@ -1,15 +1,15 @@
-//! What the log says of strangers at the door. Anybody who can connect can cause these lines, so
-//! each kind comes once a minute.
+//! Warnings in the log about connections that were refused or suspicious. Anybody who can connect can
+//! cause them, so each kind is logged at most once a minute.
 
 use std::io;
 use std::net::SocketAddr;
 
 use crate::log_throttle::LogThrottle;
 
-/// Bytes of a user's name that the log repeats.
+/// Bytes of a user's name that are logged.
 const USER_BYTES_MAX: usize = 64;
 
-/// The lines, each with its own minute.
+/// The kinds of warnings, each with its own minute.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     accepting: LogThrottle,
@@ -37,7 +37,7 @@ impl Warnings {
         }
     }
 
-    /// A client was refused because protected mode answers only clients of this machine.
+    /// A client was refused because protected mode serves only clients of this machine.
     pub(super) fn protected(&self, address: SocketAddr) {
         if let Some(more) = self.protected.pass() {
             tracing::warn!(

@@ -14,7 +14,7 @@ use crate::executor::watchers::Touched;
 /// One connected client.
 #[derive(Debug)]
 pub(crate) struct ClientRecord {
-    /// Its number, never given twice by one server start.
+    /// Its number, unique until the server restarts.
     pub(crate) id: u64,
     /// Its address.
     pub(crate) address: SocketAddr,

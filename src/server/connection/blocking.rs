@@ -1,4 +1,4 @@
-//! A client that waits in a blocking command.
+//! Waiting in a blocking command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use crate::executor::Outcome;
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
 
-/// Why a wait ended before there was anything.
+/// Why a wait ended without a reply.
 enum Interrupted {
-    /// Its time is up, or CLIENT UNBLOCK said so.
+    /// Its timeout ended, or CLIENT UNBLOCK TIMEOUT.
     TimeUp,
     /// CLIENT UNBLOCK ERROR.
     Unblocked,
@@ -20,8 +20,8 @@ enum Interrupted {
 }
 
 impl Connection {
-    /// Waits until a command that was parked has its reply, and queues it. While it waits, the
-    /// client's other commands do too.
+    /// Waits until a parked command has its reply, and puts that into the output. The client's next
+    /// commands wait, too.
     pub(super) async fn wait_for_outcome(
         &mut self,
         queued: Queued,
@@ -58,7 +58,7 @@ impl Connection {
             Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
         };
         if matches!(interrupted, Interrupted::Ended) {
-            // Served all the same: it gets that reply, and nothing more is done for it.
+            // If it was served meanwhile, it gets that reply before the connection ends.
             self.session.is_closing = true;
         }
         let reply = match (outcome, interrupted) {
@@ -69,7 +69,7 @@ impl Connection {
             }
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
-        // What was published before it was woken comes before its reply.
+        // Messages that were published before it was woken come before its reply.
         if !self.may_hear_itself(queued.row) {
             self.put_messages().await?;
         }

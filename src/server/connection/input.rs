@@ -46,7 +46,7 @@ impl Connection {
     /// Ends the connection of a client that has sent more than may wait.
     pub(super) fn check_input(&self) -> Result<(), Ended> {
         let waiting = self.input.len() + self.ahead.len();
-        // No setting is lower.
+        // No limit is lower.
         if waiting <= UNAUTHENTICATED_INPUT_BYTES_MAX {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Commands on data: gathered from the pipeline, handed to the executor, their replies queued.
+//! Commands on data: collected from the pipeline, submitted to the executor, replied to.
 
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,13 @@ impl Connection {
         self.calls.push(Call { waiter, ..call });
     }
 
-    /// Has the queued commands carried out, and queues their replies.
+    /// Submits the collected commands, and puts their replies into the output.
     pub(super) async fn run_calls(&mut self) -> Result<(), Ended> {
         let mut calls = std::mem::take(&mut self.calls);
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
         let mut at = 0;
-        // One that may wait comes last, and is shown when it does.
+        // A command that may wait comes last, and is shown once it waits.
         let before = queued.len().checked_sub(1 + usize::from(waiting.is_some()));
         if let Some(last) = before.and_then(|at| queued.get(at)) {
             self.show(last.row);
@@ -57,13 +57,13 @@ impl Connection {
             let started = Instant::now();
             match self.state.executor.submit(calls).await {
                 Ok(finished) => {
-                    // What was published before these commands were run comes before their
-                    // replies, but for what they themselves publish.
+                    // Messages that were published before these commands ran come before their
+                    // replies. Messages of these commands come after.
                     if !queued.iter().any(|one| self.may_hear_itself(one.row)) {
                         self.put_messages().await?;
                     }
                     let answered = finished.replies.len().max(1);
-                    // The commands of a submission were run together; each counts an equal part.
+                    // The commands of a submission ran together. Each counts an equal share.
                     let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
                     let arguments = finished.done.iter().filter_map(Call::arguments);
                     let arguments = arguments.map(Some).chain(std::iter::repeat(None));
@@ -86,7 +86,7 @@ impl Connection {
                         at += 1;
                     }
                     if !calls.is_empty() {
-                        // The rest waits until these are on their way, see the module's comment.
+                        // The rest runs once these are written, see `connection`.
                         self.flush().await?;
                     }
                 }
@@ -102,7 +102,7 @@ impl Connection {
             }
         }
         self.call_bytes = 0;
-        // The allocation serves the next run of commands.
+        // Keeps the allocation.
         queued.clear();
         self.queued = queued;
         self.flush_when_large().await
@@ -113,7 +113,7 @@ impl Connection {
         self.session.client.show_command(row.id);
     }
 
-    /// Counts a command that was carried out, and enters it into the logs of slow commands.
+    /// Counts a command that was executed, and adds it to the logs of slow commands.
     pub(super) fn record(
         &self,
         row: &'static Row,

@@ -19,7 +19,7 @@ use crate::server::dispatch::Dispatch;
 use crate::server::transaction::{OpenTransaction, QueuedCommand, QueuedKind};
 use crate::wire::request::Request;
 
-/// What EXEC answers where it is refused for such a reason.
+/// The error of an EXEC that is refused for this reason.
 fn aborted(line: &str) -> String {
     let reason = line.strip_prefix("ERR ").unwrap_or(line);
     format!("EXECABORT Transaction discarded because of: {reason}")
@@ -29,7 +29,7 @@ const QUEUED: Reply = Reply::Simple("QUEUED");
 
 /// What happens to a request while a transaction is open.
 pub(super) enum WithinMulti {
-    /// It was queued or refused; this is the answer.
+    /// It was queued or refused, with this reply.
     Answered(Reply),
     /// It is executed at once.
     Execute(Dispatch, Request),
@@ -47,7 +47,7 @@ impl Connection {
         self.wait_for_pause(is_write(row)).await
     }
 
-    /// Queues a request for EXEC, unless it is one of those that are carried out all the same.
+    /// Queues a request for EXEC, except for the commands that are executed at once.
     pub(super) fn queue_for_exec(&mut self, dispatched: Dispatch, request: Request) -> WithinMulti {
         let Some(transaction) = &mut self.session.transaction else {
             return WithinMulti::Execute(dispatched, request);
@@ -91,8 +91,8 @@ impl Connection {
         WithinMulti::Answered(QUEUED)
     }
 
-    /// An EXEC that is refused ends the transaction (Redis: `execCommandAbort`); answers the line
-    /// that says so, and the line of any other command as it is.
+    /// Ends the transaction if the refused command is EXEC (Redis: `execCommandAbort`). Returns the
+    /// error line, which EXEC changes.
     pub(super) fn end_refused_exec(&mut self, row: Option<&Row>, line: String) -> String {
         let is_exec = row
             .is_some_and(|row| matches!(row.handler, Handler::Connection(ConnectionCommand::Exec)));
@@ -145,14 +145,14 @@ impl Connection {
         }
     }
 
-    /// Notes how keys are now, to compare at EXEC.
+    /// Reads the fingerprints of keys, to compare them at EXEC.
     async fn watch(&mut self, arguments: &[Bytes]) -> Result<Reply, CommandError> {
         let watchers = self.state.executor.watchers();
         let names = arguments.get(1..).unwrap_or_default();
         if self.session.watch.len() + names.len() > WATCHED_KEYS_MAX {
             return Err(CommandError::text("ERR too many watched keys"));
         }
-        // Before the store is asked, so that no change falls between.
+        // Before the fingerprints are read, so that no change is missed.
         let keys = self
             .session
             .watch
@@ -189,8 +189,8 @@ impl Connection {
         Err(refused)
     }
 
-    /// EXEC: the queued commands on data are one store transaction; those that the server carries
-    /// out itself follow once it is committed, and their replies stand where they belong.
+    /// EXEC. The queued commands on data are one store transaction. The server executes its own commands
+    /// after the commit. The replies are in the order of the commands.
     async fn exec(&mut self, transaction: OpenTransaction) -> Result<Reply, Ended> {
         let (watched, touched) = self.session.unwatch(self.state.executor.watchers());
         self.session.client.details().queued_commands = None;
@@ -200,7 +200,7 @@ impl Connection {
         }
         let adds = |command: &QueuedCommand| command.row.flags.contains(Flags::DENYOOM);
         if !self.state.store.takes_growth() && transaction.commands.iter().any(adds) {
-            // The room has gone since they were queued.
+            // The disk has become full since they were queued.
             let line = CommandError::NoRoomToGrow.to_line();
             return Ok(Reply::Error(aborted(&line)));
         }
@@ -270,7 +270,7 @@ impl Connection {
         Ok(Reply::Array(all))
     }
 
-    /// The queued commands on data, each in the database that the SELECTs before it chose. Takes the
+    /// The queued commands on data, each with the database of the last SELECT before it. Takes their
     /// arguments.
     fn invocations_of(&self, commands: &mut [QueuedCommand]) -> Vec<Invocation> {
         let mut database = self.session.database;
@@ -292,7 +292,7 @@ impl Connection {
         invocations
     }
 
-    /// Runs the transaction; the error is the reply of an EXEC that did nothing.
+    /// Runs the transaction. The error is the reply of an EXEC that did nothing.
     async fn run_bundle(&mut self, bundle: Bundle) -> Result<(Vec<Reply>, Vec<Invocation>), Reply> {
         let executor = &self.state.executor;
         let call = Call::transaction(bundle, executor.plans());

@@ -1,4 +1,4 @@
-//! ACL, as far as it goes with one user: `default`, who may do everything.
+//! ACL with one user: `default`, which may do everything.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};

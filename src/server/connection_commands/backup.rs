@@ -12,8 +12,8 @@ use crate::reply::Reply;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
-/// `BGSAVE [SCHEDULE]`. As nothing but another backup is in the way of one, SCHEDULE makes a
-/// difference only within EXEC, where every backup is scheduled.
+/// `BGSAVE [SCHEDULE]`. Within EXEC every backup is scheduled. Otherwise SCHEDULE makes no difference:
+/// only another backup can prevent one.
 pub(super) fn bgsave(
     arguments: &[Bytes],
     session: &Session,
@@ -33,7 +33,7 @@ pub(super) fn bgsave(
     Ok(Reply::Simple("Background saving started"))
 }
 
-/// `SAVE`. Only the client that asked waits.
+/// `SAVE`. Only its client waits.
 pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     let ended = start(backups(state)?, state)?;
     match ended.await {
@@ -45,13 +45,13 @@ pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     }
 }
 
-/// `LASTSAVE`. As in Redis, that is the start of the server where there is no backup.
+/// `LASTSAVE`. As in Redis, the start of the server if there is no backup.
 pub(super) fn lastsave(state: &ServerState) -> Result<Reply, CommandError> {
     backups(state)?;
     Ok(Reply::Integer(last_save_s(state)))
 }
 
-/// When the last good backup was made, in seconds since the Unix epoch.
+/// The time of the last good backup, in seconds since the Unix epoch.
 pub(super) fn last_save_s(state: &ServerState) -> i64 {
     let last = state.backups.as_ref().and_then(|one| one.status().last);
     last.map_or(state.started_ms, |last| last.time_ms) / 1000

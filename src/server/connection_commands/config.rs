@@ -59,7 +59,7 @@ fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
     }
 }
 
-/// `CONFIG REWRITE`. Writing waits for the disk, which the threads of the network must not.
+/// `CONFIG REWRITE`, on a thread that may wait for the disk.
 async fn rewrite(state: &ServerState) -> Result<Reply, CommandError> {
     let config = Arc::clone(&state.config);
     let written = tokio::task::spawn_blocking(move || config.rewrite()).await;

@@ -1,4 +1,4 @@
-//! DEBUG: what tests of Redis's clients use.
+//! DEBUG: the subcommands that tests of Redis clients use.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::number::{parse_double, parse_i64};
 use crate::reply::Reply;
 use crate::server::state::ServerState;
 
-/// The longest DEBUG SLEEP, in seconds; beyond, the clock has no such time.
+/// The longest DEBUG SLEEP, in seconds. The clock cannot hold much longer times.
 const SLEEP_MAX_S: f64 = 1e9;
 
 /// `DEBUG <subcommand> …`.
@@ -24,7 +24,7 @@ pub(super) async fn execute(
     match rest(arguments, 2) {
         [] if is_word(subcommand, "help") => Ok(help(HELP_TITLE, HELP)),
         [seconds] if is_word(subcommand, "sleep") => {
-            // Redis stops as a whole; here only the client that asked waits.
+            // All of Redis stops. Here only the client waits.
             let seconds = parse_double(seconds).unwrap_or(0.0).clamp(0.0, SLEEP_MAX_S);
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
             Ok(Reply::OK)
@@ -34,7 +34,7 @@ pub(super) async fn execute(
             Ok(Reply::Error(message.replace(['\r', '\n'], " ")))
         }
         [flag] if is_word(subcommand, "set-active-expire") => {
-            // As C's `atoi` reads it: what is no number is 0.
+            // Like C's `atoi`: anything that is not a number is 0.
             state.set_active_expire(parse_i64(flag).is_some_and(|flag| flag != 0));
             Ok(Reply::OK)
         }

@@ -64,7 +64,7 @@ fn latest(state: &ServerState) -> Reply {
     Reply::Array(shown.collect())
 }
 
-/// A line for each sample in place of Redis's drawing.
+/// A line for each sample instead of Redis's drawing.
 fn graph(event: &[u8], state: &ServerState) -> Result<Reply, CommandError> {
     let Some(series) = find(event, state) else {
         return Err(refusal(format!(
@@ -113,8 +113,8 @@ fn doctor(state: &ServerState) -> String {
     text
 }
 
-/// `LATENCY HISTOGRAM [command [command …]]`: commands that were called, with how many calls took
-/// up to so many microseconds.
+/// `LATENCY HISTOGRAM [command [command …]]`: the distribution of durations of commands that were
+/// called.
 fn histogram(names: &[Bytes], state: &ServerState) -> Reply {
     let is_wanted = |row: &Row| {
         // A command with subcommands stands for all of them.

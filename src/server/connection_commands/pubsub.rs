@@ -1,5 +1,5 @@
-//! SUBSCRIBE and its kin, PUBSUB. Each name that a client subscribes to or unsubscribes from is
-//! told in a message of its own, as in Redis.
+//! SUBSCRIBE and the like, PUBSUB. As in Redis, each name that a client subscribes to or unsubscribes
+//! from has a reply of its own.
 
 use bytes::Bytes;
 
@@ -39,7 +39,7 @@ pub(super) async fn subscribe(
         confirmation(word, Reply::Bulk(name.clone()), count)
     });
     let replies = replies.collect();
-    // Who is told that it is subscribed hears what is published from then on, wherever.
+    // After the confirmation the client gets everything that any server publishes.
     state.executor.listen().await;
     Ok(Reply::Several(replies))
 }

@@ -1,4 +1,4 @@
-//! WAIT and WAITAOF. There are no replicas: what needs any waits until its time is up.
+//! WAIT and WAITAOF. There are no replicas, so waiting for one always times out.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ pub(super) async fn wait(
     let replicas = integer(argument(arguments, 1)?)?;
     let timeout = timeout(argument(arguments, 2)?, state)?;
     if replicas > 0 && !session.is_in_exec {
-        wait_in_vain(session, timeout).await?;
+        wait_for_timeout(session, timeout).await?;
     }
     Ok(Reply::Integer(0))
 }
 
-/// `WAITAOF numlocal numreplicas timeout`. What was acknowledged is on this server's disk.
+/// `WAITAOF numlocal numreplicas timeout`. Everything that was acknowledged is on this server's disk.
 pub(super) async fn wait_aof(
     arguments: &[Bytes],
     session: &Session,
@@ -40,7 +40,7 @@ pub(super) async fn wait_aof(
     let replicas = count(argument(arguments, 2)?)?;
     let timeout = timeout(argument(arguments, 3)?, state)?;
     if replicas > 0 && !session.is_in_exec {
-        wait_in_vain(session, timeout).await?;
+        wait_for_timeout(session, timeout).await?;
     }
     Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
 }
@@ -54,7 +54,7 @@ pub(super) fn timeout(
     match u64::try_from(timeout_ms) {
         Err(_) => Err(CommandError::text("ERR timeout is negative")),
         Ok(0) => Ok(None),
-        // Redis adds it to the time.
+        // Redis adds it to the current time.
         Ok(_) if timeout_ms > i64::MAX - state.clock.now_ms() => {
             Err(CommandError::text("ERR timeout is out of range"))
         }
@@ -62,16 +62,19 @@ pub(super) fn timeout(
     }
 }
 
-async fn wait_in_vain(session: &Session, timeout: Option<Duration>) -> Result<(), CommandError> {
+async fn wait_for_timeout(
+    session: &Session,
+    timeout: Option<Duration>,
+) -> Result<(), CommandError> {
     let blocked = session.client.enter_block();
-    let time_is_up = async {
+    let timed_out = async {
         match timeout {
             Some(timeout) => tokio::time::sleep(timeout).await,
             None => std::future::pending().await,
         }
     };
     tokio::select! {
-        () = time_is_up => Ok(()),
+        () = timed_out => Ok(()),
         how = blocked.wait_unblocked() => match how {
             Unblock::Timeout => Ok(()),
             Unblock::Error => Err(CommandError::text(

@@ -11,7 +11,7 @@ use crate::server::clients::ClientRecord;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
-/// Which clients are meant: those to which everything that is given applies.
+/// Which clients to kill: those to which all given conditions apply.
 #[derive(Debug)]
 struct Filter<'a> {
     id: Option<u64>,
@@ -48,7 +48,7 @@ pub(super) fn kill(
         }
         count += 1;
         if is_caller {
-            // It reads the reply first.
+            // After the reply.
             session.is_closing = true;
         } else {
             client.kill();
@@ -83,7 +83,7 @@ fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
         } else if is_word(option, "laddr") {
             filter.local_address = Some(value);
         } else if is_word(option, "user") {
-            // Everyone is the user `default`.
+            // All clients are the user `default`.
             if value.as_ref() != b"default" {
                 return Err(refusal(format!("ERR No such user '{}'", lossy_text(value))));
             }

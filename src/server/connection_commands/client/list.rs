@@ -10,14 +10,14 @@ use crate::server::clients::{ClientRecord, put_line};
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
-/// Kinds of clients, of which Quoin has normal ones and subscribers.
+/// Types of clients. Quoin has normal ones and subscribers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientType {
-    /// Sends commands.
+    /// A client without subscriptions.
     Normal,
-    /// Is subscribed to something.
+    /// A client with subscriptions.
     Pubsub,
-    /// Another kind of Redis's.
+    /// A type that only Redis has.
     Other,
 }
 

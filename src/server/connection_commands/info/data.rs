@@ -1,4 +1,4 @@
-//! INFO's sections on what is stored, and on how Quoin stores it.
+//! INFO's sections about stored data, and about how Quoin stores it.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,14 @@ use crate::layout::LAYOUT_VERSION;
 use crate::limits::DATABASES;
 use crate::server::state::ServerState;
 
-/// Keys of each database that has any. They are counted, all of them, which takes its time where
-/// there are many; so that asking often does not keep the store busy, a count is shown again for
-/// as long as [`COUNT_REST_FACTOR`] times what it took. Where the store cannot count at present,
-/// or has not answered lately, what was counted last is shown.
+/// The number of keys of each database that has any.
+///
+/// Counting reads all keys, which takes long if there are many. So a count is shown again for
+/// [`COUNT_REST_FACTOR`] times as long as it took, and frequent requests do not keep the store busy. If
+/// the store cannot count, or is not reachable, the last count is shown.
 pub(super) async fn keyspace(state: &ServerState, text: &mut String) {
     text.push_str("# Keyspace\r\n");
-    // Others that ask at the same time wait for the same count.
+    // Simultaneous requests wait for one count.
     let mut counted = state.keyspace.lock().await;
     if counted.is_due() && state.store.is_reachable() {
         let started = Instant::now();
@@ -30,9 +31,9 @@ pub(super) async fn keyspace(state: &ServerState, text: &mut String) {
     text.push_str(&counted.lines);
 }
 
-/// Counts that take no longer are not kept.
+/// Counts that take no longer than this are not kept.
 const COUNT_SHORT: Duration = Duration::from_millis(5);
-/// How many times as long as a count took it is shown.
+/// A count is shown for so many times its duration.
 const COUNT_REST_FACTOR: u32 = 10;
 
 async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
@@ -51,7 +52,7 @@ async fn count_databases(state: &ServerState) -> Result<String, CommandError> {
     Ok(text)
 }
 
-/// What there is of Quoin's own to tell.
+/// The fields that only Quoin has.
 pub(super) fn quoin(state: &ServerState, text: &mut String) {
     let settings = state.config.settings();
     let executor = state.executor.statistics();

@@ -1,4 +1,4 @@
-//! INFO's section on what is on the disk, and on backups.
+//! INFO's section about durability and backups.
 
 use super::lines::lines;
 use crate::backup::{Current, Status};
@@ -6,8 +6,8 @@ use crate::config::Fsync;
 use crate::server::connection_commands::backup::last_save_s;
 use crate::server::state::ServerState;
 
-/// Redis's fields, where a backup is what Redis's dump is. Everything that was acknowledged is in
-/// the store; with `fsync = everysec` the last second may not be on the disk yet.
+/// Redis's fields; a backup corresponds to Redis's dump. Everything that was acknowledged is in the
+/// store, but with `fsync = everysec` the last second may not be on the disk yet.
 pub(super) fn persistence(state: &ServerState, text: &mut String) {
     let is_waiting = state.config.settings().fsync == Fsync::EverySec;
     let backups = state.backups.as_deref();
@@ -70,7 +70,7 @@ pub(super) fn persistence(state: &ServerState, text: &mut String) {
     }
 }
 
-/// What Redis has not: which file, and why none.
+/// Fields that Redis does not have: the last file and the last error.
 fn backup(status: &Status, current: Option<&Current>, text: &mut String) {
     let last = status.last.as_ref();
     let file = last.and_then(|last| last.path.file_name());
@@ -84,7 +84,7 @@ fn backup(status: &Status, current: Option<&Current>, text: &mut String) {
     }
 }
 
-/// A text that stands in a line of its own.
+/// A text without line breaks.
 fn one_line(text: &str) -> String {
     text.replace(['\r', '\n'], " ")
 }

@@ -1,4 +1,4 @@
-//! INFO's sections on commands and connections.
+//! INFO's sections about commands and connections.
 
 use super::lines::lines;
 use crate::server::state::ServerState;
@@ -96,7 +96,7 @@ pub(super) fn error_statistics(state: &ServerState, text: &mut String) {
     }
 }
 
-/// Letters that would make a line of INFO unreadable, as in Redis.
+/// Replaces characters that would break a line of INFO, as in Redis.
 fn safe(letter: char) -> char {
     match letter {
         '#' | ':' | '\r' | '\n' => '_',
@@ -119,7 +119,7 @@ pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
     }
 }
 
-/// The end of the bucket of durations in which the command at this share of all lies.
+/// The end of the bucket that contains this percentile of the durations.
 fn percentile_us(command: &CommandStatistics, (part, whole): (u64, u64)) -> u64 {
     let calls = command.durations_us().last().map_or(0, |(_, calls)| calls);
     let wanted = calls.saturating_mul(part).div_ceil(whole);
