@@ -13,7 +13,8 @@ use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
 use crate::limits;
 use crate::store::page::{self, Row};
 use crate::store::read_your_writes::BaseTransaction;
-use crate::store::rules::{STAMP_BYTES, clear_bytes, conflict_bytes, set_bytes, stamped_key};
+use crate::store::read_your_writes::sizes::{clear_bytes, conflict_bytes, set_bytes};
+use crate::store::rules::{STAMP_BYTES, stamped_key};
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 
 /// Reads conflict with nothing: `ReadYourWrites` adds the conflicts at the commit.

@@ -5,11 +5,11 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::coverage::Coverage;
 use super::writes::{Change, Writes};
 use crate::limits::{
     READ_AHEAD_BYTES_MAX, READ_AHEAD_FACTOR, READ_AHEAD_ROWS_MAX, READ_CACHE_BYTES_MAX,
 };
-use crate::store::coverage::Coverage;
 use crate::store::rules::key_after;
 use crate::store::{Isolation, KeyValue, RangeQuery};
 

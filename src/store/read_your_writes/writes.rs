@@ -5,10 +5,11 @@ use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 
+use super::coverage::{Coverage, Replaced};
+use super::sizes::{clear_bytes, set_bytes};
 use super::undo::{Log, Undo};
 use crate::limits::WRITE_CHUNK_BYTES;
-use crate::store::coverage::{Coverage, Replaced};
-use crate::store::rules::{STAMP_BYTES, added, clear_bytes, lowered, set_bytes};
+use crate::store::rules::{STAMP_BYTES, added, lowered};
 
 /// What a transaction has made of one key.
 pub(super) enum Entry {
