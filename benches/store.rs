@@ -33,7 +33,7 @@ struct Workload {
     operate: fn(&dyn Transaction, &dyn Random, u64) -> bool,
 }
 
-const WORKLOADS: [Workload; 6] = [
+const WORKLOADS: [Workload; 8] = [
     Workload {
         name: "push",
         items_before: 0,
@@ -82,7 +82,35 @@ const WORKLOADS: [Workload; 6] = [
             pop_min(transaction)
         },
     },
+    Workload {
+        name: "3 sets",
+        items_before: 0,
+        fill: push,
+        operate: |transaction, _, number| {
+            set_three(transaction, number);
+            true
+        },
+    },
+    Workload {
+        name: "3 sets and a savepoint",
+        items_before: 0,
+        fill: push,
+        operate: |transaction, _, number| {
+            let savepoint = transaction.savepoint();
+            set_three(transaction, number);
+            transaction.release(savepoint);
+            true
+        },
+    },
 ];
+
+/// Sets three keys that are often there already.
+fn set_three(transaction: &dyn Transaction, number: u64) {
+    for part in 0..3_u64 {
+        let index = (number * 7 + part) % 10_000;
+        transaction.set(&key(LIST, &[&index.to_be_bytes()]), &VALUE);
+    }
+}
 
 fn steady(transaction: &dyn Transaction, random: &dyn Random, number: u64) -> bool {
     if number.is_multiple_of(2) {

@@ -243,37 +243,13 @@ pub const FDB_KEY_NAME_BYTES_MAX: usize = 48 * 1024;
 const _: () = assert!(2 * FDB_KEY_NAME_BYTES_MAX + 1_000 <= FDB_VALUE_BYTES_MAX);
 /// Bytes of one key on FoundationDB.
 pub const FDB_KEY_BYTES_MAX: usize = 10_000;
-/// Write transactions under way at once on FoundationDB.
-pub const FDB_PARALLEL_BATCHES: usize = 8;
 /// Time that a FoundationDB transaction may take altogether, its commit included. Above the
 /// 5 seconds for which a transaction can read, and enough for a cluster's recovery.
 pub const FDB_TRANSACTION_TIMEOUT_MS: i32 = 10_000;
 /// Time in which a FoundationDB cluster must answer when the store is opened.
 pub const FDB_CONNECT_TIMEOUT_MS: i32 = 5_000;
-/// Time that one may take while the cluster is away: where the last one got no answer in its
-/// time.
-pub const FDB_AWAY_TIMEOUT_MS: i32 = 2_000;
-/// Time for which a trial of the files for TLS asks a cluster that is not there.
-pub const FDB_TLS_TRIAL_TIMEOUT_MS: i32 = 100;
-/// Time after which such a trial is ended.
-pub const FDB_TLS_TRIAL_MAX_S: u32 = 5;
-/// Attempts at making sure that a commit which timed out is not still under way.
-pub const FDB_FENCE_ATTEMPTS_MAX: u32 = 16;
-/// Time that one such attempt may take, where the cluster is not away.
-pub const FDB_FENCE_TIMEOUT_MS: i32 = 10_000;
 /// Watches that may be open at once on FoundationDB (its own default is 10,000).
 pub const FDB_WATCHES_MAX: i32 = 1_000_000;
-/// Bytes of a range that FoundationDB's client has sent at once (its knob `reply_byte_limit`; it
-/// would ask 80 kB at a time, one after the other).
-pub const FDB_REPLY_BYTES_MAX: usize = 1_500_000;
-/// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the
-/// size that it finds best.
-pub const FDB_EXACT_ROWS_MAX: usize = 8_192;
-/// Commits that the store which imitates a cluster remembers; a transaction that began before
-/// them is too old.
-pub const OPTIMISTIC_HISTORY_COMMITS_MAX: usize = 10_000;
-/// A store whose transactions are made smaller for a test fills this many batches into one.
-pub const FAULTY_BATCHES_PER_TRANSACTION: usize = 4;
 /// Transaction size up to which the embedded store lets a batch grow.
 pub const EMBEDDED_BATCH_BYTES_SOFT_MAX: usize = 16 * 1024 * 1024;
 /// Transaction size above which the embedded store refuses a command.
@@ -284,13 +260,6 @@ pub const EMBEDDED_MAP_BYTES: usize = 1 << 40;
 pub const EMBEDDED_READERS_MAX: u32 = 1024;
 /// Watches that may be open at once on the embedded store.
 pub const EMBEDDED_WATCHES_MAX: usize = 1_000_000;
-/// Bytes of keys that a transaction of the embedded store remembers for watches; one that wrote
-/// more wakes them all.
-pub const EMBEDDED_TOUCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Cleared ranges that a transaction of the embedded store remembers for watches.
-pub const EMBEDDED_TOUCHED_RANGES_MAX: usize = 1024;
-/// Time between two syncs of the embedded store with `fsync = everysec`.
-pub const EMBEDDED_SYNC_INTERVAL_MS: u64 = 1_000;
 /// Age of what is not on the disk above which writes wait for a sync, with `fsync = everysec`
 /// (Redis: as long).
 pub const EMBEDDED_SYNC_LAG_MS_MAX: u64 = 2_000;
@@ -342,39 +311,10 @@ pub const ROOT_PREFIX_BYTES_MAX: usize = 128;
 pub const BIND_ADDRESSES_MAX: usize = 16;
 /// Bytes of a settings file.
 pub const SETTINGS_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Time between two checkpoints of the embedded store's data file when it keeps a journal.
-pub const EMBEDDED_CHECKPOINT_INTERVAL_MS: u64 = 1_000;
-/// Bytes of a layer of the embedded store's overlay above which it is drained into the data file.
-pub const EMBEDDED_LAYER_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of the embedded store's overlay above which writes wait for the drain.
 pub const EMBEDDED_OVERLAY_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Bytes that an entry of the overlay is counted for besides its key and value.
-pub const EMBEDDED_OVERLAY_ENTRY_BYTES: usize = 100;
-/// Bytes that the drain writes in one transaction of the data file. Each row may change a page of
-/// its own, which LMDB has in memory until the commit and keeps for the next.
-pub const EMBEDDED_DRAIN_SLICE_BYTES: usize = 512 * 1024;
-/// Bytes of journal records that a restart applies in one transaction, and makes a checkpoint of.
-pub const EMBEDDED_REPLAY_BYTES: usize = 1024 * 1024;
-/// The same at least where there is no room for more.
-pub const EMBEDDED_REPLAY_BYTES_MIN: usize = 16 * 1024;
-/// Bytes of the journal after which a checkpoint is made before its time.
-pub const EMBEDDED_JOURNAL_NUDGE_BYTES: u64 = 128 * 1024 * 1024;
 /// Bytes of the journal above which writes wait for a checkpoint.
 pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-/// Bytes by which a journal file grows.
-pub const EMBEDDED_JOURNAL_STEP_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes of one journal record: a transaction of the largest size, with room for its framing.
-pub const EMBEDDED_JOURNAL_RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
-/// Bytes that a transaction remembers of what it has read; beyond, it forgets all and begins anew.
-pub const READ_CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes that a transaction's keys and values share as one allocation.
-pub const WRITE_CHUNK_BYTES: usize = 8 * 1024;
-/// Each range read at the edge of what is known asks for so many times the rows of the last.
-pub const READ_AHEAD_FACTOR: usize = 4;
-/// Rows that are read ahead at most.
-pub const READ_AHEAD_ROWS_MAX: usize = 2_048;
-/// Bytes that are read ahead at most, by the size of the rows so far.
-pub const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes of what DUMP answers; also a bound on what it keeps in memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;

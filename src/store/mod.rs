@@ -2,7 +2,7 @@
 //! transactions, drawn from FoundationDB's model.
 //!
 //! Implementations: [`embedded`] (one machine, LMDB), `fdb` (a FoundationDB cluster, feature
-//! `fdb`) and [`faults`] (a wrapper that makes any store fail on purpose).
+//! `fdb`) and `faults` (test doubles, feature `testing`).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,12 +11,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 
-mod coverage;
 pub mod embedded;
+#[cfg(feature = "testing")]
 pub mod faults;
 #[cfg(feature = "fdb")]
 pub mod fdb;
 mod page;
+#[cfg(any(feature = "fdb", feature = "testing"))]
 mod read_your_writes;
 mod rules;
 mod savepoints;

@@ -27,25 +27,6 @@ pub(crate) fn lowered(value: Option<&[u8]>, operand: u64) -> [u8; 8] {
     u64::from_le_bytes(number).min(operand).to_le_bytes()
 }
 
-/// What FoundationDB counts for a mutation or a conflict range besides its keys and value.
-const OVERHEAD_BYTES: usize = 32;
-
-/// What setting a key counts for in a commit, or an atomic operation with this operand: the key
-/// counts once in the mutation and twice in the write conflict range.
-pub(crate) fn set_bytes(key: &[u8], value_bytes: usize) -> usize {
-    3 * key.len() + value_bytes + OVERHEAD_BYTES
-}
-
-/// What clearing a key counts for in a commit.
-pub(crate) fn clear_bytes(key: &[u8]) -> usize {
-    4 * key.len() + OVERHEAD_BYTES
-}
-
-/// What a conflict range counts for in a commit; clearing a range counts for two.
-pub(crate) fn conflict_bytes(begin: &[u8], end: &[u8]) -> usize {
-    begin.len() + end.len() + OVERHEAD_BYTES
-}
-
 /// Bytes that a commit puts into the keys of a log.
 pub(crate) const STAMP_BYTES: usize = 10;
 

@@ -7,10 +7,13 @@ use heed::{Env, RwTxn, WithoutTls};
 use std::ops::Bound;
 
 use super::journal::APPLIED_KEY;
-use super::layer::is_one_key;
+use super::layer::{ENTRY_BYTES, is_one_key};
 use super::overlay::Closed;
 use super::table::Rows;
-use crate::limits;
+
+/// Bytes that the drain writes in one transaction of the data file. Each row may change a page of
+/// its own, which LMDB has in memory until the commit and keeps for the next.
+pub(super) const SLICE_BYTES: usize = 512 * 1024;
 
 /// Writes a layer into the data file, in several transactions of about `slice_bytes` where it is
 /// large, and calls `after_slice` after each but the last. The data file has it, and says so under
@@ -35,7 +38,7 @@ pub(super) fn write_layer(
     // First, for rows of the layer may lie in ranges that it cleared.
     for (begin, end) in closed.layer.cleared() {
         let deleted = delete(rows, &mut slice.transaction, begin, end)?;
-        slice = slice.count(deleted * limits::EMBEDDED_OVERLAY_ENTRY_BYTES)?;
+        slice = slice.count(deleted * ENTRY_BYTES)?;
     }
     for (key, value) in closed.layer.rows() {
         rows.put(&mut slice.transaction, key, value)?;

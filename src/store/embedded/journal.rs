@@ -46,10 +46,13 @@ use super::inspect::JournalFile;
 use crate::clock::{Clock, SystemClock};
 use crate::limits;
 
-pub(super) use self::format::{Record, RecordHeader, Write, writes};
+pub(super) use self::format::{RECORD_BYTES_MAX, Record, RecordHeader, Write, writes};
 pub(super) use self::part::Part;
 pub use self::read::Gap;
 pub(super) use self::read::{JournalDamage, Survey};
+
+/// Bytes by which a journal file grows.
+const STEP_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
 /// parts. Outside of what FoundationDB, and so this store, gives to its users.
@@ -210,7 +213,7 @@ impl Journal {
             options.create(true).truncate(false).read(true);
             let file = options.open(path)?;
             let bytes = file.metadata()?.len();
-            let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+            let step = STEP_BYTES;
             if bytes > step {
                 file.set_len(step)?;
             }
@@ -226,7 +229,7 @@ impl Journal {
             allocated: [first.1, second.1],
             sequence,
             synced: sequence.saturating_sub(1),
-            step_bytes: limits::EMBEDDED_JOURNAL_STEP_BYTES,
+            step_bytes: STEP_BYTES,
             unsynced_since: None,
             closed: None,
         };
@@ -411,7 +414,7 @@ impl State {
 
     /// Cuts a file that is not in use to the length that it had at first.
     fn shrink(&mut self, turn: usize) -> io::Result<()> {
-        let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+        let step = STEP_BYTES;
         if self.allocated.get(turn).is_none_or(|bytes| *bytes <= step) {
             return Ok(());
         }
@@ -449,7 +452,7 @@ impl State {
         let (whole, least) = (rounded(self.step_bytes), rounded(BLOCK_BYTES));
         let (reached, step_bytes) = match write_zeros(file, from..whole, &write) {
             Ok(()) => {
-                let next = (2 * self.step_bytes).min(limits::EMBEDDED_JOURNAL_STEP_BYTES);
+                let next = (2 * self.step_bytes).min(STEP_BYTES);
                 (whole, next)
             }
             Err(error) if may_pass(&error) && least < whole => {
@@ -480,7 +483,7 @@ fn write_zeros(
     write: impl Fn(&File, &[u8], u64) -> io::Result<()>,
 ) -> io::Result<()> {
     let length = range.end.saturating_sub(range.start);
-    let length = length.min(limits::EMBEDDED_JOURNAL_STEP_BYTES);
+    let length = length.min(STEP_BYTES);
     let zeros = vec![0; usize::try_from(length).unwrap_or(0)];
     let mut at = range.start;
     while at < range.end {

@@ -13,8 +13,10 @@ use imbl::OrdMap;
 
 use super::merge::Row;
 use super::undo::{Log, Undo};
-use crate::limits;
 use crate::store::rules::key_after;
+
+/// Bytes that an entry of the overlay is counted for besides its key and value.
+pub(super) const ENTRY_BYTES: usize = 100;
 
 /// Bytes that are kept once however many layers have them.
 pub(super) type Blob = Arc<[u8]>;
@@ -41,7 +43,7 @@ pub(super) struct Layer {
 }
 
 fn cost(first: &[u8], second: &[u8]) -> usize {
-    first.len() + second.len() + limits::EMBEDDED_OVERLAY_ENTRY_BYTES
+    first.len() + second.len() + ENTRY_BYTES
 }
 
 /// Puts an entry into a map whose entries take `bytes`; answers the value that it replaces.

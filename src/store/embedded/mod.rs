@@ -319,7 +319,7 @@ impl EmbeddedStore {
                 &self.environment,
                 &self.rows,
                 &closed,
-                limits::EMBEDDED_DRAIN_SLICE_BYTES,
+                drain::SLICE_BYTES,
                 || Ok(()),
             )
             .unwrap();

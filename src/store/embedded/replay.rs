@@ -9,7 +9,11 @@ use super::checkpoint::{Checkpoint, Checkpoints};
 use super::journal::{self, APPLIED_KEY, Gap, JournalDamage, RecordHeader, Survey, Write};
 use super::sync::{lacks_room, not_written};
 use super::{Rows, drain};
-use crate::limits;
+
+/// Bytes of journal records that a restart applies in one transaction, and makes a checkpoint of.
+const STEP_BYTES: usize = 1024 * 1024;
+/// The same at least where there is no room for more.
+const STEP_BYTES_MIN: usize = 16 * 1024;
 
 /// Refuses a store that was not closed in order and has no journal: it would open as it was at its
 /// checkpoint, without a word of what was written since. `has_checkpoint`: whether there was one.
@@ -89,7 +93,7 @@ pub(super) fn replay(
         checkpoints,
         guard,
         is_guarded: true,
-        step_bytes: limits::EMBEDDED_REPLAY_BYTES,
+        step_bytes: STEP_BYTES,
         transaction: None,
         bytes: 0,
         applied: first,
@@ -97,9 +101,7 @@ pub(super) fn replay(
     loop {
         match replay.read(&survey) {
             // Smaller steps need less at a time: the pages that one step changes.
-            Err(error)
-                if lacks_room(&error) && replay.step_bytes > limits::EMBEDDED_REPLAY_BYTES_MIN =>
-            {
+            Err(error) if lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
                 replay.step_bytes /= 4;
                 replay.applied = last_applied(environment, rows)?;
             }

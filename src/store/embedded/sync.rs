@@ -17,8 +17,12 @@ use super::journal::{self, Journal};
 use super::overlay::Closed;
 use super::room::Files;
 use super::{Rows, Shared, drain};
-use crate::limits;
 use crate::store::StoreError;
+
+/// Time between two syncs of the embedded store with `fsync = everysec`.
+const SYNC_INTERVAL_MS: u64 = 1_000;
+/// Time between two checkpoints of the embedded store's data file when it keeps a journal.
+const CHECKPOINT_INTERVAL_MS: u64 = 1_000;
 
 /// Bytes that a step of the drain writes where room is short. Each row may change a page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
@@ -127,7 +131,7 @@ impl Drop for JournalSyncer {
 }
 
 fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
-    let interval = Duration::from_millis(limits::EMBEDDED_SYNC_INTERVAL_MS);
+    let interval = Duration::from_millis(SYNC_INTERVAL_MS);
     while ended.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
         if let Err(error) = journal.sync() {
             tracing::error!(%error, "cannot sync the journal");
@@ -160,7 +164,7 @@ pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
 
 impl Work {
     fn run(&self, woken: &Receiver<()>, wants_checkpoint: &AtomicBool, first: Checkpoint) {
-        let interval = Duration::from_millis(limits::EMBEDDED_CHECKPOINT_INTERVAL_MS);
+        let interval = Duration::from_millis(CHECKPOINT_INTERVAL_MS);
         let mut last = first;
         let mut last_at = Instant::now();
         // The journal before the switch may go only when a checkpoint is on the disk.
@@ -277,7 +281,7 @@ impl Work {
     /// free, so that a step needs room for the pages that it changes, and no more.
     fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
-        let whole = limits::EMBEDDED_DRAIN_SLICE_BYTES;
+        let whole = drain::SLICE_BYTES;
         let written = drain::write_layer(environment, rows, closed, whole, || Ok(()));
         let error = match written.map_err(not_written) {
             Err(error) if lacks_room(&error) => error,

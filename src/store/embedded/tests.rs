@@ -338,7 +338,7 @@ fn more_touched_keys_than_are_remembered_wake_everyone() {
     let mut touched = Touched::new(true);
     let registry = Arc::new(WatchRegistry::default());
     let mut watch: Watch = Box::pin(registry.register(b"key").unwrap());
-    let long_key = vec![1; limits::EMBEDDED_TOUCHED_BYTES_MAX + 1];
+    let long_key = vec![1; watch::TOUCHED_BYTES_MAX + 1];
     touched.key(&long_key);
     registry.notify(&touched);
     assert!(has_fired(&mut watch));

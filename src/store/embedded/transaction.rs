@@ -26,6 +26,11 @@ use crate::store::{
     Transaction,
 };
 
+/// Bytes of a layer of the embedded store's overlay above which it is drained into the data file.
+const LAYER_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of the journal after which a checkpoint is made before its time.
+const JOURNAL_CHECKPOINT_BYTES: u64 = 128 * 1024 * 1024;
+
 /// How long a transaction waits before it looks again whether there is room.
 const ROOM_WAIT: Duration = Duration::from_millis(2);
 /// Bytes that the journal must have for a record before a transaction begins: what a command that
@@ -190,7 +195,7 @@ impl<'s> EmbeddedTransaction<'s> {
         drop((layers, state.transaction));
         let sequence = append(store, &mut state.record)?;
         let (newest_bytes, is_draining) = store.shared.overlay.publish(writes, sequence);
-        if newest_bytes >= limits::EMBEDDED_LAYER_BYTES && !is_draining {
+        if newest_bytes >= LAYER_BYTES_MAX && !is_draining {
             store.shared.overlay.close_newest();
             store.wake_drain();
         }
@@ -275,7 +280,7 @@ fn append(store: &EmbeddedStore, record: &mut Record) -> Result<u64, StoreError>
             AppendError::Unknown(error) => StoreError::Fatal(Arc::new(error)),
         })
     })?;
-    if store.journal.bytes() > limits::EMBEDDED_JOURNAL_NUDGE_BYTES {
+    if store.journal.bytes() > JOURNAL_CHECKPOINT_BYTES {
         store.wake_checkpoint();
     }
     Ok(appended)

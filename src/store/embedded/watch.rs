@@ -13,6 +13,12 @@ use tokio::sync::oneshot;
 use crate::limits;
 use crate::store::StoreError;
 
+/// Bytes of keys that a transaction of the embedded store remembers for watches; one that wrote
+/// more wakes them all.
+pub(super) const TOUCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Cleared ranges that a transaction of the embedded store remembers for watches.
+const TOUCHED_RANGES_MAX: usize = 1024;
+
 #[derive(Debug, thiserror::Error)]
 #[error("more than {} watches are open", limits::EMBEDDED_WATCHES_MAX)]
 struct TooManyWatches;
@@ -179,9 +185,7 @@ impl Touched {
     }
 
     fn bound(&mut self) {
-        if self.key_bytes.len() > limits::EMBEDDED_TOUCHED_BYTES_MAX
-            || self.ranges.len() > limits::EMBEDDED_TOUCHED_RANGES_MAX
-        {
+        if self.key_bytes.len() > TOUCHED_BYTES_MAX || self.ranges.len() > TOUCHED_RANGES_MAX {
             *self = Self::default();
         }
     }

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::limits;
 use crate::random::Random;
 use crate::store::{
     Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store, StoreError,
     StoreFuture, Transaction, Watched,
 };
+
+/// A store whose transactions are made smaller for a test fills this many batches into one.
+const BATCHES_PER_TRANSACTION: usize = 4;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -393,7 +395,7 @@ impl<S: Store> Store for FaultyStore<S> {
             transaction_bytes_max,
             batch_bytes_soft_max: inner
                 .batch_bytes_soft_max
-                .min(transaction_bytes_max / limits::FAULTY_BATCHES_PER_TRANSACTION),
+                .min(transaction_bytes_max / BATCHES_PER_TRANSACTION),
             ..inner
         }
     }

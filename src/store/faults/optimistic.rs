@@ -21,6 +21,11 @@ use crate::store::{
 
 mod operation;
 
+/// Write transactions worth having under way at once, as on FoundationDB.
+const PARALLEL_BATCHES: usize = 8;
+/// Commits that are remembered. A transaction that began before them is too old.
+pub(super) const HISTORY_COMMITS_MAX: usize = 10_000;
+
 /// Behaves like a FoundationDB cluster on top of a store that answers at once and has one writer
 /// (the embedded one): transactions run beside each other and conflict, every read and commit
 /// answers at its second poll, limits are FoundationDB's.
@@ -66,7 +71,7 @@ impl History {
     fn push(&mut self, written: Vec<KeyRange>) {
         self.version += 1;
         self.written.push_back(written);
-        if self.written.len() > limits::OPTIMISTIC_HISTORY_COMMITS_MAX {
+        if self.written.len() > HISTORY_COMMITS_MAX {
             self.written.pop_front();
         }
     }
@@ -267,7 +272,7 @@ impl<S: Store> Store for OptimisticStore<S> {
             batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
             transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
             key_name_bytes_max: limits::FDB_KEY_NAME_BYTES_MAX,
-            parallel_batches: limits::FDB_PARALLEL_BATCHES,
+            parallel_batches: PARALLEL_BATCHES,
         }
     }
 

@@ -192,7 +192,7 @@ fn an_optimistic_transaction_that_forgot_its_snapshot_is_too_old() {
     let old = opened.store.begin_write().unwrap();
     wait(old.get(b"read", Isolation::Serializable)).unwrap();
     old.set(b"written", b"");
-    for _ in 0..=crate::limits::OPTIMISTIC_HISTORY_COMMITS_MAX {
+    for _ in 0..=optimistic::HISTORY_COMMITS_MAX {
         opened.store.history_push_for_test();
     }
     assert!(matches!(wait(old.commit()), Err(StoreError::TooOld)));

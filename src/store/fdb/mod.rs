@@ -34,6 +34,9 @@ pub use self::error::OpenError;
 pub use self::probe::{ClientLibrary, ClusterFileOrigin, client_library, find_cluster_file};
 pub use self::tls::TlsOptions;
 
+/// Write transactions worth having under way at once.
+const PARALLEL_BATCHES: usize = 8;
+
 /// A key that need not exist.
 const KEY_TO_TRY: &[u8] = b"quoin";
 
@@ -175,7 +178,7 @@ impl Store for FdbStore {
             batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
             transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
             key_name_bytes_max: limits::FDB_KEY_NAME_BYTES_MAX,
-            parallel_batches: limits::FDB_PARALLEL_BATCHES,
+            parallel_batches: PARALLEL_BATCHES,
         }
     }
 

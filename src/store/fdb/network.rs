@@ -8,6 +8,10 @@ use foundationdb::FdbError;
 use foundationdb::api::{FdbApiBuilder, NetworkAutoStop, NetworkBuilder};
 use foundationdb::options::NetworkOption;
 
+/// Bytes of a range that FoundationDB's client asks for at a time (its knob `reply_byte_limit`,
+/// 80 kB by default).
+const REPLY_BYTES_MAX: usize = 1_500_000;
+
 /// The client library starts once in a process and cannot start again after it was stopped, so
 /// it runs on when the last store is dropped.
 static STARTED: OnceLock<Result<(), FdbError>> = OnceLock::new();
@@ -49,7 +53,7 @@ pub(super) fn start(options: Vec<NetworkOption>) -> Result<(), FdbError> {
         }
         // The library has taken the operator's environment over with the first option: of this
         // knob it does not count.
-        let reply_bytes = format!("reply_byte_limit={}", crate::limits::FDB_REPLY_BYTES_MAX);
+        let reply_bytes = format!("reply_byte_limit={REPLY_BYTES_MAX}");
         network = network.set_option(NetworkOption::Knob(reply_bytes))?;
         // SAFETY: the guard must be dropped before the process exits. `stop_before_exit` sees
         // to it on every orderly exit; a process that aborts need not.

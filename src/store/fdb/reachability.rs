@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use foundationdb::FdbError;
 
 use super::error::is_timeout;
-use crate::limits::FDB_AWAY_TIMEOUT_MS;
+
+/// Time that a transaction may take while the cluster is away.
+const AWAY_TIMEOUT_MS: i32 = 2_000;
 
 /// Set when a transaction gets no answer in its time, unset by the next answer.
 ///
@@ -25,7 +27,7 @@ impl Reachability {
     /// The time that a transaction may take now, where it may take so much at other times.
     pub(super) fn timeout_ms(&self, timeout_ms: i32) -> i32 {
         match self.is_away() {
-            true => timeout_ms.min(FDB_AWAY_TIMEOUT_MS),
+            true => timeout_ms.min(AWAY_TIMEOUT_MS),
             false => timeout_ms,
         }
     }
@@ -67,7 +69,7 @@ mod tests {
         assert!(!reachability.is_away());
         fail(&reachability, TIMED_OUT);
         assert!(reachability.is_away());
-        assert_eq!(reachability.timeout_ms(60_000), FDB_AWAY_TIMEOUT_MS);
+        assert_eq!(reachability.timeout_ms(60_000), AWAY_TIMEOUT_MS);
         assert_eq!(reachability.timeout_ms(1), 1);
         assert_eq!(reachability.note(Ok(7)).unwrap(), 7);
         assert_eq!(reachability.timeout_ms(60_000), 60_000);

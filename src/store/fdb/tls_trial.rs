@@ -14,8 +14,12 @@ use foundationdb::options::{NetworkOption, TransactionOption};
 use super::error::OpenError;
 use super::tls::TlsOptions;
 use super::{network, wait};
-use crate::limits::{FDB_TLS_TRIAL_MAX_S, FDB_TLS_TRIAL_TIMEOUT_MS};
 use crate::random::{Random, SystemRandom};
+
+/// Time for which a trial of the files for TLS asks a cluster that is not there.
+const TIMEOUT_MS: i32 = 100;
+/// Time after which such a trial is ended.
+const TRIAL_MAX_S: u32 = 5;
 
 /// A cluster that is reached without TLS, and that is not there: the discard port.
 const NO_CLUSTER: &str = "trial:trial@127.0.0.1:9\n";
@@ -114,7 +118,7 @@ fn limit() {
     #[allow(unsafe_code)]
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        libc::alarm(FDB_TLS_TRIAL_MAX_S);
+        libc::alarm(TRIAL_MAX_S);
     }
 }
 
@@ -128,7 +132,7 @@ fn load(tls: &TlsOptions, folder: &Path) {
         network::start(options)?;
         let database = Database::new(cluster_file(folder).to_str())?;
         let transaction = database.create_trx()?;
-        transaction.set_option(TransactionOption::Timeout(FDB_TLS_TRIAL_TIMEOUT_MS))?;
+        transaction.set_option(TransactionOption::Timeout(TIMEOUT_MS))?;
         // Nobody answers; when the time is over, the database is there.
         transaction.get_read_version().await
     };

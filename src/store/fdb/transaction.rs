@@ -13,8 +13,17 @@ use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
 use crate::limits;
 use crate::store::page::{self, Row};
 use crate::store::read_your_writes::BaseTransaction;
-use crate::store::rules::{STAMP_BYTES, clear_bytes, conflict_bytes, set_bytes, stamped_key};
+use crate::store::read_your_writes::sizes::{clear_bytes, conflict_bytes, set_bytes};
+use crate::store::rules::{STAMP_BYTES, stamped_key};
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
+
+/// Attempts at making sure that a commit which timed out is not still under way.
+const FENCE_ATTEMPTS_MAX: u32 = 16;
+/// Time that one such attempt may take, where the cluster is not away.
+const FENCE_TIMEOUT_MS: i32 = 10_000;
+/// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the
+/// size that it finds best.
+const EXACT_ROWS_MAX: usize = 8_192;
 
 /// Reads conflict with nothing: `ReadYourWrites` adds the conflicts at the commit.
 const IS_SNAPSHOT: bool = true;
@@ -43,7 +52,7 @@ fn get_range<'t>(
     if query.limit == 0 || query.begin >= query.end {
         return StoreFuture::ready(Ok(Vec::new()));
     }
-    let mode = if query.limit <= limits::FDB_EXACT_ROWS_MAX {
+    let mode = if query.limit <= EXACT_ROWS_MAX {
         StreamingMode::Exact
     } else {
         StreamingMode::WantAll
@@ -200,7 +209,7 @@ impl Fence {
     /// time without an answer: a cluster that was held up may then still apply it, unless it has
     /// become too old.
     async fn close(&self, store: &FdbStore) {
-        for _ in 0..limits::FDB_FENCE_ATTEMPTS_MAX {
+        for _ in 0..FENCE_ATTEMPTS_MAX {
             match self.try_close(store).await {
                 Ok(()) => return,
                 Err(error) if is_timeout(error) => break,
@@ -212,7 +221,7 @@ impl Fence {
 
     async fn try_close(&self, store: &FdbStore) -> Result<(), FdbError> {
         let transaction = store.database.create_trx()?;
-        let timeout_ms = store.reachability.timeout_ms(limits::FDB_FENCE_TIMEOUT_MS);
+        let timeout_ms = store.reachability.timeout_ms(FENCE_TIMEOUT_MS);
         transaction.set_option(TransactionOption::Timeout(timeout_ms))?;
         self.add_to(&transaction, false)?;
         let committed = transaction.commit().await.map_err(FdbError::from);

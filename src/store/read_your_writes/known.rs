@@ -5,13 +5,19 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
+use super::coverage::Coverage;
 use super::writes::{Change, Writes};
-use crate::limits::{
-    READ_AHEAD_BYTES_MAX, READ_AHEAD_FACTOR, READ_AHEAD_ROWS_MAX, READ_CACHE_BYTES_MAX,
-};
-use crate::store::coverage::Coverage;
 use crate::store::rules::key_after;
 use crate::store::{Isolation, KeyValue, RangeQuery};
+
+/// Bytes that a transaction remembers of what it has read; beyond, it forgets all and begins anew.
+const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Each range read at the edge of what is known asks for so many times the rows of the last.
+const READ_AHEAD_FACTOR: usize = 4;
+/// Rows that are read ahead at most.
+const READ_AHEAD_ROWS_MAX: usize = 2_048;
+/// Bytes that are read ahead at most, by the size of the rows so far.
+const READ_AHEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// A range read that outlives its caller's keys.
 #[derive(Debug, Clone)]
@@ -86,7 +92,7 @@ impl Known {
     /// Forgets everything where it has become too much. Not while a read goes on: what it has
     /// asked for must still be there when it looks again.
     pub(super) fn make_room(&mut self) {
-        if self.stretch_bytes + self.other_bytes > READ_CACHE_BYTES_MAX {
+        if self.stretch_bytes + self.other_bytes > CACHE_BYTES_MAX {
             *self = Self::default();
         }
     }

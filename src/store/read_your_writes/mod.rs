@@ -8,8 +8,10 @@
 //! sees reads of its snapshot, and at the commit all conflicts and writes at once, with those to
 //! one key made one.
 
+mod coverage;
 mod hand_over;
 mod known;
+pub(super) mod sizes;
 mod undo;
 mod writes;
 
@@ -18,10 +20,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use self::coverage::{Coverage, Replaced};
 use self::known::{Known, KnownKey, Looked, OwnedQuery};
 use self::undo::{Log, Undo};
 use self::writes::{Change, Own, Writes};
-use crate::store::coverage::{Coverage, Replaced};
 use crate::store::rules::key_after;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,

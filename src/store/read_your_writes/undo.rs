@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use super::State;
+use super::coverage::{Coverage, Replaced};
 use super::writes::{Change, Entry};
 use crate::store::Savepoint;
-use crate::store::coverage::{Coverage, Replaced};
 use crate::store::savepoints::UndoLog;
 
 /// The undo log of a transaction.

@@ -5,10 +5,13 @@ use std::ops::Bound;
 
 use bytes::{Bytes, BytesMut};
 
+use super::coverage::{Coverage, Replaced};
+use super::sizes::{clear_bytes, set_bytes};
 use super::undo::{Log, Undo};
-use crate::limits::WRITE_CHUNK_BYTES;
-use crate::store::coverage::{Coverage, Replaced};
-use crate::store::rules::{STAMP_BYTES, added, clear_bytes, lowered, set_bytes};
+use crate::store::rules::{STAMP_BYTES, added, lowered};
+
+/// Bytes that a transaction's keys and values share as one allocation.
+const COPY_CHUNK_BYTES: usize = 8 * 1024;
 
 /// What a transaction has made of one key.
 pub(super) enum Entry {
@@ -136,7 +139,7 @@ impl Writes {
     /// A copy of a key or value that is to be kept, without an allocation of its own.
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Bytes {
         if self.copies.capacity() < bytes.len() {
-            self.copies = BytesMut::with_capacity(WRITE_CHUNK_BYTES.max(bytes.len()));
+            self.copies = BytesMut::with_capacity(COPY_CHUNK_BYTES.max(bytes.len()));
         }
         self.copies.extend_from_slice(bytes);
         self.copies.split().freeze()

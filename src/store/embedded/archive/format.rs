@@ -7,8 +7,8 @@ use std::path::Path;
 
 use siphasher::sip::SipHasher13;
 
-use crate::limits;
 use crate::store::embedded::StoreId;
+use crate::store::embedded::journal::RECORD_BYTES_MAX;
 
 pub(super) const SEGMENT_HEADER_BYTES: usize = 48;
 pub(super) const RECORD_HEADER_BYTES: usize = 32;
@@ -145,7 +145,7 @@ impl Segment {
         let mut number = || numbers.next().unwrap_or_default();
         let (length, commit, time_ms) = (number(), number(), number());
         let is_next = self.next.is_none_or(|next| next == commit);
-        if !is_next || length == 0 || length > limits::EMBEDDED_JOURNAL_RECORD_BYTES_MAX {
+        if !is_next || length == 0 || length > RECORD_BYTES_MAX {
             return Ok(Next::Damaged);
         }
         self.body.clear();

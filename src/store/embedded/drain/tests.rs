@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 
 use super::*;
+use crate::limits;
 use crate::random::{Random, SeededRandom};
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 use crate::store::{Isolation, RangeQuery, Store, StoreError};
@@ -137,7 +138,7 @@ fn a_drain_that_was_interrupted_changes_nothing_that_is_read() {
             &store.environment,
             &store.rows,
             &closed,
-            limits::EMBEDDED_DRAIN_SLICE_BYTES,
+            SLICE_BYTES,
             || Ok(()),
         )
         .unwrap();
@@ -182,7 +183,7 @@ fn a_layer_of_many_slices_is_written_whole() {
     let store = open(folder.path(), FsyncPolicy::EverySecond);
     let transaction = store.begin_write().unwrap();
     for index in 0..200_u32 {
-        let value = vec![index as u8; limits::EMBEDDED_DRAIN_SLICE_BYTES / 20];
+        let value = vec![index as u8; SLICE_BYTES / 20];
         transaction.set(&index.to_be_bytes(), &value);
     }
     transaction.commit().now_or_never().unwrap().unwrap();

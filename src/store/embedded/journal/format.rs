@@ -4,7 +4,8 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use crate::limits;
+/// Bytes of one journal record: a transaction of the largest size, with room for its framing.
+pub(in super::super) const RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
 
 /// Bytes in front of a file's records.
 pub(super) const FILE_HEADER_BYTES: usize = 32;
@@ -173,8 +174,7 @@ impl Version {
                 }
             }
         };
-        let is_possible =
-            header.length > 0 && header.length <= limits::EMBEDDED_JOURNAL_RECORD_BYTES_MAX;
+        let is_possible = header.length > 0 && header.length <= RECORD_BYTES_MAX;
         is_possible.then_some(header)
     }
 

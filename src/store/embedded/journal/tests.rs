@@ -120,7 +120,7 @@ fn where_a_step_finds_no_room_the_file_grows_by_what_the_record_needs() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
     let length = || folder.path().join(FILE_NAMES[0]).metadata().unwrap().len();
-    let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+    let step = STEP_BYTES;
     let room = step + 100 * BLOCK_BYTES;
     let mut state = journal.lock();
     let mut grow = |end, room| state.grow(0, 32, end, with_room(room));
@@ -149,7 +149,7 @@ fn both_files_have_blocks_from_the_start() {
     Journal::create(folder.path(), 1, 12_345, true).unwrap();
     for name in FILE_NAMES {
         let length = folder.path().join(name).metadata().unwrap().len();
-        assert_eq!(length, limits::EMBEDDED_JOURNAL_STEP_BYTES);
+        assert_eq!(length, STEP_BYTES);
     }
 }
 
@@ -401,14 +401,14 @@ fn a_journal_that_begins_again_keeps_the_blocks_of_its_files() {
     journal.append(&mut record(&[Write::Clear(b"a")])).unwrap();
     assert_eq!(numbers(folder.path()), [6]);
     let allocated = journal.lock().allocated;
-    assert_eq!(allocated, [limits::EMBEDDED_JOURNAL_STEP_BYTES; 2]);
+    assert_eq!(allocated, [STEP_BYTES; 2]);
 }
 
 #[test]
 fn a_file_that_has_grown_gives_its_blocks_back_where_room_is_short() {
     let folder = tempfile::tempdir().unwrap();
     let journal = Journal::create(folder.path(), 1, 12_345, true).unwrap();
-    let step = limits::EMBEDDED_JOURNAL_STEP_BYTES;
+    let step = STEP_BYTES;
     let length = || folder.path().join(FILE_NAMES[0]).metadata().unwrap().len();
     journal.make_room(3 * step).unwrap();
     assert!(length() >= 3 * step);

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::store::rules::conflict_bytes;
+use super::sizes::conflict_bytes;
 
 /// Ranges of keys, joined where they touch.
 #[derive(Debug, Default)]
