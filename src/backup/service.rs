@@ -189,13 +189,13 @@ impl Backups {
             rows_total: moment.rows_about(),
             progress: Arc::clone(&progress),
         };
-        let (told, ended) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         let work = Work {
             backups: Arc::clone(self),
             progress,
             keep,
             begun: running.begun,
-            told: Some(told),
+            sender: Some(sender),
         };
         let thread = Builder::new()
             .name("quoin-backup".to_owned())
@@ -272,7 +272,7 @@ struct Work {
     progress: Arc<Progress>,
     keep: u32,
     begun: Instant,
-    told: Option<oneshot::Sender<Result<(), Arc<BackupError>>>>,
+    sender: Option<oneshot::Sender<Result<(), Arc<BackupError>>>>,
 }
 
 impl Work {
@@ -287,7 +287,9 @@ impl Work {
     }
 
     fn end(&mut self, written: Result<Written, BackupError>) {
-        let Some(told) = self.told.take() else { return };
+        let Some(sender) = self.sender.take() else {
+            return;
+        };
         let elapsed = self.begun.elapsed();
         match &written {
             Ok(written) => {
@@ -332,7 +334,7 @@ impl Work {
         };
         drop(state);
         // Nobody may be waiting for it.
-        let _ = told.send(result);
+        let _ = sender.send(result);
     }
 }
 
