@@ -138,7 +138,8 @@ impl File {
             }
             let is_begin = matches!(self.tokens[at], Token::Word(_))
                 && self.tokens.get(at + 1) == Some(&Token::Path)
-                && (at == 0 || self.tokens[at - 1] != Token::Path);
+                && (at == 0 || self.tokens[at - 1] != Token::Path)
+                && !self.is_visibility(at);
             if !is_begin {
                 at += 1;
                 continue;
@@ -148,6 +149,12 @@ impl File {
             at = after;
         }
         paths
+    }
+
+    /// Whether the path of a `pub(in ...)` stands there.
+    fn is_visibility(&self, at: usize) -> bool {
+        let before = at.checked_sub(2).map(|before| &self.tokens[before..at]);
+        before == Some(&[Token::Mark('('), Token::Word("in".to_owned())])
     }
 
     /// Whether a `pub use`, or a `pub(...) use`, stands there.
