@@ -2,7 +2,7 @@
 //!
 //! The way of data, and the direction of imports (each module uses only those after it):
 //! `server` → `wire`, `commands` → `executor` → `types` → `store`, `layout`;
-//! `limits`, `clock`, `random`, `key_after`, `allocator`, `fatal_panic`, `log_throttle` and `sparse`
+//! `limits`, `clock`, `random`, `key_after`, `allocator`, `fatal_panic`, `log_throttle`, `size` and `sparse`
 //! are leaves that every module may use, and `error` is over `layout`, `store` and `dump` only.
 //! Beside `server` stand the tools: `doctor` over `types`, `layout` and `store`, `backup` and
 //! `compact` over `store`, each told what to work on by `config`'s settings; `import` over
@@ -42,6 +42,7 @@ pub mod random;
 pub mod redis_client;
 pub mod reply;
 pub mod server;
+pub mod size;
 pub mod sparse;
 pub mod store;
 pub mod types;

@@ -30,7 +30,6 @@ use crate::store::{Isolation, ReadTransaction, Store, StoreError};
 use checks::version::{self, Understanding};
 use checks::{STORE_CHECKS, key_checks, walk_keys};
 use progress::Progress;
-pub(crate) use report::size;
 pub use report::{Level, Line};
 use subject::Subject;
 
