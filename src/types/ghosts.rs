@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::context::{ReadContext, WriteContext};
 use super::keyspace::OpenKey;
 use super::presence::Presence;
-use super::scanning::KeyWalk;
+use super::scanning::KeyScan;
 use crate::layout::{KeysRow, Meta, decode_length, successor};
 use crate::store::{Isolation, StoreError};
 
@@ -34,12 +34,12 @@ impl ReadContext<'_> {
         keys_max: usize,
     ) -> Result<(u64, Vec<Ghost>), StoreError> {
         let namespace = self.namespace().await?;
-        let mut walk =
-            KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
+        let mut scan =
+            KeyScan::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
         let mut looked_at = 0_usize;
         let mut last_hash = 0;
         let mut ghosts = Vec::new();
-        while let Some(found) = walk.next().await? {
+        while let Some(found) = scan.next().await? {
             let hash = found.key.name.hash();
             if looked_at >= keys_max && hash != last_hash {
                 return Ok((last_hash + 1, ghosts));

@@ -39,7 +39,7 @@ pub(super) const LATENCY_TRIES: usize = 40;
 pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
 
 /// A store, and what may be done to it.
-pub(super) struct Subject<'s> {
+pub(super) struct DoctorTarget<'s> {
     pub(super) store: &'s dyn Store,
     pub(super) layout: Layout,
     pub(super) clock: Arc<dyn Clock>,
@@ -57,7 +57,7 @@ pub(super) struct Subject<'s> {
     pub(super) shown: OnceCell<Vec<(Id, u32)>>,
 }
 
-impl Subject<'_> {
+impl DoctorTarget<'_> {
     /// Reads at one moment; again where the store asks for it.
     pub(super) async fn read<T>(
         &self,
