@@ -120,7 +120,7 @@ impl DoctorTarget<'_> {
     }
 
     /// Changes something in one transaction; again where it conflicts, or where it is not known
-    /// whether it was applied: `change` decides anew by what it reads.
+    /// whether it was applied: `change` decides again by what it reads.
     pub(super) async fn write<T>(
         &self,
         change: impl AsyncFn(&dyn Transaction) -> Result<T, StoreError>,
@@ -202,7 +202,7 @@ impl DoctorTarget<'_> {
         presence(meta, length, &self.store.capabilities())
     }
 
-    /// Whether elements of a queue are claimed and not fetched; conflicts with whoever claims some.
+    /// Whether elements of a queue are claimed and not fetched. Conflicts with new claims.
     pub(super) async fn has_claims(
         &self,
         transaction: &dyn Transaction,

@@ -2,7 +2,7 @@
 //!
 //! A client of both servers, and of nothing else of this program. Each key is replaced as a
 //! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
-//! the source are walked once more and their numbers of elements compared.
+//! the source are scanned once more and their numbers of elements compared.
 
 mod copy;
 mod counts;

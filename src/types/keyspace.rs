@@ -286,7 +286,7 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Tells that a key comes to be, unless it exists already and `spares_existing`; and before
+    /// Notifies that a key comes to be, unless it exists already and `spares_existing`; and before
     /// that of the end of an expired key that nobody has removed yet.
     async fn notify_of_creation(
         &self,
@@ -501,7 +501,7 @@ impl WriteContext<'_> {
         self.count_change(key, 0);
     }
 
-    /// Counts without waking those who wait.
+    /// Counts without waking clients that wait.
     pub(super) fn count_change(&self, key: &OpenKey, delta: i64) {
         let length_key = self.layout().length_key(&key.meta_key);
         self.transaction
@@ -509,8 +509,8 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// To be called after elements were taken away, counted and told of: a key that ceases to exist
-    /// when it is empty is removed, which is told.
+    /// To be called after elements were taken away, counted and notified: a key that ceases to exist
+    /// when it is empty is removed, which is notified too.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! Walking a database's keys in the order in which they are stored: by the hash of their names.
+//! Scanning a database's keys in the order in which they are stored: by the hash of their names.
 
 use std::collections::VecDeque;
 
@@ -239,7 +239,7 @@ impl ReadContext<'_> {
     }
 
     /// How many keys the database has, and how many of them will expire. Counts them: a counter
-    /// would make all who create keys write to one place.
+    /// would make all transactions that create keys write to one row.
     ///
     /// # Errors
     /// When the store fails.

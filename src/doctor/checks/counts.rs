@@ -14,7 +14,7 @@ use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction
 use crate::types::kind::{Holds, SectionKind};
 use crate::types::presence::Presence;
 
-/// Rows up to which it counts a key anew to repair its counters while servers may run.
+/// Rows up to which it counts a key again to repair its counters while servers may run.
 const RECOUNT_ROWS_MAX: u64 = 100_000;
 
 /// What a key has at one moment.
@@ -199,8 +199,8 @@ impl Counts {
     }
 }
 
-/// Counts a key anew and corrects its counters, in one transaction that conflicts with whoever
-/// changes the key. Answers whether they are right now; not where the key is too large for that,
+/// Counts a key again and corrects its counters, in one transaction that conflicts with every
+/// change of the key. Answers whether they are right now; not where the key is too large for that,
 /// or where its indexes disagree, so that it is not known what is right.
 pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<bool, StoreError> {
     let rows_max = if target.store.capabilities().single_writer {

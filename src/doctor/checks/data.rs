@@ -1,9 +1,9 @@
 //! Data that no key leads to.
 //!
 //! Ids of data and keys are in different orders, and neither need fit into memory: ids are taken
-//! a million at a time, and for each million all keys are walked once.
+//! a million at a time, and for each million all keys are scanned once.
 //!
-//! A key may be renamed while it is walked, and be missed so. What seems to belong to no key is
+//! A key may be renamed during the scan, and be missed so. What seems to belong to no key is
 //! therefore looked for once more, among all keys at one moment. That decides: an id that no key
 //! names at one moment is never named again, for a transaction that gives a key an id either
 //! makes the id, or has read (and conflicts on) another key that names it.
@@ -21,7 +21,7 @@ use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, READS_AT_ONCE, rows};
 use crate::layout::{Id, KeyRange, Space, TrashKind, successor};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-/// Data ids that it keeps in memory at a time; for each so many it walks all keys once.
+/// Data ids that it keeps in memory at a time; for each so many it scans all keys once.
 const IDS_AT_ONCE: usize = 1_000_000;
 /// Data ids without a key that it looks at more closely; of more it says that there are more.
 const SUSPECTS_MAX: usize = 10_000;
@@ -177,7 +177,7 @@ struct Unnamed {
     all_names_are_known: bool,
 }
 
-/// Those of the ids that no key names while all are walked.
+/// Those of the ids that no key names during a scan of all.
 async fn unnamed(target: &DoctorTarget<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreError> {
     let mut all_names_are_known = true;
     if ids.is_empty() {

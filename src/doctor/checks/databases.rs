@@ -92,7 +92,7 @@ async fn used_namespaces(
         let Some(row) = first.first() else {
             return Ok(used);
         };
-        // What cannot be read is found by the walk over keys.
+        // What cannot be read is found by the scan of keys.
         let Ok((namespace, _)) = target.layout.read_namespaced_key(&row.key) else {
             return Ok(used);
         };

@@ -115,7 +115,7 @@ async fn judge(
     Ok(())
 }
 
-/// Whether no key expires then. (A key whose metadata cannot be read is told of elsewhere.)
+/// Whether no key expires then. (A key whose metadata cannot be read is another check's finding.)
 async fn leads_nowhere(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,

@@ -239,7 +239,7 @@ async fn missing_expiry(
 }
 
 /// Removes a key that is empty and has no expiry, as the background work of servers does
-/// (`WriteContext::sweep_ghost`): whoever pushes meanwhile conflicts with this, or this with them.
+/// (`WriteContext::sweep_ghost`): a push meanwhile conflicts with this, or this with the push.
 async fn sweep(
     target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,

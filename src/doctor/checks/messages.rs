@@ -26,7 +26,7 @@ pub(super) async fn check(
         .await?;
     let mut outcome = Outcome::new(format!("{count} rows on their way to other servers"));
     if is_there {
-        // As a server would: who listens has read them long since.
+        // As a server would: all servers have read them long since.
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.clear_range(&range.begin, &successor(&last));

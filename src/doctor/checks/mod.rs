@@ -1,11 +1,11 @@
 //! The checks of what lies in a store, a file each.
 //!
-//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one walk over all keys. A
+//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one scan of all keys. A
 //! new check is a file here and a row in one of the two.
 //!
 //! Whatever is judged together is read at one moment (in one transaction), so that servers that
 //! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
-//! that it conflicts with whoever changes what it decides by.
+//! that it conflicts with changes of what it decides by.
 
 use super::report::Line;
 use super::scan::{self, KeyPage};
@@ -38,7 +38,7 @@ pub(super) struct StoreCheck {
     pub(super) run: for<'c> fn(&'c DoctorTarget<'c>, &'static str) -> Answer<'c, Line>,
 }
 
-/// The checks of spaces of the layout, in the order in which they are told of.
+/// The checks of spaces of the layout, in the order of their lines.
 pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     StoreCheck {
         name: "latency",
@@ -90,7 +90,7 @@ pub(super) trait KeyCheck {
     fn line(&self) -> Line;
 }
 
-/// The checks that look at keys, in the order in which they are told of.
+/// The checks that look at keys, in the order of their lines.
 pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
     let mut checks: Vec<Box<dyn KeyCheck>> =
         vec![Box::<keys::Keys>::default(), Box::<tasks::Tasks>::default()];

@@ -184,7 +184,7 @@ async fn judge(
             {
                 let Id { instance, sequence } = request.id;
                 found.old_requests.add(|| format!("{instance} {sequence}"));
-                // As servers do: who fulfils it meanwhile conflicts, or this does.
+                // As servers do: a server that fulfils it meanwhile conflicts, or this does.
                 let is_repaired = target
                     .repair(async |transaction: &dyn Transaction| {
                         remove_request(transaction, &row.key);
