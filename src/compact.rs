@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::config::{LoadedSettings, StoreKind};
-use crate::doctor::size;
+use crate::size::size;
 use crate::store::embedded::{self, Compacted, EmbeddedOptions, OpenError, Written};
 
 const TERMINAL_INTERVAL: Duration = Duration::from_millis(200);

@@ -36,6 +36,7 @@ pub mod random;
 pub mod redis_client;
 pub mod reply;
 pub mod server;
+pub mod size;
 pub mod sparse;
 pub mod store;
 pub mod types;

@@ -47,9 +47,9 @@ fn main() -> ExitCode {
 /// Runs `quoin import` and prints its result.
 fn import(options: &import::Options) -> ExitCode {
     match import::run(options, &SystemRandom) {
-        Ok(tally) => {
-            let printed = print(&format!("{tally}\n"));
-            if tally.is_complete() {
+        Ok(counts) => {
+            let printed = print(&format!("{counts}\n"));
+            if counts.is_complete() {
                 printed
             } else {
                 ExitCode::FAILURE

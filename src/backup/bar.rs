@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::doctor::size;
+use crate::size::size;
 
 const CELLS: usize = 24;
 /// Time between two updates of the bar.

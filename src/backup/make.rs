@@ -12,7 +12,7 @@ use super::read::BackupFile;
 use super::write::write;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Fsync, LoadedSettings, StoreKind};
-use crate::doctor::size;
+use crate::size::size;
 use crate::store::StoreError;
 use crate::store::embedded::{
     EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, OpenError, inspect,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::config::{Fsync, LoadedSettings};
+use crate::size::size;
 use crate::store::Store;
 use crate::store::embedded::{
     CheckpointState, EmbeddedOptions, EmbeddedStore, FsyncPolicy, Inspection, JournalGap,
@@ -11,7 +12,7 @@ use crate::store::embedded::{
 
 use super::Options;
 use super::progress::Progress;
-use super::report::{Level, Line, size};
+use super::report::{Level, Line};
 
 pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let settings = &loaded.settings;

@@ -2,7 +2,7 @@
 //! answers.
 
 use crate::config::LoadedSettings;
-use crate::doctor::subject::LATENCY_TRIES;
+use crate::doctor::target::LATENCY_TRIES;
 use crate::store::Store;
 use crate::store::fdb::{
     ClusterFileOrigin, FdbOptions, FdbStore, OpenError, client_library, find_cluster_file,

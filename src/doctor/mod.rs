@@ -11,8 +11,8 @@ mod embedded;
 mod fdb;
 mod progress;
 mod report;
-mod subject;
-mod walk;
+mod scan;
+mod target;
 
 #[cfg(test)]
 mod tests;
@@ -28,11 +28,10 @@ use crate::random::SystemRandom;
 use crate::store::{Isolation, ReadTransaction, Store, StoreError};
 
 use checks::version::{self, Understanding};
-use checks::{STORE_CHECKS, key_checks, walk_keys};
+use checks::{STORE_CHECKS, key_checks, scan_keys};
 use progress::Progress;
-pub(crate) use report::size;
 pub use report::{Level, Line};
-use subject::Subject;
+use target::DoctorTarget;
 
 /// Time for which messages to other servers lie in the store at the most, while servers run.
 const MESSAGE_GRACE: std::time::Duration = std::time::Duration::from_secs(15);
@@ -93,7 +92,7 @@ async fn look_inside(
     is_offline: bool,
     show: &mut dyn FnMut(&Line),
 ) {
-    let subject = Subject {
+    let target = DoctorTarget {
         store,
         layout: Layout::new(&loaded.settings.root_prefix),
         clock: Arc::new(SystemClock),
@@ -105,16 +104,16 @@ async fn look_inside(
         progress: Progress::new(),
         shown: OnceCell::new(),
     };
-    examine(&subject, show).await;
+    examine(&target, show).await;
 }
 
 /// Runs the checks.
-async fn examine(subject: &Subject<'_>, show: &mut dyn FnMut(&Line)) {
+async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Line)) {
     let mut show = |line: &Line| {
-        subject.progress.clear();
+        target.progress.clear();
         show(line);
     };
-    match version::check(subject).await {
+    match version::check(target).await {
         Ok((understanding, line)) => {
             show(&line);
             if understanding == Understanding::None {
@@ -123,30 +122,30 @@ async fn examine(subject: &Subject<'_>, show: &mut dyn FnMut(&Line)) {
         }
         Err(error) => return show(&unfinished("layout", &error)),
     }
-    let shown = subject
+    let shown = target
         .read(async |transaction: &dyn ReadTransaction| {
-            subject
+            target
                 .shown_namespaces(transaction, Isolation::Snapshot)
                 .await
         })
         .await;
     // Where it cannot be read the check of databases says so.
     if let Ok(shown) = shown {
-        let _ = subject.shown.set(shown);
+        let _ = target.shown.set(shown);
     }
     for check in STORE_CHECKS {
-        match (check.run)(subject, check.name).await {
+        match (check.run)(target, check.name).await {
             Ok(line) => show(&line),
             Err(error) => show(&unfinished(check.name, &error)),
         }
     }
-    let mut checks = key_checks(subject);
-    match walk_keys(subject, &mut checks).await {
+    let mut checks = key_checks(target);
+    match scan_keys(target, &mut checks).await {
         Ok(()) => {
             for check in &checks {
                 show(&check.line());
             }
-            if !subject.is_deep {
+            if !target.is_deep {
                 let text = "not counted: --deep compares them with every element (reads all data)";
                 show(&Line::ok("counters", text));
             }

@@ -1,4 +1,4 @@
-//! How far a walk is, on the standard error: a line that changes on a terminal, and one now and
+//! How far a scan is, on the standard error: a line that changes on a terminal, and one now and
 //! then elsewhere.
 
 use std::cell::Cell;

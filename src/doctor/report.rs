@@ -172,25 +172,6 @@ pub(super) fn shown(bytes: &[u8]) -> String {
     format!("\"{}{more}\"", part.escape_ascii())
 }
 
-/// A number of bytes for people.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let mut number = bytes as f64 / 1024.0;
-    let mut units = UNITS.iter();
-    let mut unit = units.next().copied().unwrap_or_default();
-    for next in units {
-        if number < 1024.0 {
-            break;
-        }
-        number /= 1024.0;
-        unit = next;
-    }
-    format!("{number:.1} {unit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,8 +215,5 @@ mod tests {
     fn names_are_short_and_can_be_read() {
         assert_eq!(shown(b"a\0\"b"), "\"a\\x00\\\"b\"");
         assert_eq!(shown(&[b'x'; 100]).len(), 2 + 60 + "…".len());
-        assert_eq!(size(1023), "1023 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(5 * 1024 * 1024 * 1024), "5.0 GiB");
     }
 }

@@ -34,7 +34,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     CHECKSUM.checksum(bytes)
 }
 
-/// Why a payload is not read. The texts are Redis's but for the last.
+/// Why a payload is not read. The texts are Redis's, except the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DumpError {
     /// Too short, of a later version than Redis 7.2 writes, or changed on its way.

@@ -9,10 +9,10 @@
 
 use std::time::Duration;
 
+use super::counts::Counts;
 use super::kinds::Kind;
 use super::pace::{SMALL_ELEMENTS_MAX, first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
-use super::tally::Tally;
 use crate::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::redis_client::{Client, ClientError, Transaction};
 use crate::wire::reply_reader::Value;
@@ -31,7 +31,7 @@ pub(super) struct Copier<'a> {
     /// What temporary names begin with, in this run only.
     pub(super) temporary_prefix: &'a str,
     pub(super) resume: bool,
-    pub(super) tally: &'a mut Tally,
+    pub(super) counts: &'a mut Counts,
 }
 
 /// Why a key was not copied that was busy at every attempt.
@@ -55,7 +55,7 @@ impl Copier<'_> {
     pub(super) fn copy(
         &mut self,
         keys: Vec<SourceKey>,
-        after_each: &mut dyn FnMut(&Tally),
+        after_each: &mut dyn FnMut(&Counts),
     ) -> Result<(), ClientError> {
         let keys = if self.resume {
             self.not_there(keys)?
@@ -81,11 +81,11 @@ impl Copier<'_> {
             let (now, later) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             self.copy_small(now, &mut large)?;
             rest = later;
-            after_each(self.tally);
+            after_each(self.counts);
         }
         for key in large {
             self.copy_large(&key, after_each)?;
-            after_each(self.tally);
+            after_each(self.counts);
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Copier<'_> {
                 _ => u64::MAX,
             };
             if count == Some(key.count) && expiry_difference <= self.source.expiry_tolerance_ms() {
-                self.tally.present_keys += 1;
+                self.counts.present_keys += 1;
             } else {
                 missing.push(key);
             }
@@ -139,7 +139,7 @@ impl Copier<'_> {
                 continue;
             };
             if words.is_empty() {
-                self.tally.vanished_keys += 1;
+                self.counts.vanished_keys += 1;
                 continue;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
@@ -182,8 +182,8 @@ impl Copier<'_> {
         self.target.send()?;
         for (key, count) in sent.drain(..) {
             if self.target.read()?.is_ok() {
-                self.tally.copied_keys += 1;
-                self.tally.copied_elements += count;
+                self.counts.copied_keys += 1;
+                self.counts.copied_elements += count;
             } else {
                 // The careful way tries again, and tells what is wrong.
                 large.push(key.clone());
@@ -195,10 +195,10 @@ impl Copier<'_> {
     fn copy_large(
         &mut self,
         key: &SourceKey,
-        after_each: &mut dyn FnMut(&Tally),
+        after_each: &mut dyn FnMut(&Counts),
     ) -> Result<(), ClientError> {
         let temporary = [self.temporary_prefix.as_bytes(), &key.name].concat();
-        let elements_before = self.tally.copied_elements;
+        let elements_before = self.counts.copied_elements;
         let mut refusal = String::new();
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 {
@@ -206,22 +206,22 @@ impl Copier<'_> {
             }
             match self.try_copy_large(key, &temporary, after_each)? {
                 Attempt::Copied(count) => {
-                    self.tally.copied_keys += 1;
-                    self.tally.copied_elements = elements_before + count;
+                    self.counts.copied_keys += 1;
+                    self.counts.copied_elements = elements_before + count;
                     return Ok(());
                 }
                 Attempt::Vanished => {
-                    self.tally.copied_elements = elements_before;
-                    self.tally.vanished_keys += 1;
+                    self.counts.copied_elements = elements_before;
+                    self.counts.vanished_keys += 1;
                     return Ok(());
                 }
                 Attempt::Refused(why) => refusal = why,
             }
             // Nothing of this attempt may be under the name, or before the elements of the next.
-            self.tally.copied_elements = elements_before;
+            self.counts.copied_elements = elements_before;
             self.target.call(&[b"DEL", temporary.as_slice()])?;
         }
-        self.tally.failed(&key.name, &refusal);
+        self.counts.failed(&key.name, &refusal);
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl Copier<'_> {
         &mut self,
         key: &SourceKey,
         temporary: &[u8],
-        after_each: &mut dyn FnMut(&Tally),
+        after_each: &mut dyn FnMut(&Counts),
     ) -> Result<Attempt, ClientError> {
         let Watched {
             count: count_watched,
@@ -250,8 +250,8 @@ impl Copier<'_> {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));
             }
-            self.tally.copied_elements += count;
-            after_each(self.tally);
+            self.counts.copied_elements += count;
+            after_each(self.counts);
             start = start.saturating_add_unsigned(count);
             size = next_size(size, count, bytes).min(size_max);
         }

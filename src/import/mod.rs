@@ -2,20 +2,20 @@
 //!
 //! A client of both servers, and of nothing else of this program. Each key is replaced as a
 //! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
-//! the source are walked once more and their numbers of elements compared.
+//! the source are scanned once more and their numbers of elements compared.
 
 mod copy;
+mod counts;
 mod error;
 mod kinds;
 mod options;
 mod pace;
 mod progress;
 mod source;
-mod tally;
 
+pub use counts::Counts;
 pub use error::ImportError;
 pub use options::{Databases, Options, command, parse};
-pub use tally::Tally;
 
 use copy::Copier;
 use progress::Progress;
@@ -29,7 +29,7 @@ use crate::redis_client::{Client, ClientError};
 /// # Errors
 /// Where a server cannot be reached or does not understand. What concerns single keys only is in
 /// the answer.
-pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError> {
+pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError> {
     let mut source = Source::connect(options)?;
     let mut target = Client::connect(&options.to)?;
     let run_id = run_id(source.client())?;
@@ -42,12 +42,12 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError>
     };
     databases.sort_unstable();
     let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
-    let mut tally = Tally {
+    let mut counts = Counts {
         is_of_cluster: source.is_of_cluster(),
-        ..Tally::default()
+        ..Counts::default()
     };
     let mut progress = Progress::new();
-    if tally.is_of_cluster {
+    if counts.is_of_cluster {
         progress.say("the source is one master of a Redis Cluster; only its own keys are copied");
     }
     if options.pattern.is_none() {
@@ -72,25 +72,25 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Tally, ImportError>
                 if is_copying {
                     let Page { keys, others } = page;
                     for kind in others {
-                        *tally.skipped.entry(kind).or_default() += 1;
+                        *counts.skipped.entry(kind).or_default() += 1;
                     }
                     let mut copier = Copier {
                         source: &mut source,
                         target: &mut target,
                         temporary_prefix: &temporary_prefix,
                         resume: options.resume,
-                        tally: &mut tally,
+                        counts: &mut counts,
                     };
-                    copier.copy(keys, &mut |tally| progress.show(tally))?;
+                    copier.copy(keys, &mut |counts| progress.show(counts))?;
                 } else {
-                    compare(&mut source, &mut target, &page.keys, &mut tally)?;
+                    compare(&mut source, &mut target, &page.keys, &mut counts)?;
                 }
-                progress.show(&tally);
+                progress.show(&counts);
             }
         }
     }
     progress.end();
-    Ok(tally)
+    Ok(counts)
 }
 
 /// What tells one running server from another.
@@ -107,7 +107,7 @@ fn compare(
     source: &mut Source,
     target: &mut Client,
     keys: &[SourceKey],
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), ClientError> {
     for key in keys {
         target.queue(&[key.kind.counting, &key.name]);
@@ -117,7 +117,7 @@ fn compare(
     for key in keys {
         // An error, of another type, is as good as nothing.
         let there = target.read()?.integer().unwrap_or(0);
-        tally.checked_keys += 1;
+        counts.checked_keys += 1;
         if there != key.count {
             different.push(key);
         }
@@ -128,7 +128,7 @@ fn compare(
         let here = source.client().call(&question)?.integer().unwrap_or(0);
         let there = target.call(&question)?.integer().unwrap_or(0);
         if here != there {
-            tally.differs(&key.name, here, there);
+            counts.differs(&key.name, here, there);
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use crate::clock::{Clock, SystemClock};
 
-use super::tally::Tally;
+use super::counts::Counts;
 
 const BAR_CELLS: usize = 24;
 /// Time between two looks of the bar.
@@ -53,7 +53,7 @@ impl Progress {
     }
 
     /// Shows how far it is, where that was not shown lately.
-    pub(super) fn show(&mut self, tally: &Tally) {
+    pub(super) fn show(&mut self, counts: &Counts) {
         let now_ms = self.clock.now_ms();
         let interval_ms = if self.is_terminal {
             BAR_INTERVAL_MS
@@ -64,7 +64,7 @@ impl Progress {
             return;
         }
         self.shown_ms = now_ms;
-        let line = self.line(tally, (now_ms - self.started_ms) / 1_000);
+        let line = self.line(counts, (now_ms - self.started_ms) / 1_000);
         let mut out = std::io::stderr().lock();
         let _ = if self.is_terminal {
             write!(out, "\r{line}\x1b[K").and_then(|()| out.flush())
@@ -80,7 +80,7 @@ impl Progress {
         }
     }
 
-    fn line(&self, tally: &Tally, elapsed_s: i64) -> String {
+    fn line(&self, counts: &Counts, elapsed_s: i64) -> String {
         let bar = match self.keys_total {
             Some(total) if self.is_terminal => bar(self.keys, total),
             _ => String::new(),
@@ -91,7 +91,7 @@ impl Progress {
         };
         format!(
             "{} {bar}{}{of} keys, {} elements copied, {elapsed_s} s",
-            self.phase, self.keys, tally.copied_elements
+            self.phase, self.keys, counts.copied_elements
         )
     }
 }
@@ -123,17 +123,17 @@ mod tests {
         progress.is_terminal = false;
         progress.begin("copying:");
         progress.keys = 7;
-        let tally = Tally {
+        let counts = Counts {
             copied_elements: 90,
-            ..Tally::default()
+            ..Counts::default()
         };
         assert_eq!(
-            progress.line(&tally, 3),
+            progress.line(&counts, 3),
             "copying: 7 keys, 90 elements copied, 3 s"
         );
         progress.keys_total = Some(10);
         assert_eq!(
-            progress.line(&tally, 3),
+            progress.line(&counts, 3),
             "copying: 7 of 10 keys, 90 elements copied, 3 s"
         );
     }

@@ -238,7 +238,7 @@ impl Source {
     }
 
     /// Asks for a small value and its expiry, and whether they are of one moment: a key that is
-    /// deleted and made anew between two questions would get the other's expiry. Not by a
+    /// deleted and made again between two questions would get the other's expiry. Not by a
     /// transaction that reads: a Redis whose memory is full refuses to queue anything in one.
     pub(super) fn queue_whole(&mut self, key: &SourceKey) {
         self.client.queue(&[b"WATCH", key.name.as_slice()]);

@@ -189,7 +189,7 @@ impl Layout {
         key
     }
 
-    /// The member index from a hash onwards: the range that ZSCAN walks.
+    /// The member index from a hash onwards: the range that ZSCAN reads.
     pub fn members_from(&self, data: Id, hash: u64) -> KeyRange {
         let all = self.section_prefix(data, Section::Members);
         let mut begin = all.clone();

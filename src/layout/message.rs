@@ -60,7 +60,7 @@ pub fn read_message_row(value: &[u8]) -> Result<(u16, &[u8]), DecodeError> {
     }
 }
 
-/// Reads the text that the rows hold together: who published the messages, and the messages.
+/// Reads the text that the rows hold together: the server that published the messages, and the messages.
 ///
 /// # Errors
 /// Where it is not such a text.

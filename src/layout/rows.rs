@@ -83,7 +83,7 @@ impl Layout {
         key
     }
 
-    /// All metadata of a namespace from a hash onwards: the range that SCAN walks.
+    /// All metadata of a namespace from a hash onwards: the range that SCAN reads.
     pub fn keys_from(&self, namespace: Id, hash: u64) -> KeyRange {
         let all = self.pack(Space::Keys, &(namespace.instance, namespace.sequence));
         let mut begin = all.clone();

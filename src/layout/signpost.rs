@@ -2,8 +2,9 @@
 //!
 //! Who pops from a queue wants its metadata and its outermost elements, which lie far apart: two
 //! reads. A signpost lies at the outside of the elements and is read together with them. It says
-//! what the metadata's row holds, and whoever writes that row writes its signposts in the same
-//! transaction, so a transaction that has read one knows the other (docs/understand/decisions/006-reads-of-a-transaction.md).
+//! what the metadata's row holds, and what writes that row writes its signposts in the same
+//! transaction, so a transaction that has read one knows the other
+//! (docs/understand/decisions/006-reads-of-a-transaction.md).
 
 use bytes::Bytes;
 use foundationdb_tuple::Bytes as TupleBytes;

@@ -11,7 +11,7 @@ use super::key::OpenKey;
 use super::pages::Pages;
 
 impl WriteContext<'_> {
-    /// Gives a key another name, in the database of `to`, in place of whatever has it. Moves no
+    /// Gives a key another name, in the database of `to`, in place of what has it. Moves no
     /// data, and keeps the expiry.
     ///
     /// # Errors
@@ -30,9 +30,9 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Copies a key with its expiry, in place of whatever has the new name. Rows of data do not
+    /// Copies a key with its expiry, in place of what has the new name. Rows of data do not
     /// contain their own data id, so they are copied as they are, chunks of split values
-    /// included; but for signposts, which name the key.
+    /// included. Signposts, which name the key, are left out.
     ///
     /// Where the copy turns out larger than a transaction may be, this stops in the middle: the
     /// executor refuses the command for its size, and nothing of it is kept.

@@ -12,7 +12,7 @@ impl ReadContext<'_> {
     /// Bytes that differ after any change of a key, across all servers; `None` where there is no
     /// such key. They consist of its metadata (what RENAME, EXPIRE, a new value change) and of
     /// the row that holds its length and a count of its changes. Watching costs pushes nothing:
-    /// they add to that row without reading it, and only the one who looks can conflict.
+    /// they add to that row without reading it, and only a transaction that looks can conflict.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,15 +1,15 @@
 //! Sweeping ghosts: metadata of keys that have no elements (see [`super::keyspace`]).
 //!
-//! A queue whose consumers keep up is empty whenever one looks, and must not be swept amid its
-//! pushes, which would conflict with that. So a ghost is swept at a second look, if nobody has
-//! used it since the first.
+//! A queue whose consumers keep up is empty most of the time. It must not be swept amid its pushes,
+//! which would conflict with that. So a ghost is swept at a second look, if it was not used since
+//! the first.
 
 use bytes::Bytes;
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
 use super::presence::Presence;
-use super::scanning::KeyWalk;
+use super::scanning::KeyScan;
 use crate::layout::{KeysRow, Meta, decode_length, successor};
 use crate::store::{Isolation, StoreError};
 
@@ -24,7 +24,7 @@ pub struct Ghost {
 
 impl ReadContext<'_> {
     /// Looks for ghosts among the keys of the context's database from `hash` on, looking at about
-    /// `keys_max`. Answers where to go on, 0 at the end, and what was found. Conflicts with nobody.
+    /// `keys_max`. Answers where to go on, 0 at the end, and what was found. Conflicts with nothing.
     ///
     /// # Errors
     /// When the store fails.
@@ -34,12 +34,12 @@ impl ReadContext<'_> {
         keys_max: usize,
     ) -> Result<(u64, Vec<Ghost>), StoreError> {
         let namespace = self.namespace().await?;
-        let mut walk =
-            KeyWalk::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
+        let mut scan =
+            KeyScan::new(self, namespace, hash, keys_max.saturating_add(1)).with_snapshot_reads();
         let mut looked_at = 0_usize;
         let mut last_hash = 0;
         let mut ghosts = Vec::new();
-        while let Some(found) = walk.next().await? {
+        while let Some(found) = scan.next().await? {
             let hash = found.key.name.hash();
             if looked_at >= keys_max && hash != last_hash {
                 return Ok((last_hash + 1, ghosts));
@@ -58,12 +58,12 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Sweeps a ghost of the context's database, if nobody has used it since it was found; answers
+    /// Sweeps a ghost of the context's database, if it was not used since it was found; answers
     /// whether it did.
     ///
     /// No push is lost: a push reads the key's metadata serializably and adds to its length. One
     /// that commits before this changes the length that was read here, and this conflicts; one
-    /// that commits after this finds its metadata changed, conflicts, and makes the key anew.
+    /// that commits after this finds its metadata changed, conflicts, and creates the key again.
     ///
     /// # Errors
     /// When the store fails.

@@ -24,8 +24,8 @@ use super::key::{ClientKey, OpenKey};
 use super::presence::Presence;
 use super::signals::Ready;
 
-/// A key's place, before it is known whether there is anything.
-struct Place {
+/// Where a key is, before it is known whether there is anything.
+struct KeyLocation {
     database: u32,
     namespace: Id,
     name: KeyName,
@@ -33,11 +33,11 @@ struct Place {
 }
 
 impl ReadContext<'_> {
-    async fn place(&self, key: &Bytes) -> Result<Place, StoreError> {
+    async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
         let namespace = self.namespace().await?;
         let name = KeyName::new(key);
         let meta_key = self.layout().meta_key(namespace, &name);
-        Ok(Place {
+        Ok(KeyLocation {
             database: self.database,
             namespace,
             name,
@@ -45,10 +45,10 @@ impl ReadContext<'_> {
         })
     }
 
-    async fn read_meta(&self, place: &Place) -> Result<Option<Meta>, StoreError> {
+    async fn read_meta(&self, location: &KeyLocation) -> Result<Option<Meta>, StoreError> {
         match self
             .transaction
-            .get(&place.meta_key, self.isolation)
+            .get(&location.meta_key, self.isolation)
             .await?
         {
             Some(value) => Ok(Some(Meta::decode(&value)?)),
@@ -61,12 +61,12 @@ impl ReadContext<'_> {
         &self,
         key: &Bytes,
     ) -> Result<(Vec<u8>, Option<Bytes>), StoreError> {
-        let place = self.place(key).await?;
+        let location = self.locate(key).await?;
         let row = self
             .transaction
-            .get(&place.meta_key, self.isolation)
+            .get(&location.meta_key, self.isolation)
             .await?;
-        Ok((place.meta_key, row))
+        Ok((location.meta_key, row))
     }
 
     /// Whether a key with this metadata is past its time.
@@ -114,23 +114,23 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
-        let place = self.place(key).await?;
-        if let Some(staged) = self.find_staged(&place.meta_key) {
+        let location = self.locate(key).await?;
+        if let Some(staged) = self.find_staged(&location.meta_key) {
             return Ok(Some(staged));
         }
-        let Some(meta) = self.read_meta(&place).await? else {
+        let Some(meta) = self.read_meta(&location).await? else {
             return Ok(None);
         };
         if self.is_expired(&meta) {
             return Ok(None);
         }
         if self
-            .is_ghost(&place.meta_key, &meta, self.isolation)
+            .is_ghost(&location.meta_key, &meta, self.isolation)
             .await?
         {
             return Ok(None);
         }
-        Ok(Some(open(place, meta)))
+        Ok(Some(open(location, meta)))
     }
 
     /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
@@ -158,11 +158,11 @@ impl ReadContext<'_> {
         key: &Bytes,
         value_type: ValueType,
     ) -> Result<Option<OpenKey>, CommandError> {
-        let place = self.place(key).await?;
-        if let Some(staged) = self.find_staged(&place.meta_key) {
+        let location = self.locate(key).await?;
+        if let Some(staged) = self.find_staged(&location.meta_key) {
             return Ok(Some(staged));
         }
-        let Some(meta) = self.read_meta(&place).await? else {
+        let Some(meta) = self.read_meta(&location).await? else {
             return Ok(None);
         };
         if self.is_expired(&meta) {
@@ -170,23 +170,23 @@ impl ReadContext<'_> {
         }
         if meta.value_type != value_type {
             if self
-                .is_ghost(&place.meta_key, &meta, self.isolation)
+                .is_ghost(&location.meta_key, &meta, self.isolation)
                 .await?
             {
                 return Ok(None);
             }
             return Err(CommandError::WrongType);
         }
-        Ok(Some(open(place, meta)))
+        Ok(Some(open(location, meta)))
     }
 }
 
-fn open(place: Place, meta: Meta) -> OpenKey {
+fn open(location: KeyLocation, meta: Meta) -> OpenKey {
     OpenKey {
-        database: Some(place.database),
-        namespace: place.namespace,
-        name: place.name,
-        meta_key: place.meta_key,
+        database: Some(location.database),
+        namespace: location.namespace,
+        name: location.name,
+        meta_key: location.meta_key,
         meta,
     }
 }
@@ -258,7 +258,7 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Tells that a key comes to be, unless it exists already and `spares_existing`; and before
+    /// Notifies that a key comes to be, unless it exists already and `spares_existing`; and before
     /// that of the end of an expired key that nobody has removed yet.
     async fn notify_of_creation(
         &self,
@@ -268,8 +268,8 @@ impl WriteContext<'_> {
         if !self.tells_of(EventClasses::NEW) && !self.tells_of(EventClasses::EXPIRED) {
             return Ok(());
         }
-        let place = self.place(key).await?;
-        let exists = match self.read_meta(&place).await? {
+        let location = self.locate(key).await?;
+        let exists = match self.read_meta(&location).await? {
             None => false,
             Some(meta) if self.is_expired(&meta) => {
                 self.notify(EventClasses::EXPIRED, "expired", key);
@@ -277,7 +277,7 @@ impl WriteContext<'_> {
             }
             Some(meta) => {
                 !self
-                    .is_ghost(&place.meta_key, &meta, self.relaxed())
+                    .is_ghost(&location.meta_key, &meta, self.relaxed())
                     .await?
             }
         };
@@ -293,20 +293,20 @@ impl WriteContext<'_> {
         mut meta: Meta,
         length: i64,
     ) -> Result<OpenKey, StoreError> {
-        let place = self.place(key).await?;
-        if let Some(old) = self.read_meta(&place).await? {
+        let location = self.locate(key).await?;
+        if let Some(old) = self.read_meta(&location).await? {
             let old = OpenKey {
                 database: None,
-                namespace: place.namespace,
-                name: place.name.clone(),
-                meta_key: place.meta_key.clone(),
+                namespace: location.namespace,
+                name: location.name.clone(),
+                meta_key: location.meta_key.clone(),
                 meta: old,
             };
-            self.expect_no_claims(place.database, &old).await?;
+            self.expect_no_claims(location.database, &old).await?;
             self.remove(&old);
         }
-        meta.long_name = place.name.inline().is_none().then(|| key.clone());
-        self.write_meta(&place.meta_key, &meta);
+        meta.long_name = location.name.inline().is_none().then(|| key.clone());
+        self.write_meta(&location.meta_key, &meta);
         // Other servers watch this row, and must not take a new key for the one before it.
         let changes = if self.environment.capabilities.single_writer {
             0
@@ -315,28 +315,28 @@ impl WriteContext<'_> {
         };
         if length != 0 || changes != 0 {
             self.transaction.set(
-                &self.layout().length_key(&place.meta_key),
+                &self.layout().length_key(&location.meta_key),
                 &encode_length(length, changes),
             );
         }
         if let Some(at_ms) = meta.expire_at_ms {
             let expiry_key = self
                 .layout()
-                .expiry_key(at_ms, place.namespace, &place.name);
+                .expiry_key(at_ms, location.namespace, &location.name);
             self.transaction.set(&expiry_key, b"");
         }
         self.signals.touch(ClientKey {
-            database: place.database,
+            database: location.database,
             key: key.clone(),
         });
-        let key = open(place, meta);
+        let key = open(location, meta);
         if length != 0 {
             self.signal_ready(&key);
         }
         Ok(key)
     }
 
-    /// To be called before another key takes the place of a ghost. Elements of a queue that is
+    /// To be called before another key replaces a ghost. Elements of a queue that is
     /// empty may be on their way to a server that has asked for them; should it not fetch them,
     /// they belong where they were, and the key does exist.
     ///
@@ -473,7 +473,7 @@ impl WriteContext<'_> {
         self.count_change(key, 0);
     }
 
-    /// Counts without waking those who wait.
+    /// Counts without waking clients that wait.
     pub(super) fn count_change(&self, key: &OpenKey, delta: i64) {
         let length_key = self.layout().length_key(&key.meta_key);
         self.transaction
@@ -481,8 +481,8 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// To be called after elements were taken away, counted and told of: a key that ceases to exist
-    /// when it is empty is removed, which is told.
+    /// To be called after elements were taken away, counted and notified: a key that ceases to exist
+    /// when it is empty is removed, which is notified too.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! Walking a database's keys in the order in which they are stored: by the hash of their names.
+//! Scanning a database's keys in the order in which they are stored: by the hash of their names.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use super::key::OpenKey;
 use super::pages::Pages;
 use super::presence::Presence;
 
-/// A key as a walk meets it, whether it exists for clients or not.
+/// A key as a scan finds it, whether it exists for clients or not.
 #[derive(Debug, Clone)]
-pub struct WalkedKey {
+pub struct ScannedKey {
     /// The key.
     pub key: OpenKey,
     /// Its number of elements.
@@ -24,7 +24,7 @@ pub struct WalkedKey {
     pub counter: Option<Bytes>,
 }
 
-impl WalkedKey {
+impl ScannedKey {
     /// The key's full name.
     ///
     /// # Errors
@@ -35,15 +35,15 @@ impl WalkedKey {
 }
 
 /// All keys of a namespace from a hash on.
-pub struct KeyWalk<'c, 't> {
+pub struct KeyScan<'c, 't> {
     context: &'c ReadContext<'t>,
     namespace: Id,
     pages: Pages<'c, 't>,
     rows: VecDeque<KeyValue>,
 }
 
-impl<'c, 't> KeyWalk<'c, 't> {
-    /// A walk that starts at `hash`. `expected_keys` (0: not known) keeps the first read small.
+impl<'c, 't> KeyScan<'c, 't> {
+    /// A scan that starts at `hash`. `expected_keys` (0: not known) keeps the first read small.
     pub fn new(
         context: &'c ReadContext<'t>,
         namespace: Id,
@@ -61,7 +61,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
         }
     }
 
-    /// The same walk without taking part in conflict detection.
+    /// The same scan without taking part in conflict detection.
     pub fn with_snapshot_reads(mut self) -> Self {
         self.pages = self.pages.with_snapshot_reads();
         self
@@ -71,7 +71,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn next(&mut self) -> Result<Option<WalkedKey>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<ScannedKey>, StoreError> {
         while let Some(row) = self.next_row().await? {
             let KeysRow::Meta(name) = self.context.layout().read_keys_row(&row.key)? else {
                 // A length whose key is not there says nothing.
@@ -79,7 +79,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
             };
             let meta = Meta::decode(&row.value)?;
             let counter = self.counter_of(&row.key).await?;
-            return Ok(Some(WalkedKey {
+            return Ok(Some(ScannedKey {
                 key: OpenKey {
                     database: None,
                     namespace: self.namespace,
@@ -98,7 +98,7 @@ impl<'c, 't> KeyWalk<'c, 't> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn next_visible(&mut self) -> Result<Option<WalkedKey>, StoreError> {
+    pub async fn next_visible(&mut self) -> Result<Option<ScannedKey>, StoreError> {
         while let Some(found) = self.next().await? {
             if self.context.is_visible(&found) {
                 return Ok(Some(found));
@@ -187,7 +187,7 @@ fn is_match(pattern: Option<&Bytes>, name: &[u8]) -> bool {
 
 impl ReadContext<'_> {
     /// Whether a key exists for clients.
-    pub fn is_visible(&self, found: &WalkedKey) -> bool {
+    pub fn is_visible(&self, found: &ScannedKey) -> bool {
         let meta = &found.key.meta;
         !self.is_expired(meta) && self.presence(meta, found.length) != Presence::Ghost
     }
@@ -202,11 +202,11 @@ impl ReadContext<'_> {
     /// When the store fails.
     pub async fn scan_keys(&self, query: &ScanQuery) -> Result<(u64, Vec<Bytes>), StoreError> {
         let namespace = self.namespace().await?;
-        let mut walk = KeyWalk::new(self, namespace, query.cursor, query.count.saturating_add(1));
+        let mut scan = KeyScan::new(self, namespace, query.cursor, query.count.saturating_add(1));
         let mut names = Vec::new();
         let mut looked_at = 0_usize;
         let mut last_hash = 0;
-        while let Some(found) = walk.next().await? {
+        while let Some(found) = scan.next().await? {
             let hash = found.key.name.hash();
             if looked_at >= query.count && hash != last_hash {
                 return Ok((last_hash + 1, names));
@@ -228,9 +228,9 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn matching_keys(&self, pattern: Option<&Bytes>) -> Result<Vec<Bytes>, StoreError> {
-        let mut walk = KeyWalk::new(self, self.namespace().await?, 0, 0);
+        let mut scan = KeyScan::new(self, self.namespace().await?, 0, 0);
         let mut names = Vec::new();
-        while let Some(found) = walk.next_visible().await? {
+        while let Some(found) = scan.next_visible().await? {
             if is_match(pattern, found.name()?) {
                 names.push(found.name()?.clone());
             }
@@ -239,15 +239,15 @@ impl ReadContext<'_> {
     }
 
     /// How many keys the database has, and how many of them will expire. Counts them: a counter
-    /// would make all who create keys write to one place.
+    /// would make all transactions that create keys write to one row.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn count_keys(&self) -> Result<(i64, i64), StoreError> {
-        let mut walk = KeyWalk::new(self, self.namespace().await?, 0, 0);
+        let mut scan = KeyScan::new(self, self.namespace().await?, 0, 0);
         let mut keys = 0;
         let mut expiring = 0;
-        while let Some(found) = walk.next_visible().await? {
+        while let Some(found) = scan.next_visible().await? {
             keys += 1;
             expiring += i64::from(found.key.meta.expire_at_ms.is_some());
         }
@@ -266,8 +266,8 @@ impl ReadContext<'_> {
             .random
             .below(1 << crate::layout::name::HASH_BITS);
         for hash in [start, 0] {
-            let mut walk = KeyWalk::new(self, namespace, hash, RANDOM_KEY_FIRST_KEYS);
-            if let Some(found) = walk.next_visible().await? {
+            let mut scan = KeyScan::new(self, namespace, hash, RANDOM_KEY_FIRST_KEYS);
+            if let Some(found) = scan.next_visible().await? {
                 return Ok(Some(found.name()?.clone()));
             }
         }

@@ -100,7 +100,7 @@ pub async fn raise_version(store: &dyn Store, layout: &Layout) -> Result<(), Sta
     }
 }
 
-/// Whether what has failed may be done anew, which does no harm where it was done after all.
+/// Whether to try again. That does no harm where the first attempt was applied after all.
 fn may_try_again(attempts: u32, error: &StoreError) -> bool {
     attempts < COMMIT_ATTEMPTS_MAX
         && (error.is_retryable() || matches!(error, StoreError::UnknownResult))

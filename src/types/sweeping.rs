@@ -12,7 +12,7 @@ use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
-use super::scanning::KeyWalk;
+use super::scanning::KeyScan;
 
 /// What background work there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -234,9 +234,9 @@ impl WriteContext<'_> {
         namespace: Id,
         budget: &mut Budget,
     ) -> Result<bool, StoreError> {
-        let mut walk = KeyWalk::new(self, namespace, 0, 0).with_snapshot_reads();
+        let mut scan = KeyScan::new(self, namespace, 0, 0).with_snapshot_reads();
         while !self.is_spent(budget) {
-            let Some(found) = walk.next().await? else {
+            let Some(found) = scan.next().await? else {
                 let range = self.layout().keys_from(namespace, 0);
                 self.transaction.clear_range(&range.begin, &range.end);
                 return Ok(true);

@@ -174,10 +174,10 @@ impl<'a> Sort<'a> {
         let repetitions = self.repetitions();
         // What is not there is stored as an empty element.
         let absent_count = self.gets.len().saturating_sub(repetitions);
-        let mut room = context.room();
+        let mut budget = context.size_budget();
         for element in elements {
-            room.take_elements(element.len(), repetitions)?;
-            room.take_elements(0, absent_count)?;
+            budget.take_elements(element.len(), repetitions)?;
+            budget.take_elements(0, absent_count)?;
         }
         Ok(())
     }

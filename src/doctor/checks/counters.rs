@@ -2,11 +2,11 @@
 
 use futures_util::future::try_join_all;
 
-use super::super::walk::{FoundKey, KeyPage};
+use super::super::scan::{FoundKey, KeyPage};
 use super::KeyCheck;
-use super::tally::{self, Wrong};
+use super::counts::{self, Wrong};
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Answer, Subject};
+use crate::doctor::target::{Answer, DoctorTarget};
 use crate::store::{Isolation, ReadTransaction, StoreError};
 
 /// Keys whose elements it counts at once.
@@ -30,21 +30,21 @@ impl KeyCheck for Counters {
         "counters"
     }
 
-    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for some in page.keys.chunks(KEYS_AT_ONCE) {
-                let counts = some.iter().map(|key| count(subject, key));
+                let counts = some.iter().map(|key| count(target, key));
                 for (key, counted) in some.iter().zip(try_join_all(counts).await?) {
                     match counted {
                         Counted::Done(wrong, rows) => {
                             self.rows += rows;
-                            self.judge(subject, key, wrong).await?;
+                            self.judge(target, key, wrong).await?;
                         }
                         Counted::Gone => {}
                         Counted::TooLarge => self.uncounted += 1,
                     }
                 }
-                subject.progress.show("rows counted", self.rows);
+                target.progress.show("rows counted", self.rows);
             }
             Ok(())
         })
@@ -111,14 +111,14 @@ enum Counted {
 }
 
 /// Counts, at one moment.
-async fn count(subject: &Subject<'_>, key: &FoundKey) -> Result<Counted, StoreError> {
-    let counted = subject
+async fn count(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<Counted, StoreError> {
+    let counted = target
         .read_much(async |transaction: &dyn ReadTransaction| {
-            tally::count(subject, transaction, key, Isolation::Snapshot, u64::MAX).await
+            counts::count(target, transaction, key, Isolation::Snapshot, u64::MAX).await
         })
         .await;
     match counted {
-        Ok(Some(Some(tally))) => Ok(Counted::Done(tally.wrong(), tally.row_count())),
+        Ok(Some(Some(counts))) => Ok(Counted::Done(counts.wrong(), counts.row_count())),
         Ok(Some(None)) => Ok(Counted::Gone),
         Ok(None) => Ok(Counted::TooLarge),
         Err(StoreError::Corrupt(_)) => {
@@ -135,22 +135,23 @@ async fn count(subject: &Subject<'_>, key: &FoundKey) -> Result<Counted, StoreEr
 impl Counters {
     async fn judge(
         &mut self,
-        subject: &Subject<'_>,
+        target: &DoctorTarget<'_>,
         key: &FoundKey,
         wrong: Wrong,
     ) -> Result<(), StoreError> {
         if wrong == Wrong::default() {
             return Ok(());
         }
-        let is_mended = (wrong.length || wrong.group_counters) && tally::mend(subject, key).await?;
-        let name = || subject.name(key.namespace, &key.name, Some(&key.meta));
+        let is_repaired =
+            (wrong.length || wrong.group_counters) && counts::repair(target, key).await?;
+        let name = || target.name(key.namespace, &key.name, Some(&key.meta));
         for (is_wrong, finding) in [
             (wrong.length, &mut self.lengths),
             (wrong.group_counters, &mut self.task_counters),
         ] {
             if is_wrong {
                 finding.add(name);
-                if is_mended {
+                if is_repaired {
                     finding.count_repaired();
                 }
             }

@@ -1,9 +1,9 @@
 //! Data that no key leads to.
 //!
 //! Ids of data and keys are in different orders, and neither need fit into memory: ids are taken
-//! a million at a time, and for each million all keys are walked once.
+//! a million at a time, and for each million all keys are scanned once.
 //!
-//! A key may be renamed while it is walked, and be missed so. What seems to belong to no key is
+//! A key may be renamed during the scan, and be missed so. What seems to belong to no key is
 //! therefore looked for once more, among all keys at one moment. That decides: an id that no key
 //! names at one moment is never named again, for a transaction that gives a key an id either
 //! makes the id, or has read (and conflicts on) another key that names it.
@@ -15,31 +15,34 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 
-use super::super::walk;
+use super::super::scan;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{DATA_PAGE_ROWS, READS_AT_ONCE, Subject, rows};
+use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, READS_AT_ONCE, rows};
 use crate::layout::{Id, KeyRange, Space, TrashKind, successor};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-/// Data ids that it keeps in memory at a time; for each so many it walks all keys once.
+/// Data ids that it keeps in memory at a time; for each so many it scans all keys once.
 const IDS_AT_ONCE: usize = 1_000_000;
 /// Data ids without a key that it looks at more closely; of more it says that there are more.
 const SUSPECTS_MAX: usize = 10_000;
 
 const ADVICE: &str = "they take room and nothing else; --repair removes them";
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let mut begin = Some(subject.layout.rows_of(Space::Data).begin);
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let mut begin = Some(target.layout.rows_of(Space::Data).begin);
     let mut count = 0_u64;
     let mut unreadable = 0_u64;
     let mut suspects = BTreeSet::new();
     let mut all_names_are_known = true;
     while let Some(from) = begin.take() {
-        let page = ids(subject, from, IDS_AT_ONCE).await?;
+        let page = ids(target, from, IDS_AT_ONCE).await?;
         count += page.ids.len() as u64;
         unreadable += page.unreadable;
         begin = page.next;
-        let looked_for = unnamed(subject, page.ids).await?;
+        let looked_for = unnamed(target, page.ids).await?;
         all_names_are_known &= looked_for.all_names_are_known;
         for id in looked_for.ids {
             if suspects.len() <= SUSPECTS_MAX {
@@ -49,9 +52,9 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     }
     let there_are_more = suspects.len() > SUSPECTS_MAX;
     let mut outcome = Outcome::new(format!("{count} values"));
-    let confirmed = subject
+    let confirmed = target
         .read_much(async |transaction: &dyn ReadTransaction| {
-            confirm(subject, transaction, suspects.clone()).await
+            confirm(target, transaction, suspects.clone()).await
         })
         .await?;
     if let Some(confirmed) = &confirmed {
@@ -72,7 +75,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
             BTreeSet::new()
         }
         Some(confirmed) => confirmed.ids.into_iter().collect(),
-        None if subject.is_offline => suspects,
+        None if target.is_offline => suspects,
         None => {
             outcome.note(
                 Level::Warn,
@@ -89,13 +92,13 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     let mut finding = Finding::default();
     for id in lost {
         finding.add(|| format!("{} {}", id.instance, id.sequence));
-        let range = KeyRange::children(&subject.layout.data_prefix(id));
-        let is_repaired = subject
+        let range = KeyRange::children(&target.layout.data_prefix(id));
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let isolation = Isolation::Serializable;
                 let first = rows(transaction, &range.begin, &range.end, 1, isolation).await?;
                 if !first.is_empty() {
-                    subject.discard_data(transaction, id);
+                    target.discard_data(transaction, id);
                 }
                 Ok(true)
             })
@@ -126,13 +129,17 @@ struct IdPage {
 }
 
 /// Ids that have data, from `begin` on. Of each only its first rows are read.
-async fn ids(subject: &Subject<'_>, begin: Vec<u8>, limit: usize) -> Result<IdPage, StoreError> {
-    let layout = &subject.layout;
+async fn ids(
+    target: &DoctorTarget<'_>,
+    begin: Vec<u8>,
+    limit: usize,
+) -> Result<IdPage, StoreError> {
+    let layout = &target.layout;
     let end = layout.rows_of(Space::Data).end;
     let mut page = IdPage::default();
     let mut begin = begin;
     while page.ids.len() < limit {
-        let rows = subject
+        let rows = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let limit = DATA_PAGE_ROWS;
                 rows(transaction, &begin, &end, limit, Isolation::Snapshot).await
@@ -155,7 +162,7 @@ async fn ids(subject: &Subject<'_>, begin: Vec<u8>, limit: usize) -> Result<IdPa
             }
         }
         begin = begin.max(successor(&last.key));
-        subject
+        target
             .progress
             .show("values looked at", page.ids.len() as u64);
     }
@@ -170,8 +177,8 @@ struct Unnamed {
     all_names_are_known: bool,
 }
 
-/// Those of the ids that no key names while all are walked.
-async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreError> {
+/// Those of the ids that no key names during a scan of all.
+async fn unnamed(target: &DoctorTarget<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreError> {
     let mut all_names_are_known = true;
     if ids.is_empty() {
         return Ok(Unnamed {
@@ -180,12 +187,12 @@ async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreEr
         });
     }
     let mut is_named = vec![false; ids.len()];
-    let mut begin = Some(walk::first(&subject.layout));
+    let mut begin = Some(scan::first(&target.layout));
     let mut count = 0;
     while let Some(from) = begin {
-        let (page, next) = subject
+        let (page, next) = target
             .read(async |transaction: &dyn ReadTransaction| {
-                walk::page(transaction, &subject.layout, &from).await
+                scan::page(transaction, &target.layout, &from).await
             })
             .await?;
         for key in &page.keys {
@@ -197,7 +204,7 @@ async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreEr
         }
         all_names_are_known &= page.unreadable.is_empty();
         count += page.keys.len() as u64;
-        subject.progress.show("keys compared with values", count);
+        target.progress.show("keys compared with values", count);
         begin = next;
     }
     let unnamed = ids.into_iter().zip(is_named).filter(|(_, named)| !named);
@@ -209,7 +216,7 @@ async fn unnamed(subject: &Subject<'_>, ids: Vec<Id>) -> Result<Unnamed, StoreEr
 
 /// Those of the ids that have data, are not in the trash, and that no key names at one moment.
 async fn confirm(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     suspects: BTreeSet<Id>,
 ) -> Result<Unnamed, StoreError> {
@@ -217,16 +224,16 @@ async fn confirm(
     let mut lost = BTreeSet::new();
     let all: Vec<Id> = suspects.into_iter().collect();
     for some in all.chunks(READS_AT_ONCE) {
-        let looks = some.iter().map(|id| is_there(subject, transaction, *id));
+        let looks = some.iter().map(|id| is_there(target, transaction, *id));
         let found = try_join_all(looks).await?;
         let there = some.iter().zip(found).filter(|(_, is_there)| *is_there);
         lost.extend(there.map(|(id, _)| *id));
     }
-    let mut begin = Some(walk::first(&subject.layout));
+    let mut begin = Some(scan::first(&target.layout));
     while let Some(from) = begin
         && !lost.is_empty()
     {
-        let (page, next) = walk::page(transaction, &subject.layout, &from).await?;
+        let (page, next) = scan::page(transaction, &target.layout, &from).await?;
         for key in &page.keys {
             lost.remove(&key.meta.data);
         }
@@ -240,11 +247,11 @@ async fn confirm(
 }
 
 async fn is_there(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     id: Id,
 ) -> Result<bool, StoreError> {
-    let trash_key = subject.layout.trash_key(TrashKind::Data, id);
+    let trash_key = target.layout.trash_key(TrashKind::Data, id);
     if transaction
         .get(&trash_key, Isolation::Snapshot)
         .await?
@@ -252,7 +259,7 @@ async fn is_there(
     {
         return Ok(false);
     }
-    let range = KeyRange::children(&subject.layout.data_prefix(id));
+    let range = KeyRange::children(&target.layout.data_prefix(id));
     let first = rows(
         transaction,
         &range.begin,

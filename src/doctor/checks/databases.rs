@@ -1,18 +1,21 @@
 //! Which namespaces databases show, and namespaces that none shows.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::target::{DoctorTarget, rows};
 use crate::layout::{Id, Space, TrashKind};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let layout = &subject.layout;
-    let (shown, used) = subject
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let layout = &target.layout;
+    let (shown, used) = target
         .read(async |transaction: &dyn ReadTransaction| {
-            let shown = subject
+            let shown = target
                 .shown_namespaces(transaction, Isolation::Snapshot)
                 .await?;
-            Ok((shown, used_namespaces(subject, transaction).await?))
+            Ok((shown, used_namespaces(target, transaction).await?))
         })
         .await?;
     let mut twice = Finding::default();
@@ -31,11 +34,11 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
             continue;
         }
         let trash_key = layout.trash_key(TrashKind::Namespace, namespace);
-        let is_trash = subject
+        let is_trash = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let row = transaction.get(&trash_key, Isolation::Snapshot).await?;
                 // It may have been cleared meanwhile.
-                Ok(row.is_some() || !has_keys(subject, transaction, namespace).await?)
+                Ok(row.is_some() || !has_keys(target, transaction, namespace).await?)
             })
             .await?;
         if is_trash {
@@ -44,9 +47,9 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         lost.add(|| format!("{} {}", namespace.instance, namespace.sequence));
         // A namespace that no database shows will never be shown again: FLUSHDB makes new ones,
         // SWAPDB exchanges those that are shown. The trash is cleared by the next server.
-        let is_repaired = subject
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
-                let shown = subject
+                let shown = target
                     .shown_namespaces(transaction, Isolation::Serializable)
                     .await?;
                 let is_lost = shown.iter().all(|(known, _)| *known != namespace);
@@ -78,10 +81,10 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
 
 /// The namespaces that have keys.
 async fn used_namespaces(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
 ) -> Result<Vec<Id>, StoreError> {
-    let range = subject.layout.rows_of(Space::Keys);
+    let range = target.layout.rows_of(Space::Keys);
     let mut begin = range.begin;
     let mut used = Vec::new();
     loop {
@@ -89,21 +92,21 @@ async fn used_namespaces(
         let Some(row) = first.first() else {
             return Ok(used);
         };
-        // What cannot be read is found by the walk over keys.
-        let Ok((namespace, _)) = subject.layout.read_namespaced_key(&row.key) else {
+        // What cannot be read is found by the scan of keys.
+        let Ok((namespace, _)) = target.layout.read_namespaced_key(&row.key) else {
             return Ok(used);
         };
-        begin = subject.layout.behind_namespace(namespace);
+        begin = target.layout.behind_namespace(namespace);
         used.push(namespace);
     }
 }
 
 async fn has_keys(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     namespace: Id,
 ) -> Result<bool, StoreError> {
-    let range = subject.layout.keys_from(namespace, 0);
+    let range = target.layout.keys_from(namespace, 0);
     let first = rows(
         transaction,
         &range.begin,

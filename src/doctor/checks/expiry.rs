@@ -4,7 +4,7 @@
 use futures_util::future::try_join_all;
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{OVERDUE_MS, READS_AT_ONCE, Subject, rows};
+use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
 use crate::layout::{Meta, Space, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
@@ -17,30 +17,33 @@ struct Found {
     unreadable: Finding,
 }
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let range = subject.layout.rows_of(Space::Expiry);
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let range = target.layout.rows_of(Space::Expiry);
     let mut begin = range.begin.clone();
     let mut found = Found::default();
-    let now_ms = subject.clock.now_ms();
+    let now_ms = target.clock.now_ms();
     loop {
         // Rows and the keys that they lead to, at one moment.
-        let (page, leads_nowhere) = subject
+        let (page, leads_nowhere) = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let limit = READS_AT_ONCE;
                 let page =
                     rows(transaction, &begin, &range.end, limit, Isolation::Snapshot).await?;
                 let reads = page
                     .iter()
-                    .map(|row| leads_nowhere(subject, transaction, &row.key, Isolation::Snapshot));
+                    .map(|row| leads_nowhere(target, transaction, &row.key, Isolation::Snapshot));
                 let leads_nowhere = try_join_all(reads).await?;
                 Ok((page, leads_nowhere))
             })
             .await?;
         for (row, leads_nowhere) in page.iter().zip(leads_nowhere) {
             found.rows += 1;
-            judge(subject, &mut found, row, leads_nowhere, now_ms).await?;
+            judge(target, &mut found, row, leads_nowhere, now_ms).await?;
         }
-        subject.progress.show("expiries looked at", found.rows);
+        target.progress.show("expiries looked at", found.rows);
         match page.last() {
             Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
             _ => break,
@@ -53,7 +56,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     let is_overdue = found
         .oldest_due_ms
         .is_some_and(|at_ms| at_ms.saturating_add(OVERDUE_MS) < now_ms);
-    if is_overdue && !subject.is_offline {
+    if is_overdue && !target.is_offline {
         outcome.note(
             Level::Warn,
             "some more than a minute ago: no server runs, or none keeps up (clients see them as \
@@ -76,13 +79,13 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
 }
 
 async fn judge(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     found: &mut Found,
     row: &KeyValue,
     leads_nowhere: bool,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let Ok((at_ms, namespace, name)) = subject.layout.read_expiry_key(&row.key) else {
+    let Ok((at_ms, namespace, name)) = target.layout.read_expiry_key(&row.key) else {
         found.unreadable.add(|| shown(&row.key));
         return Ok(());
     };
@@ -95,11 +98,11 @@ async fn judge(
     }
     found
         .leads_nowhere
-        .add(|| subject.name(namespace, &name, None));
-    let is_repaired = subject
+        .add(|| target.name(namespace, &name, None));
+    let is_repaired = target
         .repair(async |transaction: &dyn Transaction| {
             let isolation = Isolation::Serializable;
-            let is_wrong = self::leads_nowhere(subject, transaction, &row.key, isolation).await?;
+            let is_wrong = self::leads_nowhere(target, transaction, &row.key, isolation).await?;
             if is_wrong {
                 transaction.clear(&row.key);
             }
@@ -112,17 +115,17 @@ async fn judge(
     Ok(())
 }
 
-/// Whether no key expires then. (A key whose metadata cannot be read is told of elsewhere.)
+/// Whether no key expires then. (A key whose metadata cannot be read is another check's finding.)
 async fn leads_nowhere(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     expiry_key: &[u8],
     isolation: Isolation,
 ) -> Result<bool, StoreError> {
-    let Ok((at_ms, namespace, name)) = subject.layout.read_expiry_key(expiry_key) else {
+    let Ok((at_ms, namespace, name)) = target.layout.read_expiry_key(expiry_key) else {
         return Ok(false);
     };
-    let meta_key = subject.layout.meta_key(namespace, &name);
+    let meta_key = target.layout.meta_key(namespace, &name);
     let meta = transaction.get(&meta_key, isolation).await?;
     Ok(match meta.map(|value| Meta::decode(&value)) {
         None => true,

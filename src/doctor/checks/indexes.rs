@@ -4,10 +4,10 @@
 //! Entries are looked up page by page, a page at one moment. So keys of any size can be looked
 //! at, whatever changes them meanwhile.
 
-use super::super::walk::{FoundKey, KeyPage};
+use super::super::scan::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject, rows};
+use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE, rows};
 use crate::layout::{Section, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::ValueKind;
@@ -41,12 +41,12 @@ impl KeyCheck for Indexes {
         "indexes"
     }
 
-    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for key in &page.keys {
                 for section in key.meta.value_type.kind().sections {
                     if let Some(check) = &section.check {
-                        self.look_at(subject, key, section.section, check).await?;
+                        self.look_at(target, key, section.section, check).await?;
                     }
                 }
             }
@@ -66,21 +66,21 @@ impl KeyCheck for Indexes {
 impl Indexes {
     async fn look_at(
         &mut self,
-        subject: &Subject<'_>,
+        target: &DoctorTarget<'_>,
         key: &FoundKey,
         section: Section,
         check: &EntryCheck,
     ) -> Result<(), StoreError> {
-        let range = subject.layout.section(key.meta.data, section);
+        let range = target.layout.section(key.meta.data, section);
         let mut begin = range.begin;
         loop {
-            let (page, are_sound) = subject
+            let (page, are_sound) = target
                 .read(async |transaction: &dyn ReadTransaction| {
                     let isolation = Isolation::Snapshot;
                     let limit = READS_AT_ONCE;
                     let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
                     let entries = Entries {
-                        layout: &subject.layout,
+                        layout: &target.layout,
                         transaction,
                         isolation,
                         data: key.meta.data,
@@ -93,10 +93,10 @@ impl Indexes {
             for (row, is_sound) in page.iter().zip(are_sound) {
                 self.entries += 1;
                 if !is_sound {
-                    self.report(subject, key, row, check).await?;
+                    self.report(target, key, row, check).await?;
                 }
             }
-            subject.progress.show("entries looked up", self.entries);
+            target.progress.show("entries looked up", self.entries);
             match page.last() {
                 Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
                 _ => return Ok(()),
@@ -106,7 +106,7 @@ impl Indexes {
 
     async fn report(
         &mut self,
-        subject: &Subject<'_>,
+        target: &DoctorTarget<'_>,
         key: &FoundKey,
         row: &KeyValue,
         check: &EntryCheck,
@@ -117,16 +117,16 @@ impl Indexes {
             return Ok(());
         };
         finding.add(|| {
-            let name = subject.name(key.namespace, &key.name, Some(&key.meta));
+            let name = target.name(key.namespace, &key.name, Some(&key.meta));
             let entry = fault
                 .entry_name
-                .and_then(|read| read(&subject.layout, key.meta.data, &row.key).ok());
+                .and_then(|read| read(&target.layout, key.meta.data, &row.key).ok());
             match entry {
                 Some(entry) => format!("{} of {name}", shown(&entry)),
                 None => name,
             }
         });
-        if fault.is_removable && remove(subject, key, row, check).await? {
+        if fault.is_removable && remove(target, key, row, check).await? {
             finding.count_repaired();
         }
         Ok(())
@@ -135,12 +135,12 @@ impl Indexes {
 
 /// Removes an entry, if it is still wrong; answers whether it is right now.
 async fn remove(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     key: &FoundKey,
     row: &KeyValue,
     check: &EntryCheck,
 ) -> Result<bool, StoreError> {
-    subject
+    target
         .repair(async |transaction: &dyn Transaction| {
             let isolation = Isolation::Serializable;
             let Some(value) = transaction.get(&row.key, isolation).await? else {
@@ -151,7 +151,7 @@ async fn remove(
                 value,
             }];
             let entries = Entries {
-                layout: &subject.layout,
+                layout: &target.layout,
                 transaction,
                 isolation,
                 data: key.meta.data,

@@ -2,10 +2,10 @@
 
 use futures_util::future::try_join_all;
 
-use super::super::walk::{FoundKey, KeyPage};
-use super::{KeyCheck, tally};
+use super::super::scan::{FoundKey, KeyPage};
+use super::{KeyCheck, counts};
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject};
+use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{KeyName, KeysRow, Meta, decode_length};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 use crate::types::presence::Presence;
@@ -30,20 +30,20 @@ impl KeyCheck for Keys {
         "keys"
     }
 
-    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for row in &page.unreadable {
                 self.unreadable.add(|| shown(row));
             }
             for row in &page.stray_lengths {
-                self.stray_length(subject, row).await?;
+                self.stray_length(target, row).await?;
             }
             for key in &page.keys {
                 self.count += 1;
-                self.look_at(subject, key).await?;
+                self.look_at(target, key).await?;
             }
             for some in page.keys.chunks(READS_AT_ONCE) {
-                self.look_at_expiry(subject, some).await?;
+                self.look_at_expiry(target, some).await?;
             }
             Ok(())
         })
@@ -101,17 +101,17 @@ impl KeyCheck for Keys {
 impl Keys {
     async fn stray_length(
         &mut self,
-        subject: &Subject<'_>,
+        target: &DoctorTarget<'_>,
         length_key: &[u8],
     ) -> Result<(), StoreError> {
-        let layout = &subject.layout;
+        let layout = &target.layout;
         let Ok((namespace, KeysRow::Length(name))) = layout.read_namespaced_key(length_key) else {
             return Ok(());
         };
         self.stray_lengths
-            .add(|| subject.name(namespace, &name, None));
+            .add(|| target.name(namespace, &name, None));
         let meta_key = layout.meta_key(namespace, &name);
-        let is_repaired = subject
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let isolation = Isolation::Serializable;
                 if transaction.get(&meta_key, isolation).await?.is_none() {
@@ -126,7 +126,11 @@ impl Keys {
         Ok(())
     }
 
-    async fn look_at(&mut self, subject: &Subject<'_>, key: &FoundKey) -> Result<(), StoreError> {
+    async fn look_at(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
         let is_named = key
             .meta
             .full_name(&key.name)
@@ -137,8 +141,8 @@ impl Keys {
         match key.length {
             None => self
                 .unreadable
-                .add(|| subject.name(key.namespace, &key.name, Some(&key.meta))),
-            Some(0) => self.look_at_empty(subject, key).await?,
+                .add(|| target.name(key.namespace, &key.name, Some(&key.meta))),
+            Some(0) => self.look_at_empty(target, key).await?,
             Some(_) => {}
         }
         Ok(())
@@ -146,24 +150,24 @@ impl Keys {
 
     async fn look_at_empty(
         &mut self,
-        subject: &Subject<'_>,
+        target: &DoctorTarget<'_>,
         key: &FoundKey,
     ) -> Result<(), StoreError> {
-        match subject.presence(&key.meta, 0) {
+        match target.presence(&key.meta, 0) {
             Presence::Exists => {}
             Presence::Ghost => {
                 self.ghosts += 1;
-                let is_swept = subject
+                let is_swept = target
                     .repair(async |transaction: &dyn Transaction| {
-                        sweep(subject, transaction, key).await
+                        sweep(target, transaction, key).await
                     })
                     .await?;
                 self.swept += u64::from(is_swept);
             }
             Presence::Emptied => {
                 self.empty
-                    .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
-                if tally::mend(subject, key).await? {
+                    .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
+                if counts::repair(target, key).await? {
                     self.empty.count_repaired();
                 }
             }
@@ -174,7 +178,7 @@ impl Keys {
     /// Looks whether the index has the keys that expire: both at one moment.
     async fn look_at_expiry(
         &mut self,
-        subject: &Subject<'_>,
+        target: &DoctorTarget<'_>,
         keys: &[FoundKey],
     ) -> Result<(), StoreError> {
         let expiring: Vec<&FoundKey> = keys
@@ -184,11 +188,11 @@ impl Keys {
         if expiring.is_empty() {
             return Ok(());
         }
-        let missing = subject
+        let missing = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let reads = expiring
                     .iter()
-                    .map(|key| missing_expiry(subject, transaction, key, Isolation::Snapshot));
+                    .map(|key| missing_expiry(target, transaction, key, Isolation::Snapshot));
                 try_join_all(reads).await
             })
             .await?;
@@ -197,11 +201,11 @@ impl Keys {
                 continue;
             }
             self.not_indexed
-                .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
-            let is_repaired = subject
+                .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
+            let is_repaired = target
                 .repair(async |transaction: &dyn Transaction| {
                     let isolation = Isolation::Serializable;
-                    let missing = missing_expiry(subject, transaction, key, isolation).await?;
+                    let missing = missing_expiry(target, transaction, key, isolation).await?;
                     if let Some(expiry_key) = missing {
                         transaction.set(&expiry_key, b"");
                     }
@@ -218,7 +222,7 @@ impl Keys {
 
 /// The row that the index of expiries lacks for a key.
 async fn missing_expiry(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
     isolation: Isolation,
@@ -229,39 +233,39 @@ async fn missing_expiry(
     let Some(at_ms) = Meta::decode(&value)?.expire_at_ms else {
         return Ok(None);
     };
-    let expiry_key = subject.layout.expiry_key(at_ms, key.namespace, &key.name);
+    let expiry_key = target.layout.expiry_key(at_ms, key.namespace, &key.name);
     let row = transaction.get(&expiry_key, isolation).await?;
     Ok(row.is_none().then_some(expiry_key))
 }
 
 /// Removes a key that is empty and has no expiry, as the background work of servers does
-/// (`WriteContext::sweep_ghost`): whoever pushes meanwhile conflicts with this, or this with them.
+/// (`WriteContext::sweep_ghost`): a push meanwhile conflicts with this, or this with the push.
 async fn sweep(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,
     key: &FoundKey,
 ) -> Result<bool, StoreError> {
     let isolation = Isolation::Serializable;
-    let length_key = subject.layout.length_key(&key.meta_key);
+    let length_key = target.layout.length_key(&key.meta_key);
     let Some(value) = transaction.get(&key.meta_key, isolation).await? else {
         return Ok(false);
     };
     let meta = Meta::decode(&value)?;
     let length = transaction.get(&length_key, isolation).await?;
     let length = decode_length(length.as_ref())?;
-    if subject.presence(&meta, length) != Presence::Ghost {
+    if target.presence(&meta, length) != Presence::Ghost {
         return Ok(false);
     }
     // Elements that a dead server has claimed come back to it.
-    if subject.has_claims(transaction, meta.data).await? {
+    if target.has_claims(transaction, meta.data).await? {
         return Ok(false);
     }
     transaction.clear(&key.meta_key);
     transaction.clear(&length_key);
-    let signposts = meta.value_type.signpost_keys(&subject.layout, meta.data);
+    let signposts = meta.value_type.signpost_keys(&target.layout, meta.data);
     signposts.for_each(|signpost| transaction.clear(&signpost));
     if meta.value_type.kind().keeps_rows_when_empty() {
-        subject.discard_data(transaction, meta.data);
+        target.discard_data(transaction, meta.data);
     }
     Ok(true)
 }

@@ -3,15 +3,18 @@
 use std::time::{Duration, Instant};
 
 use crate::doctor::report::Line;
-use crate::doctor::subject::{LATENCY_TRIES, Subject};
+use crate::doctor::target::{DoctorTarget, LATENCY_TRIES};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
     // Of its own, so that several may measure at once.
-    let key = subject.layout.scratch_key(subject.random.next_u64());
-    let measured = measure(subject, &key).await;
+    let key = target.layout.scratch_key(target.random.next_u64());
+    let measured = measure(target, &key).await;
     // Also where measuring it failed.
-    let cleared = subject
+    let cleared = target
         .write(async |transaction: &dyn Transaction| {
             transaction.clear(&key);
             Ok(())
@@ -22,19 +25,19 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     Ok(Line::ok(name, text))
 }
 
-async fn measure(subject: &Subject<'_>, key: &[u8]) -> Result<String, StoreError> {
+async fn measure(target: &DoctorTarget<'_>, key: &[u8]) -> Result<String, StoreError> {
     let mut reads = Vec::with_capacity(LATENCY_TRIES);
     let mut commits = Vec::with_capacity(LATENCY_TRIES);
     for number in 0..LATENCY_TRIES as u64 {
         let begun = Instant::now();
-        subject
+        target
             .read(async |transaction: &dyn ReadTransaction| {
                 transaction.get(key, Isolation::Snapshot).await.map(drop)
             })
             .await?;
         reads.push(begun.elapsed());
         let begun = Instant::now();
-        subject
+        target
             .write(async |transaction: &dyn Transaction| {
                 transaction.set(key, &number.to_be_bytes());
                 Ok(())

@@ -1,20 +1,23 @@
 //! Published messages that were on their way to other servers, and that nobody has cleared.
 
 use crate::doctor::report::{Level, Line, Outcome};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::target::{DoctorTarget, rows};
 use crate::layout::successor;
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 /// A server that publishes or listens clears what has been there for some seconds. One that is
 /// killed does not, and the messages stay until another starts, publishes or listens.
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let (count, last) = count(subject).await?;
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let (count, last) = count(target).await?;
     let Some(last) = last else {
         return Ok(Line::ok(name, "none is on its way to other servers"));
     };
-    tokio::time::sleep(subject.message_grace).await;
-    let range = subject.layout.messages();
-    let is_there = subject
+    tokio::time::sleep(target.message_grace).await;
+    let range = target.layout.messages();
+    let is_there = target
         .read(async |transaction: &dyn ReadTransaction| {
             let end = successor(&last);
             let rows = rows(transaction, &range.begin, &end, 1, Isolation::Snapshot).await?;
@@ -23,8 +26,8 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         .await?;
     let mut outcome = Outcome::new(format!("{count} rows on their way to other servers"));
     if is_there {
-        // As a server would: who listens has read them long since.
-        let is_repaired = subject
+        // As a server would: all servers have read them long since.
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.clear_range(&range.begin, &successor(&last));
                 Ok(true)
@@ -43,11 +46,11 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
     Ok(outcome.line(name))
 }
 
-async fn count(subject: &Subject<'_>) -> Result<(u64, Option<bytes::Bytes>), StoreError> {
+async fn count(target: &DoctorTarget<'_>) -> Result<(u64, Option<bytes::Bytes>), StoreError> {
     let mut count = 0;
     let mut last = None;
-    subject
-        .each_row(&subject.layout.messages(), |row| {
+    target
+        .each_row(&target.layout.messages(), |row| {
             count += 1;
             last = Some(row.key.clone());
         })

@@ -1,18 +1,19 @@
 //! The checks of what lies in a store, a file each.
 //!
-//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one walk over all keys. A
+//! [`STORE_CHECKS`] look at spaces of the layout. [`key_checks`] share one scan of all keys. A
 //! new check is a file here and a row in one of the two.
 //!
 //! Whatever is judged together is read at one moment (in one transaction), so that servers that
 //! work meanwhile raise no alarm; and a repair reads again, in the transaction that repairs, so
-//! that it conflicts with whoever changes what it decides by.
+//! that it conflicts with changes of what it decides by.
 
 use super::report::Line;
-use super::subject::{Answer, Subject};
-use super::walk::{self, KeyPage};
+use super::scan::{self, KeyPage};
+use super::target::{Answer, DoctorTarget};
 use crate::store::{ReadTransaction, StoreError};
 
 mod counters;
+mod counts;
 mod data;
 mod databases;
 mod expiry;
@@ -24,7 +25,6 @@ mod operations;
 mod signposts;
 mod spaces;
 mod staging;
-mod tally;
 mod tasks;
 mod trash;
 pub(super) mod version;
@@ -35,46 +35,46 @@ pub(super) use latency::percentiles;
 /// A check that looks by itself.
 pub(super) struct StoreCheck {
     pub(super) name: &'static str,
-    pub(super) run: for<'c> fn(&'c Subject<'c>, &'static str) -> Answer<'c, Line>,
+    pub(super) run: for<'c> fn(&'c DoctorTarget<'c>, &'static str) -> Answer<'c, Line>,
 }
 
-/// The checks of spaces of the layout, in the order in which they are told of.
+/// The checks of spaces of the layout, in the order of their lines.
 pub(super) const STORE_CHECKS: &[StoreCheck] = &[
     StoreCheck {
         name: "latency",
-        run: |subject, name| Box::pin(latency::check(subject, name)),
+        run: |target, name| Box::pin(latency::check(target, name)),
     },
     StoreCheck {
         name: "rows",
-        run: |subject, name| Box::pin(spaces::check(subject, name)),
+        run: |target, name| Box::pin(spaces::check(target, name)),
     },
     StoreCheck {
         name: "databases",
-        run: |subject, name| Box::pin(databases::check(subject, name)),
+        run: |target, name| Box::pin(databases::check(target, name)),
     },
     StoreCheck {
         name: "trash",
-        run: |subject, name| Box::pin(trash::check(subject, name)),
+        run: |target, name| Box::pin(trash::check(target, name)),
     },
     StoreCheck {
         name: "operations",
-        run: |subject, name| Box::pin(operations::check(subject, name)),
+        run: |target, name| Box::pin(operations::check(target, name)),
     },
     StoreCheck {
         name: "messages",
-        run: |subject, name| Box::pin(messages::check(subject, name)),
+        run: |target, name| Box::pin(messages::check(target, name)),
     },
     StoreCheck {
         name: "staging",
-        run: |subject, name| Box::pin(staging::check(subject, name)),
+        run: |target, name| Box::pin(staging::check(target, name)),
     },
     StoreCheck {
         name: "expiry",
-        run: |subject, name| Box::pin(expiry::check(subject, name)),
+        run: |target, name| Box::pin(expiry::check(target, name)),
     },
     StoreCheck {
         name: "data",
-        run: |subject, name| Box::pin(data::check(subject, name)),
+        run: |target, name| Box::pin(data::check(target, name)),
     },
 ];
 
@@ -84,17 +84,17 @@ pub(super) trait KeyCheck {
     fn name(&self) -> &'static str;
 
     /// Looks at some keys. What it is shown was so a moment ago.
-    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
 
     /// What it has found.
     fn line(&self) -> Line;
 }
 
-/// The checks that look at keys, in the order in which they are told of.
-pub(super) fn key_checks(subject: &Subject<'_>) -> Vec<Box<dyn KeyCheck>> {
+/// The checks that look at keys, in the order of their lines.
+pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
     let mut checks: Vec<Box<dyn KeyCheck>> =
         vec![Box::<keys::Keys>::default(), Box::<tasks::Tasks>::default()];
-    if subject.is_deep {
+    if target.is_deep {
         checks.push(Box::<counters::Counters>::default());
         checks.push(Box::<indexes::Indexes>::default());
         checks.push(Box::<signposts::Signposts>::default());
@@ -103,23 +103,23 @@ pub(super) fn key_checks(subject: &Subject<'_>) -> Vec<Box<dyn KeyCheck>> {
 }
 
 /// Shows all keys to the checks.
-pub(super) async fn walk_keys(
-    subject: &Subject<'_>,
+pub(super) async fn scan_keys(
+    target: &DoctorTarget<'_>,
     checks: &mut [Box<dyn KeyCheck>],
 ) -> Result<(), StoreError> {
-    let mut begin = walk::first(&subject.layout);
+    let mut begin = scan::first(&target.layout);
     let mut count = 0;
     loop {
-        let (page, next) = subject
+        let (page, next) = target
             .read(async |transaction: &dyn ReadTransaction| {
-                walk::page(transaction, &subject.layout, &begin).await
+                scan::page(transaction, &target.layout, &begin).await
             })
             .await?;
         for check in &mut *checks {
-            check.look(subject, &page).await?;
+            check.look(target, &page).await?;
         }
         count += page.keys.len() as u64;
-        subject.progress.show("keys looked at", count);
+        target.progress.show("keys looked at", count);
         match next {
             Some(next) => begin = next,
             None => return Ok(()),

@@ -1,22 +1,25 @@
 //! The rows by which servers learn what became of a commit of unknown result.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::Subject;
+use crate::doctor::target::DoctorTarget;
 use crate::layout::Space;
 use crate::store::{StoreError, Transaction};
 
 /// Every start of a server on a cluster leaves as many as it had batches under way at once, and
 /// nobody removes them: whether that server still runs, perhaps stopped amid a commit, cannot be
 /// known from outside. They are small. Where no server runs, they may go.
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let range = subject.layout.rows_of(Space::Operations);
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let range = target.layout.rows_of(Space::Operations);
     let mut count = 0_u64;
     let (mut starts, mut last_instance) = (0_u64, None);
     let mut unreadable = Finding::default();
-    subject
+    target
         .each_row(&range, |row| {
             count += 1;
-            match subject.layout.read_operation_key(&row.key) {
+            match target.layout.read_operation_key(&row.key) {
                 Ok(instance) if last_instance == Some(instance) => {}
                 Ok(instance) => {
                     starts += 1;
@@ -30,8 +33,8 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         return Ok(Line::ok(name, "none"));
     }
     let mut outcome = Outcome::new(format!("{count} small rows of {starts} server starts"));
-    if subject.is_offline {
-        let is_repaired = subject
+    if target.is_offline {
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.clear_range(&range.begin, &range.end);
                 Ok(true)
@@ -40,7 +43,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
         if is_repaired {
             outcome.note(Level::Ok, "removed");
         }
-    } else if subject.repairs {
+    } else if target.repairs {
         outcome.note(
             Level::Ok,
             "kept: a running server may need its own (--offline removes them)",

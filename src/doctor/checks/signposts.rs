@@ -2,10 +2,10 @@
 
 use futures_util::future::try_join_all;
 
-use super::super::walk::{FoundKey, KeyPage};
+use super::super::scan::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Answer, READS_AT_ONCE, Subject};
+use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{Meta, Signpost};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
@@ -20,22 +20,22 @@ impl KeyCheck for Signposts {
         "signposts"
     }
 
-    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
             for some in page.keys.chunks(READS_AT_ONCE) {
-                let found = subject
+                let found = target
                     .read(async |transaction: &dyn ReadTransaction| {
                         let isolation = Isolation::Snapshot;
                         let reads = some
                             .iter()
-                            .map(|key| signposts(subject, transaction, key, isolation));
+                            .map(|key| signposts(target, transaction, key, isolation));
                         try_join_all(reads).await
                     })
                     .await?;
                 for (key, (count, wrong)) in some.iter().zip(found) {
                     self.count += count;
                     if !wrong.is_empty() {
-                        self.repair(subject, key).await?;
+                        self.repair(target, key).await?;
                     }
                 }
             }
@@ -56,13 +56,17 @@ impl KeyCheck for Signposts {
 }
 
 impl Signposts {
-    async fn repair(&mut self, subject: &Subject<'_>, key: &FoundKey) -> Result<(), StoreError> {
+    async fn repair(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
         self.wrong
-            .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
-        let is_repaired = subject
+            .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let isolation = Isolation::Serializable;
-                let (_, wrong) = signposts(subject, transaction, key, isolation).await?;
+                let (_, wrong) = signposts(target, transaction, key, isolation).await?;
                 for signpost_key in wrong {
                     transaction.clear(&signpost_key);
                 }
@@ -79,12 +83,12 @@ impl Signposts {
 /// How many signposts a key has, and the keys of those that are wrong. None is missing that is not
 /// there: keys of older versions have none.
 async fn signposts(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
     isolation: Isolation,
 ) -> Result<(u64, Vec<Vec<u8>>), StoreError> {
-    let layout = &subject.layout;
+    let layout = &target.layout;
     let (mut count, mut wrong) = (0, Vec::new());
     let Some(meta) = transaction.get(&key.meta_key, isolation).await? else {
         return Ok((count, wrong));

@@ -1,19 +1,22 @@
 //! Rows under the root prefix that no part of the layout knows.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{PAGE_ROWS, Subject, rows};
+use crate::doctor::target::{DoctorTarget, PAGE_ROWS, rows};
 use crate::layout::{Space, successor};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let layout = &subject.layout;
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let layout = &target.layout;
     let everything = layout.everything();
     let mut begin = everything.begin.clone();
     let mut known = 0_u64;
     let mut unknown = Finding::default();
     // Bounded, should everything there be something else's.
     for _ in 0..PAGE_ROWS {
-        let first = subject
+        let first = target
             .read(async |transaction: &dyn ReadTransaction| {
                 rows(transaction, &begin, &everything.end, 1, Isolation::Snapshot).await
             })
@@ -35,7 +38,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
             }
         };
     }
-    let scratch = scratch(subject).await?;
+    let scratch = scratch(target).await?;
     let mut outcome = Outcome::new(format!("{known} kinds of rows are in use"));
     outcome.finding(
         Level::Warn,
@@ -54,9 +57,9 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
 
 /// What other doctors have left. (One that measures just now finds its row gone, and writes it
 /// again.)
-async fn scratch(subject: &Subject<'_>) -> Result<Finding, StoreError> {
-    let range = subject.layout.rows_of(Space::Scratch);
-    let found = subject
+async fn scratch(target: &DoctorTarget<'_>) -> Result<Finding, StoreError> {
+    let range = target.layout.rows_of(Space::Scratch);
+    let found = target
         .read(async |transaction: &dyn ReadTransaction| {
             let limit = PAGE_ROWS;
             rows(
@@ -72,7 +75,7 @@ async fn scratch(subject: &Subject<'_>) -> Result<Finding, StoreError> {
     let mut finding = Finding::default();
     for row in found {
         finding.add(|| shown(&row.key));
-        let is_repaired = subject
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.clear(&row.key);
                 Ok(true)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::{OVERDUE_MS, READS_AT_ONCE, Subject, rows};
+use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
 use crate::error::CommandError;
 use crate::layout::{Id, KeyRange, StagedClaim, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
@@ -37,22 +37,25 @@ enum Rows {
     Pieces,
 }
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
-    let layout = &subject.layout;
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
+    let layout = &target.layout;
     let mut found = Found::default();
     for (rows, range) in [
         (Rows::Requests, layout.all_staged_requests()),
         (Rows::Claims, layout.all_staged_claims()),
         (Rows::Pieces, layout.all_staged_pieces()),
     ] {
-        look_at(subject, rows, range, &mut found).await?;
+        look_at(target, rows, range, &mut found).await?;
     }
     let mut outcome = Outcome::new(format!(
         "{} requests of servers to pop for them, {} claims on what was popped",
         found.requests, found.claims
     ));
     // Where no server runs, the next has yet to do it.
-    let overdue = if subject.is_offline {
+    let overdue = if target.is_offline {
         Level::Ok
     } else {
         Level::Warn
@@ -93,7 +96,7 @@ pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<L
 }
 
 async fn look_at(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     kind: Rows,
     range: KeyRange,
     found: &mut Found,
@@ -101,20 +104,20 @@ async fn look_at(
     let mut begin = range.begin;
     loop {
         // Rows, and whether what belongs to them is there, at one moment.
-        let (page, is_whole) = subject
+        let (page, is_whole) = target
             .read(async |transaction: &dyn ReadTransaction| {
                 let isolation = Isolation::Snapshot;
                 let limit = READS_AT_ONCE;
                 let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
                 let looks = page
                     .iter()
-                    .map(|row| is_whole(subject, transaction, kind, row));
+                    .map(|row| is_whole(target, transaction, kind, row));
                 let is_whole = try_join_all(looks).await?;
                 Ok((page, is_whole))
             })
             .await?;
         for (row, is_whole) in page.iter().zip(is_whole) {
-            judge(subject, kind, row, is_whole, found).await?;
+            judge(target, kind, row, is_whole, found).await?;
         }
         match page.last() {
             Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
@@ -125,12 +128,12 @@ async fn look_at(
 
 /// Whether a claim has elements, and elements a claim. `None` where the row cannot be read.
 async fn is_whole(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     kind: Rows,
     row: &KeyValue,
 ) -> Result<Option<bool>, StoreError> {
-    let layout = &subject.layout;
+    let layout = &target.layout;
     let isolation = Isolation::Snapshot;
     match kind {
         Rows::Requests => Ok(layout
@@ -160,13 +163,13 @@ async fn is_whole(
 }
 
 async fn judge(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     kind: Rows,
     row: &KeyValue,
     is_whole: Option<bool>,
     found: &mut Found,
 ) -> Result<(), StoreError> {
-    let now_ms = subject.clock.now_ms();
+    let now_ms = target.clock.now_ms();
     let is_overdue = |at_ms: i64| at_ms.saturating_add(OVERDUE_MS) < now_ms;
     let Some(is_whole) = is_whole else {
         found.unreadable.add(|| shown(&row.key));
@@ -175,14 +178,14 @@ async fn judge(
     match kind {
         Rows::Requests => {
             found.requests += 1;
-            let read = subject.layout.read_staged_request(&row.key, &row.value);
+            let read = target.layout.read_staged_request(&row.key, &row.value);
             if let Ok((_, request)) = read
                 && is_overdue(request.at_ms)
             {
                 let Id { instance, sequence } = request.id;
                 found.old_requests.add(|| format!("{instance} {sequence}"));
-                // As servers do: who fulfils it meanwhile conflicts, or this does.
-                let is_repaired = subject
+                // As servers do: a server that fulfils it meanwhile conflicts, or this does.
+                let is_repaired = target
                     .repair(async |transaction: &dyn Transaction| {
                         remove_request(transaction, &row.key);
                         Ok(true)
@@ -205,12 +208,12 @@ async fn judge(
             if !is_whole {
                 found.without_elements.add(name);
             } else if is_overdue(claim.lapses_at_ms) {
-                match is_readable(subject, row).await? {
+                match is_readable(target, row).await? {
                     None => {}
                     Some(false) => found.unreadable.add(|| shown(&row.key)),
                     Some(true) => {
                         found.lapsed.add(name);
-                        if subject.repairs && put_back(subject, row, &claim, found).await? {
+                        if target.repairs && put_back(target, row, &claim, found).await? {
                             found.lapsed.count_repaired();
                         }
                     }
@@ -227,10 +230,13 @@ async fn judge(
 }
 
 /// Whether the elements of a claim can be read; `None` where the claim has ended meanwhile.
-async fn is_readable(subject: &Subject<'_>, row: &KeyValue) -> Result<Option<bool>, StoreError> {
-    let layout = &subject.layout;
+async fn is_readable(
+    target: &DoctorTarget<'_>,
+    row: &KeyValue,
+) -> Result<Option<bool>, StoreError> {
+    let layout = &target.layout;
     let (data, id) = layout.read_staged_claim_key(&row.key)?;
-    subject
+    target
         .read(async |transaction: &dyn ReadTransaction| {
             let claim = transaction.get(&row.key, Isolation::Snapshot).await?;
             if claim.is_none() {
@@ -247,21 +253,21 @@ async fn is_readable(subject: &Subject<'_>, row: &KeyValue) -> Result<Option<boo
 
 /// Has a claim's elements go back to their queue, by the code by which servers do it.
 async fn put_back(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     row: &KeyValue,
     claim: &StagedClaim,
     found: &mut Found,
 ) -> Result<bool, StoreError> {
     let environment = match found.environment.take() {
         Some(environment) => environment,
-        None => environment(subject).await?,
+        None => environment(target).await?,
     };
     let environment = &*found.environment.insert(environment);
-    let result = subject
+    let result = target
         .repair(async |transaction: &dyn Transaction| {
             let namespaces = NamespaceCache::default();
             let signals = Signals::default();
-            let now_ms = subject.clock.now_ms();
+            let now_ms = target.clock.now_ms();
             let context =
                 WriteContext::new(transaction, environment, &namespaces, &signals, now_ms, 0);
             match context.end_claim(&row.key, claim).await {
@@ -279,12 +285,12 @@ async fn put_back(
 }
 
 /// What the repair writes gets ids of its own: those of one more start of a server.
-async fn environment(subject: &Subject<'_>) -> Result<Environment, StoreError> {
+async fn environment(target: &DoctorTarget<'_>) -> Result<Environment, StoreError> {
     prepare(
-        subject.store,
-        subject.layout.clone(),
-        Arc::clone(&subject.clock),
-        Arc::clone(&subject.random),
+        target.store,
+        target.layout.clone(),
+        Arc::clone(&target.clock),
+        Arc::clone(&target.random),
     )
     .await
     .map_err(|error| match error {

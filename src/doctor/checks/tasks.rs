@@ -1,9 +1,9 @@
 //! Task queues whose leases or delays have ended without anybody having been told to look.
 
-use super::super::walk::{FoundKey, KeyPage};
+use super::super::scan::{FoundKey, KeyPage};
 use super::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
-use crate::doctor::subject::{Answer, OVERDUE_MS, PAGE_ROWS, Subject, rows};
+use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
 use crate::layout::{ValueType, successor};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 use crate::types::task_queue::alarms::ALARM_STEP_MS;
@@ -21,13 +21,13 @@ impl KeyCheck for Tasks {
         "task queues"
     }
 
-    fn look<'c>(&'c mut self, subject: &'c Subject<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
+    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
         Box::pin(async move {
-            self.is_offline = subject.is_offline;
+            self.is_offline = target.is_offline;
             for key in &page.keys {
                 if key.meta.value_type == ValueType::TaskQueue {
                     self.queues += 1;
-                    self.look_at(subject, key).await?;
+                    self.look_at(target, key).await?;
                 }
             }
             Ok(())
@@ -63,14 +63,18 @@ impl KeyCheck for Tasks {
 }
 
 impl Tasks {
-    async fn look_at(&mut self, subject: &Subject<'_>, key: &FoundKey) -> Result<(), StoreError> {
-        let now_ms = subject.clock.now_ms();
-        let overdue = subject
+    async fn look_at(
+        &mut self,
+        target: &DoctorTarget<'_>,
+        key: &FoundKey,
+    ) -> Result<(), StoreError> {
+        let now_ms = target.clock.now_ms();
+        let overdue = target
             .read(async |transaction: &dyn ReadTransaction| {
-                if !is_overdue(subject, transaction, key, now_ms).await? {
+                if !is_overdue(target, transaction, key, now_ms).await? {
                     return Ok(None);
                 }
-                has_alarm(subject, transaction, key, now_ms).await.map(Some)
+                has_alarm(target, transaction, key, now_ms).await.map(Some)
             })
             .await?;
         let Some(has_alarm) = overdue else {
@@ -81,12 +85,12 @@ impl Tasks {
             return Ok(());
         }
         self.without_alarm
-            .add(|| subject.name(key.namespace, &key.name, Some(&key.meta)));
+            .add(|| target.name(key.namespace, &key.name, Some(&key.meta)));
         // One alarm too many does no harm, so nothing needs to be read again.
         let step = ALARM_STEP_MS;
         let at_ms = now_ms.saturating_add(step - 1) / step * step;
-        let alarm = subject.layout.alarm_key(at_ms, key.namespace, &key.name);
-        let is_repaired = subject
+        let alarm = target.layout.alarm_key(at_ms, key.namespace, &key.name);
+        let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 transaction.set(&alarm, b"");
                 Ok(true)
@@ -100,12 +104,12 @@ impl Tasks {
 }
 
 async fn is_overdue(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let range = subject
+    let range = target
         .layout
         .task_due_by(key.meta.data, now_ms.saturating_sub(OVERDUE_MS));
     let first = rows(
@@ -121,12 +125,12 @@ async fn is_overdue(
 
 /// Whether one of the alarms that have gone off, or are about to, is the queue's.
 async fn has_alarm(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
     now_ms: i64,
 ) -> Result<bool, StoreError> {
-    let layout = &subject.layout;
+    let layout = &target.layout;
     let mut range = layout.alarms_by(now_ms.saturating_add(ALARM_STEP_MS));
     loop {
         let limit = PAGE_ROWS;

@@ -1,16 +1,19 @@
 //! What deleted keys and flushed databases have left for the background work of servers.
 
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::subject::Subject;
+use crate::doctor::target::DoctorTarget;
 use crate::store::StoreError;
 
-pub(super) async fn check(subject: &Subject<'_>, name: &'static str) -> Result<Line, StoreError> {
+pub(super) async fn check(
+    target: &DoctorTarget<'_>,
+    name: &'static str,
+) -> Result<Line, StoreError> {
     let mut count = 0_u64;
     let mut unreadable = Finding::default();
-    subject
-        .each_row(&subject.layout.trash(), |row| {
+    target
+        .each_row(&target.layout.trash(), |row| {
             count += 1;
-            if subject.layout.read_trash_key(&row.key).is_err() {
+            if target.layout.read_trash_key(&row.key).is_err() {
                 unreadable.add(|| shown(&row.key));
             }
         })

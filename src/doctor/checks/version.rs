@@ -1,7 +1,7 @@
 //! Whether this Quoin understands what lies in the store.
 
 use crate::doctor::report::{Level, Line};
-use crate::doctor::subject::{Subject, rows};
+use crate::doctor::target::{DoctorTarget, rows};
 use crate::layout::{LAYOUT_VERSION, decode_counter};
 use crate::store::{Isolation, ReadTransaction, StoreError};
 
@@ -20,11 +20,11 @@ pub(in crate::doctor) enum Understanding {
 
 /// Looks at the layout's version.
 pub(in crate::doctor) async fn check(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
 ) -> Result<(Understanding, Line), StoreError> {
-    let layout = &subject.layout;
+    let layout = &target.layout;
     let everything = layout.everything();
-    let (version, first) = subject
+    let (version, first) = target
         .read(async |transaction: &dyn ReadTransaction| {
             let isolation = Isolation::Snapshot;
             let version = transaction.get(&layout.version_key(), isolation).await?;

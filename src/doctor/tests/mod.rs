@@ -41,7 +41,7 @@ fn random() -> Arc<SeededRandom> {
 
 /// What the doctor says.
 fn lines(bench: &Bench, options: Options) -> Vec<Line> {
-    let subject = Subject {
+    let target = DoctorTarget {
         store: &*bench.store,
         layout: Layout::new("test"),
         clock: bench.clock.clone(),
@@ -54,7 +54,7 @@ fn lines(bench: &Bench, options: Options) -> Vec<Line> {
         shown: OnceCell::new(),
     };
     let mut lines = Vec::new();
-    bench.block_on(examine(&subject, &mut |line| lines.push(line.clone())));
+    bench.block_on(examine(&target, &mut |line| lines.push(line.clone())));
     lines
 }
 
@@ -240,7 +240,7 @@ fn a_store_that_servers_use_meanwhile_raises_no_alarm() {
             .unwrap();
         let mut told = Vec::new();
         for _ in 0..5 {
-            let subject = Subject {
+            let target = DoctorTarget {
                 store: &*store,
                 layout: Layout::new("test"),
                 clock: clock.clone(),
@@ -252,7 +252,7 @@ fn a_store_that_servers_use_meanwhile_raises_no_alarm() {
                 progress: Progress::new(),
                 shown: OnceCell::new(),
             };
-            runtime.block_on(examine(&subject, &mut |line| told.push(line.clone())));
+            runtime.block_on(examine(&target, &mut |line| told.push(line.clone())));
         }
         has_ended.store(true, std::sync::atomic::Ordering::SeqCst);
         told

@@ -8,7 +8,7 @@ use super::damage::{
 use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{START_MS, bulk, bulks};
-use crate::doctor::subject::OVERDUE_MS;
+use crate::doctor::target::OVERDUE_MS;
 use crate::layout::{
     Id, PopRun, Section, StagedClaim, StagedElement, StagedRequest, ValueType, encode_elements,
     encode_length,

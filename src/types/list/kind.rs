@@ -89,11 +89,11 @@ impl ReadContext<'_> {
 
 fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
     let elements = ListElements::new(payload)?;
-    let mut room = context.room();
+    let mut budget = context.size_budget();
     let mut is_empty = true;
     // Only read: elements are unpacked again when they are written, rather than kept.
     for element in elements.clone() {
-        room.take_element(element?.len())?;
+        budget.take_element(element?.len())?;
         is_empty = false;
     }
     if is_empty {

@@ -173,12 +173,12 @@ impl ReadContext<'_> {
 }
 
 fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
-    let mut room = context.room();
+    let mut budget = context.size_budget();
     let mut read = Vec::new();
     let mut next_look = MEMBERS_FIRST_LOOK;
     for member in SetMembers::new(payload)? {
         let (member, score) = member?;
-        room.take_member(member.len())?;
+        budget.take_member(member.len())?;
         read.push(ScoredMember { member, score });
         // A few bytes can stand for millions of equal members.
         if read.len() == next_look {

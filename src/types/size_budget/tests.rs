@@ -8,7 +8,7 @@ use crate::types::list::End;
 use crate::types::signals::Signals;
 use crate::types::sorted_set::ScoredMember;
 
-/// What the room shrinks by, and the transaction grows by, for a value of elements or members
+/// What the budget shrinks by, and the transaction grows by, for a value of elements or members
 /// that each have so many bytes.
 fn taken_and_written(bench: &Bench, value_type: ValueType, bytes: usize) -> (usize, usize) {
     const COUNT: usize = 50;
@@ -16,8 +16,8 @@ fn taken_and_written(bench: &Bench, value_type: ValueType, bytes: usize) -> (usi
     let (namespaces, signals) = (NamespaceCache::default(), Signals::default());
     let environment = bench.executor.environment();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-    let mut room = context.room();
-    let whole_bytes = room.left_bytes;
+    let mut budget = context.size_budget();
+    let whole_bytes = budget.left_bytes;
     let values: Vec<Bytes> = (0..COUNT)
         .map(|number| format!("{number:03}{}", "x".repeat(bytes - 3)).into())
         .collect();
@@ -26,17 +26,17 @@ fn taken_and_written(bench: &Bench, value_type: ValueType, bytes: usize) -> (usi
         let key = context.create(&name, value_type, None).await.unwrap();
         let empty_bytes = transaction.size_bytes();
         if value_type == ValueType::List {
-            room.take_elements(bytes, COUNT).unwrap();
+            budget.take_elements(bytes, COUNT).unwrap();
             context.list_push(&key, &values, End::Right).await.unwrap();
         } else {
             let members: Vec<ScoredMember> = values
                 .into_iter()
-                .inspect(|member| room.take_member(member.len()).unwrap())
+                .inspect(|member| budget.take_member(member.len()).unwrap())
                 .map(|member| ScoredMember { member, score: 1.0 })
                 .collect();
             context.zset_store(&name, &members).await.unwrap();
         }
-        let taken = whole_bytes - room.left_bytes;
+        let taken = whole_bytes - budget.left_bytes;
         (taken, transaction.size_bytes() - empty_bytes)
     })
 }

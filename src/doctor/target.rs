@@ -39,7 +39,7 @@ pub(super) const LATENCY_TRIES: usize = 40;
 pub(super) type Answer<'c, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'c>>;
 
 /// A store, and what may be done to it.
-pub(super) struct Subject<'s> {
+pub(super) struct DoctorTarget<'s> {
     pub(super) store: &'s dyn Store,
     pub(super) layout: Layout,
     pub(super) clock: Arc<dyn Clock>,
@@ -57,7 +57,7 @@ pub(super) struct Subject<'s> {
     pub(super) shown: OnceCell<Vec<(Id, u32)>>,
 }
 
-impl Subject<'_> {
+impl DoctorTarget<'_> {
     /// Reads at one moment; again where the store asks for it.
     pub(super) async fn read<T>(
         &self,
@@ -120,7 +120,7 @@ impl Subject<'_> {
     }
 
     /// Changes something in one transaction; again where it conflicts, or where it is not known
-    /// whether it was applied: `change` decides anew by what it reads.
+    /// whether it was applied: `change` decides again by what it reads.
     pub(super) async fn write<T>(
         &self,
         change: impl AsyncFn(&dyn Transaction) -> Result<T, StoreError>,
@@ -202,7 +202,7 @@ impl Subject<'_> {
         presence(meta, length, &self.store.capabilities())
     }
 
-    /// Whether elements of a queue are claimed and not fetched; conflicts with whoever claims some.
+    /// Whether elements of a queue are claimed and not fetched. Conflicts with new claims.
     pub(super) async fn has_claims(
         &self,
         transaction: &dyn Transaction,

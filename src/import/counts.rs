@@ -8,7 +8,7 @@ const COMPLAINTS_MAX: usize = 20;
 
 /// What an import has done.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Counts {
     /// Keys that were copied.
     pub copied_keys: u64,
     /// Their elements and members.
@@ -31,7 +31,7 @@ pub struct Tally {
     pub complaints: Vec<String>,
 }
 
-impl Tally {
+impl Counts {
     /// Whether everything is at the target.
     pub fn is_complete(&self) -> bool {
         self.failed_keys == 0 && self.different_keys == 0
@@ -56,7 +56,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Counts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in &self.complaints {
             writeln!(out, "{line}")?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::super::walk::FoundKey;
-use crate::doctor::subject::{DATA_PAGE_ROWS, Subject, rows};
+use super::super::scan::FoundKey;
+use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, rows};
 use crate::layout::{
     Id, KeyRange, Meta, Section, StoredValue, decode_counter, decode_length, length_delta,
     successor,
@@ -14,12 +14,12 @@ use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction
 use crate::types::kind::{Holds, SectionKind};
 use crate::types::presence::Presence;
 
-/// Rows up to which it counts a key anew to repair its counters while servers may run.
+/// Rows up to which it counts a key again to repair its counters while servers may run.
 const RECOUNT_ROWS_MAX: u64 = 100_000;
 
 /// What a key has at one moment.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Counts {
     meta: Meta,
     length: i64,
     /// Rows by section; those of no section that its type has are under their number too.
@@ -52,19 +52,19 @@ pub(super) struct Wrong {
 
 /// Counts a key's rows; `None` where it is not there any more, or has more than `rows_max`.
 pub(super) async fn count(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
     isolation: Isolation,
     rows_max: u64,
-) -> Result<Option<Tally>, StoreError> {
-    let layout = &subject.layout;
+) -> Result<Option<Counts>, StoreError> {
+    let layout = &target.layout;
     let Some(meta) = transaction.get(&key.meta_key, isolation).await? else {
         return Ok(None);
     };
     let length_key = layout.length_key(&key.meta_key);
     let length = transaction.get(&length_key, isolation).await?;
-    let mut tally = Tally {
+    let mut counts = Counts {
         meta: Meta::decode(&meta)?,
         length: decode_length(length.as_ref())?,
         rows: BTreeMap::new(),
@@ -75,11 +75,11 @@ pub(super) async fn count(
         last_chunks: None,
         unreadable: 0,
     };
-    let data = tally.meta.data;
-    for counter in tally.meta.value_type.kind().counters {
+    let data = counts.meta.data;
+    for counter in counts.meta.value_type.kind().counters {
         let row = (counter.key)(layout, data);
         let value = transaction.get(&row, isolation).await?;
-        tally.counters.push(decode_counter(value.as_ref())?);
+        counts.counters.push(decode_counter(value.as_ref())?);
     }
     let mut range = KeyRange::children(&layout.data_prefix(data));
     let mut count = 0;
@@ -87,7 +87,7 @@ pub(super) async fn count(
         let limit = DATA_PAGE_ROWS;
         let page = rows(transaction, &range.begin, &range.end, limit, isolation).await?;
         for row in &page {
-            tally.take(subject, row);
+            counts.take(target, row);
         }
         count += page.len() as u64;
         if count > rows_max {
@@ -95,18 +95,18 @@ pub(super) async fn count(
         }
         match page.last() {
             Some(last) if page.len() >= limit => range.begin = successor(&last.key),
-            _ => return Ok(Some(tally)),
+            _ => return Ok(Some(counts)),
         }
     }
 }
 
-impl Tally {
-    fn take(&mut self, subject: &Subject<'_>, row: &KeyValue) {
-        let Ok((data, number)) = subject.layout.read_data_key(&row.key) else {
+impl Counts {
+    fn take(&mut self, target: &DoctorTarget<'_>, row: &KeyValue) {
+        let Ok((data, number)) = target.layout.read_data_key(&row.key) else {
             self.unreadable += 1;
             return;
         };
-        if subject.layout.is_signpost(&row.key) {
+        if target.layout.is_signpost(&row.key) {
             return;
         }
         *self.rows.entry(number).or_default() += 1;
@@ -120,7 +120,7 @@ impl Tally {
                 }
                 Err(_) => self.unreadable += 1,
             },
-            Some(Holds::Chunks) => match subject.layout.read_chunk_key(data, &row.key) {
+            Some(Holds::Chunks) => match target.layout.read_chunk_key(data, &row.key) {
                 Ok(chunks) if self.last_chunks == Some(chunks) => {}
                 Ok(chunks) => {
                     self.chunk_ids += 1;
@@ -173,16 +173,16 @@ impl Tally {
             length: self.length != self.elements(),
             group_counters: { counters }
                 .any(|(counter, count)| self.group(counter.group) != *count),
-            indexes: disagree(|tally, section| match section.holds {
+            indexes: disagree(|counts, section| match section.holds {
                 Holds::Index(groups) => {
-                    let expected = groups.iter().map(|group| tally.group(*group)).sum();
-                    tally.rows(section.section) != expected
+                    let expected = groups.iter().map(|group| counts.group(*group)).sum();
+                    counts.rows(section.section) != expected
                 }
                 _ => false,
             }),
-            twins: disagree(|tally, section| {
+            twins: disagree(|counts, section| {
                 matches!(section.holds, Holds::Twins)
-                    && tally.rows(section.section) != tally.elements()
+                    && counts.rows(section.section) != counts.elements()
             }),
             chunks: self.splits != self.chunk_ids,
             foreign_rows: self
@@ -199,31 +199,31 @@ impl Tally {
     }
 }
 
-/// Counts a key anew and corrects its counters, in one transaction that conflicts with whoever
-/// changes the key. Answers whether they are right now; not where the key is too large for that,
+/// Counts a key again and corrects its counters, in one transaction that conflicts with every
+/// change of the key. Answers whether they are right now; not where the key is too large for that,
 /// or where its indexes disagree, so that it is not known what is right.
-pub(super) async fn mend(subject: &Subject<'_>, key: &FoundKey) -> Result<bool, StoreError> {
-    let rows_max = if subject.store.capabilities().single_writer {
+pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<bool, StoreError> {
+    let rows_max = if target.store.capabilities().single_writer {
         u64::MAX
     } else {
         RECOUNT_ROWS_MAX
     };
-    subject
+    target
         .repair(async |transaction: &dyn Transaction| {
             let isolation = Isolation::Serializable;
-            let counted = count(subject, transaction, key, isolation, rows_max).await?;
-            let Some(tally) = counted else {
+            let counted = count(target, transaction, key, isolation, rows_max).await?;
+            let Some(counts) = counted else {
                 return Ok(false);
             };
-            let wrong = tally.wrong();
+            let wrong = counts.wrong();
             if wrong.twins || wrong.unreadable {
                 return Ok(false);
             }
             // Elements that a server has claimed may come back to an empty key.
-            let presence = subject.presence(&tally.meta, tally.elements());
+            let presence = target.presence(&counts.meta, counts.elements());
             let is_removed = presence != Presence::Exists
-                && !subject.has_claims(transaction, tally.meta.data).await?;
-            correct(subject, transaction, key, &tally, is_removed);
+                && !target.has_claims(transaction, counts.meta.data).await?;
+            correct(target, transaction, key, &counts, is_removed);
             Ok(true)
         })
         .await
@@ -231,33 +231,33 @@ pub(super) async fn mend(subject: &Subject<'_>, key: &FoundKey) -> Result<bool, 
 
 /// Writes what was counted; a key that `is_removed` has no elements, and ceases to exist.
 fn correct(
-    subject: &Subject<'_>,
+    target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,
     key: &FoundKey,
-    tally: &Tally,
+    counts: &Counts,
     is_removed: bool,
 ) {
-    let layout = &subject.layout;
+    let layout = &target.layout;
     let length_key = layout.length_key(&key.meta_key);
-    let elements = tally.elements();
+    let elements = counts.elements();
     if is_removed {
         transaction.clear(&key.meta_key);
         transaction.clear(&length_key);
-        if let Some(at_ms) = tally.meta.expire_at_ms {
+        if let Some(at_ms) = counts.meta.expire_at_ms {
             transaction.clear(&layout.expiry_key(at_ms, key.namespace, &key.name));
         }
-        subject.discard_data(transaction, tally.meta.data);
+        target.discard_data(transaction, counts.meta.data);
         return;
     }
-    if elements != tally.length {
+    if elements != counts.length {
         // An addition, so that what counts changes goes on.
-        transaction.atomic_add(&length_key, length_delta(elements - tally.length));
+        transaction.atomic_add(&length_key, length_delta(elements - counts.length));
     }
-    let counters = tally.meta.value_type.kind().counters.iter();
-    for (counter, stored) in counters.zip(&tally.counters) {
-        let counted = tally.group(counter.group);
+    let counters = counts.meta.value_type.kind().counters.iter();
+    for (counter, stored) in counters.zip(&counts.counters) {
+        let counted = counts.group(counter.group);
         if counted != *stored {
-            let row = (counter.key)(layout, tally.meta.data);
+            let row = (counter.key)(layout, counts.meta.data);
             transaction.atomic_add(&row, counted - stored);
         }
     }

@@ -14,20 +14,20 @@ const SET_MEMBER_BYTES_MIN: usize = 48;
 /// What a transaction can still hold at the most. What is taken is the least that rows come to,
 /// so that nothing is refused which would have fit.
 #[derive(Debug)]
-pub struct Room {
+pub struct SizeBudget {
     left_bytes: usize,
 }
 
 impl ReadContext<'_> {
     /// That of a transaction without writes.
-    pub fn room(&self) -> Room {
-        Room {
+    pub fn size_budget(&self) -> SizeBudget {
+        SizeBudget {
             left_bytes: self.environment.capabilities.transaction_bytes_max,
         }
     }
 }
 
-impl Room {
+impl SizeBudget {
     /// For an element of a list.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::doctor::subject::PAGE_ROWS;
+use crate::doctor::target::PAGE_ROWS;
 use crate::layout::{Id, KeyName, KeysRow, Layout, Meta, Space, decode_length, successor};
 use crate::store::{Isolation, ReadTransaction, StoreError};
 
-use super::subject::rows;
+use super::target::rows;
 
 /// A key, whether it exists for clients or not.
 #[derive(Debug, Clone)]
