@@ -293,3 +293,6 @@ fn write_separated(to: &mut Formatter<'_>, arguments: &[Argument], separator: &s
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

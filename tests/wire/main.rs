@@ -8,6 +8,8 @@
 
 #[path = "../support/redis.rs"]
 mod redis_server;
+#[path = "../support/resp.rs"]
+mod resp;
 #[path = "../support/script.rs"]
 mod script;
 #[path = "../support/server.rs"]

@@ -1,0 +1,140 @@
+//! How syntax is written, and that each row's arguments agree with its arity and its keys.
+
+use super::*;
+use crate::commands::key_specs::KeyPlace;
+use crate::commands::row::Row;
+use crate::commands::table;
+
+fn syntax(name: &str) -> String {
+    let row = table::find_by_full_name(name.as_bytes()).unwrap();
+    Syntax(row.arguments).to_string()
+}
+
+#[test]
+fn syntax_is_written_as_redis_writes_it() {
+    for (name, expected) in [
+        ("lpush", "key element [element ...]"),
+        (
+            "lmpop",
+            "numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+        ),
+        (
+            "zadd",
+            "key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]",
+        ),
+        (
+            "sort",
+            "key [BY pattern] [LIMIT offset count] [GET pattern [GET pattern ...]] [ASC | DESC] \
+             [ALPHA] [STORE destination]",
+        ),
+        (
+            "zunion",
+            "numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE <SUM | MIN | MAX>] \
+             [WITHSCORES]",
+        ),
+        (
+            "hello",
+            "[protover [AUTH username password] [SETNAME clientname]]",
+        ),
+        ("client|setinfo", "<lib-name libname | lib-ver libver>"),
+        ("ssubscribe", "shardchannel [shardchannel ...]"),
+        ("multi", ""),
+        (
+            "task.take",
+            "key [COUNT count] [HAVING resource amount [resource amount ...]] [LEASE \
+             milliseconds] [BLOCK milliseconds]",
+        ),
+    ] {
+        assert_eq!(syntax(name), expected, "{name}");
+    }
+}
+
+/// The fewest words that an argument is where it is given, and whether it always is so many.
+fn words(argument: &Argument) -> (usize, bool) {
+    let mut parts = argument.parts.iter().map(words);
+    let (words, is_fixed) = match argument.kind {
+        Kind::PureToken => (0, true),
+        Kind::Block => in_turn(argument.parts),
+        Kind::OneOf => {
+            let least = parts.clone().map(|(words, _)| words).min().unwrap();
+            (least, parts.all(|part| part == (least, true)))
+        }
+        _ => (1, true),
+    };
+    let words = words + usize::from(argument.token.is_some());
+    (words, is_fixed && !argument.is_multiple)
+}
+
+/// The same of arguments that follow each other.
+fn in_turn(arguments: &[Argument]) -> (usize, bool) {
+    let mut all = (0, true);
+    for argument in arguments {
+        let (words, is_fixed) = words(argument);
+        match argument.is_optional {
+            true => all.1 = false,
+            false => all = (all.0 + words, all.1 && is_fixed),
+        }
+    }
+    all
+}
+
+fn names(row: &Row) -> usize {
+    1 + usize::from(row.is_subcommand())
+}
+
+/// Commands that take arguments which they do not describe, as in Redis.
+const UNDESCRIBED: &[&str] = &["command", "debug", "quit"];
+
+#[test]
+fn arguments_agree_with_the_arity() {
+    let described = table::all().iter().filter(|row| row.subcommands.is_empty());
+    for row in described.filter(|row| !UNDESCRIBED.contains(&row.name)) {
+        let (words, is_fixed) = in_turn(row.arguments);
+        let arity = i32::try_from(names(row) + words).unwrap();
+        let expected = if is_fixed { arity } else { -arity };
+        assert_eq!(row.arity, expected, "{}", row.name);
+    }
+}
+
+#[test]
+fn arguments_agree_with_the_key_specifications() {
+    for row in table::all() {
+        let mut specs_seen = Vec::new();
+        // The argument's position, as long as what stands before it has a fixed length.
+        let mut at = Some(names(row));
+        let mut before: Option<&Argument> = None;
+        for argument in row.arguments {
+            if let Some(number) = argument.key_spec {
+                let spec = row.keys[usize::try_from(number).unwrap()];
+                let place = (argument.kind, at, argument.is_multiple);
+                let fits = match spec.place {
+                    KeyPlace::Range { first, last } => place == (Kind::Key, Some(first), last != 0),
+                    KeyPlace::Counted { count } => {
+                        let number = before.map(|one| (one.kind, one.name()));
+                        place == (Kind::Key, Some(count + 1), true)
+                            && number == Some((Kind::Integer, "numkeys".into()))
+                    }
+                    KeyPlace::NamedByElements => argument.kind == Kind::Pattern,
+                    KeyPlace::AfterStore => {
+                        argument.kind == Kind::Key && argument.token == Some("STORE")
+                    }
+                };
+                assert!(fits, "{}: {argument}", row.name);
+                specs_seen.push(number);
+            } else {
+                assert_ne!(argument.kind, Kind::Key, "{}: {argument}", row.name);
+            }
+            let (words, is_fixed) = words(argument);
+            at = at.filter(|_| is_fixed && !argument.is_optional);
+            at = at.map(|at| at + words);
+            before = Some(argument);
+        }
+        specs_seen.dedup();
+        let keys = row.keys.iter().filter(|spec| spec.is_key()).count();
+        match row.name {
+            // BY and GET are of one specification, and STORE stands after both.
+            "sort" => assert_eq!(specs_seen, [0, 1, 2]),
+            _ => assert_eq!(specs_seen.len(), keys, "{}", row.name),
+        }
+    }
+}
