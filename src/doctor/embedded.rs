@@ -10,7 +10,7 @@ use crate::store::embedded::{
     OpenError, Refusal, has_store, inspect, is_in_use,
 };
 
-use super::Options;
+use super::examine::{Options, look_inside};
 use super::progress::Progress;
 use super::report::{Level, Line};
 
@@ -77,7 +77,7 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
         return;
     }
     // The lock keeps servers away meanwhile.
-    super::look_inside(&store as &dyn Store, loaded, options, true, show).await;
+    look_inside(&store as &dyn Store, loaded, options, true, show).await;
 }
 
 /// Looks at every page and every row's checksums, without the engine, which would die of some

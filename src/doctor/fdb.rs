@@ -9,8 +9,8 @@ use crate::store::fdb::{
 };
 
 use super::checks::percentiles;
+use super::examine::{Options, look_inside, unfinished};
 use super::report::{Level, Line};
-use super::{Options, unfinished};
 
 pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let store_options = FdbOptions::from(&loaded.settings);
@@ -56,5 +56,5 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
         Err(error) => unfinished("cluster", &error),
     });
     let is_offline = options.is_offline;
-    super::look_inside(&store as &dyn Store, loaded, options, is_offline, show).await;
+    look_inside(&store as &dyn Store, loaded, options, is_offline, show).await;
 }

@@ -20,6 +20,10 @@ use modules::Modules;
 const ORDER_DOCUMENT: &str = "docs/understand/architecture.md";
 const ORDER_BEGIN: &str = "```rooms";
 
+/// The table of commands knows every family, and some commands are about the table (COMMAND): what
+/// it lists does not count.
+const TABLE: &str = "commands/table";
+
 fn house() -> Modules {
     Modules::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
 }
@@ -70,7 +74,8 @@ fn every_room_of_the_order_is_there() {
 #[test]
 fn no_files_of_a_room_import_each_other_in_a_circle() {
     let house = house();
-    let within = |(from, to): &(&str, &str)| modules::room(from) == modules::room(to);
+    let within =
+        |(from, to): &(&str, &str)| modules::room(from) == modules::room(to) && *from != TABLE;
     let imports: Vec<(&str, &str)> = house.imports().filter(within).collect();
     let circles = circles::find(&imports);
     let lines = circles.into_iter().map(|circle| {

@@ -3,8 +3,8 @@
 use futures_util::future::try_join_all;
 
 use super::super::scan::{FoundKey, KeyPage};
-use super::KeyCheck;
 use super::counts::{self, Wrong};
+use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget};
 use crate::store::{Isolation, ReadTransaction, StoreError};

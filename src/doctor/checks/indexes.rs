@@ -5,7 +5,7 @@
 //! at, whatever changes them meanwhile.
 
 use super::super::scan::{FoundKey, KeyPage};
-use super::KeyCheck;
+use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE, rows};
 use crate::layout::{Section, successor};

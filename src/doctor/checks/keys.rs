@@ -3,7 +3,8 @@
 use futures_util::future::try_join_all;
 
 use super::super::scan::{FoundKey, KeyPage};
-use super::{KeyCheck, counts};
+use super::counts;
+use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{KeyName, KeysRow, Meta, decode_length};

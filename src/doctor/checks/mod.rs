@@ -8,7 +8,7 @@
 //! that it conflicts with changes of what it decides by.
 
 use super::report::Line;
-use super::scan::{self, KeyPage};
+use super::scan;
 use super::target::{Answer, DoctorTarget};
 use crate::store::{ReadTransaction, StoreError};
 
@@ -18,6 +18,7 @@ mod data;
 mod databases;
 mod expiry;
 mod indexes;
+mod key_check;
 mod keys;
 mod latency;
 mod messages;
@@ -28,6 +29,8 @@ mod staging;
 mod tasks;
 mod trash;
 pub(super) mod version;
+
+use key_check::KeyCheck;
 
 #[cfg(feature = "fdb")]
 pub(super) use latency::percentiles;
@@ -77,18 +80,6 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
         run: |target, name| Box::pin(data::check(target, name)),
     },
 ];
-
-/// A check that is shown all keys, page by page.
-pub(super) trait KeyCheck {
-    /// Its name.
-    fn name(&self) -> &'static str;
-
-    /// Looks at some keys. What it is shown was so a moment ago.
-    fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()>;
-
-    /// What it has found.
-    fn line(&self) -> Line;
-}
 
 /// The checks that look at keys, in the order of their lines.
 pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {

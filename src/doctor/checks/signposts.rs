@@ -3,7 +3,7 @@
 use futures_util::future::try_join_all;
 
 use super::super::scan::{FoundKey, KeyPage};
-use super::KeyCheck;
+use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{Meta, Signpost};

@@ -1,7 +1,7 @@
 //! Task queues whose leases or delays have ended without anybody having been told to look.
 
 use super::super::scan::{FoundKey, KeyPage};
-use super::KeyCheck;
+use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, OVERDUE_MS, PAGE_ROWS, rows};
 use crate::layout::{ValueType, successor};

@@ -6,9 +6,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use std::cell::OnceCell;
+
+use super::examine::examine;
+use super::progress::Progress;
+use super::target::DoctorTarget;
 use super::*;
 use crate::commands::testing::Bench;
 use crate::executor::Reaper;
+use crate::layout::Layout;
 use crate::layout::{Id, KeyName, Meta, Section, ValueType, encode_length};
 use crate::random::SeededRandom;
 use crate::reply::Reply;

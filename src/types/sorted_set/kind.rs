@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 
 use crate::dump::{DumpError, Payload, SMALL_SET_MEMBERS_MAX, SetMembers, SetWriter, small_set};
 use crate::error::CommandError;
-use crate::layout::{DecodeError, MemberEntry, Section, StagedElement};
+use crate::layout::{MemberEntry, Section, StagedElement};
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
@@ -16,7 +16,9 @@ use crate::types::kind::{
 };
 use crate::types::pages::Pages;
 
-use super::{AddOptions, Extreme, ScoredMember, Selection, SortedRange, score_rows};
+use super::{
+    AddOptions, Extreme, ScoredMember, Selection, SortedRange, of_member, score_rows, to_member,
+};
 
 /// Members after which RESTORE first looks whether one comes twice, and then each time that they
 /// have doubled.
@@ -93,25 +95,6 @@ async fn has_score(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreEr
     };
     let found = entries.transaction.get(&score_key, entries.isolation);
     Ok(found.await?.is_some())
-}
-
-fn of_member(member: ScoredMember) -> StagedElement {
-    StagedElement {
-        name: member.member,
-        value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
-    }
-}
-
-/// A member of a sorted set as it was when it was popped.
-///
-/// # Errors
-/// Where the value is no score.
-pub(super) fn to_member(element: StagedElement) -> Result<ScoredMember, DecodeError> {
-    let score = <[u8; 8]>::try_from(element.value.as_ref());
-    Ok(ScoredMember {
-        member: element.name,
-        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a claim"))?),
-    })
 }
 
 impl ReadContext<'_> {

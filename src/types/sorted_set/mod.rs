@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry};
+use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, StagedElement};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -177,4 +177,23 @@ impl ReadContext<'_> {
         let score = entry.score;
         Ok((hash, ScoredMember { member, score }))
     }
+}
+
+fn of_member(member: ScoredMember) -> StagedElement {
+    StagedElement {
+        name: member.member,
+        value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
+    }
+}
+
+/// A member of a sorted set as it was when it was popped.
+///
+/// # Errors
+/// Where the value is no score.
+fn to_member(element: StagedElement) -> Result<ScoredMember, DecodeError> {
+    let score = <[u8; 8]>::try_from(element.value.as_ref());
+    Ok(ScoredMember {
+        member: element.name,
+        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a claim"))?),
+    })
 }

@@ -4,8 +4,7 @@ use crate::store::StoreError;
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 
-use super::kind::to_member;
-use super::{ScoredMember, score_rows};
+use super::{ScoredMember, score_rows, to_member};
 
 /// One of the two ends of a sorted set or a priority queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
