@@ -1,4 +1,4 @@
-//! The arguments of LMPOP and ZMPOP, which their blocking forms have behind a timeout.
+//! The arguments of LMPOP and ZMPOP, which their blocking forms have after a timeout.
 
 use bytes::Bytes;
 
@@ -6,21 +6,21 @@ use super::arguments::{argument, integer_at_least, is_word, rest, to_usize};
 use crate::error::CommandError;
 
 /// `numkeys key [key …] END [COUNT count]`.
-pub(crate) struct MultiPop<'a, E> {
+pub(super) struct MultiPop<'a, E> {
     /// The keys, in the order in which they are looked at.
-    pub(crate) keys: &'a [Bytes],
+    pub(super) keys: &'a [Bytes],
     /// Which end to pop from.
-    pub(crate) end: E,
+    pub(super) end: E,
     /// Most elements to pop.
-    pub(crate) limit: usize,
+    pub(super) limit: usize,
 }
 
 impl<'a, E> MultiPop<'a, E> {
-    /// Reads the arguments from `at` on; `end` reads the word for an end.
+    /// Reads the arguments from `at` on. `end` reads the word for an end.
     ///
     /// # Errors
     /// Redis's, for numbers that are not positive and for what does not follow the grammar.
-    pub(crate) fn parse(
+    pub(super) fn parse(
         arguments: &'a [Bytes],
         at: usize,
         end: impl FnOnce(&[u8]) -> Result<E, CommandError>,

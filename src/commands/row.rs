@@ -6,7 +6,8 @@ use std::pin::Pin;
 use bytes::Bytes;
 
 use super::arguments::is_word;
-use super::waits::Waits;
+use super::plan::PlanFunction;
+use super::waits::WaitFunction;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::{Environment, ReadContext, WriteContext};
@@ -287,8 +288,10 @@ pub struct Row {
     pub handler: Handler,
     /// Its subcommands, as Redis has them.
     pub subcommands: &'static [Row],
-    /// How it waits when it finds nothing, where it blocks.
-    pub waits: Option<Waits>,
+    /// Tells what it will read and pop, if more is known than its keys.
+    pub plan: Option<PlanFunction>,
+    /// Tells what it waits for when it finds nothing, if it blocks.
+    pub waits: Option<WaitFunction>,
 }
 
 impl Row {

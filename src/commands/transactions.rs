@@ -17,6 +17,7 @@ const fn transaction(name: &'static str, arity: i32, command: ConnectionCommand)
         complexity: "O(1)",
         handler: Handler::Connection(command),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::CommandError;
-use crate::limits::{
-    COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, SERVED_CONFLICTS_MAX,
-    WAITERS_SERVED_PER_BATCH_MAX,
-};
+use crate::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError, Transaction};
 use crate::types::Environment;
@@ -17,7 +14,7 @@ use crate::types::relay::write_messages;
 use crate::types::signals::{ClientKey, Ready, Signals};
 
 use super::statistics::ExecutorStatistics;
-use super::waiters::{Resumption, Waiter};
+use super::waiters::{Cursor, Waiter};
 use super::{Call, KeyLocks, Shared, Submission, SubmissionResult, Work};
 
 mod fence;
@@ -31,6 +28,16 @@ use running::Attempt;
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
 const BACKOFF_MAX_MS: u64 = 100;
+
+/// Clients that wait whose commands one batch runs. Further ones are woken by batches of their own.
+pub(super) const WAITERS_WOKEN_PER_BATCH_MAX: usize = 1024;
+/// Clients that wait for one key whose commands a batch runs in vain. The next goes on after them.
+pub(super) const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
+/// Conflicts of a batch after which it leaves the clients that wait for what it has put somewhere to a
+/// batch of their own.
+const WOKEN_CONFLICTS_MAX: u32 = 2;
+/// When keys with clients that wait are looked at again after the store failed.
+const WAKE_UP_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// A place in which one batch at a time can be under way. Its number names the row by which a
 /// batch of unknown result is recognised.
@@ -85,9 +92,9 @@ pub(super) struct Batch<'s> {
     parked: HashMap<usize, Arc<Waiter>>,
     /// Clients that waited and got something, with their replies.
     woken: Vec<(Arc<Waiter>, Reply)>,
-    /// Clients that wait, and whose commands the latest attempt was at when it ended.
-    claimed: Vec<Arc<Waiter>>,
-    /// Most waiters that the batch may serve.
+    /// Clients that wait, and whose commands the latest attempt was running when it ended.
+    in_service: Vec<Arc<Waiter>>,
+    /// Most waiters that the batch may wake.
     woken_max: usize,
     /// How often it has conflicted.
     conflicts: u32,
@@ -95,11 +102,9 @@ pub(super) struct Batch<'s> {
     has_read_after_write: bool,
     /// Submissions end where a read follows a write.
     ends_before_reads: bool,
-    /// Keys that may have something for more waiters than this batch could serve.
-    /// By the place of who is next.
-    unserved: HashMap<ClientKey, u64>,
-    /// Where the batch's looks at those who wait began.
-    resumptions: HashMap<ClientKey, Resumption>,
+    /// Keys that may have something for more waiters than this batch could wake, and where the
+    /// next batch goes on.
+    left_waiting: HashMap<ClientKey, Cursor>,
     /// What became ready in the latest attempt, where others may have begun to wait meanwhile.
     made_ready: Vec<Ready>,
     /// The place of whoever was parked last when the latest attempt began.
@@ -177,13 +182,12 @@ impl<'s> Batch<'s> {
             signals: Signals::default(),
             parked: HashMap::new(),
             woken: Vec::new(),
-            claimed: Vec::new(),
-            woken_max: WAITERS_SERVED_PER_BATCH_MAX,
+            in_service: Vec::new(),
+            woken_max: WAITERS_WOKEN_PER_BATCH_MAX,
             conflicts: 0,
             has_read_after_write: false,
             ends_before_reads: false,
-            unserved: HashMap::new(),
-            resumptions: HashMap::new(),
+            left_waiting: HashMap::new(),
             made_ready: Vec::new(),
             last_order: 0,
             last_error: None,
@@ -245,7 +249,7 @@ impl<'s> Batch<'s> {
             return;
         }
         self.conflicts += 1;
-        if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_wakes() {
+        if self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
             self.woken_max = 0;
         }
     }
@@ -311,7 +315,7 @@ impl<'s> Batch<'s> {
         if transaction.mutation_count() == own_mutations {
             return AttemptEnd::Committed;
         }
-        if self.has_served_who_left() {
+        if self.has_woken_who_left() {
             return AttemptEnd::Again { after_pause: false };
         }
         match transaction.commit().await {
@@ -350,7 +354,7 @@ impl<'s> Batch<'s> {
         self.has_read_after_write = false;
         self.signals = Signals::default();
         self.made_ready.clear();
-        self.unserved.clear();
+        self.left_waiting.clear();
         self.release_waiters();
         self.last_order = self.shared.waiters.last_order();
     }
@@ -359,16 +363,16 @@ impl<'s> Batch<'s> {
         for (_, waiter) in self.parked.drain() {
             self.shared.waiters.unpark(&waiter);
         }
-        let served = self.woken.drain(..).map(|(waiter, _)| waiter);
-        for waiter in served.chain(self.claimed.drain(..)) {
+        let woken = self.woken.drain(..).map(|(waiter, _)| waiter);
+        for waiter in woken.chain(self.in_service.drain(..)) {
             self.shared.waiters.release(&waiter);
         }
     }
 
     /// Whether something was popped for a client that has given up meanwhile.
-    fn has_served_who_left(&self) -> bool {
-        let mut served = self.woken.iter();
-        served.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
+    fn has_woken_who_left(&self) -> bool {
+        let mut woken = self.woken.iter();
+        woken.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
     }
 
     fn after_error(&mut self, error: StoreError) -> AttemptEnd {
@@ -399,29 +403,25 @@ impl<'s> Batch<'s> {
             }
         }
         for (waiter, reply) in self.woken.drain(..) {
-            waiters.serve(&waiter, reply);
+            waiters.answer(&waiter, reply);
         }
         for waiter in self.parked.values() {
             waiters.settle(waiter);
         }
-        for (key, from) in self.unserved.drain() {
-            let begun = self.resumptions.remove(&key).unwrap_or_default();
-            let begins_anew = begun.begins_anew;
-            waiters.nudge_from(key, Resumption { from, begins_anew });
+        for (key, cursor) in self.left_waiting.drain() {
+            waiters.schedule_wake_up_from(key, cursor);
         }
-        let looked_at = self.resumptions.drain();
-        waiters.nudge(looked_at.filter_map(|(key, begun)| begun.begins_anew.then_some(key)));
-        // Whoever began to wait in another batch may have looked before this was committed.
+        // A client that began to wait in another batch may have looked before this was committed.
         for ready in self.made_ready.drain(..) {
             match ready {
                 Ready::Key(key, value_type)
                     if waiters.is_awaited_since(&key, value_type, self.last_order) =>
                 {
-                    waiters.nudge([key]);
+                    waiters.schedule_wake_up([key]);
                 }
-                // Tasks are kept as their queues ([`Self::note_ready`]).
-                Ready::Key(..) | Ready::Tasks(..) => {}
-                Ready::Database(database) => waiters.nudge(waiters.keys_of(database)),
+                // Items are noted as their keys ([`Self::note_ready`]).
+                Ready::Key(..) | Ready::Items { .. } => {}
+                Ready::Database(database) => waiters.schedule_wake_up(waiters.keys_of(database)),
             }
         }
     }
@@ -433,7 +433,7 @@ impl<'s> Batch<'s> {
             let line = CommandError::Store(error.clone()).to_line();
             for (waiter, _) in self.woken.drain(..) {
                 let reply = Reply::Error(line.clone());
-                self.shared.waiters.serve(&waiter, reply);
+                self.shared.waiters.answer(&waiter, reply);
             }
         }
         self.release_waiters();
@@ -493,7 +493,7 @@ impl<'s> Batch<'s> {
             let Some(respond) = submission.respond else {
                 let is_failed = failure.is_some();
                 let behind = if is_failed { 0 } else { replies.len() };
-                nudge_again(self.shared, submission.calls.split_off(behind), is_failed);
+                wake_up_again(self.shared, submission.calls.split_off(behind), is_failed);
                 continue;
             };
             self.statistics.batched_commands.add(replies.len() as u64);
@@ -529,11 +529,11 @@ impl<'s> Batch<'s> {
     }
 }
 
-/// Keys whose waiters could not be looked after are looked at again: soon, or where the store
+/// Keys whose waiters could not be looked at are looked at again: soon, or where the store
 /// failed, when it may have recovered.
-fn nudge_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
+fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
     let keys = calls.into_iter().filter_map(|call| match call.work {
-        Work::WakeUp(key) => Some(key),
+        Work::WakeUp(key, _) => Some(key),
         _ => None,
     });
     let keys: Vec<ClientKey> = keys.collect();
@@ -541,12 +541,12 @@ fn nudge_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
         return;
     }
     if !is_failed {
-        shared.waiters.nudge(keys);
+        shared.waiters.schedule_wake_up(keys);
         return;
     }
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(NUDGE_AFTER_FAILURE_MS)).await;
-        shared.waiters.nudge(keys);
+        tokio::time::sleep(WAKE_UP_AFTER_FAILURE).await;
+        shared.waiters.schedule_wake_up(keys);
     });
 }

@@ -17,15 +17,14 @@ use tokio::sync::{mpsc, oneshot};
 use crate::commands::row::HandlerFuture;
 use crate::commands::{Access, Handler, Invocation, KeyLocks};
 use crate::fatal_panic::Vital;
-use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
+use crate::limits::{LANE_QUEUE_MAX, WAKE_WATCHES_MAX};
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
-use crate::types::ahead::Hints;
+use crate::types::prefetch::LocationCache;
 use crate::types::signals::ClientKey;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 mod batch;
-mod bells;
 mod heat;
 mod jobs;
 mod lane;
@@ -36,6 +35,7 @@ pub mod relay;
 pub mod startup;
 pub mod statistics;
 pub mod waiters;
+mod wake_watches;
 pub mod watchers;
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod panic_tests;
 pub use jobs::{JobError, JobFuture};
 pub use reaper::{Reaper, ReaperHandle};
 pub use statistics::ExecutorStatistics;
-pub use waiters::{Outcome, Wait, Waiter, Waiters};
+pub use waiters::{Cursor, Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
 
 /// Work that the server itself does in a snapshot, see [`Executor::read`].
@@ -60,8 +60,8 @@ pub enum Work {
     /// EXEC: several commands in one store transaction, nothing of others between them. The reply
     /// is an array of theirs, or a null array where a watched key has changed.
     Transaction(Box<Bundle>),
-    /// Runs the commands of clients that wait for a key.
-    WakeUp(ClientKey),
+    /// Runs the commands of clients that wait for a key, from a cursor on.
+    WakeUp(ClientKey, Cursor),
     /// Work of the server itself that reads.
     ReadJob {
         /// The database that it sees.
@@ -82,11 +82,16 @@ impl Work {
     /// Whether it writes nothing.
     fn only_reads(&self) -> bool {
         match self {
-            Work::Command(invocation) => !matches!(invocation.row.handler, Handler::Write(_)),
+            Work::Command(invocation) => only_reads(invocation),
             Work::ReadJob { .. } => true,
-            Work::Transaction(_) | Work::WakeUp(_) | Work::WriteJob { .. } => false,
+            Work::Transaction(_) | Work::WakeUp(..) | Work::WriteJob { .. } => false,
         }
     }
+}
+
+/// Whether a command writes nothing.
+fn only_reads(invocation: &Invocation) -> bool {
+    !matches!(invocation.row.handler, Handler::Write(_))
 }
 
 /// What EXEC carries out.
@@ -126,7 +131,7 @@ pub struct Shared {
     /// Queues that several servers pop from.
     hot_keys: heat::HotKeys,
     /// Where the data of keys lies.
-    hints: Hints,
+    locations: LocationCache,
     /// Watches that are open in the store.
     open_watches: AtomicUsize,
 }
@@ -237,16 +242,16 @@ struct Submission {
 pub struct ExecutorOptions {
     /// Threads that serve runs of commands which only read.
     pub read_lanes: usize,
-    /// Keys that are watched at once for clients that wait, where other servers write too;
-    /// further ones are polled.
-    pub bell_watches_max: usize,
+    /// Keys that are watched at once for clients that wait, where other servers write too.
+    /// Further ones are polled.
+    pub wake_watches_max: usize,
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
         Self {
             read_lanes: 1,
-            bell_watches_max: BELL_WATCHES_MAX,
+            wake_watches_max: WAKE_WATCHES_MAX,
         }
     }
 }
@@ -259,8 +264,8 @@ pub struct Executor {
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
-    /// Ends the bells when it is dropped.
-    bells: Option<oneshot::Sender<()>>,
+    /// Ends the wake watches when it is dropped.
+    wake_watches: Option<oneshot::Sender<()>>,
     /// Ends the relay when it is dropped.
     relay: Option<oneshot::Sender<()>>,
     threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -277,9 +282,9 @@ impl Executor {
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
-        let has_bells = !environment.capabilities.single_writer;
+        let has_wake_watches = !environment.capabilities.single_writer;
         let shared = Arc::new(Shared {
-            waiters: Arc::new(Waiters::new(has_bells)),
+            waiters: Arc::new(Waiters::new(has_wake_watches)),
             ..Shared::default()
         });
         let watched_keys = Arc::clone(&shared.watchers);
@@ -306,18 +311,18 @@ impl Executor {
             threads.push(spawn_lane(&name, move || lane.run(receiver))?);
             read_lanes.push(sender);
         }
-        let mut bells = None;
+        let mut wake_watches = None;
         let mut relay = None;
-        if has_bells {
+        if has_wake_watches {
             let (sender, stop) = oneshot::channel();
-            bells = Some(sender);
-            let ringing = bells::Bells::new(
+            wake_watches = Some(sender);
+            let watching = wake_watches::WakeWatches::new(
                 Arc::clone(&store),
                 Arc::clone(&environment),
                 Arc::clone(&shared),
-                options.bell_watches_max,
+                options.wake_watches_max,
             );
-            threads.push(spawn_lane("quoin-bells", move || ringing.run(stop))?);
+            threads.push(spawn_lane("quoin-watches", move || watching.run(stop))?);
             let (sender, stop) = oneshot::channel();
             relay = Some(sender);
             let relaying = relay::Relay::new(store, Arc::clone(&environment), Arc::clone(&shared));
@@ -330,7 +335,7 @@ impl Executor {
             environment,
             statistics,
             shared,
-            bells,
+            wake_watches,
             relay,
             threads: std::sync::Mutex::new(threads),
         })
@@ -382,7 +387,8 @@ impl Executor {
     /// # Errors
     /// `Unavailable` where the executor has stopped.
     pub async fn submit(&self, mut calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
-        let is_read = |call: &&Call| call.work.only_reads();
+        // One that may wait is parked by a batch.
+        let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
             return self.submit_to(self.pick_read_lane(), calls).await;
@@ -423,12 +429,12 @@ impl Executor {
         let Self {
             write_lane,
             read_lanes,
-            bells,
+            wake_watches,
             relay,
             threads,
             ..
         } = self;
-        drop(bells);
+        drop(wake_watches);
         drop(relay);
         drop(write_lane);
         drop(read_lanes);

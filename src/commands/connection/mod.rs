@@ -24,6 +24,7 @@ const fn server_row(name: &'static str, arity: i32, command: ConnectionCommand) 
         complexity: "O(1)",
         handler: Handler::Connection(command),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }

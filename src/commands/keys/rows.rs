@@ -36,6 +36,7 @@ pub(super) const fn generic(name: &'static str, arity: i32, since: &'static str)
         complexity: ONE_KEY,
         handler: read_handler!(existence::exists),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }

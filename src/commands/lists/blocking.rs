@@ -1,16 +1,19 @@
 //! BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP: the list commands that wait.
 //!
-//! Each answers null where there is nothing to pop. Outside of MULTI that has its client wait
-//! until the command is run again and answers something else (`executor::waiters`).
+//! Each answers null where there is nothing to pop. Outside of MULTI its client then waits until
+//! the command is run again and answers something else (`executor::waiters`).
 
 use bytes::Bytes;
 
-use super::moves::{lmove, rpoplpush};
-use super::push_pop::{pop_from_first, take};
+use super::List;
+use super::moves::{ends, lmove, plan_lmove, plan_rpoplpush, rpoplpush};
 use crate::commands::arguments::argument;
-use crate::commands::multi_pop::MultiPop;
+use crate::commands::popping::{
+    blocking_multi_pop, blocking_pop, plan_blocking_multi_pop, plan_pop_one, wait_for_one,
+    wait_for_some,
+};
 use crate::commands::row::{Flags, KeyPositions, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
+use crate::commands::waits::{WaitSpec, keys_and_timeout, timeout};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -19,20 +22,6 @@ use crate::types::list::End;
 use crate::write_handler;
 
 use super::rows::list;
-
-const POP: Waits = Waits {
-    value_type: ValueType::List,
-    keys: WaitKeys::All,
-    timeout: TimeoutPosition::Last,
-};
-const MOVE: Waits = Waits {
-    keys: WaitKeys::First,
-    ..POP
-};
-const MULTI_POP: Waits = Waits {
-    timeout: TimeoutPosition::First,
-    ..POP
-};
 
 /// The list commands that wait.
 pub const ROWS: &[Row] = &[
@@ -43,7 +32,8 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K) with K keys looked at",
         handler: write_handler!(blpop),
-        waits: Some(POP),
+        plan: Some(|_| plan_pop_one::<List>(End::Left)),
+        waits: Some(wait_for_one::<List>),
         ..list("blpop", -3)
     },
     Row {
@@ -53,7 +43,8 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K) with K keys looked at",
         handler: write_handler!(brpop),
-        waits: Some(POP),
+        plan: Some(|_| plan_pop_one::<List>(End::Right)),
+        waits: Some(wait_for_one::<List>),
         ..list("brpop", -3)
     },
     Row {
@@ -63,7 +54,8 @@ pub const ROWS: &[Row] = &[
         summary: "Pops an element from a list, pushes it to another list and returns it. Blocks until an element is available otherwise. Deletes the list if the last element was moved.",
         complexity: "O(log N), N being all that is stored",
         handler: write_handler!(blmove),
-        waits: Some(MOVE),
+        plan: Some(plan_lmove),
+        waits: Some(wait_for_source),
         ..list("blmove", 6)
     },
     Row {
@@ -73,7 +65,8 @@ pub const ROWS: &[Row] = &[
         summary: "Pops an element from a list, pushes it to another list and returns it. Block until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(log N), N being all that is stored",
         handler: write_handler!(brpoplpush),
-        waits: Some(MOVE),
+        plan: Some(plan_rpoplpush),
+        waits: Some(wait_for_source),
         ..list("brpoplpush", 4)
     },
     Row {
@@ -83,45 +76,26 @@ pub const ROWS: &[Row] = &[
         summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K + M) with K keys looked at and M elements returned",
         handler: write_handler!(blmpop),
-        waits: Some(MULTI_POP),
+        plan: Some(plan_blocking_multi_pop::<List>),
+        waits: Some(wait_for_some::<List>),
         ..list("blmpop", -5)
     },
 ];
 
 /// `BLPOP key [key …] timeout` → the first key that has elements, and the one popped.
 async fn blpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    pop(context, arguments, End::Left).await
+    blocking_pop::<List>(context, arguments, End::Left).await
 }
 
 /// `BRPOP key [key …] timeout` → the first key that has elements, and the one popped.
 async fn brpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    pop(context, arguments, End::Right).await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
-) -> Result<Reply, CommandError> {
-    for name in keys_before_timeout(arguments, context.now_ms)? {
-        let Some(key) = context.find(name, ValueType::List).await? else {
-            continue;
-        };
-        if let Some(value) = take(context, name, &key, 1, end).await?.pop() {
-            return Ok(Reply::Array(vec![
-                Reply::Bulk(name.clone()),
-                Reply::Bulk(value),
-            ]));
-        }
-    }
-    Ok(Reply::NullArray)
+    blocking_pop::<List>(context, arguments, End::Right).await
 }
 
 /// `BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout` → the element moved.
 async fn blmove(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
     // Redis reads the ends first, and only then the timeout.
-    super::end(argument(arguments, 3)?)?;
-    super::end(argument(arguments, 4)?)?;
+    ends(arguments)?;
     timeout(argument(arguments, 5)?, context.now_ms)?;
     lmove(context, arguments).await
 }
@@ -138,7 +112,12 @@ async fn brpoplpush(
 /// `BLMPOP timeout numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has
 /// elements, and those popped.
 async fn blmpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, 2, super::end)?;
-    timeout(argument(arguments, 1)?, context.now_ms)?;
-    pop_from_first(context, &query).await
+    blocking_multi_pop::<List>(context, arguments).await
+}
+
+/// BLMOVE and BRPOPLPUSH wait for their source. The timeout is their last argument.
+fn wait_for_source(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>, CommandError> {
+    let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
+    let source = keys.get(..1).unwrap_or_default();
+    Ok(Some(WaitSpec::to_take(ValueType::List, source, timeout)))
 }

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use super::end;
-use super::push_pop::{pop_event, push_event};
+use super::List;
+use super::push_pop::prefetch_end;
 use crate::commands::arguments::argument;
+use crate::commands::plan::Plan;
+use crate::commands::popping::{Poppable, move_one};
 use crate::error::CommandError;
-use crate::events::EventClasses;
-use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
 use crate::types::list::End;
@@ -17,8 +17,7 @@ pub(super) async fn lmove(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let from = end(argument(arguments, 3)?)?;
-    let to = end(argument(arguments, 4)?)?;
+    let (from, to) = ends(arguments)?;
     move_element(context, arguments, from, to).await
 }
 
@@ -36,44 +35,29 @@ async fn move_element(
     from: End,
     to: End,
 ) -> Result<Reply, CommandError> {
-    let source_name = argument(arguments, 1)?;
-    let destination_name = argument(arguments, 2)?;
-    let Some(source) = context.find(source_name, ValueType::List).await? else {
-        return Ok(Reply::Null);
-    };
-    // A destination of another type is refused before anything is taken, but only where there is
-    // something to take. (Asked last, since the answer conflicts with every push and pop.)
-    let destination = match context.find(destination_name, ValueType::List).await {
-        Err(CommandError::WrongType) if !context.has_elements(&source).await? => {
-            return Ok(Reply::Null);
-        }
-        found => found?,
-    };
-    context.transaction.conflict_on_own();
-    let values = context.list_pop(&source, 1, from).await?;
-    let Some(value) = values.first() else {
-        return Ok(Reply::Null);
-    };
-    let destination = match destination {
-        Some(destination) => {
-            if destination.meta_key != source.meta_key {
-                context
-                    .notify_if_reborn(&destination, destination_name)
-                    .await?;
-            }
-            destination
-        }
-        None => {
-            context
-                .create(destination_name, ValueType::List, None)
-                .await?
-        }
-    };
-    context.list_push(&destination, &values, to).await?;
-    context.notify(EventClasses::LIST, push_event(to), destination_name);
-    context.notify(EventClasses::LIST, pop_event(from), source_name);
-    // After the push: a list that is rotated onto itself never ceases to exist, and keeps its
-    // expiry.
-    context.remove_if_empty(&source).await?;
-    Ok(Reply::Bulk(value.clone()))
+    let moved = move_one::<List>(context, arguments, from, to).await?;
+    Ok(moved.map_or(Reply::Null, Reply::Bulk))
+}
+
+/// From which end LMOVE and BLMOVE take, and to which they move.
+pub(super) fn ends(arguments: &[Bytes]) -> Result<(End, End), CommandError> {
+    let from = List::end(argument(arguments, 3)?)?;
+    let to = List::end(argument(arguments, 4)?)?;
+    Ok((from, to))
+}
+
+/// The plan of LMOVE and BLMOVE.
+pub(super) fn plan_lmove(arguments: &[Bytes]) -> Option<Plan> {
+    let (from, to) = ends(arguments).ok()?;
+    Some(plan_move(from, to))
+}
+
+/// The plan of RPOPLPUSH and BRPOPLPUSH.
+pub(super) fn plan_rpoplpush(_: &[Bytes]) -> Option<Plan> {
+    Some(plan_move(End::Right, End::Left))
+}
+
+/// Not a pop, for which other servers could pop: it may fail for its destination when they have.
+fn plan_move(from: End, to: End) -> Plan {
+    Plan::Read(vec![prefetch_end(from, 1), prefetch_end(to, 0)])
 }

@@ -2,15 +2,17 @@
 
 use bytes::Bytes;
 
-use super::end;
-use crate::commands::arguments::{argument, count, rest, to_usize};
-use crate::commands::multi_pop::MultiPop;
+use super::List;
+use crate::commands::arguments::{argument, optional_count, rest};
+use crate::commands::plan::Plan;
+use crate::commands::popping::{Movable, multi_pop, take};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
+use crate::types::WriteContext;
 use crate::types::list::End;
-use crate::types::{OpenKey, WriteContext};
+use crate::types::prefetch::Prefetch;
 
 /// `LPUSH key element [element …]` → length.
 pub(super) async fn lpush(
@@ -36,7 +38,7 @@ async fn push(
     let name = argument(arguments, 1)?;
     let key = context.find_or_create(name, ValueType::List).await?;
     let length = context.list_push(&key, rest(arguments, 2), end).await?;
-    context.notify(EventClasses::LIST, push_event(end), name);
+    context.notify(EventClasses::LIST, List::push_event(end), name);
     Ok(Reply::Integer(length))
 }
 
@@ -69,24 +71,8 @@ async fn push_existing(
         return Ok(Reply::Integer(0));
     }
     let length = context.list_push(&key, rest(arguments, 2), end).await?;
-    context.notify(EventClasses::LIST, push_event(end), name);
+    context.notify(EventClasses::LIST, List::push_event(end), name);
     Ok(Reply::Integer(length))
-}
-
-/// The event of a push.
-pub(super) fn push_event(end: End) -> &'static str {
-    match end {
-        End::Left => "lpush",
-        End::Right => "rpush",
-    }
-}
-
-/// The event of a pop.
-pub(super) fn pop_event(end: End) -> &'static str {
-    match end {
-        End::Left => "lpop",
-        End::Right => "rpop",
-    }
 }
 
 /// `LPOP key [count]` → element, or elements where a count is given.
@@ -114,10 +100,7 @@ async fn pop(
     if arguments.len() > 3 {
         return Err(CommandError::WrongArity(name.to_owned()));
     }
-    let limit = match arguments.get(2) {
-        Some(word) => Some(to_usize(count(word)?)),
-        None => None,
-    };
+    let limit = optional_count(arguments)?;
     let absent = if limit.is_some() {
         Reply::NullArray
     } else {
@@ -134,7 +117,7 @@ async fn pop(
             absent
         });
     }
-    let values = take(context, key_name, &key, limit.unwrap_or(1), end).await?;
+    let values = take::<List>(context, key_name, &key, limit.unwrap_or(1), end).await?;
     if values.is_empty() {
         return Ok(absent);
     }
@@ -144,47 +127,26 @@ async fn pop(
     })
 }
 
-/// Pops, and removes the key when that was the last element.
-pub(super) async fn take(
-    context: &WriteContext<'_>,
-    name: &Bytes,
-    key: &OpenKey,
-    limit: usize,
-    end: End,
-) -> Result<Vec<Bytes>, CommandError> {
-    let values = context.list_pop(key, limit, end).await?;
-    if !values.is_empty() {
-        context.notify(EventClasses::LIST, pop_event(end), name);
-        context.remove_if_empty(key).await?;
-    }
-    Ok(values)
-}
-
 /// `LMPOP numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has elements, and
 /// those popped.
 pub(super) async fn lmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop_from_first(context, &MultiPop::parse(arguments, 1, end)?).await
+    multi_pop::<List>(context, arguments).await
 }
 
-/// Pops from the first key that has elements.
-pub(super) async fn pop_from_first(
-    context: &WriteContext<'_>,
-    query: &MultiPop<'_, End>,
-) -> Result<Reply, CommandError> {
-    for name in query.keys {
-        let Some(key) = context.find(name, ValueType::List).await? else {
-            continue;
-        };
-        let values = take(context, name, &key, query.limit, query.end).await?;
-        if !values.is_empty() {
-            return Ok(Reply::Array(vec![
-                Reply::Bulk(name.clone()),
-                Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
-            ]));
-        }
+/// The plan of a push, which answers the length.
+pub(super) fn plan_push(end: End) -> Option<Plan> {
+    Some(Plan::Read(vec![prefetch_end(end, 0)]))
+}
+
+/// What a command reads that takes so many elements from an end, or puts some there.
+pub(super) fn prefetch_end(end: End, count: usize) -> Prefetch {
+    Prefetch::End {
+        value_type: ValueType::List,
+        from_end: end == End::Right,
+        count,
+        with_length: true,
     }
-    Ok(Reply::NullArray)
 }

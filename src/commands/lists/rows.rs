@@ -1,7 +1,10 @@
 //! The rows of the list commands.
 
-use super::{access, moves, push_pop};
+use super::push_pop::plan_push;
+use super::{List, access, moves, push_pop};
+use crate::commands::popping::{plan_multi_pop, plan_pop};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
+use crate::types::list::End;
 use crate::{read_handler, write_handler};
 
 const PUSH: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
@@ -21,6 +24,7 @@ pub(super) const fn list(name: &'static str, arity: i32) -> Row {
         complexity: "",
         handler: read_handler!(access::llen),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }
@@ -32,6 +36,7 @@ pub const ROWS: &[Row] = &[
         summary: "Prepends one or more elements to a list. Creates the key if it doesn't exist.",
         complexity: "O(log N) for each element, N being all that is stored",
         handler: write_handler!(push_pop::lpush),
+        plan: Some(|_| plan_push(End::Left)),
         ..list("lpush", -3)
     },
     Row {
@@ -39,6 +44,7 @@ pub const ROWS: &[Row] = &[
         summary: "Appends one or more elements to a list. Creates the key if it doesn't exist.",
         complexity: "O(log N) for each element, N being all that is stored",
         handler: write_handler!(push_pop::rpush),
+        plan: Some(|_| plan_push(End::Right)),
         ..list("rpush", -3)
     },
     Row {
@@ -47,6 +53,7 @@ pub const ROWS: &[Row] = &[
         summary: "Prepends one or more elements to a list only when the list exists.",
         complexity: "O(log N) for each element, N being all that is stored",
         handler: write_handler!(push_pop::lpushx),
+        plan: Some(|_| plan_push(End::Left)),
         ..list("lpushx", -3)
     },
     Row {
@@ -55,6 +62,7 @@ pub const ROWS: &[Row] = &[
         summary: "Appends an element to a list only when the list exists.",
         complexity: "O(log N) for each element, N being all that is stored",
         handler: write_handler!(push_pop::rpushx),
+        plan: Some(|_| plan_push(End::Right)),
         ..list("rpushx", -3)
     },
     Row {
@@ -62,6 +70,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the first elements in a list after removing it. Deletes the list if the last element was popped.",
         complexity: "O(log N) for each element, N being all that is stored",
         handler: write_handler!(push_pop::lpop),
+        plan: Some(|arguments| plan_pop::<List>(arguments, End::Left)),
         ..list("lpop", -2)
     },
     Row {
@@ -69,6 +78,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns and removes the last elements of a list. Deletes the list if the last element was popped.",
         complexity: "O(log N) for each element, N being all that is stored",
         handler: write_handler!(push_pop::rpop),
+        plan: Some(|arguments| plan_pop::<List>(arguments, End::Right)),
         ..list("rpop", -2)
     },
     Row {
@@ -78,6 +88,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns multiple elements from a list after removing them. Deletes the list if the last element was popped.",
         complexity: "O(K + M) with K keys looked at and M elements returned",
         handler: write_handler!(push_pop::lmpop),
+        plan: Some(plan_multi_pop::<List>),
         ..list("lmpop", -4)
     },
     Row {
@@ -149,6 +160,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns an element after popping it from one list and pushing it to another. Deletes the list if the last element was moved.",
         complexity: "O(log N), N being all that is stored",
         handler: write_handler!(moves::lmove),
+        plan: Some(moves::plan_lmove),
         ..list("lmove", 5)
     },
     Row {
@@ -158,6 +170,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the last element of a list after removing and pushing it to another list. Deletes the list if the last element was popped.",
         complexity: "O(log N), N being all that is stored",
         handler: write_handler!(moves::rpoplpush),
+        plan: Some(moves::plan_rpoplpush),
         ..list("rpoplpush", 3)
     },
 ];

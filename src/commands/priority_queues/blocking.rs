@@ -3,23 +3,15 @@
 
 use bytes::Bytes;
 
-use super::pop::take;
+use super::pop::PriorityQueue;
 use super::rows::priority_queue;
-use super::value_and_priority;
+use crate::commands::popping::{blocking_pop, plan_pop_one, wait_for_one};
 use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout};
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
 use crate::types::priority_queue::Extreme;
 use crate::write_handler;
-
-const POP: Waits = Waits {
-    value_type: ValueType::PriorityQueue,
-    keys: WaitKeys::All,
-    timeout: TimeoutPosition::Last,
-};
 
 /// The priority-queue commands that wait.
 pub const ROWS: &[Row] = &[
@@ -30,7 +22,8 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns the oldest value of the lowest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
         complexity: "O(K) with K keys looked at",
         handler: write_handler!(bpopmin),
-        waits: Some(POP),
+        plan: Some(|_| plan_pop_one::<PriorityQueue>(Extreme::Min)),
+        waits: Some(wait_for_one::<PriorityQueue>),
         ..priority_queue("pq.bpopmin", -3)
     },
     Row {
@@ -40,7 +33,8 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns the oldest value of the highest priority from one or more priority queues. Blocks until a value is available otherwise. Deletes the queue if the last value was popped.",
         complexity: "O(K) with K keys looked at",
         handler: write_handler!(bpopmax),
-        waits: Some(POP),
+        plan: Some(|_| plan_pop_one::<PriorityQueue>(Extreme::Max)),
+        waits: Some(wait_for_one::<PriorityQueue>),
         ..priority_queue("pq.bpopmax", -3)
     },
 ];
@@ -48,32 +42,11 @@ pub const ROWS: &[Row] = &[
 /// `PQ.BPOPMIN key [key …] timeout` → the first key that has elements, the value popped, its
 /// priority.
 async fn bpopmin(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Min).await
+    blocking_pop::<PriorityQueue>(context, arguments, Extreme::Min).await
 }
 
 /// `PQ.BPOPMAX key [key …] timeout` → the first key that has elements, the value popped, its
 /// priority.
 async fn bpopmax(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Max).await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: Extreme,
-) -> Result<Reply, CommandError> {
-    for name in keys_before_timeout(arguments, context.now_ms)? {
-        let Some(key) = context.find(name, ValueType::PriorityQueue).await? else {
-            continue;
-        };
-        if let Some(taken) = take(context, name, &key, 1, end).await?.pop() {
-            let (value, priority) = value_and_priority(taken);
-            return Ok(Reply::Array(vec![
-                Reply::Bulk(name.clone()),
-                value,
-                priority,
-            ]));
-        }
-    }
-    Ok(Reply::NullArray)
+    blocking_pop::<PriorityQueue>(context, arguments, Extreme::Max).await
 }

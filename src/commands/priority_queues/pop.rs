@@ -3,22 +3,82 @@
 use bytes::Bytes;
 
 use super::push::PUSH_EVENT;
-use super::{flat_reply, pairs_reply};
-use crate::commands::arguments::{argument, optional_count};
+use super::value_and_priority;
+use crate::commands::arguments::argument;
+use crate::commands::popping::{Movable, Numbered, Poppable, move_one, pop_numbered};
 use crate::commands::sorted_sets::extreme;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
+use crate::store::StoreError;
 use crate::types::priority_queue::{Extreme, QueuedValue};
 use crate::types::{OpenKey, WriteContext};
+
+/// Priority queues, for the commands that pop.
+pub(super) enum PriorityQueue {}
+
+impl Poppable for PriorityQueue {
+    type End = Extreme;
+    type Element = QueuedValue;
+    const VALUE_TYPE: ValueType = ValueType::PriorityQueue;
+    const LAST: Extreme = Extreme::Max;
+    const EVENTS: EventClasses = EventClasses::MODULE;
+
+    fn end(word: &[u8]) -> Result<Extreme, CommandError> {
+        extreme(word)
+    }
+
+    fn pop_event(end: Extreme) -> &'static str {
+        match end {
+            Extreme::Min => "pq.popmin",
+            Extreme::Max => "pq.popmax",
+        }
+    }
+
+    async fn pop(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        count: usize,
+        end: Extreme,
+    ) -> Result<Vec<QueuedValue>, StoreError> {
+        context.queue_pop(key, count, end).await
+    }
+
+    fn reply(element: QueuedValue) -> Reply {
+        let (value, priority) = value_and_priority(element);
+        Reply::Array(vec![value, priority])
+    }
+}
+
+impl Numbered for PriorityQueue {
+    fn with_number(element: QueuedValue) -> (Reply, Reply) {
+        value_and_priority(element)
+    }
+}
+
+impl Movable for PriorityQueue {
+    fn push_event(_: Extreme) -> &'static str {
+        PUSH_EVENT
+    }
+
+    async fn push(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        elements: &[QueuedValue],
+        _: Extreme,
+    ) -> Result<(), CommandError> {
+        context.queue_push(key, elements).await?;
+        Ok(())
+    }
+}
 
 /// `PQ.POPMIN key [count]` → values with priorities.
 pub(super) async fn popmin(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Min).await
+    pop_numbered::<PriorityQueue>(context, arguments, Extreme::Min).await
 }
 
 /// `PQ.POPMAX key [count]` → values with priorities.
@@ -26,52 +86,7 @@ pub(super) async fn popmax(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Max).await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: Extreme,
-) -> Result<Reply, CommandError> {
-    let limit = optional_count(arguments)?;
-    let name = argument(arguments, 1)?;
-    let values = match context.find(name, ValueType::PriorityQueue).await? {
-        Some(key) => take(context, name, &key, limit.unwrap_or(1), end).await?,
-        None => Vec::new(),
-    };
-    Ok(some_or_one_reply(values, limit))
-}
-
-/// As ZPOPMIN answers: pairs where there is a count, else flat.
-pub(super) fn some_or_one_reply(values: Vec<QueuedValue>, limit: Option<usize>) -> Reply {
-    match limit {
-        Some(_) => pairs_reply(values),
-        None => flat_reply(values),
-    }
-}
-
-/// Pops, and removes the key when that was the last element.
-pub(super) async fn take(
-    context: &WriteContext<'_>,
-    name: &Bytes,
-    key: &OpenKey,
-    limit: usize,
-    end: Extreme,
-) -> Result<Vec<QueuedValue>, CommandError> {
-    let values = context.queue_pop(key, limit, end).await?;
-    if !values.is_empty() {
-        context.notify(EventClasses::MODULE, pop_event(end), name);
-        context.remove_if_empty(key).await?;
-    }
-    Ok(values)
-}
-
-fn pop_event(end: Extreme) -> &'static str {
-    match end {
-        Extreme::Min => "pq.popmin",
-        Extreme::Max => "pq.popmax",
-    }
+    pop_numbered::<PriorityQueue>(context, arguments, Extreme::Max).await
 }
 
 /// `PQ.MOVE source destination MIN|MAX` → the value moved, with its priority, which it keeps.
@@ -80,47 +95,6 @@ pub(super) async fn move_value(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let end = extreme(argument(arguments, 3)?)?;
-    let source_name = argument(arguments, 1)?;
-    let destination_name = argument(arguments, 2)?;
-    let Some(source) = context.find(source_name, ValueType::PriorityQueue).await? else {
-        return Ok(Reply::NullArray);
-    };
-    // As LMOVE: a destination of another type is refused before anything is taken, but only
-    // where there is something to take.
-    let destination = match context
-        .find(destination_name, ValueType::PriorityQueue)
-        .await
-    {
-        Err(CommandError::WrongType) if !context.has_elements(&source).await? => {
-            return Ok(Reply::NullArray);
-        }
-        found => found?,
-    };
-    context.transaction.conflict_on_own();
-    let values = context.queue_pop(&source, 1, end).await?;
-    if values.is_empty() {
-        return Ok(Reply::NullArray);
-    }
-    let destination = match destination {
-        Some(destination) => {
-            if destination.meta_key != source.meta_key {
-                context
-                    .notify_if_reborn(&destination, destination_name)
-                    .await?;
-            }
-            destination
-        }
-        None => {
-            context
-                .create(destination_name, ValueType::PriorityQueue, None)
-                .await?
-        }
-    };
-    context.queue_push(&destination, &values).await?;
-    context.notify(EventClasses::MODULE, PUSH_EVENT, destination_name);
-    context.notify(EventClasses::MODULE, pop_event(end), source_name);
-    // After the push: a queue that is moved onto itself never ceases to exist, and keeps its
-    // expiry.
-    context.remove_if_empty(&source).await?;
-    Ok(flat_reply(values))
+    let moved = move_one::<PriorityQueue>(context, arguments, end, end).await?;
+    Ok(moved.map_or(Reply::NullArray, PriorityQueue::reply))
 }

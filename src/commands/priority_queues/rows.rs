@@ -1,7 +1,10 @@
 //! The rows of the priority-queue commands.
 
+use super::pop::PriorityQueue;
 use super::{pop, push, read};
+use crate::commands::popping::plan_pop;
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
+use crate::types::priority_queue::Extreme;
 use crate::{read_handler, write_handler};
 
 const PUT: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
@@ -22,6 +25,7 @@ pub(super) const fn priority_queue(name: &'static str, arity: i32) -> Row {
         complexity: "",
         handler: read_handler!(read::len),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }
@@ -42,6 +46,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the values of the lowest priority, the oldest first, after removing them. Deletes the queue if the last value was popped.",
         complexity: "O(log N) for each value, N being all that is stored",
         handler: write_handler!(pop::popmin),
+        plan: Some(|arguments| plan_pop::<PriorityQueue>(arguments, Extreme::Min)),
         ..priority_queue("pq.popmin", -2)
     },
     Row {
@@ -50,6 +55,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the values of the highest priority, the oldest first, after removing them. Deletes the queue if the last value was popped.",
         complexity: "O(log N) for each value, N being all that is stored",
         handler: write_handler!(pop::popmax),
+        plan: Some(|arguments| plan_pop::<PriorityQueue>(arguments, Extreme::Max)),
         ..priority_queue("pq.popmax", -2)
     },
     Row {

@@ -16,6 +16,7 @@ const fn row(name: &'static str, arity: i32, handler: Handler) -> Row {
         complexity: "O(1)",
         handler,
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }

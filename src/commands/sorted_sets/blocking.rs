@@ -3,29 +3,18 @@
 
 use bytes::Bytes;
 
-use super::member_and_score;
-use super::pop::{extreme, pop_from_first, take};
+use super::pop::SortedSet;
 use super::rows::sorted_set;
-use crate::commands::arguments::argument;
-use crate::commands::multi_pop::MultiPop;
+use crate::commands::popping::{
+    blocking_multi_pop, blocking_pop, plan_blocking_multi_pop, plan_pop_one, wait_for_one,
+    wait_for_some,
+};
 use crate::commands::row::{Flags, KeyPositions, KeyUse, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits, keys_before_timeout, timeout};
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
 use crate::types::sorted_set::Extreme;
 use crate::write_handler;
-
-const POP: Waits = Waits {
-    value_type: ValueType::SortedSet,
-    keys: WaitKeys::All,
-    timeout: TimeoutPosition::Last,
-};
-const MULTI_POP: Waits = Waits {
-    timeout: TimeoutPosition::First,
-    ..POP
-};
 
 /// The sorted-set commands that wait.
 pub const ROWS: &[Row] = &[
@@ -37,7 +26,8 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns the member with the lowest score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
         complexity: "O(K) with K keys looked at",
         handler: write_handler!(bzpopmin),
-        waits: Some(POP),
+        plan: Some(|_| plan_pop_one::<SortedSet>(Extreme::Min)),
+        waits: Some(wait_for_one::<SortedSet>),
         ..sorted_set("bzpopmin", -3)
     },
     Row {
@@ -48,7 +38,8 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns the member with the highest score from one or more sorted sets. Blocks until a member available otherwise.  Deletes the sorted set if the last element was popped.",
         complexity: "O(K) with K keys looked at",
         handler: write_handler!(bzpopmax),
-        waits: Some(POP),
+        plan: Some(|_| plan_pop_one::<SortedSet>(Extreme::Max)),
+        waits: Some(wait_for_one::<SortedSet>),
         ..sorted_set("bzpopmax", -3)
     },
     Row {
@@ -59,42 +50,24 @@ pub const ROWS: &[Row] = &[
         summary: "Removes and returns a member by score from one or more sorted sets. Blocks until a member is available otherwise. Deletes the sorted set if the last element was popped.",
         complexity: "O(K + M) with K keys looked at and M members returned",
         handler: write_handler!(bzmpop),
-        waits: Some(MULTI_POP),
+        plan: Some(plan_blocking_multi_pop::<SortedSet>),
+        waits: Some(wait_for_some::<SortedSet>),
         ..sorted_set("bzmpop", -5)
     },
 ];
 
 /// `BZPOPMIN key [key …] timeout` → the first key that has members, the one popped, its score.
 async fn bzpopmin(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Min).await
+    blocking_pop::<SortedSet>(context, arguments, Extreme::Min).await
 }
 
 /// `BZPOPMAX key [key …] timeout` → the first key that has members, the one popped, its score.
 async fn bzpopmax(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Max).await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: Extreme,
-) -> Result<Reply, CommandError> {
-    for name in keys_before_timeout(arguments, context.now_ms)? {
-        let Some(key) = context.find(name, ValueType::SortedSet).await? else {
-            continue;
-        };
-        if let Some(taken) = take(context, name, &key, 1, end).await?.pop() {
-            let (member, score) = member_and_score(taken);
-            return Ok(Reply::Array(vec![Reply::Bulk(name.clone()), member, score]));
-        }
-    }
-    Ok(Reply::NullArray)
+    blocking_pop::<SortedSet>(context, arguments, Extreme::Max).await
 }
 
 /// `BZMPOP timeout numkeys key [key …] MIN|MAX [COUNT count]` → the first key that has members,
 /// and those popped.
 async fn bzmpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, 2, extreme)?;
-    timeout(argument(arguments, 1)?, context.now_ms)?;
-    pop_from_first(context, &query).await
+    blocking_multi_pop::<SortedSet>(context, arguments).await
 }

@@ -4,7 +4,7 @@ mod add;
 mod algebra;
 mod blocking;
 mod bounds;
-pub(in crate::commands) mod pop;
+mod pop;
 mod random;
 mod range;
 mod rank;

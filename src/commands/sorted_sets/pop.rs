@@ -2,22 +2,66 @@
 
 use bytes::Bytes;
 
-use super::{member_and_score, members_reply};
-use crate::commands::arguments::{argument, is_word, optional_count};
-use crate::commands::multi_pop::MultiPop;
+use super::member_and_score;
+use crate::commands::arguments::is_word;
+use crate::commands::popping::{Numbered, Poppable, multi_pop, pop_numbered};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
+use crate::store::StoreError;
 use crate::types::sorted_set::{Extreme, ScoredMember};
 use crate::types::{OpenKey, WriteContext};
+
+/// Sorted sets, for the commands that pop.
+pub(super) enum SortedSet {}
+
+impl Poppable for SortedSet {
+    type End = Extreme;
+    type Element = ScoredMember;
+    const VALUE_TYPE: ValueType = ValueType::SortedSet;
+    const LAST: Extreme = Extreme::Max;
+    const EVENTS: EventClasses = EventClasses::SORTED_SET;
+
+    fn end(word: &[u8]) -> Result<Extreme, CommandError> {
+        extreme(word)
+    }
+
+    fn pop_event(end: Extreme) -> &'static str {
+        match end {
+            Extreme::Min => "zpopmin",
+            Extreme::Max => "zpopmax",
+        }
+    }
+
+    async fn pop(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        count: usize,
+        end: Extreme,
+    ) -> Result<Vec<ScoredMember>, StoreError> {
+        context.zset_pop(key, count, end).await
+    }
+
+    fn reply(element: ScoredMember) -> Reply {
+        // ZMPOP nests them in both versions of the protocol.
+        let (member, score) = member_and_score(element);
+        Reply::Array(vec![member, score])
+    }
+}
+
+impl Numbered for SortedSet {
+    fn with_number(element: ScoredMember) -> (Reply, Reply) {
+        member_and_score(element)
+    }
+}
 
 /// `ZPOPMIN key [count]` → members with scores.
 pub(super) async fn zpopmin(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Min).await
+    pop_numbered::<SortedSet>(context, arguments, Extreme::Min).await
 }
 
 /// `ZPOPMAX key [count]` → members with scores.
@@ -25,51 +69,7 @@ pub(super) async fn zpopmax(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Max).await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: Extreme,
-) -> Result<Reply, CommandError> {
-    let limit = optional_count(arguments)?;
-    let name = argument(arguments, 1)?;
-    let members = match context.find(name, ValueType::SortedSet).await? {
-        Some(key) => take(context, name, &key, limit.unwrap_or(1), end).await?,
-        None => Vec::new(),
-    };
-    Ok(match limit {
-        Some(_) => members_reply(members, true),
-        // Without a count flat in both versions of the protocol.
-        None => Reply::Array(
-            members
-                .into_iter()
-                .map(member_and_score)
-                .flat_map(|(member, score)| [member, score])
-                .collect(),
-        ),
-    })
-}
-
-/// Pops, and removes the key when that was the last member.
-pub(super) async fn take(
-    context: &WriteContext<'_>,
-    name: &Bytes,
-    key: &OpenKey,
-    limit: usize,
-    end: Extreme,
-) -> Result<Vec<ScoredMember>, CommandError> {
-    let members = context.zset_pop(key, limit, end).await?;
-    if !members.is_empty() {
-        let event = match end {
-            Extreme::Min => "zpopmin",
-            Extreme::Max => "zpopmax",
-        };
-        context.notify(EventClasses::SORTED_SET, event, name);
-        context.remove_if_empty(key).await?;
-    }
-    Ok(members)
+    pop_numbered::<SortedSet>(context, arguments, Extreme::Max).await
 }
 
 /// `ZMPOP numkeys key [key …] MIN|MAX [COUNT count]` → the first key that has members, and those
@@ -78,33 +78,7 @@ pub(super) async fn zmpop(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop_from_first(context, &MultiPop::parse(arguments, 1, extreme)?).await
-}
-
-/// Pops from the first key that has members.
-pub(super) async fn pop_from_first(
-    context: &WriteContext<'_>,
-    query: &MultiPop<'_, Extreme>,
-) -> Result<Reply, CommandError> {
-    for name in query.keys {
-        let Some(key) = context.find(name, ValueType::SortedSet).await? else {
-            continue;
-        };
-        let members = take(context, name, &key, query.limit, query.end).await?;
-        if !members.is_empty() {
-            // Nested in both versions of the protocol.
-            let pairs = members
-                .into_iter()
-                .map(member_and_score)
-                .map(|(member, score)| Reply::Array(vec![member, score]))
-                .collect();
-            return Ok(Reply::Array(vec![
-                Reply::Bulk(name.clone()),
-                Reply::Array(pairs),
-            ]));
-        }
-    }
-    Ok(Reply::NullArray)
+    multi_pop::<SortedSet>(context, arguments).await
 }
 
 /// `MIN` or `MAX`.

@@ -1,7 +1,10 @@
 //! The rows of the sorted-set commands.
 
+use super::pop::SortedSet;
 use super::{add, algebra, pop, random, range, rank, remove, scan, score};
+use crate::commands::popping::{plan_multi_pop, plan_pop};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
+use crate::types::sorted_set::Extreme;
 use crate::{read_handler, write_handler};
 
 const COUNTED: KeyPositions = KeyPositions::Counted { count: 1 };
@@ -26,6 +29,7 @@ pub(super) const fn sorted_set(name: &'static str, arity: i32) -> Row {
         complexity: "",
         handler: read_handler!(score::zcard),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }
@@ -38,6 +42,7 @@ pub const ROWS: &[Row] = &[
         summary: "Adds one or more members to a sorted set, or updates their scores. Creates the key if it doesn't exist.",
         complexity: "O(log N) for each member, N being all that is stored",
         handler: write_handler!(add::zadd),
+        plan: Some(add::plan_add),
         ..sorted_set("zadd", -4)
     },
     Row {
@@ -46,6 +51,7 @@ pub const ROWS: &[Row] = &[
         summary: "Increments the score of a member in a sorted set.",
         complexity: "O(log N), N being all that is stored",
         handler: write_handler!(add::zincrby),
+        plan: Some(add::plan_add),
         ..sorted_set("zincrby", 4)
     },
     Row {
@@ -167,6 +173,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
         complexity: "O(log N) for each member, N being all that is stored",
         handler: write_handler!(pop::zpopmin),
+        plan: Some(|arguments| plan_pop::<SortedSet>(arguments, Extreme::Min)),
         ..sorted_set("zpopmin", -2)
     },
     Row {
@@ -176,6 +183,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
         complexity: "O(log N) for each member, N being all that is stored",
         handler: write_handler!(pop::zpopmax),
+        plan: Some(|arguments| plan_pop::<SortedSet>(arguments, Extreme::Max)),
         ..sorted_set("zpopmax", -2)
     },
     Row {
@@ -186,6 +194,7 @@ pub const ROWS: &[Row] = &[
         summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the sorted set if the last member was popped.",
         complexity: "O(K + M) with K keys looked at and M members returned",
         handler: write_handler!(pop::zmpop),
+        plan: Some(plan_multi_pop::<SortedSet>),
         ..sorted_set("zmpop", -4)
     },
     Row {

@@ -2,8 +2,6 @@
 
 use super::{consume, inspect, produce};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits};
-use crate::layout::ValueType;
 use crate::{read_handler, write_handler};
 
 const CHANGE: Flags = Flags::WRITE.and(Flags::FAST);
@@ -21,6 +19,7 @@ const fn task(name: &'static str, arity: i32) -> Row {
         complexity: "",
         handler: read_handler!(inspect::len),
         subcommands: &[],
+        plan: None,
         waits: None,
     }
 }
@@ -39,11 +38,7 @@ pub const ROWS: &[Row] = &[
         summary: "Takes the first tasks in order that fit what the consumer has, for good or with a lease. Blocks until there is one, if asked to.",
         complexity: "O(log N) for each task, unless what single tasks need is hidden by others' needs (docs/task-queues.md)",
         handler: write_handler!(consume::take),
-        waits: Some(Waits {
-            value_type: ValueType::TaskQueue,
-            keys: WaitKeys::All,
-            timeout: TimeoutPosition::Block,
-        }),
+        waits: Some(consume::wait_for_task),
         ..task("task.take", -2)
     },
     Row {

@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use super::{Connection, Ended, Queued};
 use crate::commands::Invocation;
-use crate::commands::waits::Waits;
 use crate::executor::{Outcome, Wait, Waiter, Waiters};
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
@@ -30,24 +29,17 @@ enum Interrupted {
 }
 
 impl Waiting {
-    /// Prepares a blocking command to wait where it finds nothing. `None` where its arguments say
-    /// nothing that can be waited for: its code will say why.
+    /// Prepares a command to wait when it finds nothing. `None` where it does not wait, or its
+    /// arguments are wrong, which its code will say.
     pub(super) fn prepare(
         waiters: &Arc<Waiters>,
-        waits: &Waits,
         invocation: &Invocation,
         now_ms: i64,
     ) -> Option<Self> {
-        let arguments = &invocation.arguments;
-        let timeout = waits.timeout(arguments, now_ms).ok()?;
-        let waiter = Waiter::new(
-            invocation.clone(),
-            waits.keys(invocation.row, arguments),
-            waits.value_type,
-            waits.wants(arguments),
-        );
+        let spec = invocation.row.waits?(&invocation.arguments, now_ms).ok()??;
+        let timeout = spec.timeout;
         Some(Self {
-            wait: Wait::new(waiters, waiter),
+            wait: Wait::new(waiters, Waiter::new(invocation.clone(), spec)),
             // A time beyond what the clock can hold never comes.
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         })
@@ -59,8 +51,8 @@ impl Waiting {
 }
 
 impl Connection {
-    /// Waits until a command that was parked has its reply, and queues it. While it waits, the
-    /// client's other commands do too.
+    /// Waits until a command that was parked has its reply, and queues that. The client's other
+    /// commands wait too.
     pub(super) async fn wait_for_outcome(
         &mut self,
         queued: Queued,
@@ -97,11 +89,11 @@ impl Connection {
             Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
         };
         if matches!(interrupted, Interrupted::Ended) {
-            // Served all the same: it gets that reply, and nothing more is done for it.
+            // If it was woken all the same it gets that reply, and nothing more is done for it.
             self.session.is_closing = true;
         }
         let reply = match (outcome, interrupted) {
-            (Outcome::Served(reply), _) => reply,
+            (Outcome::Replied(reply), _) => reply,
             (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,
             (Outcome::Cancelled, Interrupted::Unblocked) => {
                 Reply::Error("UNBLOCKED client unblocked via CLIENT UNBLOCK".to_owned())

@@ -23,6 +23,7 @@ use super::keyspace::OpenKey;
 
 pub mod add;
 pub mod alarms;
+pub mod amounts;
 pub mod classes;
 pub mod due;
 pub mod index;
@@ -34,27 +35,9 @@ pub mod tend;
 mod tests;
 
 pub use add::NewTask;
+pub use amounts::Amounts;
 pub use lease::LeaseAnswer;
 pub use take::Taking;
-
-/// Amounts of named resources: what a task needs, or what a consumer has. No name twice.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Amounts(pub Vec<(Bytes, f64)>);
-
-impl Amounts {
-    /// How much there is of a resource; one that is not named counts as zero.
-    pub fn of(&self, name: &[u8]) -> f64 {
-        let named = self.0.iter().find(|(known, _)| known == name);
-        named.map_or(0.0, |(_, amount)| *amount)
-    }
-
-    /// Whether a task with these needs fits a consumer who has so much.
-    pub fn fit(&self, having: &Amounts) -> bool {
-        self.0
-            .iter()
-            .all(|(name, amount)| *amount <= having.of(name))
-    }
-}
 
 /// A task as clients are told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -293,7 +276,7 @@ impl WriteContext<'_> {
         let place_row = match row.state {
             TaskState::Ready => {
                 let order_row = self.task_order_row(key, row.class, &row.place);
-                self.signals.task_left(&order_row);
+                self.signals.item_left(&order_row);
                 order_row
             }
             TaskState::Leased | TaskState::Delayed => {
