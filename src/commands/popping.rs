@@ -13,54 +13,55 @@ use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::types::{OpenKey, WriteContext};
 
+/// The end with the first or lowest elements.
+pub(super) const FIRST: bool = false;
+/// The end with the last or highest elements.
+pub(super) const LAST: bool = true;
+
 /// A type of values from whose two ends commands pop.
 pub(super) trait Poppable {
-    /// One of the two ends.
-    type End: Copy + PartialEq;
     /// What is popped.
     type Element;
     /// The type.
     const VALUE_TYPE: ValueType;
-    /// The end with the last or highest elements.
-    const LAST: Self::End;
     /// The class of its events.
     const EVENTS: EventClasses;
 
     /// Reads the word for an end.
-    fn end(word: &[u8]) -> Result<Self::End, CommandError>;
+    fn from_end(word: &[u8]) -> Result<bool, CommandError>;
 
     /// The event of a pop.
-    fn pop_event(end: Self::End) -> &'static str;
+    fn pop_event(from_end: bool) -> &'static str;
 
     /// Pops up to `count` elements, the outermost first.
     async fn pop(
         context: &WriteContext<'_>,
         key: &OpenKey,
         count: usize,
-        end: Self::End,
+        from_end: bool,
     ) -> Result<Vec<Self::Element>, StoreError>;
 
-    /// An element in a reply: an array where there is more to it than one value.
+    /// An element in a reply: an array where it has a number.
     fn reply(element: Self::Element) -> Reply;
 }
 
-/// Elements with a number: what ZPOPMIN and its like answer.
+/// A type whose elements have a number.
 pub(super) trait Numbered: Poppable {
-    /// An element and its number.
+    /// An element and its number in a reply.
     fn with_number(element: Self::Element) -> (Reply, Reply);
 }
 
 /// A type whose elements commands move from one key to another.
 pub(super) trait Movable: Poppable {
     /// The event of a push.
-    fn push_event(end: Self::End) -> &'static str;
+    fn push_event(at_end: bool) -> &'static str;
 
     /// Puts elements at an end, or where they belong in order.
     async fn push(
         context: &WriteContext<'_>,
         key: &OpenKey,
         elements: &[Self::Element],
-        end: Self::End,
+        at_end: bool,
     ) -> Result<(), CommandError>;
 }
 
@@ -70,11 +71,11 @@ pub(super) async fn take<P: Poppable>(
     name: &Bytes,
     key: &OpenKey,
     count: usize,
-    end: P::End,
+    from_end: bool,
 ) -> Result<Vec<P::Element>, CommandError> {
-    let elements = P::pop(context, key, count, end).await?;
+    let elements = P::pop(context, key, count, from_end).await?;
     if !elements.is_empty() {
-        context.notify(P::EVENTS, P::pop_event(end), name);
+        context.notify(P::EVENTS, P::pop_event(from_end), name);
         context.remove_if_empty(key).await?;
     }
     Ok(elements)
@@ -85,13 +86,13 @@ async fn take_from_first<'k, P: Poppable>(
     context: &WriteContext<'_>,
     names: &'k [Bytes],
     count: usize,
-    end: P::End,
+    from_end: bool,
 ) -> Result<Option<(&'k Bytes, Vec<P::Element>)>, CommandError> {
     for name in names {
         let Some(key) = context.find(name, P::VALUE_TYPE).await? else {
             continue;
         };
-        let elements = take::<P>(context, name, &key, count, end).await?;
+        let elements = take::<P>(context, name, &key, count, from_end).await?;
         if !elements.is_empty() {
             return Ok(Some((name, elements)));
         }
@@ -99,16 +100,15 @@ async fn take_from_first<'k, P: Poppable>(
     Ok(None)
 }
 
-/// `key [count]` → elements with their numbers.
-pub(super) async fn pop_numbered<P: Numbered>(
+/// `key [count]` → elements with their numbers: ZPOPMIN and its like.
+pub(super) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-    end: P::End,
 ) -> Result<Reply, CommandError> {
     let limit = optional_count(arguments)?;
     let name = argument(arguments, 1)?;
     let elements = match context.find(name, P::VALUE_TYPE).await? {
-        Some(key) => take::<P>(context, name, &key, limit.unwrap_or(1), end).await?,
+        Some(key) => take::<P>(context, name, &key, limit.unwrap_or(1), FROM_END).await?,
         None => Vec::new(),
     };
     Ok(numbered_reply::<P>(elements, limit))
@@ -130,14 +130,13 @@ pub(super) fn numbered_reply<P: Numbered>(
     }
 }
 
-/// `key [key …] timeout` → the first key that has elements, and the one popped.
-pub(super) async fn blocking_pop<P: Poppable>(
+/// `key [key …] timeout` → the first key that has elements, and the one popped: BLPOP and its like.
+pub(super) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-    end: P::End,
 ) -> Result<Reply, CommandError> {
     let (names, _) = keys_and_timeout(arguments, context.now_ms)?;
-    let taken = take_from_first::<P>(context, names, 1, end).await?;
+    let taken = take_from_first::<P>(context, names, 1, FROM_END).await?;
     Ok(taken.map_or(Reply::NullArray, |(name, elements)| {
         let mut parts = vec![Reply::Bulk(name.clone())];
         for element in elements {
@@ -150,29 +149,30 @@ pub(super) async fn blocking_pop<P: Poppable>(
     }))
 }
 
-/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and those popped.
+/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and those popped:
+/// LMPOP and ZMPOP.
 pub(super) async fn multi_pop<P: Poppable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    pop_from_first::<P>(context, &MultiPop::parse(arguments, 1, P::end)?).await
+    pop_from_first::<P>(context, &MultiPop::parse(arguments, 1, P::from_end)?).await
 }
 
-/// The same after a timeout.
+/// The same after a timeout: BLMPOP and BZMPOP.
 pub(super) async fn blocking_multi_pop<P: Poppable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let query = MultiPop::parse(arguments, 2, P::end)?;
+    let query = MultiPop::parse(arguments, 2, P::from_end)?;
     timeout(argument(arguments, 1)?, context.now_ms)?;
     pop_from_first::<P>(context, &query).await
 }
 
 async fn pop_from_first<P: Poppable>(
     context: &WriteContext<'_>,
-    query: &MultiPop<'_, P::End>,
+    query: &MultiPop<'_>,
 ) -> Result<Reply, CommandError> {
-    let taken = take_from_first::<P>(context, query.keys, query.limit, query.end).await?;
+    let taken = take_from_first::<P>(context, query.keys, query.limit, query.from_end).await?;
     Ok(taken.map_or(Reply::NullArray, |(name, elements)| {
         let elements = elements.into_iter().map(P::reply).collect();
         Reply::Array(vec![Reply::Bulk(name.clone()), Reply::Array(elements)])
@@ -183,8 +183,8 @@ async fn pop_from_first<P: Poppable>(
 pub(super) async fn move_one<P: Movable>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-    from: P::End,
-    to: P::End,
+    from_end: bool,
+    to_end: bool,
 ) -> Result<Option<P::Element>, CommandError> {
     let source_name = argument(arguments, 1)?;
     let destination_name = argument(arguments, 2)?;
@@ -198,7 +198,7 @@ pub(super) async fn move_one<P: Movable>(
         found => found?,
     };
     context.transaction.conflict_on_own();
-    let mut elements = P::pop(context, &source, 1, from).await?;
+    let mut elements = P::pop(context, &source, 1, from_end).await?;
     if elements.is_empty() {
         return Ok(None);
     }
@@ -217,9 +217,9 @@ pub(super) async fn move_one<P: Movable>(
                 .await?
         }
     };
-    P::push(context, &destination, &elements, to).await?;
-    context.notify(P::EVENTS, P::push_event(to), destination_name);
-    context.notify(P::EVENTS, P::pop_event(from), source_name);
+    P::push(context, &destination, &elements, to_end).await?;
+    context.notify(P::EVENTS, P::push_event(to_end), destination_name);
+    context.notify(P::EVENTS, P::pop_event(from_end), source_name);
     // After the push: a queue that is moved onto itself never ceases to exist, and keeps its
     // expiry.
     context.remove_if_empty(&source).await?;
@@ -227,33 +227,29 @@ pub(super) async fn move_one<P: Movable>(
 }
 
 /// The plan of `key [count]`.
-pub(super) fn plan_pop<P: Poppable>(arguments: &[Bytes], end: P::End) -> Option<Plan> {
+pub(super) fn plan_pop<P: Poppable, const FROM_END: bool>(arguments: &[Bytes]) -> Option<Plan> {
     let count = optional_count(arguments).ok()?.unwrap_or(1);
-    Plan::pop(P::VALUE_TYPE, end == P::LAST, count)
+    Plan::pop(P::VALUE_TYPE, FROM_END, count)
 }
 
-/// The plan of a command that pops one element from the first of its keys that has any.
-pub(super) fn plan_pop_one<P: Poppable>(end: P::End) -> Option<Plan> {
-    Plan::pop(P::VALUE_TYPE, end == P::LAST, 1)
+/// The plan of [`blocking_pop`].
+pub(super) fn plan_blocking_pop<P: Poppable, const FROM_END: bool>(_: &[Bytes]) -> Option<Plan> {
+    Plan::pop(P::VALUE_TYPE, FROM_END, 1)
 }
 
 /// The plan of [`multi_pop`].
 pub(super) fn plan_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
-    plan_multi_pop_at::<P>(arguments, 1)
+    let query = MultiPop::parse(arguments, 1, P::from_end).ok()?;
+    Plan::pop(P::VALUE_TYPE, query.from_end, query.limit)
 }
 
-/// The plan of [`blocking_multi_pop`].
+/// The plan of [`blocking_multi_pop`], which has a timeout before what [`multi_pop`] has.
 pub(super) fn plan_blocking_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
-    plan_multi_pop_at::<P>(arguments, 2)
-}
-
-fn plan_multi_pop_at<P: Poppable>(arguments: &[Bytes], at: usize) -> Option<Plan> {
-    let query = MultiPop::parse(arguments, at, P::end).ok()?;
-    Plan::pop(P::VALUE_TYPE, query.end == P::LAST, query.limit)
+    plan_multi_pop::<P>(arguments.get(1..)?)
 }
 
 /// What [`blocking_pop`] waits for.
-pub(super) fn wait_for_one<P: Poppable>(
+pub(super) fn wait_to_pop<P: Poppable>(
     arguments: &[Bytes],
     now_ms: i64,
 ) -> Result<Option<WaitSpec>, CommandError> {
@@ -262,11 +258,11 @@ pub(super) fn wait_for_one<P: Poppable>(
 }
 
 /// What [`blocking_multi_pop`] waits for.
-pub(super) fn wait_for_some<P: Poppable>(
+pub(super) fn wait_to_multi_pop<P: Poppable>(
     arguments: &[Bytes],
     now_ms: i64,
 ) -> Result<Option<WaitSpec>, CommandError> {
-    let keys = MultiPop::parse(arguments, 2, P::end)?.keys;
+    let keys = MultiPop::parse(arguments, 2, P::from_end)?.keys;
     let timeout = timeout(argument(arguments, 1)?, now_ms)?;
     Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
 }

@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 
-use super::List;
 use super::moves::{ends, lmove, plan_lmove, plan_rpoplpush, rpoplpush};
+use super::{LEFT, List, RIGHT};
 use crate::commands::arguments::argument;
 use crate::commands::popping::{
-    blocking_multi_pop, blocking_pop, plan_blocking_multi_pop, plan_pop_one, wait_for_one,
-    wait_for_some,
+    blocking_multi_pop, blocking_pop, plan_blocking_multi_pop, plan_blocking_pop,
+    wait_to_multi_pop, wait_to_pop,
 };
 use crate::commands::row::{Flags, KeyPositions, Row};
 use crate::commands::waits::{WaitSpec, keys_and_timeout, timeout};
@@ -18,7 +18,6 @@ use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::list::End;
 use crate::write_handler;
 
 use super::rows::list;
@@ -31,9 +30,9 @@ pub const ROWS: &[Row] = &[
         since: "2.0.0",
         summary: "Removes and returns the first element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K) with K keys looked at",
-        handler: write_handler!(blpop),
-        plan: Some(|_| plan_pop_one::<List>(End::Left)),
-        waits: Some(wait_for_one::<List>),
+        handler: write_handler!(blocking_pop::<List, LEFT>),
+        plan: Some(plan_blocking_pop::<List, LEFT>),
+        waits: Some(wait_to_pop::<List>),
         ..list("blpop", -3)
     },
     Row {
@@ -42,9 +41,9 @@ pub const ROWS: &[Row] = &[
         since: "2.0.0",
         summary: "Removes and returns the last element in a list. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K) with K keys looked at",
-        handler: write_handler!(brpop),
-        plan: Some(|_| plan_pop_one::<List>(End::Right)),
-        waits: Some(wait_for_one::<List>),
+        handler: write_handler!(blocking_pop::<List, RIGHT>),
+        plan: Some(plan_blocking_pop::<List, RIGHT>),
+        waits: Some(wait_to_pop::<List>),
         ..list("brpop", -3)
     },
     Row {
@@ -75,22 +74,12 @@ pub const ROWS: &[Row] = &[
         since: "7.0.0",
         summary: "Pops the first element from one of multiple lists. Blocks until an element is available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(K + M) with K keys looked at and M elements returned",
-        handler: write_handler!(blmpop),
+        handler: write_handler!(blocking_multi_pop::<List>),
         plan: Some(plan_blocking_multi_pop::<List>),
-        waits: Some(wait_for_some::<List>),
+        waits: Some(wait_to_multi_pop::<List>),
         ..list("blmpop", -5)
     },
 ];
-
-/// `BLPOP key [key …] timeout` → the first key that has elements, and the one popped.
-async fn blpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    blocking_pop::<List>(context, arguments, End::Left).await
-}
-
-/// `BRPOP key [key …] timeout` → the first key that has elements, and the one popped.
-async fn brpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    blocking_pop::<List>(context, arguments, End::Right).await
-}
 
 /// `BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout` → the element moved.
 async fn blmove(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
@@ -107,12 +96,6 @@ async fn brpoplpush(
 ) -> Result<Reply, CommandError> {
     timeout(argument(arguments, 3)?, context.now_ms)?;
     rpoplpush(context, arguments).await
-}
-
-/// `BLMPOP timeout numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has
-/// elements, and those popped.
-async fn blmpop(context: &WriteContext<'_>, arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    blocking_multi_pop::<List>(context, arguments).await
 }
 
 /// BLMOVE and BRPOPLPUSH wait for their source. The timeout is their last argument.

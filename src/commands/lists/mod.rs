@@ -14,7 +14,7 @@ pub use rows::ROWS;
 use bytes::Bytes;
 
 use crate::commands::arguments::is_word;
-use crate::commands::popping::{Movable, Poppable};
+use crate::commands::popping::{FIRST, LAST, Movable, Poppable};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -26,37 +26,42 @@ use crate::types::{OpenKey, WriteContext};
 /// Lists, for the commands that pop.
 enum List {}
 
+const LEFT: bool = FIRST;
+const RIGHT: bool = LAST;
+
+fn end(is_right: bool) -> End {
+    match is_right {
+        false => End::Left,
+        true => End::Right,
+    }
+}
+
 impl Poppable for List {
-    type End = End;
     type Element = Bytes;
     const VALUE_TYPE: ValueType = ValueType::List;
-    const LAST: End = End::Right;
     const EVENTS: EventClasses = EventClasses::LIST;
 
-    fn end(word: &[u8]) -> Result<End, CommandError> {
+    fn from_end(word: &[u8]) -> Result<bool, CommandError> {
         if is_word(word, "left") {
-            Ok(End::Left)
+            Ok(LEFT)
         } else if is_word(word, "right") {
-            Ok(End::Right)
+            Ok(RIGHT)
         } else {
             Err(CommandError::Syntax)
         }
     }
 
-    fn pop_event(end: End) -> &'static str {
-        match end {
-            End::Left => "lpop",
-            End::Right => "rpop",
-        }
+    fn pop_event(from_end: bool) -> &'static str {
+        if from_end { "rpop" } else { "lpop" }
     }
 
     async fn pop(
         context: &WriteContext<'_>,
         key: &OpenKey,
         count: usize,
-        end: End,
+        from_end: bool,
     ) -> Result<Vec<Bytes>, StoreError> {
-        context.list_pop(key, count, end).await
+        context.list_pop(key, count, end(from_end)).await
     }
 
     fn reply(element: Bytes) -> Reply {
@@ -65,20 +70,17 @@ impl Poppable for List {
 }
 
 impl Movable for List {
-    fn push_event(end: End) -> &'static str {
-        match end {
-            End::Left => "lpush",
-            End::Right => "rpush",
-        }
+    fn push_event(at_end: bool) -> &'static str {
+        if at_end { "rpush" } else { "lpush" }
     }
 
     async fn push(
         context: &WriteContext<'_>,
         key: &OpenKey,
         elements: &[Bytes],
-        end: End,
+        at_end: bool,
     ) -> Result<(), CommandError> {
-        context.list_push(key, elements, end).await?;
+        context.list_push(key, elements, end(at_end)).await?;
         Ok(())
     }
 }

@@ -2,23 +2,21 @@
 
 use bytes::Bytes;
 
-use super::List;
 use super::push_pop::prefetch_end;
+use super::{LEFT, List, RIGHT};
 use crate::commands::arguments::argument;
 use crate::commands::plan::Plan;
 use crate::commands::popping::{Poppable, move_one};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::list::End;
 
 /// `LMOVE source destination LEFT|RIGHT LEFT|RIGHT` → the element moved.
 pub(super) async fn lmove(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let (from, to) = ends(arguments)?;
-    move_element(context, arguments, from, to).await
+    move_element(context, arguments, ends(arguments)?).await
 }
 
 /// `RPOPLPUSH source destination` → the element moved.
@@ -26,38 +24,34 @@ pub(super) async fn rpoplpush(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    move_element(context, arguments, End::Right, End::Left).await
+    move_element(context, arguments, (RIGHT, LEFT)).await
 }
 
 async fn move_element(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-    from: End,
-    to: End,
+    (from, to): (bool, bool),
 ) -> Result<Reply, CommandError> {
     let moved = move_one::<List>(context, arguments, from, to).await?;
     Ok(moved.map_or(Reply::Null, Reply::Bulk))
 }
 
-/// From which end LMOVE and BLMOVE take, and to which they move.
-pub(super) fn ends(arguments: &[Bytes]) -> Result<(End, End), CommandError> {
-    let from = List::end(argument(arguments, 3)?)?;
-    let to = List::end(argument(arguments, 4)?)?;
+/// The ends of the source and the destination of LMOVE and BLMOVE.
+pub(super) fn ends(arguments: &[Bytes]) -> Result<(bool, bool), CommandError> {
+    let from = List::from_end(argument(arguments, 3)?)?;
+    let to = List::from_end(argument(arguments, 4)?)?;
     Ok((from, to))
 }
 
 /// The plan of LMOVE and BLMOVE.
 pub(super) fn plan_lmove(arguments: &[Bytes]) -> Option<Plan> {
     let (from, to) = ends(arguments).ok()?;
-    Some(plan_move(from, to))
+    // Not a pop that other servers may do for it: afterwards it may fail for its destination.
+    Some(Plan::Read(vec![prefetch_end(from, 1), prefetch_end(to, 0)]))
 }
 
 /// The plan of RPOPLPUSH and BRPOPLPUSH.
 pub(super) fn plan_rpoplpush(_: &[Bytes]) -> Option<Plan> {
-    Some(plan_move(End::Right, End::Left))
-}
-
-/// Not a pop, for which other servers could pop: it may fail for its destination when they have.
-fn plan_move(from: End, to: End) -> Plan {
-    Plan::Read(vec![prefetch_end(from, 1), prefetch_end(to, 0)])
+    let reads = vec![prefetch_end(RIGHT, 1), prefetch_end(LEFT, 0)];
+    Some(Plan::Read(reads))
 }

@@ -1,67 +1,35 @@
-//! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP, LMPOP.
+//! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP.
 
 use bytes::Bytes;
 
-use super::List;
+use super::{List, end};
 use crate::commands::arguments::{argument, optional_count, rest};
 use crate::commands::plan::Plan;
-use crate::commands::popping::{Movable, multi_pop, take};
+use crate::commands::popping::{Movable, Poppable, take};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::list::End;
 use crate::types::prefetch::Prefetch;
 
 /// `LPUSH key element [element …]` → length.
-pub(super) async fn lpush(
+pub(super) async fn push<const AT_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push(context, arguments, End::Left).await
-}
-
-/// `RPUSH key element [element …]` → length.
-pub(super) async fn rpush(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push(context, arguments, End::Right).await
-}
-
-async fn push(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let key = context.find_or_create(name, ValueType::List).await?;
-    let length = context.list_push(&key, rest(arguments, 2), end).await?;
-    context.notify(EventClasses::LIST, List::push_event(end), name);
+    let elements = rest(arguments, 2);
+    let length = context.list_push(&key, elements, end(AT_END)).await?;
+    context.notify(EventClasses::LIST, List::push_event(AT_END), name);
     Ok(Reply::Integer(length))
 }
 
 /// `LPUSHX key element [element …]` → length, or 0 where there is no list.
-pub(super) async fn lpushx(
+pub(super) async fn push_existing<const AT_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push_existing(context, arguments, End::Left).await
-}
-
-/// `RPUSHX key element [element …]` → length, or 0 where there is no list.
-pub(super) async fn rpushx(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push_existing(context, arguments, End::Right).await
-}
-
-async fn push_existing(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let Some(key) = context.find(name, ValueType::List).await? else {
@@ -70,35 +38,36 @@ async fn push_existing(
     if !context.has_elements(&key).await? {
         return Ok(Reply::Integer(0));
     }
-    let length = context.list_push(&key, rest(arguments, 2), end).await?;
-    context.notify(EventClasses::LIST, List::push_event(end), name);
+    let elements = rest(arguments, 2);
+    let length = context.list_push(&key, elements, end(AT_END)).await?;
+    context.notify(EventClasses::LIST, List::push_event(AT_END), name);
     Ok(Reply::Integer(length))
 }
 
+/// The plan of a push, which answers the length.
+pub(super) fn plan_push<const AT_END: bool>(_: &[Bytes]) -> Option<Plan> {
+    Some(Plan::Read(vec![prefetch_end(AT_END, 0)]))
+}
+
+/// What a command reads that takes so many elements from an end, or puts some there.
+pub(super) fn prefetch_end(from_end: bool, count: usize) -> Prefetch {
+    Prefetch::End {
+        value_type: ValueType::List,
+        from_end,
+        count,
+        with_length: true,
+    }
+}
+
 /// `LPOP key [count]` → element, or elements where a count is given.
-pub(super) async fn lpop(
+pub(super) async fn pop<const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop(context, arguments, End::Left, "lpop").await
-}
-
-/// `RPOP key [count]` → element, or elements where a count is given.
-pub(super) async fn rpop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop(context, arguments, End::Right, "rpop").await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
-    name: &'static str,
 ) -> Result<Reply, CommandError> {
     if arguments.len() > 3 {
-        return Err(CommandError::WrongArity(name.to_owned()));
+        // The event is named after the command.
+        let name = List::pop_event(FROM_END).to_owned();
+        return Err(CommandError::WrongArity(name));
     }
     let limit = optional_count(arguments)?;
     let absent = if limit.is_some() {
@@ -106,8 +75,8 @@ async fn pop(
     } else {
         Reply::Null
     };
-    let key_name = argument(arguments, 1)?;
-    let Some(key) = context.find(key_name, ValueType::List).await? else {
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::List).await? else {
         return Ok(absent);
     };
     if limit == Some(0) {
@@ -117,7 +86,7 @@ async fn pop(
             absent
         });
     }
-    let values = take::<List>(context, key_name, &key, limit.unwrap_or(1), end).await?;
+    let values = take::<List>(context, name, &key, limit.unwrap_or(1), FROM_END).await?;
     if values.is_empty() {
         return Ok(absent);
     }
@@ -125,28 +94,4 @@ async fn pop(
         Some(_) => Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
         None => values.into_iter().next().map_or(Reply::Null, Reply::Bulk),
     })
-}
-
-/// `LMPOP numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has elements, and
-/// those popped.
-pub(super) async fn lmpop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    multi_pop::<List>(context, arguments).await
-}
-
-/// The plan of a push, which answers the length.
-pub(super) fn plan_push(end: End) -> Option<Plan> {
-    Some(Plan::Read(vec![prefetch_end(end, 0)]))
-}
-
-/// What a command reads that takes so many elements from an end, or puts some there.
-pub(super) fn prefetch_end(end: End, count: usize) -> Prefetch {
-    Prefetch::End {
-        value_type: ValueType::List,
-        from_end: end == End::Right,
-        count,
-        with_length: true,
-    }
 }

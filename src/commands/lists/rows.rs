@@ -1,10 +1,9 @@
 //! The rows of the list commands.
 
-use super::push_pop::plan_push;
-use super::{List, access, moves, push_pop};
-use crate::commands::popping::{plan_multi_pop, plan_pop};
+use super::push_pop::{plan_push, pop, push, push_existing};
+use super::{LEFT, List, RIGHT, access, moves};
+use crate::commands::popping::{multi_pop, plan_multi_pop, plan_pop};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
-use crate::types::list::End;
 use crate::{read_handler, write_handler};
 
 const PUSH: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
@@ -35,16 +34,16 @@ pub const ROWS: &[Row] = &[
         flags: PUSH,
         summary: "Prepends one or more elements to a list. Creates the key if it doesn't exist.",
         complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::lpush),
-        plan: Some(|_| plan_push(End::Left)),
+        handler: write_handler!(push::<LEFT>),
+        plan: Some(plan_push::<LEFT>),
         ..list("lpush", -3)
     },
     Row {
         flags: PUSH,
         summary: "Appends one or more elements to a list. Creates the key if it doesn't exist.",
         complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::rpush),
-        plan: Some(|_| plan_push(End::Right)),
+        handler: write_handler!(push::<RIGHT>),
+        plan: Some(plan_push::<RIGHT>),
         ..list("rpush", -3)
     },
     Row {
@@ -52,8 +51,8 @@ pub const ROWS: &[Row] = &[
         since: "2.2.0",
         summary: "Prepends one or more elements to a list only when the list exists.",
         complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::lpushx),
-        plan: Some(|_| plan_push(End::Left)),
+        handler: write_handler!(push_existing::<LEFT>),
+        plan: Some(plan_push::<LEFT>),
         ..list("lpushx", -3)
     },
     Row {
@@ -61,24 +60,24 @@ pub const ROWS: &[Row] = &[
         since: "2.2.0",
         summary: "Appends an element to a list only when the list exists.",
         complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::rpushx),
-        plan: Some(|_| plan_push(End::Right)),
+        handler: write_handler!(push_existing::<RIGHT>),
+        plan: Some(plan_push::<RIGHT>),
         ..list("rpushx", -3)
     },
     Row {
         flags: POP,
         summary: "Returns the first elements in a list after removing it. Deletes the list if the last element was popped.",
         complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::lpop),
-        plan: Some(|arguments| plan_pop::<List>(arguments, End::Left)),
+        handler: write_handler!(pop::<LEFT>),
+        plan: Some(plan_pop::<List, LEFT>),
         ..list("lpop", -2)
     },
     Row {
         flags: POP,
         summary: "Returns and removes the last elements of a list. Deletes the list if the last element was popped.",
         complexity: "O(log N) for each element, N being all that is stored",
-        handler: write_handler!(push_pop::rpop),
-        plan: Some(|arguments| plan_pop::<List>(arguments, End::Right)),
+        handler: write_handler!(pop::<RIGHT>),
+        plan: Some(plan_pop::<List, RIGHT>),
         ..list("rpop", -2)
     },
     Row {
@@ -87,7 +86,7 @@ pub const ROWS: &[Row] = &[
         since: "7.0.0",
         summary: "Returns multiple elements from a list after removing them. Deletes the list if the last element was popped.",
         complexity: "O(K + M) with K keys looked at and M elements returned",
-        handler: write_handler!(push_pop::lmpop),
+        handler: write_handler!(multi_pop::<List>),
         plan: Some(plan_multi_pop::<List>),
         ..list("lmpop", -4)
     },

@@ -1,48 +1,43 @@
-//! PQ.POPMIN, PQ.POPMAX, PQ.MOVE.
+//! How priority queues are popped from: PQ.POPMIN, PQ.POPMAX, PQ.MOVE.
 
 use bytes::Bytes;
 
 use super::push::PUSH_EVENT;
 use super::value_and_priority;
 use crate::commands::arguments::argument;
-use crate::commands::popping::{Movable, Numbered, Poppable, move_one, pop_numbered};
-use crate::commands::sorted_sets::extreme;
+use crate::commands::popping::{Movable, Numbered, Poppable, move_one};
+use crate::commands::sorted_sets::{extreme, is_max};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::store::StoreError;
-use crate::types::priority_queue::{Extreme, QueuedValue};
+use crate::types::priority_queue::QueuedValue;
 use crate::types::{OpenKey, WriteContext};
 
 /// Priority queues, for the commands that pop.
 pub(super) enum PriorityQueue {}
 
 impl Poppable for PriorityQueue {
-    type End = Extreme;
     type Element = QueuedValue;
     const VALUE_TYPE: ValueType = ValueType::PriorityQueue;
-    const LAST: Extreme = Extreme::Max;
     const EVENTS: EventClasses = EventClasses::MODULE;
 
-    fn end(word: &[u8]) -> Result<Extreme, CommandError> {
-        extreme(word)
+    fn from_end(word: &[u8]) -> Result<bool, CommandError> {
+        is_max(word)
     }
 
-    fn pop_event(end: Extreme) -> &'static str {
-        match end {
-            Extreme::Min => "pq.popmin",
-            Extreme::Max => "pq.popmax",
-        }
+    fn pop_event(from_end: bool) -> &'static str {
+        if from_end { "pq.popmax" } else { "pq.popmin" }
     }
 
     async fn pop(
         context: &WriteContext<'_>,
         key: &OpenKey,
         count: usize,
-        end: Extreme,
+        from_end: bool,
     ) -> Result<Vec<QueuedValue>, StoreError> {
-        context.queue_pop(key, count, end).await
+        context.queue_pop(key, count, extreme(from_end)).await
     }
 
     fn reply(element: QueuedValue) -> Reply {
@@ -58,7 +53,7 @@ impl Numbered for PriorityQueue {
 }
 
 impl Movable for PriorityQueue {
-    fn push_event(_: Extreme) -> &'static str {
+    fn push_event(_: bool) -> &'static str {
         PUSH_EVENT
     }
 
@@ -66,27 +61,11 @@ impl Movable for PriorityQueue {
         context: &WriteContext<'_>,
         key: &OpenKey,
         elements: &[QueuedValue],
-        _: Extreme,
+        _: bool,
     ) -> Result<(), CommandError> {
         context.queue_push(key, elements).await?;
         Ok(())
     }
-}
-
-/// `PQ.POPMIN key [count]` → values with priorities.
-pub(super) async fn popmin(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop_numbered::<PriorityQueue>(context, arguments, Extreme::Min).await
-}
-
-/// `PQ.POPMAX key [count]` → values with priorities.
-pub(super) async fn popmax(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop_numbered::<PriorityQueue>(context, arguments, Extreme::Max).await
 }
 
 /// `PQ.MOVE source destination MIN|MAX` → the value moved, with its priority, which it keeps.
@@ -94,7 +73,7 @@ pub(super) async fn move_value(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let end = extreme(argument(arguments, 3)?)?;
-    let moved = move_one::<PriorityQueue>(context, arguments, end, end).await?;
+    let from_end = is_max(argument(arguments, 3)?)?;
+    let moved = move_one::<PriorityQueue>(context, arguments, from_end, from_end).await?;
     Ok(moved.map_or(Reply::NullArray, PriorityQueue::reply))
 }

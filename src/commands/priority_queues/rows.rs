@@ -2,9 +2,8 @@
 
 use super::pop::PriorityQueue;
 use super::{pop, push, read};
-use crate::commands::popping::plan_pop;
+use crate::commands::popping::{FIRST, LAST, plan_pop, pop_numbered};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
-use crate::types::priority_queue::Extreme;
 use crate::{read_handler, write_handler};
 
 const PUT: Flags = Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST);
@@ -45,8 +44,8 @@ pub const ROWS: &[Row] = &[
         key_use: KeyUse::ReadWrite,
         summary: "Returns the values of the lowest priority, the oldest first, after removing them. Deletes the queue if the last value was popped.",
         complexity: "O(log N) for each value, N being all that is stored",
-        handler: write_handler!(pop::popmin),
-        plan: Some(|arguments| plan_pop::<PriorityQueue>(arguments, Extreme::Min)),
+        handler: write_handler!(pop_numbered::<PriorityQueue, FIRST>),
+        plan: Some(plan_pop::<PriorityQueue, FIRST>),
         ..priority_queue("pq.popmin", -2)
     },
     Row {
@@ -54,8 +53,8 @@ pub const ROWS: &[Row] = &[
         key_use: KeyUse::ReadWrite,
         summary: "Returns the values of the highest priority, the oldest first, after removing them. Deletes the queue if the last value was popped.",
         complexity: "O(log N) for each value, N being all that is stored",
-        handler: write_handler!(pop::popmax),
-        plan: Some(|arguments| plan_pop::<PriorityQueue>(arguments, Extreme::Max)),
+        handler: write_handler!(pop_numbered::<PriorityQueue, LAST>),
+        plan: Some(plan_pop::<PriorityQueue, LAST>),
         ..priority_queue("pq.popmax", -2)
     },
     Row {

@@ -1,10 +1,8 @@
-//! ZPOPMIN, ZPOPMAX, ZMPOP.
-
-use bytes::Bytes;
+//! How sorted sets are popped from: ZPOPMIN, ZPOPMAX, ZMPOP.
 
 use super::member_and_score;
 use crate::commands::arguments::is_word;
-use crate::commands::popping::{Numbered, Poppable, multi_pop, pop_numbered};
+use crate::commands::popping::{FIRST, LAST, Numbered, Poppable};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -17,30 +15,25 @@ use crate::types::{OpenKey, WriteContext};
 pub(super) enum SortedSet {}
 
 impl Poppable for SortedSet {
-    type End = Extreme;
     type Element = ScoredMember;
     const VALUE_TYPE: ValueType = ValueType::SortedSet;
-    const LAST: Extreme = Extreme::Max;
     const EVENTS: EventClasses = EventClasses::SORTED_SET;
 
-    fn end(word: &[u8]) -> Result<Extreme, CommandError> {
-        extreme(word)
+    fn from_end(word: &[u8]) -> Result<bool, CommandError> {
+        is_max(word)
     }
 
-    fn pop_event(end: Extreme) -> &'static str {
-        match end {
-            Extreme::Min => "zpopmin",
-            Extreme::Max => "zpopmax",
-        }
+    fn pop_event(from_end: bool) -> &'static str {
+        if from_end { "zpopmax" } else { "zpopmin" }
     }
 
     async fn pop(
         context: &WriteContext<'_>,
         key: &OpenKey,
         count: usize,
-        end: Extreme,
+        from_end: bool,
     ) -> Result<Vec<ScoredMember>, StoreError> {
-        context.zset_pop(key, count, end).await
+        context.zset_pop(key, count, extreme(from_end)).await
     }
 
     fn reply(element: ScoredMember) -> Reply {
@@ -56,37 +49,19 @@ impl Numbered for SortedSet {
     }
 }
 
-/// `ZPOPMIN key [count]` → members with scores.
-pub(super) async fn zpopmin(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop_numbered::<SortedSet>(context, arguments, Extreme::Min).await
+pub(in crate::commands) fn extreme(is_max: bool) -> Extreme {
+    match is_max {
+        false => Extreme::Min,
+        true => Extreme::Max,
+    }
 }
 
-/// `ZPOPMAX key [count]` → members with scores.
-pub(super) async fn zpopmax(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop_numbered::<SortedSet>(context, arguments, Extreme::Max).await
-}
-
-/// `ZMPOP numkeys key [key …] MIN|MAX [COUNT count]` → the first key that has members, and those
-/// popped.
-pub(super) async fn zmpop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    multi_pop::<SortedSet>(context, arguments).await
-}
-
-/// `MIN` or `MAX`.
-pub(in crate::commands) fn extreme(argument: &[u8]) -> Result<Extreme, CommandError> {
-    if is_word(argument, "min") {
-        Ok(Extreme::Min)
-    } else if is_word(argument, "max") {
-        Ok(Extreme::Max)
+/// Reads `MIN` or `MAX`.
+pub(in crate::commands) fn is_max(word: &[u8]) -> Result<bool, CommandError> {
+    if is_word(word, "min") {
+        Ok(FIRST)
+    } else if is_word(word, "max") {
+        Ok(LAST)
     } else {
         Err(CommandError::Syntax)
     }

@@ -1,10 +1,9 @@
 //! The rows of the sorted-set commands.
 
 use super::pop::SortedSet;
-use super::{add, algebra, pop, random, range, rank, remove, scan, score};
-use crate::commands::popping::{plan_multi_pop, plan_pop};
+use super::{add, algebra, random, range, rank, remove, scan, score};
+use crate::commands::popping::{FIRST, LAST, multi_pop, plan_multi_pop, plan_pop, pop_numbered};
 use crate::commands::row::{Flags, Group, KeyPositions, KeyUse, Row};
-use crate::types::sorted_set::Extreme;
 use crate::{read_handler, write_handler};
 
 const COUNTED: KeyPositions = KeyPositions::Counted { count: 1 };
@@ -172,8 +171,8 @@ pub const ROWS: &[Row] = &[
         since: "5.0.0",
         summary: "Returns the lowest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
         complexity: "O(log N) for each member, N being all that is stored",
-        handler: write_handler!(pop::zpopmin),
-        plan: Some(|arguments| plan_pop::<SortedSet>(arguments, Extreme::Min)),
+        handler: write_handler!(pop_numbered::<SortedSet, FIRST>),
+        plan: Some(plan_pop::<SortedSet, FIRST>),
         ..sorted_set("zpopmin", -2)
     },
     Row {
@@ -182,8 +181,8 @@ pub const ROWS: &[Row] = &[
         since: "5.0.0",
         summary: "Returns the highest-scoring members from a sorted set after removing them. Deletes the sorted set if the last member was popped.",
         complexity: "O(log N) for each member, N being all that is stored",
-        handler: write_handler!(pop::zpopmax),
-        plan: Some(|arguments| plan_pop::<SortedSet>(arguments, Extreme::Max)),
+        handler: write_handler!(pop_numbered::<SortedSet, LAST>),
+        plan: Some(plan_pop::<SortedSet, LAST>),
         ..sorted_set("zpopmax", -2)
     },
     Row {
@@ -193,7 +192,7 @@ pub const ROWS: &[Row] = &[
         since: "7.0.0",
         summary: "Returns the highest- or lowest-scoring members from one or more sorted sets after removing them. Deletes the sorted set if the last member was popped.",
         complexity: "O(K + M) with K keys looked at and M members returned",
-        handler: write_handler!(pop::zmpop),
+        handler: write_handler!(multi_pop::<SortedSet>),
         plan: Some(plan_multi_pop::<SortedSet>),
         ..sorted_set("zmpop", -4)
     },
