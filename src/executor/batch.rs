@@ -409,7 +409,7 @@ impl<'s> Batch<'s> {
             waiters.settle(waiter);
         }
         for (key, cursor) in self.left_waiting.drain() {
-            waiters.schedule_wake_up_from(key, cursor);
+            waiters.schedule_wake_up(key, cursor);
         }
         // A client that began to wait in another batch may have looked before this was committed.
         for ready in self.made_ready.drain(..) {
@@ -417,11 +417,15 @@ impl<'s> Batch<'s> {
                 Ready::Key(key, value_type)
                     if waiters.is_awaited_since(&key, value_type, self.last_order) =>
                 {
-                    waiters.schedule_wake_up([key]);
+                    waiters.schedule_wake_up(key, Cursor::START);
                 }
                 // Items are noted as their keys ([`Self::note_ready`]).
                 Ready::Key(..) | Ready::Items { .. } => {}
-                Ready::Database(database) => waiters.schedule_wake_up(waiters.keys_of(database)),
+                Ready::Database(database) => {
+                    for key in waiters.keys_of(database) {
+                        waiters.schedule_wake_up(key, Cursor::START);
+                    }
+                }
             }
         }
     }
@@ -491,9 +495,9 @@ impl<'s> Batch<'s> {
                 continue;
             }
             let Some(respond) = submission.respond else {
-                let is_failed = failure.is_some();
-                let behind = if is_failed { 0 } else { replies.len() };
-                wake_up_again(self.shared, submission.calls.split_off(behind), is_failed);
+                if failure.is_some() {
+                    wake_up_again(self.shared, submission.calls);
+                }
                 continue;
             };
             self.statistics.batched_commands.add(replies.len() as u64);
@@ -529,24 +533,15 @@ impl<'s> Batch<'s> {
     }
 }
 
-/// Keys whose waiters could not be looked at are looked at again: soon, or where the store
-/// failed, when it may have recovered.
-fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
-    let keys = calls.into_iter().filter_map(|call| match call.work {
-        Work::WakeUp(key, _) => Some(key),
-        _ => None,
-    });
-    let keys: Vec<ClientKey> = keys.collect();
-    if keys.is_empty() {
-        return;
-    }
-    if !is_failed {
-        shared.waiters.schedule_wake_up(keys);
-        return;
-    }
-    let shared = Arc::clone(shared);
+/// Wake-ups in which the store failed are repeated when it may have recovered.
+fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>) {
+    let waiters = Arc::clone(&shared.waiters);
     tokio::spawn(async move {
         tokio::time::sleep(WAKE_UP_AFTER_FAILURE).await;
-        shared.waiters.schedule_wake_up(keys);
+        for call in calls {
+            if let Work::WakeUp(key, cursor) = call.work {
+                waiters.schedule_wake_up(key, cursor);
+            }
+        }
     });
 }

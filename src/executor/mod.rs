@@ -122,7 +122,7 @@ pub struct WatchedKey {
 /// What the lanes and the server share about clients that wait or watch.
 #[derive(Default)]
 pub struct Shared {
-    /// Clients that wait for something to pop.
+    /// Clients that wait for something in a key.
     pub waiters: Arc<Waiters>,
     /// Clients that watch keys.
     pub watchers: Arc<Watchers>,
@@ -233,7 +233,7 @@ pub struct SubmissionResult {
 /// A run of commands of one connection.
 struct Submission {
     calls: Vec<Call>,
-    /// Nobody, where the lane itself looks after clients that wait.
+    /// `None` of a wake-up, which is the lane's own.
     respond: Option<oneshot::Sender<SubmissionResult>>,
 }
 
@@ -351,7 +351,7 @@ impl Executor {
         &self.environment
     }
 
-    /// Clients that wait for something to pop.
+    /// Clients that wait for something in a key.
     pub fn waiters(&self) -> &Arc<Waiters> {
         &self.shared.waiters
     }

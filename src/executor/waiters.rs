@@ -273,15 +273,8 @@ impl Waiters {
         self.queues().last_order
     }
 
-    /// Has the write lane look at all waiters of keys.
-    pub(super) fn schedule_wake_up(&self, keys: impl IntoIterator<Item = ClientKey>) {
-        for key in keys {
-            self.schedule_wake_up_from(key, Cursor::START);
-        }
-    }
-
     /// Has the write lane look at the waiters of a key.
-    pub(super) fn schedule_wake_up_from(&self, key: ClientKey, cursor: Cursor) {
+    pub(super) fn schedule_wake_up(&self, key: ClientKey, cursor: Cursor) {
         let mut queues = self.queues();
         if queues.by_key.contains_key(&key) {
             queues.schedule(key, cursor);

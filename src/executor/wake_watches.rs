@@ -26,6 +26,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::Shared;
+use super::waiters::Cursor;
 use crate::layout::{Id, KeyName, decode_length};
 use crate::sparse::Sparse;
 use crate::store::{Isolation, Store, StoreError, Watch};
@@ -258,7 +259,8 @@ impl WakeWatches {
     }
 
     fn wake_up(&self, key: &ClientKey) {
-        self.shared.waiters.schedule_wake_up([key.clone()]);
+        let waiters = &self.shared.waiters;
+        waiters.schedule_wake_up(key.clone(), Cursor::START);
     }
 
     /// Reads a key's length row and watches it, or above the limit only reads it.

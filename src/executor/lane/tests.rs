@@ -90,7 +90,9 @@ fn some_key() -> ClientKey {
 }
 
 fn wake_up(lane: &mut WriteLane) {
-    lane.shared.waiters.schedule_wake_up([some_key()]);
+    lane.shared
+        .waiters
+        .schedule_wake_up(some_key(), Cursor::START);
     lane.take_scheduled();
 }
 
@@ -126,9 +128,7 @@ fn a_wake_up_that_is_scheduled_during_a_look_has_all_looked_at_after_its_end() {
     let mut lane = awaited(&bench, &some_key());
     wake_up(&mut lane);
     let cursor = Cursor::START.at(65);
-    lane.shared
-        .waiters
-        .schedule_wake_up_from(some_key(), cursor);
+    lane.shared.waiters.schedule_wake_up(some_key(), cursor);
     lane.take_scheduled();
     assert_eq!(lane.pending.len(), 1);
     let expected = Cursor {

@@ -28,7 +28,7 @@ fn on_both(test: impl Fn(&Bench)) {
 }
 
 #[test]
-fn a_push_serves_who_waits_in_its_own_commit() {
+fn a_push_wakes_a_waiter_in_its_own_commit() {
     let bench = Bench::embedded();
     let waiting = bench.wait("BLPOP list 0");
     let commits = bench.executor.statistics().commits.get();
@@ -40,7 +40,7 @@ fn a_push_serves_who_waits_in_its_own_commit() {
 }
 
 #[test]
-fn who_came_first_is_served_first() {
+fn the_oldest_is_woken_first() {
     on_both(|bench| {
         let first = bench.wait("BLPOP list 0");
         let second = bench.wait("BRPOP list 0");
@@ -120,7 +120,7 @@ fn every_way_to_fill_a_priority_queue_wakes() {
 }
 
 #[test]
-fn who_waits_for_a_priority_queue_gets_its_end_after_exec() {
+fn waiters_of_a_priority_queue_get_its_ends_after_exec() {
     on_both(|bench| {
         let lowest = bench.wait("PQ.BPOPMIN queue 0");
         let highest = bench.wait("PQ.BPOPMAX queue 0");
@@ -193,7 +193,7 @@ fn a_key_of_another_type_wakes_nobody() {
 }
 
 #[test]
-fn what_exec_takes_back_serves_nobody() {
+fn what_exec_takes_back_wakes_nobody() {
     on_both(|bench| {
         let mut waiting = bench.wait("BLPOP list 0");
         bench.exec(&["RPUSH list a", "DEL list"]);
@@ -214,7 +214,7 @@ fn a_blocking_command_within_exec_does_not_wait() {
 }
 
 #[test]
-fn who_has_given_up_gets_nothing() {
+fn one_that_has_given_up_gets_nothing() {
     on_both(|bench| {
         let given_up = bench.wait("BLPOP list 0");
         let second = bench.wait("BLPOP list 0");
@@ -227,7 +227,7 @@ fn who_has_given_up_gets_nothing() {
 }
 
 #[test]
-fn who_waits_for_several_keys_is_served_once() {
+fn one_that_waits_for_several_keys_is_woken_once() {
     on_both(|bench| {
         let waiting = bench.wait("BLPOP a b a 0");
         bench.exec(&["RPUSH b 1", "RPUSH a 2"]);
@@ -238,7 +238,7 @@ fn who_waits_for_several_keys_is_served_once() {
 }
 
 #[test]
-fn a_move_to_a_key_of_another_type_fails_and_the_next_is_served() {
+fn a_move_to_a_key_of_another_type_fails_and_the_next_is_woken() {
     on_both(|bench| {
         bench.run("ZADD set 1 a");
         let failing = bench.wait("BRPOPLPUSH list set 0");
@@ -252,7 +252,7 @@ fn a_move_to_a_key_of_another_type_fails_and_the_next_is_served() {
 }
 
 #[test]
-fn more_waiters_than_one_batch_serves_are_served_all() {
+fn more_waiters_than_one_batch_wakes_are_all_woken() {
     let bench = Bench::embedded();
     let count = WAITERS_WOKEN_PER_BATCH_MAX + 10;
     let waiting: Vec<_> = (0..count).map(|_| bench.wait("BLPOP list 0")).collect();
@@ -327,7 +327,7 @@ async fn find_nothing(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, Comman
 }
 
 #[test]
-fn who_was_parked_by_a_batch_that_may_run_again_is_not_served_by_another() {
+fn one_parked_by_a_batch_that_may_run_again_is_not_woken_by_another() {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 1);
@@ -348,7 +348,7 @@ fn who_was_parked_by_a_batch_that_may_run_again_is_not_served_by_another() {
 }
 
 #[test]
-fn a_batch_serves_who_it_parked_itself() {
+fn a_batch_wakes_what_it_parked_itself() {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 1);
@@ -366,7 +366,7 @@ fn a_batch_serves_who_it_parked_itself() {
 }
 
 #[test]
-fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
+fn nothing_is_popped_for_one_that_gives_up_in_service() {
     let bench = Bench::embedded();
     let (waiter, outcome) = slow_blpop();
     bench.executor.waiters().park(&waiter, 0);
@@ -378,7 +378,7 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
         tokio::time::sleep(Duration::from_millis(80)).await;
         assert!(
             !bench.executor.waiters().cancel(&waiter),
-            "a batch is at it"
+            "it is in service"
         );
         assert!(matches!(outcome.await, Ok(Outcome::Cancelled)));
         pushing.await.unwrap().unwrap()
@@ -388,9 +388,9 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
 }
 
 #[test]
-fn who_may_have_been_served_is_told_that_it_is_not_known() {
+fn one_that_may_have_been_woken_is_told_that_it_is_not_known() {
     let (bench, faulty) = Bench::faulty(1);
-    let served = bench.wait("BLPOP list 0");
+    let woken = bench.wait("BLPOP list 0");
     let mut unconcerned = bench.wait("BLPOP list 0");
     faulty.set_rates(FaultRates {
         unknown_not_applied_ppm: 1_000_000,
@@ -399,7 +399,7 @@ fn who_may_have_been_served_is_told_that_it_is_not_known() {
     let is_unknown =
         |reply: &Reply| matches!(reply, Reply::Error(line) if line.starts_with("UNKNOWN"));
     assert!(is_unknown(&bench.run("RPUSH list a")));
-    assert!(is_unknown(&served.reply(&bench)));
+    assert!(is_unknown(&woken.reply(&bench)));
     assert!(unconcerned.is_waiting());
 }
 
@@ -425,7 +425,7 @@ fn in_service() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
 }
 
 #[test]
-fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
+fn one_that_gives_up_just_after_its_answer_gets_what_was_popped_for_it() {
     let bench = Bench::embedded();
     let (waiters, wait, waiter) = in_service();
     waiters.answer(&waiter, Reply::Integer(1));
@@ -434,7 +434,7 @@ fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
 }
 
 #[test]
-fn who_gives_up_while_a_batch_is_at_it_learns_how_that_ends() {
+fn one_that_gives_up_in_service_learns_how_that_ends() {
     let bench = Bench::embedded();
     let (waiters, wait, waiter) = in_service();
     let outcome = bench.block_on(async {
@@ -447,7 +447,7 @@ fn who_gives_up_while_a_batch_is_at_it_learns_how_that_ends() {
 }
 
 #[test]
-fn nobody_waits_whose_connection_has_ended() {
+fn a_wait_ends_with_its_connection() {
     let waiters = Arc::new(Waiters::default());
     let (waiter, outcome) = slow_blpop();
     let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
@@ -469,22 +469,22 @@ fn looked_at_up_to(from: u64) -> Waiters {
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
     waiters.settle(&waiter);
-    waiters.schedule_wake_up_from(list_key(), Cursor::START.at(from));
+    waiters.schedule_wake_up(list_key(), Cursor::START.at(from));
     waiters
 }
 
 #[test]
 fn a_look_goes_on_where_it_was_whatever_comes_meanwhile_and_then_restarts() {
     let waiters = looked_at_up_to(7);
-    waiters.schedule_wake_up([list_key()]);
+    waiters.schedule_wake_up(list_key(), Cursor::START);
     let expected = Cursor {
         from: 7,
         restarts: true,
     };
     assert_eq!(waiters.take_scheduled(2), [(list_key(), expected)]);
     // And where it came while a batch was at the key.
-    waiters.schedule_wake_up([list_key()]);
-    waiters.schedule_wake_up_from(list_key(), Cursor::START.at(9));
+    waiters.schedule_wake_up(list_key(), Cursor::START);
+    waiters.schedule_wake_up(list_key(), Cursor::START.at(9));
     let expected = Cursor {
         from: 9,
         restarts: true,
@@ -519,7 +519,7 @@ fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<O
 }
 
 #[test]
-fn who_waits_with_what_is_too_slow_is_told_and_does_not_keep_those_behind() {
+fn one_whose_command_is_too_slow_is_told_and_does_not_keep_others() {
     let bench = Bench::cluster_like();
     let slow = wait_with_what_is_too_slow(&bench);
     let next = bench.wait("BLPOP list 0");
