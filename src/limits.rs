@@ -124,29 +124,6 @@ pub const READ_BATCH_COMMANDS_MAX: usize = 256;
 pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
-/// Clients that wait whose commands one batch runs behind those that have something for them;
-/// the others come in batches of their own.
-pub const WAITERS_SERVED_PER_BATCH_MAX: usize = 1024;
-/// Further keys of those who wait for a key that no other batch works on while one serves them.
-pub const SERVED_KEYS_CLAIMED_MAX: usize = 64;
-/// Clients that wait for different things of one key whose commands are run in vain in one go;
-/// the others come in a batch of their own.
-pub const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
-/// Conflicts of a batch after which it leaves those who wait for what it has put somewhere to a
-/// batch of their own.
-pub const SERVED_CONFLICTS_MAX: u32 = 2;
-/// Keys of a batch that are read ahead side by side.
-pub const AHEAD_READS_AT_ONCE: usize = 512;
-/// Rows of one queue that are read ahead at most, and as long as nothing is known of their size.
-pub const AHEAD_ROWS_MAX: usize = 8_192;
-/// See [`AHEAD_ROWS_MAX`].
-pub const AHEAD_ROWS_UNKNOWN_MAX: usize = 16;
-/// Bytes of one queue that are read ahead, by the size of its rows the last time.
-pub const AHEAD_BYTES_MAX: usize = 1024 * 1024;
-/// Members of one command that are read ahead.
-pub const AHEAD_MEMBERS_MAX: usize = 64;
-/// Keys of which a server remembers where their data lies, to read it ahead.
-pub const AHEAD_HINTS_MAX: usize = 65_536;
 /// Conflicts in a row after which pops from a queue are staged (docs/understand/decisions/012-delegated-pops.md).
 pub const STAGE_AFTER_CONFLICTS: u32 = 2;
 /// Queues of one batch that are staged; a batch with more is run as it is.
@@ -190,30 +167,8 @@ pub const STAGED_CLAIM_BYTES_MAX: usize = 6_000_000;
 pub const STAGED_LAPSES_PER_PASS: usize = 32;
 /// Requests and claims that are looked at in one pass of background work.
 pub const STAGED_ROWS_PER_PASS: usize = 1_000;
-/// When keys with clients that wait are looked at again after the store failed.
-pub const NUDGE_AFTER_FAILURE_MS: u64 = 1_000;
-/// Keys that a server watches at once for clients that wait; further keys are polled.
-pub const BELL_WATCHES_MAX: usize = 20_000;
-/// How often the keys beyond are polled.
-pub const BELL_POLL: std::time::Duration = std::time::Duration::from_millis(500);
-/// How many of them are polled in a second; where there are more, each is polled more rarely.
-pub const BELL_POLLS_PER_SECOND_MAX: u64 = 4_000;
-/// How many watches are renewed in a second; where there are more, each is renewed more rarely,
-/// so that those who only wait cost next to nothing.
-pub const BELL_RENEWALS_PER_SECOND_MAX: u64 = 25;
-/// After what time a watch is renewed, where they are few, in case it was lost.
-pub const BELL_RENEWAL: std::time::Duration = std::time::Duration::from_secs(20);
-/// Times in a row that a key which is waited for was found empty after it had changed, after which
-/// it is looked at before those who wait are, and not more often than a pause allows.
-pub const BELL_RINGS_IN_VAIN: u32 = 3;
-/// That pause.
-pub const BELL_REST: std::time::Duration = std::time::Duration::from_millis(4);
-/// How long a key stays watched for which nobody waits any more: clients come back.
-pub const BELL_LINGER: std::time::Duration = std::time::Duration::from_secs(5);
-/// Pause before a watch is tried again that the store asks to try again.
-pub const BELL_RETRY_SOON: std::time::Duration = std::time::Duration::from_millis(10);
-/// Pause after a watch that failed.
-pub const BELL_RETRY: std::time::Duration = std::time::Duration::from_millis(500);
+/// Keys that a server watches at once for clients that wait. Further keys are polled.
+pub const WAKE_WATCHES_MAX: usize = 20_000;
 /// Attempts at committing one batch before its commands are answered with an error.
 pub const COMMIT_ATTEMPTS_MAX: u32 = 64;
 /// Time after which a batch that keeps failing is given up.

@@ -1,14 +1,14 @@
-//! What a command will do to its keys, told from its arguments before it runs. The executor plans
-//! by it; what is missing here costs time and nothing else.
+//! What a command will do to its keys, told from its row and its arguments before it runs. The
+//! executor plans by it: what is missing here costs time and nothing else.
 
 use bytes::Bytes;
 
 use super::call::Invocation;
 use super::locks::KeyLocks;
+use super::plan::Plan;
 use super::row::Row;
-use super::{ahead, pops};
-use crate::types::ahead::Glance;
 use crate::types::key::ClientKey;
+use crate::types::prefetch::Prefetch;
 use crate::types::staging::Demand;
 
 /// What a command will do to its keys.
@@ -16,18 +16,18 @@ use crate::types::staging::Demand;
 pub struct Access {
     /// The keys that no other batch of this server may use meanwhile.
     pub locks: KeyLocks,
-    /// The one queue that it pops from and how much, where that is known and it writes nothing else
-    /// to that queue.
+    /// The one queue that it pops from and how much, if that is known and the command writes
+    /// nothing else to that queue.
     pub pops: Option<(ClientKey, Demand)>,
     /// What it will read, by key.
-    pub prefetch: Vec<(ClientKey, Glance)>,
+    pub prefetch: Vec<(ClientKey, Prefetch)>,
 }
 
 impl Access {
     /// Nothing that the executor can plan by.
     pub const UNKNOWN: Access = Access::locking(KeyLocks::Nothing);
 
-    /// What is known is only what it locks.
+    /// Only what it locks is known.
     pub const fn locking(locks: KeyLocks) -> Self {
         Self {
             locks,
@@ -38,15 +38,33 @@ impl Access {
 
     /// What the command of a row will do with these arguments.
     pub fn of(row: &Row, database: u32, arguments: &[Bytes]) -> Self {
-        let client_key = |key| ClientKey { database, key };
-        let prefetch = ahead::of(row, arguments).into_iter();
-        Self {
-            locks: KeyLocks::of(row, database, arguments),
-            pops: pops::of(row, arguments).map(|(key, demand)| (client_key(key), demand)),
-            prefetch: prefetch
-                .map(|(key, glance)| (client_key(key), glance))
-                .collect(),
-        }
+        let indexes = row.key_indexes(arguments).into_iter();
+        let keys: Vec<&Bytes> = indexes.filter_map(|at| arguments.get(at)).collect();
+        let client_key = |key: &Bytes| ClientKey {
+            database,
+            key: key.clone(),
+        };
+        let mut access = Self::locking(KeyLocks::of(row, database, &keys));
+        let plan = row.plan.and_then(|plan| plan(arguments));
+        let each = |prefetch| std::iter::repeat_n(prefetch, keys.len()).collect();
+        let reads: Vec<Prefetch> = match plan {
+            None => each(Prefetch::Meta),
+            Some(Plan::Read(reads)) => reads,
+            Some(Plan::Pop(demand)) => {
+                if let [key] = keys.as_slice() {
+                    access.pops = Some((client_key(key), demand));
+                }
+                each(Prefetch::End {
+                    value_type: demand.value_type,
+                    from_end: demand.from_end,
+                    count: demand.count,
+                    with_length: false,
+                })
+            }
+        };
+        let keys = keys.into_iter().map(client_key);
+        access.prefetch = keys.zip(reads).collect();
+        access
     }
 
     /// What commands will do that take effect together.
@@ -62,3 +80,6 @@ impl Access {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,9 +25,9 @@ pub enum KeyLocks {
 }
 
 impl KeyLocks {
-    /// What a command with these arguments locks: its keys, or everything where it writes and does
-    /// not name keys.
-    pub fn of(row: &Row, database: u32, arguments: &[Bytes]) -> Self {
+    /// What the command of a row locks that has these keys: those, or everything where it writes and
+    /// does not name keys.
+    pub fn of(row: &Row, database: u32, keys: &[&Bytes]) -> Self {
         if !row.has_keys() {
             return if row.flags.contains(Flags::WRITE) {
                 KeyLocks::Everything
@@ -35,9 +35,8 @@ impl KeyLocks {
                 KeyLocks::Nothing
             };
         }
-        let keys = row.key_indexes(arguments).into_iter();
-        let keys = keys.filter_map(|index| arguments.get(index));
-        KeyLocks::Keys(keys.map(|key| Self::hash_key(database, key)).collect())
+        let hashes = keys.iter().map(|key| Self::hash_key(database, key));
+        KeyLocks::Keys(hashes.collect())
     }
 
     /// All that several commands lock.

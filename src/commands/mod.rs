@@ -6,7 +6,6 @@
 //! [`row::ConnectionCommand`] and carried out by the server.
 
 pub mod access;
-pub mod ahead;
 pub mod arguments;
 pub mod call;
 pub mod categories;
@@ -21,7 +20,8 @@ pub mod keys;
 pub mod lists;
 pub mod locks;
 mod multi_pop;
-pub mod pops;
+pub mod plan;
+mod popping;
 pub mod priority_queues;
 pub mod pubsub;
 pub mod resolve;
@@ -37,6 +37,8 @@ pub mod waits;
 pub use access::Access;
 pub use call::{CallError, Invocation, Mode, call, call_read};
 pub use locks::KeyLocks;
+pub use plan::Plan;
 pub use resolve::{Refusal, resolve};
 pub use row::{ConnectionCommand, Handler, Row};
 pub use table::find;
+pub use waits::{WaitSpec, Wake};

@@ -1,4 +1,4 @@
-//! The arguments of LMPOP and ZMPOP, which their blocking forms have behind a timeout.
+//! The arguments of LMPOP and ZMPOP, which their blocking forms have after a timeout.
 
 use bytes::Bytes;
 
@@ -6,24 +6,24 @@ use super::arguments::{argument, integer_at_least, is_word, rest, to_usize};
 use crate::error::CommandError;
 
 /// `numkeys key [key …] END [COUNT count]`.
-pub(crate) struct MultiPop<'a, E> {
+pub(super) struct MultiPop<'a> {
     /// The keys, in the order in which they are looked at.
-    pub(crate) keys: &'a [Bytes],
-    /// Which end to pop from.
-    pub(crate) end: E,
+    pub(super) keys: &'a [Bytes],
+    /// From the end with the last or highest elements.
+    pub(super) from_end: bool,
     /// Most elements to pop.
-    pub(crate) limit: usize,
+    pub(super) limit: usize,
 }
 
-impl<'a, E> MultiPop<'a, E> {
-    /// Reads the arguments from `at` on; `end` reads the word for an end.
+impl<'a> MultiPop<'a> {
+    /// Reads the arguments from `at` on. `from_end` reads the word for an end.
     ///
     /// # Errors
     /// Redis's, for numbers that are not positive and for what does not follow the grammar.
-    pub(crate) fn parse(
+    pub(super) fn parse(
         arguments: &'a [Bytes],
         at: usize,
-        end: impl FnOnce(&[u8]) -> Result<E, CommandError>,
+        from_end: impl FnOnce(&[u8]) -> Result<bool, CommandError>,
     ) -> Result<Self, CommandError> {
         let number_of_keys = to_usize(integer_at_least(
             argument(arguments, at)?,
@@ -33,7 +33,7 @@ impl<'a, E> MultiPop<'a, E> {
         let end_at = number_of_keys
             .checked_add(at + 1)
             .ok_or(CommandError::Syntax)?;
-        let end = end(argument(arguments, end_at)?)?;
+        let from_end = from_end(argument(arguments, end_at)?)?;
         let keys = arguments.get(at + 1..end_at).unwrap_or(&[]);
         let mut limit = None;
         let mut options = rest(arguments, end_at.saturating_add(1));
@@ -49,7 +49,7 @@ impl<'a, E> MultiPop<'a, E> {
         }
         Ok(Self {
             keys,
-            end,
+            from_end,
             limit: limit.unwrap_or(1),
         })
     }

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use super::flags::Flags;
 use super::grammar::Argument;
 use super::key_specs::{KeyPlace, KeySpec};
-use super::waits::Waits;
+use super::plan::PlanFunction;
+use super::waits::WaitFunction;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::{Environment, ReadContext, WriteContext};
@@ -161,8 +162,10 @@ pub struct Row {
     pub arguments: &'static [Argument],
     /// Its subcommands.
     pub subcommands: &'static [Row],
-    /// How it waits when it finds nothing, where it blocks.
-    pub waits: Option<Waits>,
+    /// Tells what it will read and pop, if more is known than its keys.
+    pub plan: Option<PlanFunction>,
+    /// Tells what it waits for when it finds nothing, if it blocks.
+    pub waits: Option<WaitFunction>,
 }
 
 impl Row {
@@ -197,6 +200,7 @@ impl Row {
             is_system: false,
             arguments: &[],
             subcommands: &[],
+            plan: None,
             waits: None,
         }
     }
@@ -292,8 +296,16 @@ impl Row {
         }
     }
 
-    /// Says how it waits when it finds nothing.
-    pub const fn waits(self, waits: Waits) -> Self {
+    /// Says what it will read and pop, if more is known than its keys.
+    pub const fn plan(self, plan: PlanFunction) -> Self {
+        Self {
+            plan: Some(plan),
+            ..self
+        }
+    }
+
+    /// Says what it waits for when it finds nothing.
+    pub const fn waits(self, waits: WaitFunction) -> Self {
         Self {
             waits: Some(waits),
             ..self

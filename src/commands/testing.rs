@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::{Handler, Invocation, Mode};
+use super::{Handler, Invocation, Mode, Row};
 use crate::clock::{Clock, ManualClock};
 use crate::executor::{Bundle, Call, Executor, ExecutorOptions, Outcome, Waiter};
 use crate::layout::{Layout, Space};
@@ -182,16 +182,14 @@ impl Bench {
 
     /// Runs a blocking command and expects it to find nothing and wait.
     pub(crate) fn wait(&self, line: &str) -> Waiting {
-        let invocation = invocation(0, &words_of(line));
-        let row = invocation.row;
-        let waits = row.waits.as_ref().unwrap();
-        let arguments = &invocation.arguments;
-        let (waiter, outcome) = Waiter::new(
-            invocation.clone(),
-            waits.keys(row, arguments),
-            waits.value_type,
-            waits.wants(arguments),
-        );
+        self.wait_with(invocation(0, &words_of(line)))
+    }
+
+    /// [`Self::wait`] of a command with other code.
+    pub(crate) fn wait_with(&self, invocation: Invocation) -> Waiting {
+        let spec = invocation.row.waits.unwrap()(&invocation.arguments, START_MS);
+        let spec = spec.unwrap_or_else(|error| panic!("{}", error.to_line()));
+        let (waiter, outcome) = Waiter::new(invocation.clone(), spec.unwrap());
         let call = Call {
             waiter: Some(Arc::clone(&waiter)),
             ..Call::command(invocation, true)
@@ -226,7 +224,7 @@ impl Waiting {
     pub(crate) fn reply(self, bench: &Bench) -> Reply {
         let arrived = async { tokio::time::timeout(Duration::from_secs(10), self.outcome).await };
         match bench.block_on(arrived) {
-            Ok(Ok(Outcome::Served(reply))) => reply,
+            Ok(Ok(Outcome::Replied(reply))) => reply,
             other => panic!("{other:?}"),
         }
     }
@@ -249,11 +247,13 @@ pub(crate) fn planned(line: &str) -> Call {
 
 /// A command like the one that the words name, with other code.
 pub(crate) fn with_handler(line: &str, handler: Handler) -> Invocation {
+    with_row(line, |row| Row { handler, ..row })
+}
+
+/// A command like the one that the words name, with another row.
+pub(crate) fn with_row(line: &str, change: impl FnOnce(Row) -> Row) -> Invocation {
     let invocation = invocation(0, &words_of(line));
-    let row = Box::leak(Box::new(super::Row {
-        handler,
-        ..*invocation.row
-    }));
+    let row = Box::leak(Box::new(change(*invocation.row)));
     Invocation { row, ..invocation }
 }
 

@@ -1,92 +1,70 @@
-//! What the commands that block have in common: what they wait for, and how long.
+//! How commands that block wait: for what, for how long, and how they are woken.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::arguments::argument;
-use super::row::Row;
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::number::parse_double;
-use crate::types::task_queue::Amounts;
+use crate::types::wants::Wants;
 
-/// How a command waits when it finds nothing (that is, when its code answers null).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waits {
-    /// The type of the keys that it waits for.
+/// Tells from a command's arguments, and the time in milliseconds since the Unix epoch, what it waits
+/// for when it has found nothing, that is when its code has answered null. `None` where these
+/// arguments do not have it wait. The errors are those with which its code refuses the arguments.
+pub type WaitFunction = fn(&[Bytes], i64) -> Result<Option<WaitSpec>, CommandError>;
+
+/// What a command waits for.
+#[derive(Debug, Clone)]
+pub struct WaitSpec {
+    /// The keys, any of which may have something for it.
+    pub keys: Vec<Bytes>,
+    /// The type that they must be of.
     pub value_type: ValueType,
-    /// Which of its keys it waits for.
-    pub keys: WaitKeys,
-    /// Where its timeout stands.
-    pub timeout: TimeoutPosition,
+    /// For how long. `None` is for ever.
+    pub timeout: Option<Duration>,
+    /// What it can use of what becomes ready in its keys, if not everything.
+    pub wants: Option<Arc<dyn Wants>>,
+    /// How it is woken.
+    pub wake: Wake,
 }
 
-/// Which of its keys a command waits for.
+/// Which clients are woken when there is something in a key that they wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitKeys {
-    /// All.
+pub enum Wake {
+    /// The oldest, which takes it; the next if anything is left. Where one without
+    /// [`WaitSpec::wants`] finds nothing, those after it would not either.
+    One,
+    /// All: what one has found is there for the others too.
     All,
-    /// The first; the other is a destination.
-    First,
 }
 
-/// Where a timeout stands among the arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeoutPosition {
-    /// Right behind the command's name.
-    First,
-    /// At the end.
-    Last,
-    /// Behind the word BLOCK, in milliseconds; without it the command does not wait.
-    Block,
-}
-
-impl Waits {
-    /// The keys that a command with these arguments waits for.
-    pub fn keys(&self, row: &Row, arguments: &[Bytes]) -> Vec<Bytes> {
-        let keys = row.key_indexes(arguments).into_iter();
-        let keys = keys.filter_map(|at| arguments.get(at)).cloned();
-        match self.keys {
-            WaitKeys::All => keys.collect(),
-            WaitKeys::First => keys.take(1).collect(),
+impl WaitSpec {
+    /// Waits until there is something in one of these keys that it can take.
+    pub fn to_take(value_type: ValueType, keys: &[Bytes], timeout: Option<Duration>) -> Self {
+        Self {
+            keys: keys.to_vec(),
+            value_type,
+            timeout,
+            wants: None,
+            wake: Wake::One,
         }
     }
-
-    /// What a command with these arguments can use of what it waits for, where not everything.
-    pub fn wants(&self, arguments: &[Bytes]) -> Option<Amounts> {
-        match self.value_type {
-            ValueType::TaskQueue => super::tasks::having_of(arguments),
-            _ => None,
-        }
-    }
-
-    /// How long a command with these arguments waits, see [`timeout`].
-    ///
-    /// # Errors
-    /// See [`timeout`].
-    pub fn timeout(
-        &self,
-        arguments: &[Bytes],
-        now_ms: i64,
-    ) -> Result<Option<Duration>, CommandError> {
-        let at = match self.timeout {
-            TimeoutPosition::First => 1,
-            TimeoutPosition::Last => arguments.len().saturating_sub(1),
-            TimeoutPosition::Block => return super::tasks::block(arguments),
-        };
-        timeout(argument(arguments, at)?, now_ms)
-    }
 }
 
-/// The keys of a command that ends with a timeout, once that has been checked.
+/// The arguments `key [key …] timeout` of a command.
 ///
 /// # Errors
 /// See [`timeout`].
-pub fn keys_before_timeout(arguments: &[Bytes], now_ms: i64) -> Result<&[Bytes], CommandError> {
+pub fn keys_and_timeout(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<(&[Bytes], Option<Duration>), CommandError> {
     let last = arguments.len().saturating_sub(1);
-    timeout(argument(arguments, last)?, now_ms)?;
-    Ok(arguments.get(1..last).unwrap_or_default())
+    let timeout = timeout(argument(arguments, last)?, now_ms)?;
+    Ok((arguments.get(1..last).unwrap_or_default(), timeout))
 }
 
 /// A timeout in seconds, with a fraction (Redis: `getTimeoutFromObjectOrReply`); `None` waits for

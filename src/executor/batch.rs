@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
-use crate::limits::WAITERS_SERVED_PER_BATCH_MAX;
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
@@ -16,7 +15,7 @@ use crate::types::signals::{Ready, Signals};
 use super::call::Submission;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
-use super::waiters::{Resumption, Waiter};
+use super::waiters::{Cursor, Waiter};
 
 mod attempts;
 mod fence;
@@ -30,6 +29,11 @@ use pops::{Pops, Request};
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
 const BACKOFF_MAX_MS: u64 = 100;
+
+/// Clients that wait whose commands one batch runs. Further ones are woken by batches of their own.
+pub(super) const WAITERS_WOKEN_PER_BATCH_MAX: usize = 1024;
+/// Clients that wait for one key whose commands a batch runs in vain. The next goes on after them.
+pub(super) const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
 
 /// A place in which one batch at a time can be under way. Its number names the row by which a
 /// batch of unknown result is recognised.
@@ -84,9 +88,9 @@ pub(super) struct Batch<'s> {
     parked: HashMap<usize, Arc<Waiter>>,
     /// Clients that waited and got something, with their replies.
     woken: Vec<(Arc<Waiter>, Reply)>,
-    /// Clients that wait, and whose commands the latest attempt was at when it ended.
-    claimed: Vec<Arc<Waiter>>,
-    /// Most waiters that the batch may serve.
+    /// Clients that wait, and whose commands the latest attempt was running when it ended.
+    in_service: Vec<Arc<Waiter>>,
+    /// Most waiters that the batch may wake.
     woken_max: usize,
     /// How often it has conflicted.
     conflicts: u32,
@@ -94,11 +98,9 @@ pub(super) struct Batch<'s> {
     has_read_after_write: bool,
     /// Submissions end where a read follows a write.
     ends_before_reads: bool,
-    /// Keys that may have something for more waiters than this batch could serve.
-    /// By the place of who is next.
-    unserved: HashMap<ClientKey, u64>,
-    /// Where the batch's looks at those who wait began.
-    resumptions: HashMap<ClientKey, Resumption>,
+    /// Keys that may have something for more waiters than this batch could wake, and where the
+    /// next batch goes on.
+    left_waiting: HashMap<ClientKey, Cursor>,
     /// What became ready in the latest attempt, where others may have begun to wait meanwhile.
     made_ready: Vec<Ready>,
     /// The place of whoever was parked last when the latest attempt began.
@@ -173,13 +175,12 @@ impl<'s> Batch<'s> {
             signals: Signals::default(),
             parked: HashMap::new(),
             woken: Vec::new(),
-            claimed: Vec::new(),
-            woken_max: WAITERS_SERVED_PER_BATCH_MAX,
+            in_service: Vec::new(),
+            woken_max: WAITERS_WOKEN_PER_BATCH_MAX,
             conflicts: 0,
             has_read_after_write: false,
             ends_before_reads: false,
-            unserved: HashMap::new(),
-            resumptions: HashMap::new(),
+            left_waiting: HashMap::new(),
             made_ready: Vec::new(),
             last_order: 0,
             last_error: None,

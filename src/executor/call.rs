@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::waiters::Waiter;
+use super::waiters::{Cursor, Waiter};
 use super::watchers;
 use crate::commands::row::HandlerFuture;
 use crate::commands::{Access, Handler, Invocation, KeyLocks};
@@ -28,8 +28,8 @@ pub enum Work {
     /// EXEC: several commands in one store transaction, nothing of others between them. The reply
     /// is an array of theirs, or a null array where a watched key has changed.
     Transaction(Box<Bundle>),
-    /// Runs the commands of clients that wait for a key.
-    WakeUp(ClientKey),
+    /// Runs the commands of clients that wait for a key, from a cursor on.
+    WakeUp(ClientKey, Cursor),
     /// Work of the server itself that reads.
     ReadJob {
         /// The database that it sees.
@@ -50,11 +50,16 @@ impl Work {
     /// Whether it writes nothing.
     pub(super) fn only_reads(&self) -> bool {
         match self {
-            Work::Command(invocation) => !matches!(invocation.row.handler, Handler::Write(_)),
+            Work::Command(invocation) => only_reads(invocation),
             Work::ReadJob { .. } => true,
-            Work::Transaction(_) | Work::WakeUp(_) | Work::WriteJob { .. } => false,
+            Work::Transaction(_) | Work::WakeUp(..) | Work::WriteJob { .. } => false,
         }
     }
+}
+
+/// Whether a command writes nothing.
+pub(super) fn only_reads(invocation: &Invocation) -> bool {
+    !matches!(invocation.row.handler, Handler::Write(_))
 }
 
 /// What EXEC carries out.
@@ -179,7 +184,7 @@ pub struct SubmissionResult {
 /// A run of commands of one connection.
 pub(super) struct Submission {
     pub(super) calls: Vec<Call>,
-    /// Nobody, where the lane itself looks after clients that wait.
+    /// `None` of a wake-up, which is the lane's own.
     pub(super) respond: Option<oneshot::Sender<SubmissionResult>>,
 }
 

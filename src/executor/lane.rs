@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::commands::KeyLocks;
 use crate::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
-    GATHER_CLUSTER_MIN, GATHER_MAX, GATHER_STEP, SERVED_KEYS_CLAIMED_MAX,
+    GATHER_CLUSTER_MIN, GATHER_MAX, GATHER_STEP,
 };
 use crate::store::Store;
 use crate::types::Environment;
@@ -22,6 +22,7 @@ use super::call::{Call, Submission, Work};
 use super::lock_set::LockSet;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
+use super::waiters::Cursor;
 
 pub(super) struct WriteLane {
     store: Arc<dyn Store>,
@@ -76,6 +77,8 @@ struct Gathering {
     until: Instant,
 }
 
+/// Further keys of a key's waiters that no other batch works on while one wakes them.
+const WAKE_UP_KEYS_MAX: usize = 64;
 /// The pause is this part of the last batch's duration.
 const GATHER_DIVISOR: u32 = 4;
 
@@ -116,7 +119,7 @@ impl WriteLane {
             // Whatever has arrived meanwhile belongs to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
-            self.take_nudged();
+            self.take_scheduled();
             self.release_held();
             let next_release = self.held.iter().map(|held| held.until).min();
             while let Some(slot) = free_slots.pop() {
@@ -151,7 +154,7 @@ impl WriteLane {
                         None => is_open = false,
                     }
                 }
-                () = shared.waiters.wait_nudged(), if is_open => {}
+                () = shared.waiters.wait_scheduled(), if is_open => {}
                 () = sleep_until(next_release), if next_release.is_some() => {}
                 else => {}
             }
@@ -191,41 +194,39 @@ impl WriteLane {
         }
     }
 
-    /// Puts the keys that were nudged in line, each by itself.
-    fn take_nudged(&mut self) {
-        for key in self.shared.waiters.take_nudged(BATCH_COMMANDS_MAX) {
-            // Those who wait for several keys are not to be overtaken at one of them while a
-            // batch is at them for another.
-            let beside = self
-                .shared
-                .waiters
-                .keys_beside(&key, SERVED_KEYS_CLAIMED_MAX);
+    /// Puts the wake-ups that are scheduled in line, each by itself.
+    fn take_scheduled(&mut self) {
+        for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
+            // A client that waits for several keys must not be overtaken at one of them while
+            // another batch runs its command for another.
+            let beside = self.shared.waiters.keys_beside(&key, WAKE_UP_KEYS_MAX);
             let locked = beside.iter().chain([&key]);
             let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
             let locks = KeyLocks::Keys(locks.collect());
             // In front: these clients have waited longer than those that have just come.
             self.put_in_front(Submission {
-                calls: vec![Call::job(Work::WakeUp(key), locks)],
+                calls: vec![Call::job(Work::WakeUp(key, cursor), locks)],
                 respond: None,
             });
         }
     }
 
-    /// Puts a submission in front of the others. One that is there for those who wait for a key
-    /// serves for every nudge of it, since it has not begun to look: on a busy key there are more
-    /// nudges than looks.
-    fn put_in_front(&mut self, submission: Submission) {
-        if let Some(key) = woken_key(&submission)
+    /// Puts a submission in front of the others. A wake-up that has not begun does for every wake-up
+    /// of its key: a busy key has more of them scheduled than there are looks at its waiters.
+    fn put_in_front(&mut self, mut submission: Submission) {
+        if let Some((key, cursor)) = wake_up_of(&mut submission)
             && !self.to_wake.insert(key.clone())
         {
-            let mut pending = self.pending.iter_mut();
-            if let Some(other) = pending.find(|other| woken_key(other).as_ref() == Some(&key)) {
-                // Its locks are those of the clients that wait now.
-                *other = submission;
+            for other in &mut self.pending {
+                if let Some((other_key, other_cursor)) = wake_up_of(other)
+                    && other_key == key
+                {
+                    *cursor = cursor.joined(*other_cursor);
+                    // Its locks are those of the clients that wait now.
+                    *other = submission;
+                    return;
+                }
             }
-            // It may have been to go on in the middle.
-            self.shared.waiters.begin_anew(&key);
-            return;
         }
         self.pending.push_front(submission);
     }
@@ -316,9 +317,9 @@ impl WriteLane {
             }
             let is_alone = uses_locks && is_alone(submission);
             commands += length;
-            if let Some(submission) = self.pending.remove(at) {
-                if let Some(key) = woken_key(&submission) {
-                    self.to_wake.remove(&key);
+            if let Some(mut submission) = self.pending.remove(at) {
+                if let Some((key, _)) = wake_up_of(&mut submission) {
+                    self.to_wake.remove(key);
                 }
                 chosen.push(submission);
             }
@@ -342,10 +343,10 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The key whose waiters a submission wakes, if it is a wake-up submission.
-fn woken_key(submission: &Submission) -> Option<ClientKey> {
-    match &submission.calls.first()?.work {
-        Work::WakeUp(key) => Some(key.clone()),
+/// The key whose waiters a submission wakes, and where from, if it is a wake-up.
+fn wake_up_of(submission: &mut Submission) -> Option<(&ClientKey, &mut Cursor)> {
+    match &mut submission.calls.first_mut()?.work {
+        Work::WakeUp(key, cursor) => Some((key, cursor)),
         _ => None,
     }
 }

@@ -14,12 +14,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::fatal_panic::Vital;
-use crate::limits::{BELL_WATCHES_MAX, LANE_QUEUE_MAX};
+use crate::limits::{LANE_QUEUE_MAX, WAKE_WATCHES_MAX};
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
 
 mod batch;
-mod bells;
 mod call;
 mod heat;
 mod jobs;
@@ -32,6 +31,7 @@ mod relay_state;
 mod shared;
 pub mod statistics;
 pub mod waiters;
+mod wake_watches;
 pub mod watchers;
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ pub use jobs::{JobError, JobFuture};
 pub use reaper::{Reaper, ReaperHandle};
 pub use shared::Shared;
 pub use statistics::ExecutorStatistics;
-pub use waiters::{Outcome, Wait, Waiter, Waiters};
+pub use waiters::{Cursor, Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
 
 /// Settings of the executor.
@@ -51,16 +51,16 @@ pub use watchers::Watchers;
 pub struct ExecutorOptions {
     /// Threads that serve runs of commands which only read.
     pub read_lanes: usize,
-    /// Keys that are watched at once for clients that wait, where other servers write too;
-    /// further ones are polled.
-    pub bell_watches_max: usize,
+    /// Keys that are watched at once for clients that wait, where other servers write too.
+    /// Further ones are polled.
+    pub wake_watches_max: usize,
 }
 
 impl Default for ExecutorOptions {
     fn default() -> Self {
         Self {
             read_lanes: 1,
-            bell_watches_max: BELL_WATCHES_MAX,
+            wake_watches_max: WAKE_WATCHES_MAX,
         }
     }
 }
@@ -73,8 +73,8 @@ pub struct Executor {
     environment: Arc<Environment>,
     statistics: Arc<ExecutorStatistics>,
     shared: Arc<Shared>,
-    /// Ends the bells when it is dropped.
-    bells: Option<oneshot::Sender<()>>,
+    /// Ends the wake watches when it is dropped.
+    wake_watches: Option<oneshot::Sender<()>>,
     /// Ends the relay when it is dropped.
     relay: Option<oneshot::Sender<()>>,
     threads: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -91,9 +91,9 @@ impl Executor {
         options: ExecutorOptions,
     ) -> std::io::Result<Self> {
         let statistics = Arc::new(ExecutorStatistics::default());
-        let has_bells = !environment.capabilities.single_writer;
+        let has_wake_watches = !environment.capabilities.single_writer;
         let shared = Arc::new(Shared {
-            waiters: Arc::new(Waiters::new(has_bells)),
+            waiters: Arc::new(Waiters::new(has_wake_watches)),
             ..Shared::default()
         });
         let watched_keys = Arc::clone(&shared.watchers);
@@ -120,18 +120,18 @@ impl Executor {
             threads.push(spawn_lane(&name, move || lane.run(receiver))?);
             read_lanes.push(sender);
         }
-        let mut bells = None;
+        let mut wake_watches = None;
         let mut relay = None;
-        if has_bells {
+        if has_wake_watches {
             let (sender, stop) = oneshot::channel();
-            bells = Some(sender);
-            let ringing = bells::Bells::new(
+            wake_watches = Some(sender);
+            let watching = wake_watches::WakeWatches::new(
                 Arc::clone(&store),
                 Arc::clone(&environment),
                 Arc::clone(&shared),
-                options.bell_watches_max,
+                options.wake_watches_max,
             );
-            threads.push(spawn_lane("quoin-bells", move || ringing.run(stop))?);
+            threads.push(spawn_lane("quoin-watches", move || watching.run(stop))?);
             let (sender, stop) = oneshot::channel();
             relay = Some(sender);
             let relaying = relay::Relay::new(store, Arc::clone(&environment), Arc::clone(&shared));
@@ -144,7 +144,7 @@ impl Executor {
             environment,
             statistics,
             shared,
-            bells,
+            wake_watches,
             relay,
             threads: std::sync::Mutex::new(threads),
         })
@@ -160,7 +160,7 @@ impl Executor {
         &self.environment
     }
 
-    /// Clients that wait for something to pop.
+    /// Clients that wait for something in a key.
     pub fn waiters(&self) -> &Arc<Waiters> {
         &self.shared.waiters
     }
@@ -196,7 +196,8 @@ impl Executor {
     /// # Errors
     /// `Unavailable` where the executor has stopped.
     pub async fn submit(&self, mut calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
-        let is_read = |call: &&Call| call.work.only_reads();
+        // One that may wait is parked by a batch.
+        let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();
         if reads == calls.len() {
             return self.submit_to(self.pick_read_lane(), calls).await;
@@ -237,12 +238,12 @@ impl Executor {
         let Self {
             write_lane,
             read_lanes,
-            bells,
+            wake_watches,
             relay,
             threads,
             ..
         } = self;
-        drop(bells);
+        drop(wake_watches);
         drop(relay);
         drop(write_lane);
         drop(read_lanes);

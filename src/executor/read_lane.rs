@@ -137,7 +137,7 @@ impl ReadLane {
                         let result = run(&unit.context(*database)).await;
                         call::check(result).map(call::to_reply)
                     }
-                    Work::Transaction(_) | Work::WakeUp(_) | Work::WriteJob { .. } => break,
+                    Work::Transaction(_) | Work::WakeUp(..) | Work::WriteJob { .. } => break,
                 };
                 let reply = match result {
                     Ok(reply) => reply,

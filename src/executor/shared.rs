@@ -7,12 +7,12 @@ use super::heat::HotKeys;
 use super::relay_state::RelayState;
 use super::waiters::Waiters;
 use super::watchers::Watchers;
-use crate::types::ahead::Hints;
+use crate::types::prefetch::LocationCache;
 
 /// What the lanes and the server share about clients that wait or watch.
 #[derive(Default)]
 pub struct Shared {
-    /// Clients that wait for something to pop.
+    /// Clients that wait for something in a key.
     pub waiters: Arc<Waiters>,
     /// Clients that watch keys.
     pub watchers: Arc<Watchers>,
@@ -21,7 +21,7 @@ pub struct Shared {
     /// Queues that several servers pop from.
     pub(super) hot_keys: HotKeys,
     /// Where the data of keys lies.
-    pub(super) hints: Hints,
+    pub(super) locations: LocationCache,
     /// Watches that are open in the store.
     pub(super) open_watches: AtomicUsize,
 }

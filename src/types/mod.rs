@@ -1,7 +1,6 @@
 //! What Redis's types mean, over the transaction trait: lists, sorted sets, and the keyspace
 //! that holds them. Knows the layout and nothing of connections or replies.
 
-pub mod ahead;
 pub mod context;
 pub mod copying;
 pub mod dumping;
@@ -17,6 +16,7 @@ pub mod kind;
 pub mod list;
 pub mod notices;
 pub mod pages;
+pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
 pub mod relay;
@@ -32,6 +32,7 @@ pub mod startup;
 pub mod sweeping;
 pub mod task_queue;
 pub mod unit;
+pub mod wants;
 
 pub use context::{Environment, ReadContext, WriteContext};
 pub use key::OpenKey;

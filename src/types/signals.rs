@@ -4,11 +4,12 @@
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::key::{ClientKey, OpenKey};
-use super::task_queue::Amounts;
+use super::wants::Offer;
 use crate::layout::ValueType;
 
 /// A key, or all keys of a database, that may have become ready for clients that wait.
@@ -16,9 +17,17 @@ use crate::layout::ValueType;
 pub enum Ready {
     /// Something was put into a key.
     Key(ClientKey, ValueType),
-    /// Tasks with these needs became ready in a task queue, at these places
-    /// ([`Signals::is_task_there`]).
-    Tasks(ClientKey, Amounts, Vec<Bytes>),
+    /// Items became ready in a key that are for the same of its clients.
+    Items {
+        /// The key.
+        key: ClientKey,
+        /// Its type.
+        value_type: ValueType,
+        /// What its clients are told of them.
+        offer: Arc<dyn Offer>,
+        /// Where each is ([`Signals::is_item_there`]).
+        places: Vec<Bytes>,
+    },
     /// A database shows other keys than before (SWAPDB).
     Database(u32),
 }
@@ -97,17 +106,17 @@ pub struct Signals {
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
     has_ready: Cell<bool>,
-    /// The places of tasks that became ready and were not taken since.
-    ready_tasks: RefCell<HashSet<Bytes>>,
-    /// The changes of `ready_tasks`, so that they can be undone.
-    task_changes: RefCell<Vec<TaskChange>>,
+    /// The places of items that became ready and were not taken since.
+    ready_items: RefCell<HashSet<Bytes>>,
+    /// The changes of `ready_items`, so that they can be undone.
+    item_changes: RefCell<Vec<ItemChange>>,
     /// Queues whose claims have to go back before the commands are run.
     to_recall: RefCell<Vec<OpenKey>>,
 }
 
-/// A change of the set of tasks that became ready.
+/// A change of the set of items that became ready.
 #[derive(Debug)]
-enum TaskChange {
+enum ItemChange {
     Added(Bytes),
     Removed(Bytes),
 }
@@ -118,11 +127,11 @@ pub struct SignalsSavepoint {
     touched: usize,
     exchanged: usize,
     ready: usize,
-    /// Places of the last entry of `ready`, where that names tasks.
+    /// Places of the last entry of `ready`, if that names items.
     last_places: usize,
     messages: usize,
     message_bytes: usize,
-    task_changes: usize,
+    item_changes: usize,
     to_recall: usize,
 }
 
@@ -136,12 +145,12 @@ impl Signals {
             exchanged: self.exchanged.borrow().len(),
             ready: ready.len(),
             last_places: match ready.last() {
-                Some(Ready::Tasks(_, _, places)) => places.len(),
+                Some(Ready::Items { places, .. }) => places.len(),
                 _ => 0,
             },
             messages: self.messages.borrow().len(),
             message_bytes: self.message_bytes.get(),
-            task_changes: self.task_changes.borrow().len(),
+            item_changes: self.item_changes.borrow().len(),
             to_recall: self.to_recall.borrow().len(),
         }
     }
@@ -152,18 +161,18 @@ impl Signals {
         self.exchanged.borrow_mut().truncate(savepoint.exchanged);
         let mut ready = self.ready.borrow_mut();
         ready.truncate(savepoint.ready);
-        if let Some(Ready::Tasks(_, _, places)) = ready.last_mut() {
+        if let Some(Ready::Items { places, .. }) = ready.last_mut() {
             places.truncate(savepoint.last_places);
         }
         self.has_ready.set(!ready.is_empty());
         self.messages.borrow_mut().truncate(savepoint.messages);
         self.message_bytes.set(savepoint.message_bytes);
-        let mut changes = self.task_changes.borrow_mut();
-        let mut tasks = self.ready_tasks.borrow_mut();
-        for change in changes.drain(savepoint.task_changes..).rev() {
+        let mut changes = self.item_changes.borrow_mut();
+        let mut items = self.ready_items.borrow_mut();
+        for change in changes.drain(savepoint.item_changes..).rev() {
             match change {
-                TaskChange::Added(place) => drop(tasks.remove(&place)),
-                TaskChange::Removed(place) => drop(tasks.insert(place)),
+                ItemChange::Added(place) => drop(items.remove(&place)),
+                ItemChange::Removed(place) => drop(items.insert(place)),
             }
         }
         self.to_recall.borrow_mut().truncate(savepoint.to_recall);
@@ -224,39 +233,53 @@ impl Signals {
         self.has_ready.set(true);
     }
 
-    /// A task became ready in a task queue. `place`: its row in the order, which no other task has.
-    pub fn task_ready(&self, key: ClientKey, needs: Amounts, place: Bytes) {
-        if self.ready_tasks.borrow_mut().insert(place.clone()) {
-            let added = TaskChange::Added(place.clone());
-            self.task_changes.borrow_mut().push(added);
+    /// An item became ready in a key. No other item has its `place`.
+    pub fn item_ready(
+        &self,
+        key: ClientKey,
+        value_type: ValueType,
+        offer: Arc<dyn Offer>,
+        place: Bytes,
+    ) {
+        if self.ready_items.borrow_mut().insert(place.clone()) {
+            let added = ItemChange::Added(place.clone());
+            self.item_changes.borrow_mut().push(added);
         }
         let mut all = self.ready.borrow_mut();
         match all.last_mut() {
-            Some(Ready::Tasks(last, same, places)) if *last == key && *same == needs => {
-                places.push(place);
-            }
-            _ => all.push(Ready::Tasks(key, needs, vec![place])),
+            Some(Ready::Items {
+                key: last,
+                offer: same,
+                places,
+                ..
+            }) if *last == key && same.is_same(&*offer) => places.push(place),
+            _ => all.push(Ready::Items {
+                key,
+                value_type,
+                offer,
+                places: vec![place],
+            }),
         }
         self.has_ready.set(true);
     }
 
-    /// A task that was ready was taken, or is gone.
-    pub fn task_left(&self, place: &[u8]) {
-        if let Some(place) = self.ready_tasks.borrow_mut().take(place) {
-            let removed = TaskChange::Removed(place);
-            self.task_changes.borrow_mut().push(removed);
+    /// An item that was ready was taken or removed.
+    pub fn item_left(&self, place: &[u8]) {
+        if let Some(place) = self.ready_items.borrow_mut().take(place) {
+            let removed = ItemChange::Removed(place);
+            self.item_changes.borrow_mut().push(removed);
         }
     }
 
-    /// Whether a task that became ready is there still.
-    pub fn is_task_there(&self, place: &[u8]) -> bool {
-        self.ready_tasks.borrow().contains(place)
+    /// Whether an item that became ready is still there.
+    pub fn is_item_there(&self, place: &[u8]) -> bool {
+        self.ready_items.borrow().contains(place)
     }
 
-    /// Nobody will ask for the tasks that have become ready so far.
-    pub fn forget_tasks(&self) {
-        self.ready_tasks.borrow_mut().clear();
-        self.task_changes.borrow_mut().clear();
+    /// Nothing will ask for the items that have become ready so far.
+    pub fn forget_items(&self) {
+        self.ready_items.borrow_mut().clear();
+        self.item_changes.borrow_mut().clear();
     }
 
     /// A message was published.
@@ -303,22 +326,39 @@ impl Signals {
 mod tests {
     use super::*;
 
+    /// An offer that is the same as any other.
+    #[derive(Debug)]
+    struct Anything;
+
+    impl Offer for Anything {
+        fn is_same(&self, _: &dyn Offer) -> bool {
+            true
+        }
+    }
+
     #[test]
-    fn a_task_that_was_taken_is_not_told_of_as_there() {
+    fn an_item_that_was_taken_is_not_there() {
         let signals = Signals::default();
+        let offer: Arc<dyn Offer> = Arc::new(Anything);
+        let value_type = ValueType::TaskQueue;
         let key = ClientKey {
             database: 0,
             key: Bytes::from("q"),
         };
         let places = [Bytes::from("first"), Bytes::from("second")];
         for place in &places {
-            signals.task_ready(key.clone(), Amounts::default(), place.clone());
+            signals.item_ready(key.clone(), value_type, Arc::clone(&offer), place.clone());
         }
-        signals.task_left(b"first");
-        let ready = Ready::Tasks(key, Amounts::default(), places.to_vec());
+        signals.item_left(b"first");
+        let ready = Ready::Items {
+            key,
+            value_type,
+            offer,
+            places: places.to_vec(),
+        };
         assert_eq!(signals.take_ready(), [ready]);
-        assert!(!signals.is_task_there(b"first") && signals.is_task_there(b"second"));
-        signals.forget_tasks();
-        assert!(!signals.is_task_there(b"second"));
+        assert!(!signals.is_item_there(b"first") && signals.is_item_there(b"second"));
+        signals.forget_items();
+        assert!(!signals.is_item_there(b"second"));
     }
 }

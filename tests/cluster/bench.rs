@@ -43,7 +43,7 @@ impl Bench {
     /// `stores`: one store, as each server sees it.
     pub fn new(stores: [Arc<dyn Store>; 2], root_prefix: &str, folder: Option<TempDir>) -> Self {
         let options = ExecutorOptions {
-            bell_watches_max: WATCHES_MAX,
+            wake_watches_max: WATCHES_MAX,
             ..ExecutorOptions::default()
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -134,14 +134,9 @@ impl Server {
 
     async fn begin(&self, line: &str) -> Result<Reply, Waiting> {
         let invocation = invocation(line);
-        let arguments = &invocation.arguments;
-        let waits = invocation.row.waits.as_ref().unwrap();
-        let (waiter, outcome) = Waiter::new(
-            invocation.clone(),
-            waits.keys(invocation.row, arguments),
-            waits.value_type,
-            waits.wants(arguments),
-        );
+        let now_ms = self.0.environment().clock.now_ms();
+        let spec = invocation.row.waits.unwrap()(&invocation.arguments, now_ms);
+        let (waiter, outcome) = Waiter::new(invocation.clone(), spec.ok().unwrap().unwrap());
         let call = Call {
             waiter: Some(Arc::clone(&waiter)),
             ..Call::command(invocation, true)
@@ -217,7 +212,7 @@ impl Waiting {
 
     async fn reply_within(self, patience: Duration) -> Reply {
         match tokio::time::timeout(patience, self.outcome).await {
-            Ok(Ok(Outcome::Served(reply))) => reply,
+            Ok(Ok(Outcome::Replied(reply))) => reply,
             Err(_) => panic!("a wake-up was lost: {:?}", self.waiter.invocation.arguments),
             other => panic!("{other:?}"),
         }

@@ -1,65 +1,35 @@
-//! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP, LMPOP.
+//! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP.
 
 use bytes::Bytes;
 
-use super::end;
-use crate::commands::arguments::{argument, count, rest, to_usize};
-use crate::commands::multi_pop::MultiPop;
+use super::{List, end};
+use crate::commands::arguments::{argument, optional_count, rest};
+use crate::commands::plan::Plan;
+use crate::commands::popping::{Movable, Poppable, take};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
-use crate::types::list::End;
-use crate::types::{OpenKey, WriteContext};
+use crate::types::WriteContext;
+use crate::types::prefetch::Prefetch;
 
 /// `LPUSH key element [element …]` → length.
-pub(super) async fn lpush(
+pub(super) async fn push<const AT_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push(context, arguments, End::Left).await
-}
-
-/// `RPUSH key element [element …]` → length.
-pub(super) async fn rpush(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push(context, arguments, End::Right).await
-}
-
-async fn push(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let key = context.find_or_create(name, ValueType::List).await?;
-    let length = context.list_push(&key, rest(arguments, 2), end).await?;
-    context.notify(EventClasses::LIST, push_event(end), name);
+    let elements = rest(arguments, 2);
+    let length = context.list_push(&key, elements, end(AT_END)).await?;
+    context.notify(EventClasses::LIST, List::push_event(AT_END), name);
     Ok(Reply::Integer(length))
 }
 
 /// `LPUSHX key element [element …]` → length, or 0 where there is no list.
-pub(super) async fn lpushx(
+pub(super) async fn push_existing<const AT_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push_existing(context, arguments, End::Left).await
-}
-
-/// `RPUSHX key element [element …]` → length, or 0 where there is no list.
-pub(super) async fn rpushx(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    push_existing(context, arguments, End::Right).await
-}
-
-async fn push_existing(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
     let Some(key) = context.find(name, ValueType::List).await? else {
@@ -68,63 +38,45 @@ async fn push_existing(
     if !context.has_elements(&key).await? {
         return Ok(Reply::Integer(0));
     }
-    let length = context.list_push(&key, rest(arguments, 2), end).await?;
-    context.notify(EventClasses::LIST, push_event(end), name);
+    let elements = rest(arguments, 2);
+    let length = context.list_push(&key, elements, end(AT_END)).await?;
+    context.notify(EventClasses::LIST, List::push_event(AT_END), name);
     Ok(Reply::Integer(length))
 }
 
-/// The event of a push.
-pub(super) fn push_event(end: End) -> &'static str {
-    match end {
-        End::Left => "lpush",
-        End::Right => "rpush",
-    }
+/// The plan of a push, which answers the length.
+pub(super) fn plan_push<const AT_END: bool>(_: &[Bytes]) -> Option<Plan> {
+    Some(Plan::Read(vec![prefetch_end(AT_END, 0)]))
 }
 
-/// The event of a pop.
-pub(super) fn pop_event(end: End) -> &'static str {
-    match end {
-        End::Left => "lpop",
-        End::Right => "rpop",
+/// What a command reads that takes so many elements from an end, or puts some there.
+pub(super) fn prefetch_end(from_end: bool, count: usize) -> Prefetch {
+    Prefetch::End {
+        value_type: ValueType::List,
+        from_end,
+        count,
+        with_length: true,
     }
 }
 
 /// `LPOP key [count]` → element, or elements where a count is given.
-pub(super) async fn lpop(
+pub(super) async fn pop<const FROM_END: bool>(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop(context, arguments, End::Left, "lpop").await
-}
-
-/// `RPOP key [count]` → element, or elements where a count is given.
-pub(super) async fn rpop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop(context, arguments, End::Right, "rpop").await
-}
-
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: End,
-    name: &'static str,
 ) -> Result<Reply, CommandError> {
     if arguments.len() > 3 {
-        return Err(CommandError::WrongArity(name.to_owned()));
+        // The event is named after the command.
+        let name = List::pop_event(FROM_END).to_owned();
+        return Err(CommandError::WrongArity(name));
     }
-    let limit = match arguments.get(2) {
-        Some(word) => Some(to_usize(count(word)?)),
-        None => None,
-    };
+    let limit = optional_count(arguments)?;
     let absent = if limit.is_some() {
         Reply::NullArray
     } else {
         Reply::Null
     };
-    let key_name = argument(arguments, 1)?;
-    let Some(key) = context.find(key_name, ValueType::List).await? else {
+    let name = argument(arguments, 1)?;
+    let Some(key) = context.find(name, ValueType::List).await? else {
         return Ok(absent);
     };
     if limit == Some(0) {
@@ -134,7 +86,7 @@ async fn pop(
             absent
         });
     }
-    let values = take(context, key_name, &key, limit.unwrap_or(1), end).await?;
+    let values = take::<List>(context, name, &key, limit.unwrap_or(1), FROM_END).await?;
     if values.is_empty() {
         return Ok(absent);
     }
@@ -142,49 +94,4 @@ async fn pop(
         Some(_) => Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
         None => values.into_iter().next().map_or(Reply::Null, Reply::Bulk),
     })
-}
-
-/// Pops, and removes the key when that was the last element.
-pub(super) async fn take(
-    context: &WriteContext<'_>,
-    name: &Bytes,
-    key: &OpenKey,
-    limit: usize,
-    end: End,
-) -> Result<Vec<Bytes>, CommandError> {
-    let values = context.list_pop(key, limit, end).await?;
-    if !values.is_empty() {
-        context.notify(EventClasses::LIST, pop_event(end), name);
-        context.remove_if_empty(key).await?;
-    }
-    Ok(values)
-}
-
-/// `LMPOP numkeys key [key …] LEFT|RIGHT [COUNT count]` → the first key that has elements, and
-/// those popped.
-pub(super) async fn lmpop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop_from_first(context, &MultiPop::parse(arguments, 1, end)?).await
-}
-
-/// Pops from the first key that has elements.
-pub(super) async fn pop_from_first(
-    context: &WriteContext<'_>,
-    query: &MultiPop<'_, End>,
-) -> Result<Reply, CommandError> {
-    for name in query.keys {
-        let Some(key) = context.find(name, ValueType::List).await? else {
-            continue;
-        };
-        let values = take(context, name, &key, query.limit, query.end).await?;
-        if !values.is_empty() {
-            return Ok(Reply::Array(vec![
-                Reply::Bulk(name.clone()),
-                Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
-            ]));
-        }
-    }
-    Ok(Reply::NullArray)
 }

@@ -1,9 +1,11 @@
 //! The rows of the list commands.
 
-use super::{access, moves, push_pop};
+use super::push_pop::{plan_push, pop, push, push_existing};
+use super::{LEFT, List, RIGHT, access, moves};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
+use crate::commands::popping::{multi_pop, plan_multi_pop, plan_pop};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
 
@@ -33,35 +35,44 @@ pub(super) const fn list(
 
 /// The list commands.
 pub const ROWS: &[Row] = &[
-    list("lpush", -3, "1.0.0", write_handler!(push_pop::lpush))
+    list("lpush", -3, "1.0.0", write_handler!(push::<LEFT>))
         .summary("Prepends one or more elements to a list. Creates the key if it doesn't exist.")
         .complexity(EACH_ELEMENT)
         .flags(GROW_FAST)
         .keys(&[at(1, INSERT)])
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
-        .arguments(&[key(0), string("element").multiple()]),
-    list("rpush", -3, "1.0.0", write_handler!(push_pop::rpush))
+        .arguments(&[key(0), string("element").multiple()])
+        .plan(plan_push::<LEFT>),
+    list("rpush", -3, "1.0.0", write_handler!(push::<RIGHT>))
         .summary("Appends one or more elements to a list. Creates the key if it doesn't exist.")
         .complexity(EACH_ELEMENT)
         .flags(GROW_FAST)
         .keys(&[at(1, INSERT)])
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
-        .arguments(&[key(0), string("element").multiple()]),
-    list("lpushx", -3, "2.2.0", write_handler!(push_pop::lpushx))
+        .arguments(&[key(0), string("element").multiple()])
+        .plan(plan_push::<RIGHT>),
+    list("lpushx", -3, "2.2.0", write_handler!(push_existing::<LEFT>))
         .summary("Prepends one or more elements to a list only when the list exists.")
         .complexity(EACH_ELEMENT)
         .flags(GROW_FAST)
         .keys(&[at(1, INSERT)])
         .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
-        .arguments(&[key(0), string("element").multiple()]),
-    list("rpushx", -3, "2.2.0", write_handler!(push_pop::rpushx))
-        .summary("Appends an element to a list only when the list exists.")
-        .complexity(EACH_ELEMENT)
-        .flags(GROW_FAST)
-        .keys(&[at(1, INSERT)])
-        .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
-        .arguments(&[key(0), string("element").multiple()]),
-    list("lpop", -2, "1.0.0", write_handler!(push_pop::lpop))
+        .arguments(&[key(0), string("element").multiple()])
+        .plan(plan_push::<LEFT>),
+    list(
+        "rpushx",
+        -3,
+        "2.2.0",
+        write_handler!(push_existing::<RIGHT>),
+    )
+    .summary("Appends an element to a list only when the list exists.")
+    .complexity(EACH_ELEMENT)
+    .flags(GROW_FAST)
+    .keys(&[at(1, INSERT)])
+    .history(&[("4.0.0", "Accepts multiple `element` arguments.")])
+    .arguments(&[key(0), string("element").multiple()])
+    .plan(plan_push::<RIGHT>),
+    list("lpop", -2, "1.0.0", write_handler!(pop::<LEFT>))
         .summary(
             "Returns the first elements in a list after removing it. Deletes the list if the last \
              element was popped.",
@@ -70,8 +81,9 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
-        .arguments(&[key(0), POP_COUNT]),
-    list("rpop", -2, "1.0.0", write_handler!(push_pop::rpop))
+        .arguments(&[key(0), POP_COUNT])
+        .plan(plan_pop::<List, LEFT>),
+    list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
         .summary(
             "Returns and removes the last elements of a list. Deletes the list if the last \
              element was popped.",
@@ -80,8 +92,9 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
-        .arguments(&[key(0), POP_COUNT]),
-    list("lmpop", -4, "7.0.0", write_handler!(push_pop::lmpop))
+        .arguments(&[key(0), POP_COUNT])
+        .plan(plan_pop::<List, RIGHT>),
+    list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<List>))
         .summary(
             "Returns multiple elements from a list after removing them. Deletes the list if the \
              last element was popped.",
@@ -93,7 +106,8 @@ pub const ROWS: &[Row] = &[
             key(0).multiple(),
             oneof("where", SIDES),
             COUNT,
-        ]),
+        ])
+        .plan(plan_multi_pop::<List>),
     list("llen", 2, "1.0.0", read_handler!(access::llen))
         .summary("Returns the length of a list.")
         .flags(Flags::FAST)
@@ -158,7 +172,8 @@ pub const ROWS: &[Row] = &[
         .complexity(ONE_ELEMENT)
         .flags(Flags::DENYOOM)
         .keys(&[at(1, TAKE), at(2, INSERT)])
-        .arguments(&[SOURCE, DESTINATION, FROM, TO]),
+        .arguments(&[SOURCE, DESTINATION, FROM, TO])
+        .plan(moves::plan_lmove),
     list("rpoplpush", 3, "1.2.0", write_handler!(moves::rpoplpush))
         .summary(
             "Returns the last element of a list after removing and pushing it to another list. \
@@ -168,5 +183,6 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::DENYOOM)
         .keys(&[at(1, TAKE), at(2, INSERT)])
         .deprecated("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")
-        .arguments(&[SOURCE, DESTINATION]),
+        .arguments(&[SOURCE, DESTINATION])
+        .plan(moves::plan_rpoplpush),
 ];

@@ -43,19 +43,3 @@ fn value_and_priority(one: QueuedValue) -> (Reply, Reply) {
     let priority = priority_reply(&one.priority);
     (Reply::Bulk(one.value), priority)
 }
-
-/// Values with their priorities, in pairs.
-fn pairs_reply(values: Vec<QueuedValue>) -> Reply {
-    Reply::Pairs(values.into_iter().map(value_and_priority).collect())
-}
-
-/// At most one value with its priority, flat in both versions of the protocol.
-fn flat_reply(values: Vec<QueuedValue>) -> Reply {
-    Reply::Array(
-        values
-            .into_iter()
-            .map(value_and_priority)
-            .flat_map(|(value, priority)| [value, priority])
-            .collect(),
-    )
-}

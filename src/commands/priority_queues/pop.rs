@@ -1,76 +1,70 @@
-//! PQ.POPMIN, PQ.POPMAX, PQ.MOVE.
+//! How priority queues are popped from: PQ.POPMIN, PQ.POPMAX, PQ.MOVE.
 
 use bytes::Bytes;
 
 use super::push::PUSH_EVENT;
-use super::{flat_reply, pairs_reply};
-use crate::commands::arguments::{argument, optional_count};
-use crate::commands::sorted_sets::extreme;
+use super::value_and_priority;
+use crate::commands::arguments::argument;
+use crate::commands::popping::{Movable, Numbered, Poppable, move_one};
+use crate::commands::sorted_sets::{extreme, is_max};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
-use crate::types::priority_queue::{Extreme, QueuedValue};
+use crate::store::StoreError;
+use crate::types::priority_queue::QueuedValue;
 use crate::types::{OpenKey, WriteContext};
 
-/// `PQ.POPMIN key [count]` → values with priorities.
-pub(super) async fn popmin(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Min).await
-}
+/// Priority queues, for the commands that pop.
+pub(super) enum PriorityQueue {}
 
-/// `PQ.POPMAX key [count]` → values with priorities.
-pub(super) async fn popmax(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-) -> Result<Reply, CommandError> {
-    pop(context, arguments, Extreme::Max).await
-}
+impl Poppable for PriorityQueue {
+    type Element = QueuedValue;
+    const VALUE_TYPE: ValueType = ValueType::PriorityQueue;
+    const EVENTS: EventClasses = EventClasses::MODULE;
 
-async fn pop(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    end: Extreme,
-) -> Result<Reply, CommandError> {
-    let limit = optional_count(arguments)?;
-    let name = argument(arguments, 1)?;
-    let values = match context.find(name, ValueType::PriorityQueue).await? {
-        Some(key) => take(context, name, &key, limit.unwrap_or(1), end).await?,
-        None => Vec::new(),
-    };
-    Ok(some_or_one_reply(values, limit))
-}
+    fn from_end(word: &[u8]) -> Result<bool, CommandError> {
+        is_max(word)
+    }
 
-/// As ZPOPMIN answers: pairs where there is a count, else flat.
-pub(super) fn some_or_one_reply(values: Vec<QueuedValue>, limit: Option<usize>) -> Reply {
-    match limit {
-        Some(_) => pairs_reply(values),
-        None => flat_reply(values),
+    fn pop_event(from_end: bool) -> &'static str {
+        if from_end { "pq.popmax" } else { "pq.popmin" }
+    }
+
+    async fn pop(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        count: usize,
+        from_end: bool,
+    ) -> Result<Vec<QueuedValue>, StoreError> {
+        context.queue_pop(key, count, extreme(from_end)).await
+    }
+
+    fn reply(element: QueuedValue) -> Reply {
+        let (value, priority) = value_and_priority(element);
+        Reply::Array(vec![value, priority])
     }
 }
 
-/// Pops, and removes the key when that was the last element.
-pub(super) async fn take(
-    context: &WriteContext<'_>,
-    name: &Bytes,
-    key: &OpenKey,
-    limit: usize,
-    end: Extreme,
-) -> Result<Vec<QueuedValue>, CommandError> {
-    let values = context.queue_pop(key, limit, end).await?;
-    if !values.is_empty() {
-        context.notify(EventClasses::MODULE, pop_event(end), name);
-        context.remove_if_empty(key).await?;
+impl Numbered for PriorityQueue {
+    fn with_number(element: QueuedValue) -> (Reply, Reply) {
+        value_and_priority(element)
     }
-    Ok(values)
 }
 
-fn pop_event(end: Extreme) -> &'static str {
-    match end {
-        Extreme::Min => "pq.popmin",
-        Extreme::Max => "pq.popmax",
+impl Movable for PriorityQueue {
+    fn push_event(_: bool) -> &'static str {
+        PUSH_EVENT
+    }
+
+    async fn push(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        elements: &[QueuedValue],
+        _: bool,
+    ) -> Result<(), CommandError> {
+        context.queue_push(key, elements).await?;
+        Ok(())
     }
 }
 
@@ -79,48 +73,7 @@ pub(super) async fn move_value(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let end = extreme(argument(arguments, 3)?)?;
-    let source_name = argument(arguments, 1)?;
-    let destination_name = argument(arguments, 2)?;
-    let Some(source) = context.find(source_name, ValueType::PriorityQueue).await? else {
-        return Ok(Reply::NullArray);
-    };
-    // As LMOVE: a destination of another type is refused before anything is taken, but only
-    // where there is something to take.
-    let destination = match context
-        .find(destination_name, ValueType::PriorityQueue)
-        .await
-    {
-        Err(CommandError::WrongType) if !context.has_elements(&source).await? => {
-            return Ok(Reply::NullArray);
-        }
-        found => found?,
-    };
-    context.transaction.conflict_on_own_rows();
-    let values = context.queue_pop(&source, 1, end).await?;
-    if values.is_empty() {
-        return Ok(Reply::NullArray);
-    }
-    let destination = match destination {
-        Some(destination) => {
-            if destination.meta_key != source.meta_key {
-                context
-                    .notify_if_reborn(&destination, destination_name)
-                    .await?;
-            }
-            destination
-        }
-        None => {
-            context
-                .create(destination_name, ValueType::PriorityQueue, None)
-                .await?
-        }
-    };
-    context.queue_push(&destination, &values).await?;
-    context.notify(EventClasses::MODULE, PUSH_EVENT, destination_name);
-    context.notify(EventClasses::MODULE, pop_event(end), source_name);
-    // After the push: a queue that is moved onto itself never ceases to exist, and keeps its
-    // expiry.
-    context.remove_if_empty(&source).await?;
-    Ok(flat_reply(values))
+    let from_end = is_max(argument(arguments, 3)?)?;
+    let moved = move_one::<PriorityQueue>(context, arguments, from_end, from_end).await?;
+    Ok(moved.map_or(Reply::NullArray, PriorityQueue::reply))
 }

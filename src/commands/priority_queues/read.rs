@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use super::pop::some_or_one_reply;
-use super::{pairs_reply, whole_number};
+use super::pop::PriorityQueue;
+use super::{value_and_priority, whole_number};
 use crate::commands::arguments::{argument, integer, is_word, optional_count, rest};
+use crate::commands::popping::numbered_reply;
 use crate::commands::sorted_sets::c_double;
 use crate::error::CommandError;
 use crate::layout::{Priority, ValueType};
@@ -39,7 +40,7 @@ async fn peek(
         Some(key) => context.queue_peek(&key, limit.unwrap_or(1), end).await?,
         None => Vec::new(),
     };
-    Ok(some_or_one_reply(values, limit))
+    Ok(numbered_reply::<PriorityQueue>(values, limit))
 }
 
 /// `PQ.LEN key` → number of elements.
@@ -107,5 +108,6 @@ pub(super) async fn range(
         Some(key) => context.queue_range(&key, start, stop, reverse).await?,
         None => Vec::new(),
     };
-    Ok(pairs_reply(values))
+    let pairs = values.into_iter().map(value_and_priority);
+    Ok(Reply::Pairs(pairs.collect()))
 }

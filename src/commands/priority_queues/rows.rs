@@ -1,9 +1,11 @@
 //! The rows of the priority-queue commands.
 
+use super::pop::PriorityQueue;
 use super::{pop, push, read};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, block, double, integer, key, oneof, string, token};
 use crate::commands::key_specs::{INSERT, LOOK, READ, TAKE, at};
+use crate::commands::popping::{FIRST, LAST, plan_pop, pop_numbered};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
 
@@ -29,24 +31,34 @@ pub const ROWS: &[Row] = &[
             key(0),
             block("data", &[double("priority"), string("value")]).multiple(),
         ]),
-    priority_queue("pq.popmin", -2, write_handler!(pop::popmin))
-        .summary(
-            "Returns the values of the lowest priority, the oldest first, after removing them. \
+    priority_queue(
+        "pq.popmin",
+        -2,
+        write_handler!(pop_numbered::<PriorityQueue, FIRST>),
+    )
+    .summary(
+        "Returns the values of the lowest priority, the oldest first, after removing them. \
              Deletes the queue if the last value was popped.",
-        )
-        .complexity(EACH_VALUE)
-        .flags(Flags::FAST)
-        .keys(&[at(1, TAKE)])
-        .arguments(&[key(0), COUNT]),
-    priority_queue("pq.popmax", -2, write_handler!(pop::popmax))
-        .summary(
-            "Returns the values of the highest priority, the oldest first, after removing them. \
+    )
+    .complexity(EACH_VALUE)
+    .flags(Flags::FAST)
+    .keys(&[at(1, TAKE)])
+    .arguments(&[key(0), COUNT])
+    .plan(plan_pop::<PriorityQueue, FIRST>),
+    priority_queue(
+        "pq.popmax",
+        -2,
+        write_handler!(pop_numbered::<PriorityQueue, LAST>),
+    )
+    .summary(
+        "Returns the values of the highest priority, the oldest first, after removing them. \
              Deletes the queue if the last value was popped.",
-        )
-        .complexity(EACH_VALUE)
-        .flags(Flags::FAST)
-        .keys(&[at(1, TAKE)])
-        .arguments(&[key(0), COUNT]),
+    )
+    .complexity(EACH_VALUE)
+    .flags(Flags::FAST)
+    .keys(&[at(1, TAKE)])
+    .arguments(&[key(0), COUNT])
+    .plan(plan_pop::<PriorityQueue, LAST>),
     priority_queue("pq.peekmin", -2, read_handler!(read::peekmin))
         .summary("Returns the values of the lowest priority, the oldest first.")
         .complexity(EACH_VALUE)

@@ -3,11 +3,13 @@
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, double, is_word, rest};
+use crate::commands::plan::Plan;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
+use crate::types::prefetch::{PREFETCHED_MEMBERS_MAX, Prefetch};
 use crate::types::sorted_set::{AddOptions, ScoredMember};
 
 /// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → how many were added
@@ -69,7 +71,15 @@ async fn add(
     })
 }
 
-/// The options, whether changes count (CH), and what is behind them.
+/// The plan of ZADD and ZINCRBY: they look their members up.
+pub(super) fn plan_add(arguments: &[Bytes]) -> Option<Plan> {
+    let (_, _, pairs) = parse_options(rest(arguments, 2), AddOptions::default());
+    let members = pairs.chunks_exact(2).filter_map(|pair| pair.get(1));
+    let members = members.take(PREFETCHED_MEMBERS_MAX).cloned();
+    Some(Plan::Read(vec![Prefetch::Members(members.collect())]))
+}
+
+/// The options, whether changes count (CH), and the words after them.
 fn parse_options(mut words: &[Bytes], mut options: AddOptions) -> (AddOptions, bool, &[Bytes]) {
     let mut counts_changes = false;
     while let Some((word, behind)) = words.split_first() {

@@ -4,7 +4,7 @@ mod add;
 mod algebra;
 mod blocking;
 mod bounds;
-pub(in crate::commands) mod pop;
+mod pop;
 mod random;
 mod range;
 mod rank;
@@ -17,7 +17,7 @@ mod tests;
 
 pub use blocking::ROWS as BLOCKING_ROWS;
 pub(in crate::commands) use bounds::c_double;
-pub(in crate::commands) use pop::extreme;
+pub(in crate::commands) use pop::{extreme, is_max};
 pub use rows::ROWS;
 
 use crate::reply::Reply;

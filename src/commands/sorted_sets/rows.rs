@@ -1,6 +1,7 @@
 //! The rows of the sorted-set commands.
 
-use super::{add, algebra, pop, random, range, rank, remove, scan, score};
+use super::pop::SortedSet;
+use super::{add, algebra, random, range, rank, remove, scan, score};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{
     Argument, block, double, integer, key, oneof, pattern, string, token,
@@ -8,6 +9,7 @@ use crate::commands::grammar::{
 use crate::commands::key_specs::{
     DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at,
 };
+use crate::commands::popping::{FIRST, LAST, multi_pop, plan_multi_pop, plan_pop, pop_numbered};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
 
@@ -74,13 +76,15 @@ pub const ROWS: &[Row] = &[
             token("CH").named("change").since("3.0.2").optional(),
             token("INCR").named("increment").since("3.0.2").optional(),
             block("data", &[double("score"), string("member")]).multiple(),
-        ]),
+        ])
+        .plan(add::plan_add),
     sorted_set("zincrby", 4, "1.2.0", write_handler!(add::zincrby))
         .summary("Increments the score of a member in a sorted set.")
         .complexity(ONE_MEMBER)
         .flags(GROW_FAST)
         .keys(&[at(1, READ_UPDATE)])
-        .arguments(&[key(0), integer("increment"), string("member")]),
+        .arguments(&[key(0), integer("increment"), string("member")])
+        .plan(add::plan_add),
     sorted_set("zrem", -3, "1.2.0", write_handler!(remove::zrem))
         .summary(
             "Removes one or more members from a sorted set. Deletes the sorted set if all members \
@@ -234,32 +238,45 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, READ)])
     .deprecated("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments")
     .arguments(&[key(0), string("max"), string("min"), LIMIT]),
-    sorted_set("zpopmin", -2, "5.0.0", write_handler!(pop::zpopmin))
-        .summary(
-            "Returns the lowest-scoring members from a sorted set after removing them. Deletes \
+    sorted_set(
+        "zpopmin",
+        -2,
+        "5.0.0",
+        write_handler!(pop_numbered::<SortedSet, FIRST>),
+    )
+    .summary(
+        "Returns the lowest-scoring members from a sorted set after removing them. Deletes \
              the sorted set if the last member was popped.",
-        )
-        .complexity(EACH_MEMBER)
-        .flags(Flags::FAST)
-        .keys(&[at(1, TAKE)])
-        .arguments(&[key(0), integer("count").optional()]),
-    sorted_set("zpopmax", -2, "5.0.0", write_handler!(pop::zpopmax))
-        .summary(
-            "Returns the highest-scoring members from a sorted set after removing them. Deletes \
+    )
+    .complexity(EACH_MEMBER)
+    .flags(Flags::FAST)
+    .keys(&[at(1, TAKE)])
+    .arguments(&[key(0), integer("count").optional()])
+    .plan(plan_pop::<SortedSet, FIRST>),
+    sorted_set(
+        "zpopmax",
+        -2,
+        "5.0.0",
+        write_handler!(pop_numbered::<SortedSet, LAST>),
+    )
+    .summary(
+        "Returns the highest-scoring members from a sorted set after removing them. Deletes \
              the sorted set if the last member was popped.",
-        )
-        .complexity(EACH_MEMBER)
-        .flags(Flags::FAST)
-        .keys(&[at(1, TAKE)])
-        .arguments(&[key(0), integer("count").optional()]),
-    sorted_set("zmpop", -4, "7.0.0", write_handler!(pop::zmpop))
+    )
+    .complexity(EACH_MEMBER)
+    .flags(Flags::FAST)
+    .keys(&[at(1, TAKE)])
+    .arguments(&[key(0), integer("count").optional()])
+    .plan(plan_pop::<SortedSet, LAST>),
+    sorted_set("zmpop", -4, "7.0.0", write_handler!(multi_pop::<SortedSet>))
         .summary(
             "Returns the highest- or lowest-scoring members from one or more sorted sets after \
              removing them. Deletes the sorted set if the last member was popped.",
         )
         .complexity(KEYS_AND_MEMBERS)
         .keys(&[counted_at(1, TAKE)])
-        .arguments(&[NUM_KEYS, key(0).multiple(), END, COUNT]),
+        .arguments(&[NUM_KEYS, key(0).multiple(), END, COUNT])
+        .plan(plan_multi_pop::<SortedSet>),
     sorted_set(
         "zremrangebyrank",
         4,

@@ -1,9 +1,12 @@
 //! TASK.TAKE, TASK.ACK, TASK.NACK, TASK.EXTEND.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use super::words::{Take, delay, ids_and_token, lease, token};
+use super::arguments::{Take, delay, ids_and_token, lease, token};
 use crate::commands::arguments::{argument, is_word, rest};
+use crate::commands::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -14,25 +17,25 @@ use crate::types::task_queue::{LeaseAnswer, Taking};
 
 /// `TASK.TAKE key [COUNT n] [HAVING resource amount …] [LEASE ms] [BLOCK ms]` → tasks, or nothing.
 ///
-/// Like the other commands that block it answers null where there is nothing, and outside of
-/// MULTI that has its client wait, where BLOCK is given.
+/// Like the other commands that block it answers null where there is nothing. Outside of MULTI its
+/// client then waits, if BLOCK is given.
 pub(super) async fn take(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let words = Take::parse(arguments)?;
+    let options = Take::parse(arguments)?;
     let name = argument(arguments, 1)?;
     let Some(key) = context.find(name, ValueType::TaskQueue).await? else {
         return Ok(Reply::NullArray);
     };
-    let count = words.count.unwrap_or(1);
+    let count = options.count.unwrap_or(1);
     if count == 0 {
         return Ok(Reply::Array(Vec::new()));
     }
     let taking = Taking {
         count,
-        having: words.having,
-        lease_ms: words.lease_ms,
+        having: options.having,
+        lease_ms: options.lease_ms,
     };
     let (tasks, lease_token) = context.task_take(&key, &taking).await?;
     if tasks.is_empty() {
@@ -45,6 +48,24 @@ pub(super) async fn take(
     let token = taking.lease_ms.map(|_| lease_token);
     let tasks = tasks.into_iter().map(|task| super::task(task, token));
     Ok(Reply::Array(tasks.collect()))
+}
+
+/// What TASK.TAKE waits for: a task in its queue that fits what the consumer has.
+pub(super) fn wait_for_task(
+    arguments: &[Bytes],
+    _now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let options = Take::parse(arguments)?;
+    let Some(timeout) = options.block else {
+        return Ok(None);
+    };
+    Ok(Some(WaitSpec {
+        keys: vec![argument(arguments, 1)?.clone()],
+        value_type: ValueType::TaskQueue,
+        timeout,
+        wants: Some(Arc::new(options.having)),
+        wake: Wake::One,
+    }))
 }
 
 /// `TASK.ACK key id [id …] [TOKEN token]` → for each id what became of it.
@@ -85,8 +106,8 @@ pub(super) async fn nack(
     let mut delay_ms = 0;
     let mut named = None;
     let mut words = rest(arguments, 3);
-    while let Some((word, behind)) = words.split_first() {
-        let Some((value, behind)) = behind.split_first() else {
+    while let Some((word, after)) = words.split_first() {
+        let Some((value, after)) = after.split_first() else {
             return Err(CommandError::Syntax);
         };
         if is_word(word, "delay") {
@@ -96,7 +117,7 @@ pub(super) async fn nack(
         } else {
             return Err(CommandError::Syntax);
         }
-        words = behind;
+        words = after;
     }
     let id = argument(arguments, 2)?;
     let answer = match context.find(name, ValueType::TaskQueue).await? {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::words::{Clause, amounts, how_many};
+use super::arguments::{Clause, amounts, how_many};
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::error::CommandError;
 use crate::layout::{TaskState, ValueType};

@@ -1,16 +1,14 @@
 //! The commands of task queues, which Redis has not: docs/start/task-queues.md.
 
+mod arguments;
 mod consume;
 mod inspect;
 mod produce;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod words;
 
 pub use rows::ROWS;
-pub use words::block;
-pub(crate) use words::having_of;
 
 use crate::reply::Reply;
 use crate::types::task_queue::{Amounts, Task};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::words::{Clause, amounts, delay, new_id};
+use super::arguments::{Clause, amounts, delay, new_id};
 use crate::commands::arguments::{argument, double, integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::events::EventClasses;

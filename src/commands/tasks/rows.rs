@@ -5,8 +5,6 @@ use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, block, double, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at};
 use crate::commands::row::{Group, Handler, Row};
-use crate::commands::waits::{TimeoutPosition, WaitKeys, Waits};
-use crate::layout::ValueType;
 use crate::{read_handler, write_handler};
 
 const ONE_TASK: &str = "O(log N)";
@@ -73,11 +71,7 @@ pub const ROWS: &[Row] = &[
             MILLISECONDS.token("LEASE").optional(),
             MILLISECONDS.token("BLOCK").optional(),
         ])
-        .waits(Waits {
-            value_type: ValueType::TaskQueue,
-            keys: WaitKeys::All,
-            timeout: TimeoutPosition::Block,
-        }),
+        .waits(consume::wait_for_task),
     task("task.ack", -3, write_handler!(consume::ack))
         .summary("Ends leased tasks that are done. Deletes the task queue if the last task was.")
         .complexity(EACH_TASK)

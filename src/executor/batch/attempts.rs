@@ -8,15 +8,18 @@ use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, Co
 use crate::error::CommandError;
 use crate::executor::call::{Call, SubmissionResult, Work};
 use crate::executor::shared::Shared;
-use crate::executor::waiters::Resumption;
-use crate::limits::{
-    COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS, NUDGE_AFTER_FAILURE_MS, SERVED_CONFLICTS_MAX,
-};
+use crate::executor::waiters::Cursor;
+use crate::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
-use crate::types::key::ClientKey;
 use crate::types::relay::write_messages;
 use crate::types::signals::{Ready, Signals};
+
+/// Conflicts of a batch after which it leaves the clients that wait for what it has put somewhere to a
+/// batch of their own.
+const WOKEN_CONFLICTS_MAX: u32 = 2;
+/// When keys with clients that wait are looked at again after the store failed.
+const WAKE_UP_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 impl Batch<'_> {
     /// Runs the batch until it is durable or given up, and answers its clients.
@@ -67,7 +70,7 @@ impl Batch<'_> {
             return;
         }
         self.conflicts += 1;
-        if self.conflicts >= SERVED_CONFLICTS_MAX && !self.only_wakes() {
+        if self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
             self.woken_max = 0;
         }
     }
@@ -133,7 +136,7 @@ impl Batch<'_> {
         if transaction.mutation_count() == own_mutations {
             return AttemptEnd::Committed;
         }
-        if self.has_served_who_left() {
+        if self.has_woken_who_left() {
             return AttemptEnd::Again { after_pause: false };
         }
         match transaction.commit().await {
@@ -172,7 +175,7 @@ impl Batch<'_> {
         self.has_read_after_write = false;
         self.signals = Signals::default();
         self.made_ready.clear();
-        self.unserved.clear();
+        self.left_waiting.clear();
         self.release_waiters();
         self.last_order = self.shared.waiters.last_order();
     }
@@ -181,16 +184,16 @@ impl Batch<'_> {
         for (_, waiter) in self.parked.drain() {
             self.shared.waiters.unpark(&waiter);
         }
-        let served = self.woken.drain(..).map(|(waiter, _)| waiter);
-        for waiter in served.chain(self.claimed.drain(..)) {
+        let woken = self.woken.drain(..).map(|(waiter, _)| waiter);
+        for waiter in woken.chain(self.in_service.drain(..)) {
             self.shared.waiters.release(&waiter);
         }
     }
 
     /// Whether something was popped for a client that has given up meanwhile.
-    fn has_served_who_left(&self) -> bool {
-        let mut served = self.woken.iter();
-        served.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
+    fn has_woken_who_left(&self) -> bool {
+        let mut woken = self.woken.iter();
+        woken.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
     }
 
     pub(super) fn after_error(&mut self, error: StoreError) -> AttemptEnd {
@@ -221,29 +224,29 @@ impl Batch<'_> {
             }
         }
         for (waiter, reply) in self.woken.drain(..) {
-            waiters.serve(&waiter, reply);
+            waiters.answer(&waiter, reply);
         }
         for waiter in self.parked.values() {
             waiters.settle(waiter);
         }
-        for (key, from) in self.unserved.drain() {
-            let begun = self.resumptions.remove(&key).unwrap_or_default();
-            let begins_anew = begun.begins_anew;
-            waiters.nudge_from(key, Resumption { from, begins_anew });
+        for (key, cursor) in self.left_waiting.drain() {
+            waiters.schedule_wake_up(key, cursor);
         }
-        let looked_at = self.resumptions.drain();
-        waiters.nudge(looked_at.filter_map(|(key, begun)| begun.begins_anew.then_some(key)));
-        // Whoever began to wait in another batch may have looked before this was committed.
+        // A client that began to wait in another batch may have looked before this was committed.
         for ready in self.made_ready.drain(..) {
             match ready {
                 Ready::Key(key, value_type)
                     if waiters.is_awaited_since(&key, value_type, self.last_order) =>
                 {
-                    waiters.nudge([key]);
+                    waiters.schedule_wake_up(key, Cursor::START);
                 }
-                // Tasks are kept as their queues ([`Self::note_ready`]).
-                Ready::Key(..) | Ready::Tasks(..) => {}
-                Ready::Database(database) => waiters.nudge(waiters.keys_of(database)),
+                // Items are noted as their keys ([`Self::note_ready`]).
+                Ready::Key(..) | Ready::Items { .. } => {}
+                Ready::Database(database) => {
+                    for key in waiters.keys_of(database) {
+                        waiters.schedule_wake_up(key, Cursor::START);
+                    }
+                }
             }
         }
     }
@@ -255,7 +258,7 @@ impl Batch<'_> {
             let line = CommandError::Store(error.clone()).to_line();
             for (waiter, _) in self.woken.drain(..) {
                 let reply = Reply::Error(line.clone());
-                self.shared.waiters.serve(&waiter, reply);
+                self.shared.waiters.answer(&waiter, reply);
             }
         }
         self.release_waiters();
@@ -313,9 +316,9 @@ impl Batch<'_> {
                 continue;
             }
             let Some(respond) = submission.respond else {
-                let is_failed = failure.is_some();
-                let behind = if is_failed { 0 } else { replies.len() };
-                nudge_again(self.shared, submission.calls.split_off(behind), is_failed);
+                if failure.is_some() {
+                    wake_up_again(self.shared, submission.calls);
+                }
                 continue;
             };
             self.statistics.batched_commands.add(replies.len() as u64);
@@ -351,24 +354,15 @@ impl Batch<'_> {
     }
 }
 
-/// Keys whose waiters could not be looked after are looked at again: soon, or where the store
-/// failed, when it may have recovered.
-fn nudge_again(shared: &Arc<Shared>, calls: Vec<Call>, is_failed: bool) {
-    let keys = calls.into_iter().filter_map(|call| match call.work {
-        Work::WakeUp(key) => Some(key),
-        _ => None,
-    });
-    let keys: Vec<ClientKey> = keys.collect();
-    if keys.is_empty() {
-        return;
-    }
-    if !is_failed {
-        shared.waiters.nudge(keys);
-        return;
-    }
-    let shared = Arc::clone(shared);
+/// Wake-ups in which the store failed are repeated when it may have recovered.
+fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>) {
+    let waiters = Arc::clone(&shared.waiters);
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(NUDGE_AFTER_FAILURE_MS)).await;
-        shared.waiters.nudge(keys);
+        tokio::time::sleep(WAKE_UP_AFTER_FAILURE).await;
+        for call in calls {
+            if let Work::WakeUp(key, cursor) = call.work {
+                waiters.schedule_wake_up(key, cursor);
+            }
+        }
     });
 }

@@ -9,7 +9,7 @@ use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
-use crate::types::ahead::Glances;
+use crate::types::prefetch::PrefetchPlan;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -57,16 +57,16 @@ impl Batch<'_> {
         if self.environment.capabilities.single_writer {
             return;
         }
-        let mut glances = Glances::default();
+        let mut plan = PrefetchPlan::default();
         let calls = self.submissions.iter().flat_map(|one| &one.calls);
         for call in calls.take(self.commands_max) {
-            for (key, glance) in &call.access.prefetch {
-                glances.add(key, glance);
+            for (key, prefetch) in &call.access.prefetch {
+                plan.add(key, prefetch);
             }
         }
-        self.plan_staging(&mut glances);
+        self.plan_staging(&mut plan);
         let context = attempt.unit.read_context(0);
-        context.read_ahead(&glances, &self.shared.hints).await;
+        context.prefetch(&plan, &self.shared.locations).await;
     }
 
     /// Runs the batch's commands in order. Fails where the attempt is over.
@@ -105,8 +105,8 @@ impl Batch<'_> {
                     // left of it others have passed.
                     break;
                 }
-                if self.is_read_after_write(call) {
-                    if self.ends_before_reads && !replies.is_empty() {
+                if self.reads_strictly(call) && !replies.is_empty() {
+                    if self.ends_before_reads {
                         break;
                     }
                     self.has_read_after_write = true;
@@ -139,11 +139,11 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a command is a read that has to see what is there when the transaction takes effect:
-    /// its client has sent a write before it (what it reads before it writes
-    /// [`Executor::submit`](crate::executor::Executor::submit) sends to a read lane), which takes
-    /// effect later than what the transaction reads where others write meanwhile.
-    fn is_read_after_write(&self, call: &Call) -> bool {
+    /// Whether a command is a read that has to see what is there when the transaction takes effect,
+    /// which is later than the transaction reads where others write meanwhile. Its client has sent a
+    /// write before it, or it may wait: all other reads
+    /// [`Executor::submit`](crate::executor::Executor::submit) sends to a read lane.
+    fn reads_strictly(&self, call: &Call) -> bool {
         call.work.only_reads() && !self.environment.capabilities.single_writer
     }
 
@@ -162,7 +162,7 @@ impl Batch<'_> {
         let result = match &call.work {
             Work::Command(invocation) => {
                 let mode = Mode {
-                    is_strict: self.is_read_after_write(call),
+                    is_strict: self.reads_strictly(call),
                     pops_staged: call.access.pops.is_some(),
                 };
                 call::call(unit, invocation, mode).await
@@ -177,9 +177,9 @@ impl Batch<'_> {
                 let result = run(&unit.read_context(*database)).await;
                 call::check(result).map(call::to_reply)
             }
-            Work::WakeUp(key) => {
+            Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_up(key, attempt).await;
+                let woken = self.wake_up(key, *cursor, attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }
@@ -230,7 +230,7 @@ impl Batch<'_> {
     /// Whether the batch's first command is there only to wake waiters.
     pub(super) fn only_wakes(&self) -> bool {
         let first = self.submissions.first().and_then(|one| one.calls.first());
-        first.is_some_and(|call| matches!(call.work, Work::WakeUp(_)))
+        first.is_some_and(|call| matches!(call.work, Work::WakeUp(..)))
     }
 
     /// Has the next attempt run half as many commands; not where this one had a single one.

@@ -22,7 +22,7 @@ use crate::limits::{
 use crate::random::Random;
 use crate::store::StoreError;
 use crate::types::Unit;
-use crate::types::ahead::{Glance, Glances};
+use crate::types::prefetch::{Prefetch, PrefetchPlan};
 use crate::types::staging::{Demands, Fulfilled, StagedCall};
 
 impl Batch<'_> {
@@ -184,12 +184,12 @@ impl Batch<'_> {
         let transaction = self.store.begin_write()?;
         let made = Instant::now();
         let unit = Unit::new(&*transaction, self.environment);
-        let mut glances = Glances::default();
+        let mut plan = PrefetchPlan::default();
         for pops in &pops {
-            glances.add(&pops.key, &Glance::Meta);
+            plan.add(&pops.key, &Prefetch::Meta);
         }
         let context = unit.read_context(0);
-        context.read_ahead(&glances, &self.shared.hints).await;
+        context.prefetch(&plan, &self.shared.locations).await;
         let mut requests = Vec::new();
         for pops in pops {
             let database = pops.key.database;
@@ -299,9 +299,9 @@ impl Batch<'_> {
     }
 
     /// What comes from claims is not read from queues; what others may have asked for is.
-    pub(super) fn plan_staging(&self, glances: &mut Glances) {
+    pub(super) fn plan_staging(&self, plan: &mut PrefetchPlan) {
         for request in &self.requests {
-            glances.spare(&request.pops.key);
+            plan.leave_out(&request.pops.key);
         }
         for pops in self.pops_to_look_at() {
             let Demands {
@@ -310,7 +310,7 @@ impl Batch<'_> {
                 ..
             } = pops.demands;
             if let Some(asked) = pops.asked_for {
-                glances.add_requests(&pops.key, value_type, from_end, asked.elements);
+                plan.add_requests(&pops.key, value_type, from_end, asked.elements);
             }
         }
     }

@@ -7,21 +7,22 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::running::Attempt;
-use super::{AttemptEnd, Batch, CommandId};
+use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
+use crate::commands::Wake;
 use crate::commands::call::{self, CallError, Mode};
 use crate::error::CommandError;
-use crate::executor::waiters::Waiter;
+use crate::executor::call::only_reads;
+use crate::executor::waiters::{Cursor, Waiter};
 use crate::layout::ValueType;
-use crate::limits::WAITERS_TRIED_PER_KEY_MAX;
 use crate::reply::Reply;
 use crate::types::key::ClientKey;
 use crate::types::signals::Ready;
-use crate::types::task_queue::Amounts;
+use crate::types::wants::{Offer, Wants};
 
-/// Tasks with the same needs that have become ready in one queue.
-struct ReadyTasks {
-    needs: Amounts,
-    /// Where each is ([`Signals::task_ready`](crate::types::signals::Signals::task_ready)).
+/// Items that became ready in a key and are for the same of its clients.
+struct ReadyItems {
+    offer: Arc<dyn Offer>,
+    /// Where each is ([`Signals::item_ready`](crate::types::signals::Signals::item_ready)).
     places: Vec<Bytes>,
 }
 
@@ -47,42 +48,41 @@ impl Batch<'_> {
             }
             match next {
                 Ready::Key(key, value_type) => {
-                    // A later command of the same EXEC may have put something else there, which
-                    // is no reason to tell those who wait that the key is of the wrong type.
-                    if self.shared.waiters.is_awaited_since(&key, value_type, 0) {
-                        self.wake_for_key(&key, Some((value_type, None)), attempt)
-                            .await?;
-                    }
+                    self.wake_for(&key, value_type, None, attempt).await?;
                 }
-                Ready::Tasks(key, needs, places) => {
-                    let value_type = ValueType::TaskQueue;
-                    if self.shared.waiters.is_awaited_since(&key, value_type, 0) {
-                        let tasks = ReadyTasks { needs, places };
-                        self.wake_for_key(&key, Some((value_type, Some(&tasks))), attempt)
-                            .await?;
-                    }
+                Ready::Items {
+                    key,
+                    value_type,
+                    offer,
+                    places,
+                } => {
+                    let items = ReadyItems { offer, places };
+                    self.wake_for(&key, value_type, Some(&items), attempt)
+                        .await?;
                 }
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.wake_for_key(&key, None, attempt).await?;
+                        self.wake_up(&key, Cursor::START, attempt).await?;
                     }
                 }
             }
             ready.extend(self.note_ready(attempt));
         }
-        attempt.unit.signals.forget_tasks();
+        attempt.unit.signals.forget_items();
         Ok(())
     }
 
-    /// What has become ready since this was asked last. Where other batches are under way
-    /// beside this one it is kept, to look after the commit for those who came meanwhile.
+    /// What has become ready since this was asked last. Where other batches are under way beside
+    /// this one it is noted too: clients that begin to wait in those look at it after the commit.
     fn note_ready(&mut self, attempt: &Attempt<'_>) -> VecDeque<Ready> {
         let ready = attempt.unit.signals.take_ready();
         if !self.environment.capabilities.single_writer {
             for one in &ready {
-                // Who came meanwhile looks at all that is there.
+                // Those clients look at everything that is there.
                 let key = match one {
-                    Ready::Tasks(key, ..) => Ready::Key(key.clone(), ValueType::TaskQueue),
+                    Ready::Items {
+                        key, value_type, ..
+                    } => Ready::Key(key.clone(), *value_type),
                     other => other.clone(),
                 };
                 if self.made_ready.last() != Some(&key) {
@@ -93,46 +93,54 @@ impl Batch<'_> {
         ready.into()
     }
 
-    /// Carries a [`Work::WakeUp`](crate::executor::Work::WakeUp) out.
+    /// Wakes clients that wait for a key into which a command has put something of a type.
+    async fn wake_for(
+        &mut self,
+        key: &ClientKey,
+        value_type: ValueType,
+        items: Option<&ReadyItems>,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        // A later command of the same EXEC may have put something else there, which is no reason to
+        // tell those clients that the key is of the wrong type.
+        if self.shared.waiters.is_awaited_since(key, value_type, 0)
+            && self.type_of(key, attempt).await? == Some(value_type)
+        {
+            self.wake_waiters(key, value_type, Cursor::START, items, attempt)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Wakes clients that wait for whatever is at a key now.
     pub(super) async fn wake_up(
         &mut self,
         key: &ClientKey,
+        cursor: Cursor,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        let waiters = &self.shared.waiters;
-        // Once, however often the batch is tried.
-        let begun = self.resumptions.entry(key.clone());
-        begun.or_insert_with(|| waiters.take_resumption(key));
-        self.wake_for_key(key, None, attempt).await
+        match self.type_of(key, attempt).await? {
+            Some(value_type) => {
+                self.wake_waiters(key, value_type, cursor, None, attempt)
+                    .await
+            }
+            None => Ok(()),
+        }
     }
 
-    /// Serves those who wait for what is at a key now, where it is of the `wanted` type: all whom
-    /// it can serve, or those for whom there are these tasks.
-    async fn wake_for_key(
+    /// The type of what is at a key. `None` where there is nothing, or rows that cannot be read: they
+    /// wake no client.
+    async fn type_of(
         &mut self,
         key: &ClientKey,
-        wanted: Option<(ValueType, Option<&ReadyTasks>)>,
         attempt: &Attempt<'_>,
-    ) -> Result<(), AttemptEnd> {
+    ) -> Result<Option<ValueType>, AttemptEnd> {
         let started = Instant::now();
         let context = attempt.unit.read_context(key.database);
         let found = context.find_any(&key.key).await;
         match call::check(found.map_err(CommandError::from)) {
-            Ok(Ok(Some(found))) => {
-                let value_type = found.meta.value_type;
-                match wanted {
-                    None => {
-                        let begun = self.resumptions.get(key).copied().unwrap_or_default();
-                        self.wake_waiters(key, value_type, begun.from, attempt)
-                            .await
-                    }
-                    Some((wanted, _)) if wanted != value_type => Ok(()),
-                    Some((_, Some(tasks))) => self.wake_for_tasks(key, tasks, attempt).await,
-                    Some((_, None)) => self.wake_waiters(key, value_type, 0, attempt).await,
-                }
-            }
-            // Rows that cannot be read wake nobody.
-            Ok(Ok(None) | Err(_)) | Err(CallError::TooLarge) => Ok(()),
+            Ok(Ok(found)) => Ok(found.map(|found| found.meta.value_type)),
+            Ok(Err(_)) | Err(CallError::TooLarge) => Ok(None),
             Err(CallError::Store(error)) => {
                 let id = CommandId::Waiter(u64::MAX);
                 Err(self.store_failed(id, error, attempt, started))
@@ -140,108 +148,111 @@ impl Batch<'_> {
         }
     }
 
-    /// Serves those who wait for a key, from the place `from` on, until there is nothing for the
-    /// next of them; where they say what they want, until all have been tried, those who want the
-    /// same only once.
+    /// Runs the commands of clients that wait for a key, from a cursor on: of all, or of those that
+    /// can use these items, until the items are taken.
+    ///
+    /// Where one that is woken alone ([`Wake::One`]) finds nothing although it could use what there
+    /// is, there is nothing for others of its kind. Of those that want different things each is
+    /// tried, but those that want the same only once.
     async fn wake_waiters(
         &mut self,
         key: &ClientKey,
         value_type: ValueType,
-        from: u64,
+        cursor: Cursor,
+        items: Option<&ReadyItems>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        let slot = self.slot.number;
-        let mut from = from;
-        let mut in_vain: Vec<Amounts> = Vec::new();
+        let mut from = cursor.from;
+        let mut places = items.map(|items| items.places.as_slice());
+        let mut in_vain: Vec<Arc<dyn Wants>> = Vec::new();
+        let mut tried_in_vain = 0;
+        let mut is_all_taken = false;
         loop {
-            if self.is_enough(attempt) || in_vain.len() >= WAITERS_TRIED_PER_KEY_MAX {
-                self.leave_unserved(key, from);
+            // A client that can use an item may take another, which comes sooner. The item is then
+            // there for the next client. A search for one that is not there costs conflicts.
+            while let Some([place, rest @ ..]) = places
+                && !attempt.unit.signals.is_item_there(place)
+            {
+                places = Some(rest);
+            }
+            if places.is_some_and(<[Bytes]>::is_empty) {
+                break;
+            }
+            if self.is_enough(attempt) || tried_in_vain >= WAITERS_TRIED_PER_KEY_MAX {
+                self.leave_waiting(key, cursor.at(from));
                 return Ok(());
             }
             let waiters = &self.shared.waiters;
-            let claimed = waiters.claim_first(key, value_type, slot, from, |wants| {
-                wants.is_none_or(|wants| !in_vain.contains(wants))
+            let next = waiters.begin_service(key, value_type, self.slot.number, from, |spec| {
+                (spec.wake == Wake::All || !is_all_taken)
+                    && spec.wants.as_ref().is_none_or(|wants| {
+                        items.is_none_or(|items| wants.accepts(&*items.offer))
+                            && !in_vain.contains(wants)
+                    })
             });
-            let Some(waiter) = claimed else {
-                return Ok(());
+            let Some(waiter) = next else {
+                break;
             };
-            from = waiter.order();
-            match (self.run_waiter(&waiter, attempt).await?, waiter.wants()) {
-                (Woken::Replied, _) => {}
-                (Woken::Nothing, None) => return Ok(()),
-                (Woken::Nothing, Some(wants)) => in_vain.push(wants.clone()),
-                (Woken::NoRoom, _) => {
-                    self.leave_unserved(key, from);
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Serves those who wait for a key and have what tasks need that became ready there, the first
-    /// first, until these tasks are taken or nobody is left for whom there is anything. There was
-    /// nothing for any of them before.
-    async fn wake_for_tasks(
-        &mut self,
-        key: &ClientKey,
-        tasks: &ReadyTasks,
-        attempt: &Attempt<'_>,
-    ) -> Result<(), AttemptEnd> {
-        let slot = self.slot.number;
-        for place in &tasks.places {
-            // Whoever has what it needs may take another task, which comes sooner: then it is
-            // there for the next still. A search in vain where it is not costs conflicts.
-            while attempt.unit.signals.is_task_there(place) {
-                if self.is_enough(attempt) {
-                    self.leave_unserved(key, 0);
-                    return Ok(());
-                }
-                let waiters = &self.shared.waiters;
-                let claimed = waiters.claim_first(key, ValueType::TaskQueue, slot, 0, |wants| {
-                    wants.is_none_or(|having| tasks.needs.fit(having))
-                });
-                let Some(waiter) = claimed else {
-                    return Ok(());
-                };
-                match self.run_waiter(&waiter, attempt).await? {
-                    Woken::Replied => {}
-                    // A client that has what they need and finds nothing shows that none is left.
-                    Woken::Nothing => return Ok(()),
-                    Woken::NoRoom => {
-                        self.leave_unserved(key, 0);
-                        return Ok(());
+            match self.run_waiter(&waiter, attempt).await? {
+                Woken::Replied => {}
+                Woken::Nothing => {
+                    tried_in_vain += 1;
+                    let spec = &waiter.spec;
+                    let takes_any = spec.wants.is_none() || items.is_some();
+                    if spec.wake == Wake::One && takes_any {
+                        is_all_taken = true;
+                        if !self.shared.waiters.wakes_all(key, value_type) {
+                            break;
+                        }
                     }
+                    in_vain.extend(spec.wants.clone());
+                }
+                Woken::NoRoom => {
+                    self.leave_waiting(key, cursor.at(waiter.order()));
+                    return Ok(());
                 }
             }
+            from = waiter.order().saturating_add(1);
+        }
+        if cursor.restarts {
+            self.leave_waiting(key, Cursor::START);
         }
         Ok(())
     }
 
-    /// Leaves those who wait for a key to the next batch, from the place `from` on.
-    fn leave_unserved(&mut self, key: &ClientKey, from: u64) {
-        let place = self.unserved.entry(key.clone()).or_insert(from);
-        *place = (*place).min(from);
+    /// Leaves the waiters of a key to the next batch, from a cursor on.
+    fn leave_waiting(&mut self, key: &ClientKey, cursor: Cursor) {
+        let left = self.left_waiting.entry(key.clone()).or_insert(cursor);
+        // All of them from there on are looked at, so one look does for both.
+        left.from = left.from.min(cursor.from);
+        left.restarts |= cursor.restarts;
     }
 
-    /// Whether the batch should serve no more waiters.
+    /// Whether the batch should wake no more clients.
     fn is_enough(&self, attempt: &Attempt<'_>) -> bool {
         self.woken.len() >= self.woken_max
             || (attempt.is_full() && !(attempt.only_wakes && self.woken.is_empty()))
     }
 
-    /// Runs the command of a waiter that was claimed.
+    /// Runs the command of a waiter in service.
     async fn run_waiter(
         &mut self,
         waiter: &Arc<Waiter>,
         attempt: &Attempt<'_>,
     ) -> Result<Woken, AttemptEnd> {
         let id = CommandId::Waiter(waiter.order());
-        self.claimed.push(Arc::clone(waiter));
+        self.in_service.push(Arc::clone(waiter));
         let ran = match self.refused.get(&id) {
             Some(error) => Ok(Reply::Error(error.to_line())),
             None => {
                 let started = Instant::now();
-                match call::call(&attempt.unit, &waiter.invocation, Mode::default()).await {
+                let mode = Mode {
+                    // What it reads must be so when what it was woken by takes effect.
+                    is_strict: only_reads(&waiter.invocation)
+                        && !self.environment.capabilities.single_writer,
+                    pops_staged: false,
+                };
+                match call::call(&attempt.unit, &waiter.invocation, mode).await {
                     Ok(reply) => Ok(reply),
                     Err(CallError::TooLarge) => Err(CommandError::TooLarge),
                     Err(CallError::Store(error)) => {
@@ -250,7 +261,7 @@ impl Batch<'_> {
                 }
             }
         };
-        self.claimed.pop();
+        self.in_service.pop();
         let is_only_one = attempt.only_wakes && attempt.is_alone() && self.woken.is_empty();
         let reply = match ran {
             Ok(reply) => reply,

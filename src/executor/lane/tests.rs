@@ -3,9 +3,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::*;
+use crate::commands::WaitSpec;
 use crate::commands::testing::{Bench, invocation, words_of};
 use crate::executor::Waiter;
-use crate::executor::waiters::Resumption;
 use crate::layout::ValueType;
 
 fn lane(bench: &Bench) -> WriteLane {
@@ -69,12 +69,9 @@ fn a_key_is_kept_no_longer_than_the_pause() {
 /// A lane whose server has a client that waits for that key, of a batch which is at it.
 fn awaited(bench: &Bench, key: &ClientKey) -> WriteLane {
     let mut lane = lane(bench);
-    let (waiter, _outcome) = Waiter::new(
-        invocation(key.database, &words_of("BLPOP q 0")),
-        vec![key.key.clone()],
-        ValueType::List,
-        None,
-    );
+    let spec = WaitSpec::to_take(ValueType::List, std::slice::from_ref(&key.key), None);
+    let blpop = invocation(key.database, &words_of("BLPOP q 0"));
+    let (waiter, _outcome) = Waiter::new(blpop, spec);
     lane.shared.waiters.park(&waiter, 0);
     lane.shared.waiters.settle(&waiter);
     lane.locked.add(&locks_of(key));
@@ -92,31 +89,33 @@ fn some_key() -> ClientKey {
     }
 }
 
-fn nudge(lane: &mut WriteLane) {
-    lane.shared.waiters.nudge([some_key()]);
-    lane.take_nudged();
+fn wake_up(lane: &mut WriteLane) {
+    lane.shared
+        .waiters
+        .schedule_wake_up(some_key(), Cursor::START);
+    lane.take_scheduled();
 }
 
 #[test]
-fn however_often_a_busy_key_is_nudged_it_is_looked_at_once() {
+fn however_many_wake_ups_of_a_busy_key_are_scheduled_it_is_looked_at_once() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
     for _ in 0..10_000 {
-        nudge(&mut lane);
+        wake_up(&mut lane);
         assert!(lane.form_batch(true, 8).is_empty());
     }
     assert_eq!(lane.pending.len(), 1);
 }
 
 #[test]
-fn a_key_that_is_nudged_while_it_is_looked_at_is_looked_at_again() {
+fn a_wake_up_that_is_scheduled_during_a_look_has_the_key_looked_at_again() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
-    nudge(&mut lane);
+    wake_up(&mut lane);
     lane.locked.release(&locks_of(&some_key()));
     let mut looked_at = lane.form_batch(true, 8);
     assert_eq!(looked_at.len(), 1);
-    nudge(&mut lane);
+    wake_up(&mut lane);
     assert_eq!(lane.pending.len(), 1);
     // And where the batch did not come to it, that is the same look.
     lane.put_in_front(looked_at.remove(0));
@@ -124,21 +123,20 @@ fn a_key_that_is_nudged_while_it_is_looked_at_is_looked_at_again() {
 }
 
 #[test]
-fn a_nudge_that_came_while_a_batch_was_at_the_key_has_all_looked_at() {
+fn a_wake_up_that_is_scheduled_during_a_look_has_all_looked_at_after_its_end() {
     let bench = Bench::cluster_like();
     let mut lane = awaited(&bench, &some_key());
-    nudge(&mut lane);
-    let resumption = Resumption {
-        from: 65,
-        begins_anew: false,
+    wake_up(&mut lane);
+    let cursor = Cursor::START.at(65);
+    lane.shared.waiters.schedule_wake_up(some_key(), cursor);
+    lane.take_scheduled();
+    assert_eq!(lane.pending.len(), 1);
+    let expected = Cursor {
+        restarts: true,
+        ..cursor
     };
-    lane.shared.waiters.nudge_from(some_key(), resumption);
-    lane.take_nudged();
-    let expected = Resumption {
-        begins_anew: true,
-        ..resumption
-    };
-    assert_eq!(lane.shared.waiters.take_resumption(&some_key()), expected);
+    let (key, cursor) = wake_up_of(&mut lane.pending[0]).unwrap();
+    assert_eq!((key, *cursor), (&some_key(), expected));
 }
 
 #[test]

@@ -1,15 +1,18 @@
+mod together;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Outcome, Resumption, Wait, Waiter, Waiters};
-use crate::commands::Handler;
+use super::{Cursor, Outcome, Wait, Waiter, Waiters};
 use crate::commands::testing::{Bench, bulk, bulks, unplanned, with_handler};
+use crate::commands::{Handler, WaitSpec};
 use crate::error::CommandError;
 use crate::executor::Call;
+use crate::executor::batch::WAITERS_WOKEN_PER_BATCH_MAX;
 use crate::layout::ValueType;
-use crate::limits::{BATCH_AGE_MAX_MS, WAITERS_SERVED_PER_BATCH_MAX};
+use crate::limits::BATCH_AGE_MAX_MS;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::StoreError;
@@ -25,7 +28,7 @@ fn on_both(test: impl Fn(&Bench)) {
 }
 
 #[test]
-fn a_push_serves_who_waits_in_its_own_commit() {
+fn a_push_wakes_a_waiter_in_its_own_commit() {
     let bench = Bench::embedded();
     let waiting = bench.wait("BLPOP list 0");
     let commits = bench.executor.statistics().commits.get();
@@ -37,7 +40,7 @@ fn a_push_serves_who_waits_in_its_own_commit() {
 }
 
 #[test]
-fn who_came_first_is_served_first() {
+fn the_oldest_is_woken_first() {
     on_both(|bench| {
         let first = bench.wait("BLPOP list 0");
         let second = bench.wait("BRPOP list 0");
@@ -117,7 +120,7 @@ fn every_way_to_fill_a_priority_queue_wakes() {
 }
 
 #[test]
-fn who_waits_for_a_priority_queue_gets_its_end_after_exec() {
+fn waiters_of_a_priority_queue_get_its_ends_after_exec() {
     on_both(|bench| {
         let lowest = bench.wait("PQ.BPOPMIN queue 0");
         let highest = bench.wait("PQ.BPOPMAX queue 0");
@@ -190,7 +193,7 @@ fn a_key_of_another_type_wakes_nobody() {
 }
 
 #[test]
-fn what_exec_takes_back_serves_nobody() {
+fn what_exec_takes_back_wakes_nobody() {
     on_both(|bench| {
         let mut waiting = bench.wait("BLPOP list 0");
         bench.exec(&["RPUSH list a", "DEL list"]);
@@ -211,7 +214,7 @@ fn a_blocking_command_within_exec_does_not_wait() {
 }
 
 #[test]
-fn who_has_given_up_gets_nothing() {
+fn one_that_has_given_up_gets_nothing() {
     on_both(|bench| {
         let given_up = bench.wait("BLPOP list 0");
         let second = bench.wait("BLPOP list 0");
@@ -224,7 +227,7 @@ fn who_has_given_up_gets_nothing() {
 }
 
 #[test]
-fn who_waits_for_several_keys_is_served_once() {
+fn one_that_waits_for_several_keys_is_woken_once() {
     on_both(|bench| {
         let waiting = bench.wait("BLPOP a b a 0");
         bench.exec(&["RPUSH b 1", "RPUSH a 2"]);
@@ -235,7 +238,7 @@ fn who_waits_for_several_keys_is_served_once() {
 }
 
 #[test]
-fn a_move_to_a_key_of_another_type_fails_and_the_next_is_served() {
+fn a_move_to_a_key_of_another_type_fails_and_the_next_is_woken() {
     on_both(|bench| {
         bench.run("ZADD set 1 a");
         let failing = bench.wait("BRPOPLPUSH list set 0");
@@ -249,9 +252,9 @@ fn a_move_to_a_key_of_another_type_fails_and_the_next_is_served() {
 }
 
 #[test]
-fn more_waiters_than_one_batch_serves_are_served_all() {
+fn more_waiters_than_one_batch_wakes_are_all_woken() {
     let bench = Bench::embedded();
-    let count = WAITERS_SERVED_PER_BATCH_MAX + 10;
+    let count = WAITERS_WOKEN_PER_BATCH_MAX + 10;
     let waiting: Vec<_> = (0..count).map(|_| bench.wait("BLPOP list 0")).collect();
     let words: Vec<String> = (0..count).map(|number| number.to_string()).collect();
     let line = format!("RPUSH list {}", words.join(" "));
@@ -296,12 +299,9 @@ fn list_key() -> ClientKey {
 }
 
 fn slow_blpop() -> (Arc<Waiter>, tokio::sync::oneshot::Receiver<Outcome>) {
-    Waiter::new(
-        with_handler("BLPOP list 0", write_handler!(blpop_slowly)),
-        vec![list_key().key],
-        ValueType::List,
-        None,
-    )
+    let spec = WaitSpec::to_take(ValueType::List, &[list_key().key], None);
+    let blpop = with_handler("BLPOP list 0", write_handler!(blpop_slowly));
+    Waiter::new(blpop, spec)
 }
 
 async fn blpop_slowly(
@@ -327,46 +327,46 @@ async fn find_nothing(_: &WriteContext<'_>, _: &[Bytes]) -> Result<Reply, Comman
 }
 
 #[test]
-fn who_was_parked_by_a_batch_that_may_run_again_is_not_served_by_another() {
+fn one_parked_by_a_batch_that_may_run_again_is_not_woken_by_another() {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 1);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 2, 0, |_| true)
+            .begin_service(&list_key(), ValueType::List, 2, 0, |_| true)
             .is_none()
     );
-    assert!(waiters.take_nudged(1).is_empty());
-    // The batch that had something for it is made good for.
+    assert!(waiters.take_scheduled(1).is_empty());
+    // What another batch had for it is looked at then.
     waiters.settle(&waiter);
-    assert_eq!(waiters.take_nudged(1), [list_key()]);
+    assert_eq!(waiters.take_scheduled(1), [(list_key(), Cursor::START)]);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 2, 0, |_| true)
+            .begin_service(&list_key(), ValueType::List, 2, 0, |_| true)
             .is_some()
     );
 }
 
 #[test]
-fn a_batch_serves_who_it_parked_itself() {
+fn a_batch_wakes_what_it_parked_itself() {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 1);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 1, 0, |_| true)
+            .begin_service(&list_key(), ValueType::List, 1, 0, |_| true)
             .is_some()
     );
     waiters.release(&waiter);
     assert!(
         waiters
-            .claim_first(&list_key(), ValueType::List, 2, 0, |_| true)
+            .begin_service(&list_key(), ValueType::List, 2, 0, |_| true)
             .is_none()
     );
 }
 
 #[test]
-fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
+fn nothing_is_popped_for_one_that_gives_up_in_service() {
     let bench = Bench::embedded();
     let (waiter, outcome) = slow_blpop();
     bench.executor.waiters().park(&waiter, 0);
@@ -378,7 +378,7 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
         tokio::time::sleep(Duration::from_millis(80)).await;
         assert!(
             !bench.executor.waiters().cancel(&waiter),
-            "a batch is at it"
+            "it is in service"
         );
         assert!(matches!(outcome.await, Ok(Outcome::Cancelled)));
         pushing.await.unwrap().unwrap()
@@ -388,9 +388,9 @@ fn nothing_is_popped_for_who_gives_up_while_a_batch_is_at_it() {
 }
 
 #[test]
-fn who_may_have_been_served_is_told_that_it_is_not_known() {
+fn one_that_may_have_been_woken_is_told_that_it_is_not_known() {
     let (bench, faulty) = Bench::faulty(1);
-    let served = bench.wait("BLPOP list 0");
+    let woken = bench.wait("BLPOP list 0");
     let mut unconcerned = bench.wait("BLPOP list 0");
     faulty.set_rates(FaultRates {
         unknown_not_applied_ppm: 1_000_000,
@@ -399,12 +399,12 @@ fn who_may_have_been_served_is_told_that_it_is_not_known() {
     let is_unknown =
         |reply: &Reply| matches!(reply, Reply::Error(line) if line.starts_with("UNKNOWN"));
     assert!(is_unknown(&bench.run("RPUSH list a")));
-    assert!(is_unknown(&served.reply(&bench)));
+    assert!(is_unknown(&woken.reply(&bench)));
     assert!(unconcerned.is_waiting());
 }
 
 #[test]
-fn without_bells_no_keys_are_kept_for_them() {
+fn without_wake_watches_no_keys_are_kept_for_them() {
     let waiters = Waiters::new(false);
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
@@ -413,41 +413,41 @@ fn without_bells_no_keys_are_kept_for_them() {
     assert!(waiters.queues().changed.is_empty());
 }
 
-/// A client that waits, and a batch that is at it.
-fn claimed() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
+/// A client that waits, and is in service.
+fn in_service() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
     let waiters = Arc::new(Waiters::default());
     let (waiter, outcome) = slow_blpop();
     waiters.park(&waiter, 0);
     waiters.settle(&waiter);
     let wait = Wait::new(&waiters, (waiter, outcome));
-    let claimed = waiters.claim_first(&list_key(), ValueType::List, 1, 0, |_| true);
-    (waiters, wait, claimed.unwrap())
+    let in_service = waiters.begin_service(&list_key(), ValueType::List, 1, 0, |_| true);
+    (waiters, wait, in_service.unwrap())
 }
 
 #[test]
-fn who_gives_up_when_it_has_just_been_served_gets_what_was_popped_for_it() {
+fn one_that_gives_up_just_after_its_answer_gets_what_was_popped_for_it() {
     let bench = Bench::embedded();
-    let (waiters, wait, claimed) = claimed();
-    waiters.serve(&claimed, Reply::Integer(1));
+    let (waiters, wait, waiter) = in_service();
+    waiters.answer(&waiter, Reply::Integer(1));
     let outcome = bench.block_on(wait.give_up());
-    assert_eq!(outcome, Outcome::Served(Reply::Integer(1)));
+    assert_eq!(outcome, Outcome::Replied(Reply::Integer(1)));
 }
 
 #[test]
-fn who_gives_up_while_a_batch_is_at_it_learns_how_that_ends() {
+fn one_that_gives_up_in_service_learns_how_that_ends() {
     let bench = Bench::embedded();
-    let (waiters, wait, claimed) = claimed();
+    let (waiters, wait, waiter) = in_service();
     let outcome = bench.block_on(async {
         let (outcome, ()) = futures_util::join!(wait.give_up(), async {
-            waiters.serve(&claimed, Reply::Integer(1));
+            waiters.answer(&waiter, Reply::Integer(1));
         });
         outcome
     });
-    assert_eq!(outcome, Outcome::Served(Reply::Integer(1)));
+    assert_eq!(outcome, Outcome::Replied(Reply::Integer(1)));
 }
 
 #[test]
-fn nobody_waits_whose_connection_has_ended() {
+fn a_wait_ends_with_its_connection() {
     let waiters = Arc::new(Waiters::default());
     let (waiter, outcome) = slow_blpop();
     let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
@@ -463,64 +463,51 @@ fn nobody_waits_whose_connection_has_ended() {
     assert!(waiters.is_empty());
 }
 
-/// Waiters that wait for the list, of which some have been looked after.
-fn looked_after_up_to(from: u64) -> Waiters {
+/// Waiters that wait for the list, at some of which a batch has looked.
+fn looked_at_up_to(from: u64) -> Waiters {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
     waiters.settle(&waiter);
-    waiters.take_nudged(1);
-    let resumption = Resumption {
-        from,
-        begins_anew: false,
-    };
-    waiters.nudge_from(list_key(), resumption);
+    waiters.schedule_wake_up(list_key(), Cursor::START.at(from));
     waiters
 }
 
 #[test]
-fn a_look_goes_on_where_it_was_whatever_comes_meanwhile_and_then_begins_anew() {
-    let waiters = looked_after_up_to(7);
-    waiters.nudge([list_key()]);
-    assert_eq!(waiters.take_nudged(2), [list_key()]);
-    let expected = Resumption {
+fn a_look_goes_on_where_it_was_whatever_comes_meanwhile_and_then_restarts() {
+    let waiters = looked_at_up_to(7);
+    waiters.schedule_wake_up(list_key(), Cursor::START);
+    let expected = Cursor {
         from: 7,
-        begins_anew: true,
+        restarts: true,
     };
-    assert_eq!(waiters.take_resumption(&list_key()), expected);
+    assert_eq!(waiters.take_scheduled(2), [(list_key(), expected)]);
     // And where it came while a batch was at the key.
-    waiters.nudge([list_key()]);
-    let resumption = Resumption {
+    waiters.schedule_wake_up(list_key(), Cursor::START);
+    waiters.schedule_wake_up(list_key(), Cursor::START.at(9));
+    let expected = Cursor {
         from: 9,
-        begins_anew: false,
+        restarts: true,
     };
-    waiters.nudge_from(list_key(), resumption);
-    let expected = Resumption {
-        from: 9,
-        begins_anew: true,
-    };
-    assert_eq!(waiters.take_resumption(&list_key()), expected);
+    assert_eq!(waiters.take_scheduled(2), [(list_key(), expected)]);
 }
 
 #[test]
 fn a_look_that_nothing_came_into_ends_at_the_end() {
-    let waiters = looked_after_up_to(7);
-    let expected = Resumption {
+    let waiters = looked_at_up_to(7);
+    let expected = Cursor {
         from: 7,
-        begins_anew: false,
+        restarts: false,
     };
-    assert_eq!(waiters.take_resumption(&list_key()), expected);
-    assert_eq!(waiters.take_resumption(&list_key()), Resumption::default());
+    assert_eq!(waiters.take_scheduled(2), [(list_key(), expected)]);
+    assert!(waiters.take_scheduled(2).is_empty());
 }
 
 /// A client that waits for a list with a command that reads for longer than a transaction can.
 fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<Outcome> {
-    let (waiter, outcome) = Waiter::new(
-        with_handler("BLPOP list 0", write_handler!(read_too_long)),
-        vec![list_key().key],
-        ValueType::List,
-        None,
-    );
+    let spec = WaitSpec::to_take(ValueType::List, &[list_key().key], None);
+    let slow = with_handler("BLPOP list 0", write_handler!(read_too_long));
+    let (waiter, outcome) = Waiter::new(slow, spec);
     let look = with_handler("BLPOP list 0", write_handler!(find_nothing));
     let look = Call {
         waiter: Some(waiter),
@@ -532,7 +519,7 @@ fn wait_with_what_is_too_slow(bench: &Bench) -> tokio::sync::oneshot::Receiver<O
 }
 
 #[test]
-fn who_waits_with_what_is_too_slow_is_told_and_does_not_keep_those_behind() {
+fn one_whose_command_is_too_slow_is_told_and_does_not_keep_others() {
     let bench = Bench::cluster_like();
     let slow = wait_with_what_is_too_slow(&bench);
     let next = bench.wait("BLPOP list 0");
@@ -540,7 +527,7 @@ fn who_waits_with_what_is_too_slow_is_told_and_does_not_keep_those_behind() {
     assert_eq!(next.reply(&bench), bulks(&["list", "a"]));
     let line = CommandError::Store(StoreError::TooOld).to_line();
     match bench.block_on(slow) {
-        Ok(Outcome::Served(reply)) => assert_eq!(reply, Reply::Error(line)),
+        Ok(Outcome::Replied(reply)) => assert_eq!(reply, Reply::Error(line)),
         other => panic!("{other:?}"),
     }
 }
@@ -549,12 +536,9 @@ fn who_waits_with_what_is_too_slow_is_told_and_does_not_keep_those_behind() {
 fn the_tables_of_a_burst_are_given_back() {
     let waiters = Waiters::new(false);
     let keys: Vec<Bytes> = (0..50_000).map(|n| Bytes::from(n.to_string())).collect();
-    let (waiter, _outcome) = Waiter::new(
-        with_handler("BLPOP list 0", write_handler!(find_nothing)),
-        keys,
-        ValueType::List,
-        None,
-    );
+    let spec = WaitSpec::to_take(ValueType::List, &keys, None);
+    let blpop = with_handler("BLPOP list 0", write_handler!(find_nothing));
+    let (waiter, _outcome) = Waiter::new(blpop, spec);
     waiters.park(&waiter, 0);
     waiters.settle(&waiter);
     assert_eq!(waiters.key_count(), 50_000);

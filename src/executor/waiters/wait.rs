@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::{Outcome, Waiter, Waiters};
 
-/// A client's wait. It ends with this, in whatever way the connection does: nothing is popped for a
-/// client that is known to be gone.
+/// A client's wait. It ends when this is dropped, in whatever way the connection ends: nothing is
+/// popped for a client that is known to be gone.
 pub struct Wait {
     waiters: Arc<Waiters>,
     waiter: Arc<Waiter>,
@@ -27,24 +27,24 @@ impl Wait {
         }
     }
 
-    /// Who waits.
+    /// The waiter.
     pub fn waiter(&self) -> Arc<Waiter> {
         Arc::clone(&self.waiter)
     }
 
-    /// How it ends. May be dropped and asked for again before it has answered.
+    /// How it ends. May be dropped and asked again before it has answered.
     pub async fn outcome(&mut self) -> Outcome {
         // An executor that is gone has done nothing.
         (&mut self.outcome).await.unwrap_or(Outcome::Cancelled)
     }
 
-    /// Gives up, and answers how it has ended: a batch may have popped something for the client
-    /// since it looked last, or be about to. That is then the client's, whatever it has given up
-    /// for; and nobody else's.
+    /// Gives up, and answers how the wait has ended: a batch may have popped something for the
+    /// client since it looked last, or be about to. That then belongs to this client and no other,
+    /// for whatever reason it has given up.
     pub async fn give_up(mut self) -> Outcome {
         self.waiters.cancel(&self.waiter);
         if self.waiters.is_ended(&self.waiter) {
-            // Whoever ended it has told its outcome before.
+            // The outcome is sent before the wait ends.
             return self.outcome.try_recv().unwrap_or(Outcome::Cancelled);
         }
         self.outcome().await

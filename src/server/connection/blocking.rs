@@ -58,11 +58,11 @@ impl Connection {
             Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
         };
         if matches!(interrupted, Interrupted::Ended) {
-            // If it was served meanwhile, it gets that reply before the connection ends.
+            // If it was woken meanwhile, it gets that reply before the connection ends.
             self.session.is_closing = true;
         }
         let reply = match (outcome, interrupted) {
-            (Outcome::Served(reply), _) => reply,
+            (Outcome::Replied(reply), _) => reply,
             (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,
             (Outcome::Cancelled, Interrupted::Unblocked) => {
                 Reply::Error("UNBLOCKED client unblocked via CLIENT UNBLOCK".to_owned())

@@ -27,10 +27,10 @@ impl Connection {
             database: self.session.database,
         };
         let mut waiter = None;
-        if let Some(waits) = &row.waits {
+        if row.waits.is_some() {
             let now_ms = self.state.clock.now_ms();
             let waiters = self.state.executor.waiters();
-            self.waiting = Waiting::prepare(waiters, waits, &invocation, now_ms);
+            self.waiting = Waiting::prepare(waiters, &invocation, now_ms);
             waiter = self.waiting.as_ref().map(Waiting::waiter);
         }
         let call = Call::command(invocation, self.state.executor.plans());

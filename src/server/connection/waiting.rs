@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::commands::Invocation;
-use crate::commands::waits::Waits;
 use crate::executor::{Wait, Waiter, Waiters};
 
 /// A blocking command that the executor has got.
@@ -16,24 +15,17 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Prepares a blocking command to wait if it finds nothing. `None` if its arguments are invalid:
-    /// the command's code returns the error.
+    /// Prepares a command to wait if it finds nothing. `None` if it does not wait, or if its arguments
+    /// are invalid: the command's code returns the error.
     pub(super) fn prepare(
         waiters: &Arc<Waiters>,
-        waits: &Waits,
         invocation: &Invocation,
         now_ms: i64,
     ) -> Option<Self> {
-        let arguments = &invocation.arguments;
-        let timeout = waits.timeout(arguments, now_ms).ok()?;
-        let waiter = Waiter::new(
-            invocation.clone(),
-            waits.keys(invocation.row, arguments),
-            waits.value_type,
-            waits.wants(arguments),
-        );
+        let spec = invocation.row.waits?(&invocation.arguments, now_ms).ok()??;
+        let timeout = spec.timeout;
         Some(Self {
-            wait: Wait::new(waiters, waiter),
+            wait: Wait::new(waiters, Waiter::new(invocation.clone(), spec)),
             // A time that the clock cannot hold never comes.
             until: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
         })

@@ -1,4 +1,6 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+
+use bytes::Bytes;
 
 use super::*;
 use crate::commands::table;
@@ -63,12 +65,32 @@ fn a_payload_is_of_one_type_at_most() {
 
 #[test]
 fn commands_wait_for_just_the_types_that_say_so() {
-    let mut waiting = HashMap::new();
-    for waits in table::all().iter().filter_map(|row| row.waits.as_ref()) {
-        *waiting.entry(waits.value_type).or_insert(0) += 1;
+    let mut names = HashSet::new();
+    let mut waited_for = HashSet::new();
+    for line in [
+        "BLPOP q 0",
+        "BRPOP q 0",
+        "BLMOVE q r LEFT LEFT 0",
+        "BRPOPLPUSH q r 0",
+        "BLMPOP 0 1 q LEFT",
+        "BZPOPMIN q 0",
+        "BZPOPMAX q 0",
+        "BZMPOP 0 1 q MIN",
+        "PQ.BPOPMIN q 0",
+        "PQ.BPOPMAX q 0",
+        "TASK.TAKE q BLOCK 0",
+    ] {
+        let words = line.split(' ').map(str::to_owned).map(Bytes::from);
+        let arguments: Vec<Bytes> = words.collect();
+        let row = table::find(&arguments[0]).unwrap();
+        let spec = row.waits.unwrap()(&arguments, 0).unwrap().unwrap();
+        names.insert(row.name);
+        waited_for.insert(spec.value_type);
     }
+    let waiting = table::all().iter().filter(|row| row.waits.is_some());
+    assert_eq!(names, waiting.map(|row| row.name).collect());
     for value_type in ValueType::ALL {
-        let is_waited_for = waiting.contains_key(value_type);
+        let is_waited_for = waited_for.contains(value_type);
         assert_eq!(
             value_type.kind().is_waited_for,
             is_waited_for,

@@ -1,5 +1,7 @@
 //! Adding tasks.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::{Amounts, classes};
@@ -106,7 +108,8 @@ impl WriteContext<'_> {
         Ok(id)
     }
 
-    /// Tells those who wait of a task that has become ready; `place` is its row in the order.
+    /// Offers a task that has become ready to the clients that wait. `place` is its row in the
+    /// order.
     pub(super) async fn offer(
         &self,
         key: &OpenKey,
@@ -116,7 +119,10 @@ impl WriteContext<'_> {
         if let Some(client_key) = key.client_key() {
             let registry = self.task_registry(key, self.relaxed()).await?;
             let needs = classes::named(&registry, row.mask, &row.amounts);
-            self.signals.task_ready(client_key, needs, place);
+            let value_type = key.meta.value_type;
+            let offer = Arc::new(needs);
+            self.signals
+                .item_ready(client_key, value_type, offer, place);
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ use kind::place_row;
 
 pub mod add;
 pub mod alarms;
+pub mod amounts;
 pub mod classes;
 pub mod due;
 pub mod index;
@@ -35,28 +36,10 @@ pub mod tend;
 mod tests;
 
 pub use add::NewTask;
+pub use amounts::Amounts;
 pub use kind::KIND;
 pub use lease::LeaseAnswer;
 pub use take::Taking;
-
-/// Amounts of named resources: what a task needs, or what a consumer has. No name twice.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Amounts(pub Vec<(Bytes, f64)>);
-
-impl Amounts {
-    /// How much there is of a resource; one that is not named counts as zero.
-    pub fn of(&self, name: &[u8]) -> f64 {
-        let named = self.0.iter().find(|(known, _)| known == name);
-        named.map_or(0.0, |(_, amount)| *amount)
-    }
-
-    /// Whether a task with these needs fits a consumer who has so much.
-    pub fn fit(&self, having: &Amounts) -> bool {
-        self.0
-            .iter()
-            .all(|(name, amount)| *amount <= having.of(name))
-    }
-}
 
 /// A task as clients are told of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -294,7 +277,7 @@ impl WriteContext<'_> {
     fn task_leave(&self, key: &OpenKey, row: &TaskRow) {
         let place_row = place_row(self.layout(), key.data(), row);
         if row.state == TaskState::Ready {
-            self.signals.task_left(&place_row);
+            self.signals.item_left(&place_row);
         }
         self.transaction.clear(&place_row);
         self.count_state(key, row.state, -1);

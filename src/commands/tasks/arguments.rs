@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::commands::arguments::{
-    argument, count, double, integer, integer_or, is_word, rest, to_usize,
-};
+use crate::commands::arguments::{count, double, integer, integer_or, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::limits::{
     TASK_COUNT_MAX, TASK_HAVING_RESOURCES_MAX, TASK_ID_BYTES_MAX, TASK_RESOURCE_NAME_BYTES_MAX,
@@ -14,7 +12,7 @@ use crate::limits::{
 };
 use crate::types::task_queue::{Amounts, too_many_resources};
 
-/// What amounts stand behind.
+/// The word that amounts follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clause {
     /// What a task needs.
@@ -24,8 +22,8 @@ pub(super) enum Clause {
 }
 
 impl Clause {
-    /// More resources than it may name. Without a bound a request of half a million names would
-    /// be compared name by name.
+    /// Refuses more resources than it may name. Without a limit a request with half a million names
+    /// would be compared name by name.
     fn check_room(self, named: usize) -> Result<(), CommandError> {
         match self {
             Clause::Needs if named >= TASK_RESOURCES_MAX => Err(too_many_resources()),
@@ -37,11 +35,11 @@ impl Clause {
     }
 }
 
-/// The words behind `NEEDS` or `HAVING`, up to one that is a keyword of the command.
+/// The pairs after `NEEDS` or `HAVING`, up to a keyword of the command, and the words from there on.
 ///
 /// # Errors
-/// `Syntax` where there are none or a half; `Text` for amounts that are none, for too many, and
-/// for needs of a resource that no TASK.TAKE could name.
+/// `Syntax` where there is no pair, or half of one. `Text` for an amount that is none, for too many
+/// resources, and for needs of a resource that no TASK.TAKE could name.
 pub(super) fn amounts<'a>(
     words: &'a [Bytes],
     keywords: &[&str],
@@ -49,11 +47,11 @@ pub(super) fn amounts<'a>(
 ) -> Result<(Amounts, &'a [Bytes]), CommandError> {
     let mut amounts = Amounts::default();
     let mut words = words;
-    while let Some((name, behind)) = words.split_first() {
+    while let Some((name, after)) = words.split_first() {
         if keywords.iter().any(|keyword| is_word(name, keyword)) {
             break;
         }
-        let Some((amount, behind)) = behind.split_first() else {
+        let Some((amount, after)) = after.split_first() else {
             return Err(CommandError::Syntax);
         };
         let amount = double(amount)?;
@@ -80,7 +78,7 @@ pub(super) fn amounts<'a>(
         }
         clause.check_room(amounts.0.len())?;
         amounts.0.push((name.clone(), amount));
-        words = behind;
+        words = after;
     }
     if amounts.0.is_empty() {
         return Err(CommandError::Syntax);
@@ -88,10 +86,10 @@ pub(super) fn amounts<'a>(
     Ok((amounts, words))
 }
 
-/// A time that may be waited for.
+/// A time that a command may give.
 ///
 /// # Errors
-/// `too_small` where it is below `least`, `too_large` where it is beyond any use.
+/// `too_small` below `least`, `too_large` above [`TASK_TIME_MS_MAX`].
 fn milliseconds(
     time_ms: i64,
     least: i64,
@@ -105,7 +103,7 @@ fn milliseconds(
     }
 }
 
-/// A lease or a delay that is longer than any.
+/// The refusal of a lease or a delay.
 fn too_long(what: &str) -> CommandError {
     CommandError::Text(
         format!("ERR {what} is out of range, must be at most {TASK_TIME_MS_MAX} milliseconds")
@@ -131,12 +129,14 @@ pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
     milliseconds(integer(word)?, 0, too_small, || too_long("delay"))
 }
 
-/// For how long to wait, with the errors that Redis has for timeouts.
-fn timeout(word: &[u8]) -> Result<i64, CommandError> {
+/// For how long to wait, with the errors that Redis has for timeouts. `None` is for ever.
+fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
     let time_ms = integer_or(word, "ERR timeout is not an integer or out of range")?;
-    milliseconds(time_ms, 0, "ERR timeout is negative", || {
+    let time_ms = milliseconds(time_ms, 0, "ERR timeout is negative", || {
         CommandError::text("ERR timeout is out of range")
-    })
+    })?;
+    let time_ms = u64::try_from(time_ms).unwrap_or_default();
+    Ok((time_ms > 0).then(|| Duration::from_millis(time_ms)))
 }
 
 /// How many tasks; never more than [`TASK_COUNT_MAX`].
@@ -147,7 +147,7 @@ pub(super) fn how_many(word: &[u8]) -> Result<usize, CommandError> {
     Ok(to_usize(count(word)?).min(TASK_COUNT_MAX))
 }
 
-/// An id that a client makes up.
+/// An id that a client has chosen.
 ///
 /// # Errors
 /// `Text` where it cannot be one.
@@ -163,7 +163,7 @@ pub(super) fn new_id(word: &Bytes) -> Result<Bytes, CommandError> {
     Ok(word.clone())
 }
 
-/// The ids of a command and the token behind them: `id [id …] [TOKEN token]`.
+/// The ids of a command and the token after them: `id [id …] [TOKEN token]`.
 ///
 /// # Errors
 /// See [`token`].
@@ -188,13 +188,14 @@ pub(super) fn token(word: &[u8]) -> Result<u64, CommandError> {
         .ok_or(CommandError::text("ERR lease token is not valid"))
 }
 
-/// The words of TASK.TAKE behind the key.
+/// The options of TASK.TAKE.
 #[derive(Debug, Default)]
 pub(super) struct Take {
     pub(super) count: Option<usize>,
     pub(super) having: Amounts,
     pub(super) lease_ms: Option<i64>,
-    pub(super) block_ms: Option<i64>,
+    /// For how long it waits, if it does; within, `None` is for ever.
+    pub(super) block: Option<Option<Duration>>,
 }
 
 const TAKE_KEYWORDS: &[&str] = &["count", "having", "lease", "block"];
@@ -207,12 +208,12 @@ impl Take {
     pub(super) fn parse(arguments: &[Bytes]) -> Result<Self, CommandError> {
         let mut take = Take::default();
         let mut words = rest(arguments, 2);
-        while let Some((word, behind)) = words.split_first() {
+        while let Some((word, after)) = words.split_first() {
             if is_word(word, "having") && take.having.0.is_empty() {
-                (take.having, words) = amounts(behind, TAKE_KEYWORDS, Clause::Having)?;
+                (take.having, words) = amounts(after, TAKE_KEYWORDS, Clause::Having)?;
                 continue;
             }
-            let Some((value, behind)) = behind.split_first() else {
+            let Some((value, after)) = after.split_first() else {
                 return Err(CommandError::Syntax);
             };
             if is_word(word, "count") {
@@ -220,32 +221,12 @@ impl Take {
             } else if is_word(word, "lease") {
                 take.lease_ms = Some(lease(value)?);
             } else if is_word(word, "block") {
-                take.block_ms = Some(timeout(value)?);
+                take.block = Some(timeout(value)?);
             } else {
                 return Err(CommandError::Syntax);
             }
-            words = behind;
+            words = after;
         }
         Ok(take)
     }
-}
-
-/// How long a TASK.TAKE with these arguments waits, `None` for ever.
-///
-/// # Errors
-/// `Syntax` where it does not wait; those of its words.
-pub fn block(arguments: &[Bytes]) -> Result<Option<Duration>, CommandError> {
-    match Take::parse(arguments)?.block_ms {
-        None => Err(CommandError::Syntax),
-        Some(0) => Ok(None),
-        Some(block_ms) => Ok(Some(Duration::from_millis(
-            u64::try_from(block_ms).unwrap_or(0),
-        ))),
-    }
-}
-
-/// What a waiting TASK.TAKE has.
-pub(crate) fn having_of(arguments: &[Bytes]) -> Option<Amounts> {
-    argument(arguments, 1).ok()?;
-    Take::parse(arguments).ok().map(|take| take.having)
 }

@@ -1,4 +1,4 @@
-//! How many round trips reading ahead takes, on a store that counts them.
+//! How many round trips prefetching takes, on a store that counts them.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::{EndGlances, Glance, Glances, Hints};
+use super::{EndPlan, LocationCache, Prefetch, PrefetchPlan};
 use crate::commands::testing::Bench;
 use crate::layout::{Id, KeyName, Meta, ValueType};
 use crate::random::{Random, SeededRandom};
@@ -82,13 +82,13 @@ impl ReadTransaction for Counting<'_> {
     }
 }
 
-/// Round trips and reads of reading ahead.
-fn trips(bench: &Bench, glances: &Glances, hints: &Hints) -> (usize, usize) {
-    let trips = read_ahead(bench, glances, hints);
+/// Round trips and reads of prefetching.
+fn trips(bench: &Bench, plan: &PrefetchPlan, locations: &LocationCache) -> (usize, usize) {
+    let trips = prefetch(bench, plan, locations);
     (trips.count.get(), trips.reads.get())
 }
 
-fn read_ahead(bench: &Bench, glances: &Glances, hints: &Hints) -> Trips {
+fn prefetch(bench: &Bench, plan: &PrefetchPlan, locations: &LocationCache) -> Trips {
     let transaction = bench.store.begin_read().unwrap();
     let trips = Trips::default();
     let counting = Counting {
@@ -98,22 +98,22 @@ fn read_ahead(bench: &Bench, glances: &Glances, hints: &Hints) -> Trips {
     let namespaces = NamespaceCache::default();
     let environment = bench.executor.environment();
     let context = ReadContext::new(&counting, environment, &namespaces, 0, 0);
-    bench.block_on(context.read_ahead(glances, hints));
+    bench.block_on(context.prefetch(plan, locations));
     trips
 }
 
-fn pops_of(keys: usize) -> Glances {
-    let mut glances = Glances::default();
+fn pops_of(keys: usize) -> PrefetchPlan {
+    let mut plan = PrefetchPlan::default();
     for key in 0..keys {
-        let pop = Glance::End {
+        let pop = Prefetch::End {
             value_type: ValueType::List,
             from_end: false,
             count: 1,
             with_length: false,
         };
-        glances.add(&client_key(format!("q{key}")), &pop);
+        plan.add(&client_key(format!("q{key}")), &pop);
     }
-    glances
+    plan
 }
 
 fn filled(keys: usize) -> Bench {
@@ -134,13 +134,13 @@ fn client_key(name: impl Into<Bytes>) -> ClientKey {
 #[test]
 fn keys_are_read_side_by_side_and_at_once_where_they_are_known() {
     let bench = filled(100);
-    let hints = Hints::default();
+    let locations = LocationCache::default();
     // The namespace, then metadata, then what they tell of.
-    let (first, reads) = trips(&bench, &pops_of(100), &hints);
+    let (first, reads) = trips(&bench, &pops_of(100), &locations);
     assert!(first <= 3, "{first}");
     assert_eq!(reads, 1 + 2 * 100);
     // The signposts tell the metadata.
-    assert_eq!(trips(&bench, &pops_of(100), &hints), (1, 1 + 100));
+    assert_eq!(trips(&bench, &pops_of(100), &locations), (1, 1 + 100));
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn a_queue_without_signposts_has_its_metadata_read() {
         transaction.clear(&key);
     }
     bench.block_on(transaction.commit()).unwrap();
-    let hints = Hints::default();
+    let locations = LocationCache::default();
     for expected in [(3, 3), (1, 3)] {
-        assert_eq!(trips(&bench, &pops_of(1), &hints), expected);
+        assert_eq!(trips(&bench, &pops_of(1), &locations), expected);
     }
     // It gets some with the next change of its metadata.
     bench.run("EXPIRE q0 1000");
     for expected in [(1, 3), (1, 2)] {
-        assert_eq!(trips(&bench, &pops_of(1), &hints), expected);
+        assert_eq!(trips(&bench, &pops_of(1), &locations), expected);
     }
 }
 
@@ -220,15 +220,15 @@ fn whatever_becomes_of_queues_they_are_found() {
 }
 
 #[test]
-fn a_wrong_hint_costs_reads_and_is_forgotten() {
+fn a_wrong_location_costs_reads_and_is_forgotten() {
     let bench = filled(1);
-    let hints = Hints::default();
-    trips(&bench, &pops_of(1), &hints);
+    let locations = LocationCache::default();
+    trips(&bench, &pops_of(1), &locations);
     for change in ["DEL q0", "RPUSH q0 d", "SWAPDB 0 1", "SWAPDB 0 1"] {
         bench.run(change);
-        let (first, _) = trips(&bench, &pops_of(1), &hints);
+        let (first, _) = trips(&bench, &pops_of(1), &locations);
         assert!((2..=3).contains(&first), "{change}: {first}");
-        let (again, _) = trips(&bench, &pops_of(1), &hints);
+        let (again, _) = trips(&bench, &pops_of(1), &locations);
         // Of a key that is not there nothing is remembered.
         let is_there = change != "DEL q0" && !is_swapped_away(&bench);
         assert_eq!(again, if is_there { 1 } else { 2 }, "{change}");
@@ -242,14 +242,14 @@ fn is_swapped_away(bench: &Bench) -> bool {
 #[test]
 fn what_several_commands_look_at_is_read_once() {
     let bench = filled(1);
-    let hints = Hints::default();
-    let mut glances = pops_of(1);
+    let locations = LocationCache::default();
+    let mut plan = pops_of(1);
     for _ in 0..5 {
         let key = Bytes::from_static(b"q0");
-        glances.add(&client_key(key.clone()), &Glance::Meta);
-        glances.add(
+        plan.add(&client_key(key.clone()), &Prefetch::Meta);
+        plan.add(
             &client_key(key),
-            &Glance::End {
+            &Prefetch::End {
                 value_type: ValueType::List,
                 from_end: false,
                 count: 2,
@@ -257,25 +257,25 @@ fn what_several_commands_look_at_is_read_once() {
             },
         );
     }
-    trips(&bench, &glances, &hints);
+    trips(&bench, &plan, &locations);
     // The namespace, the elements with the metadata, the length.
-    assert_eq!(trips(&bench, &glances, &hints), (1, 3));
+    assert_eq!(trips(&bench, &plan, &locations), (1, 3));
 }
 
 #[test]
 fn a_push_to_a_known_queue_reads_one_range_and_the_length() {
     let bench = filled(1);
-    let hints = Hints::default();
-    let mut glances = Glances::default();
-    let push = Glance::End {
+    let locations = LocationCache::default();
+    let mut plan = PrefetchPlan::default();
+    let push = Prefetch::End {
         value_type: ValueType::List,
         from_end: true,
         count: 0,
         with_length: true,
     };
-    glances.add(&client_key("q0"), &push);
-    trips(&bench, &glances, &hints);
-    let known = read_ahead(&bench, &glances, &hints);
+    plan.add(&client_key("q0"), &push);
+    trips(&bench, &plan, &locations);
+    let known = prefetch(&bench, &plan, &locations);
     // The namespace, the outermost element with the metadata, the length.
     assert_eq!(known.count.get(), 1);
     assert_eq!((known.reads.get(), known.ranges.get()), (3, 1));
@@ -283,52 +283,52 @@ fn a_push_to_a_known_queue_reads_one_range_and_the_length() {
 
 #[test]
 fn however_many_pushes_look_at_the_outermost_element_only() {
-    let mut glances = Glances::default();
+    let mut plan = PrefetchPlan::default();
     for take in [0, 0, 0, 2, 0] {
-        let end = Glance::End {
+        let end = Prefetch::End {
             value_type: ValueType::List,
             from_end: true,
             count: take,
             with_length: true,
         };
-        glances.add(&client_key("q"), &end);
+        plan.add(&client_key("q"), &end);
     }
-    let ends = &glances.keys.values().next().unwrap().ends;
+    let ends = &plan.keys.values().next().unwrap().ends;
     // Two that are taken, and the one behind them.
-    assert_eq!(ends.iter().map(EndGlances::rows).collect::<Vec<_>>(), [3]);
+    assert_eq!(ends.iter().map(EndPlan::rows).collect::<Vec<_>>(), [3]);
 }
 
 #[test]
 fn a_key_of_another_type_is_not_read_as_if_it_were_of_the_expected_one() {
     let bench = Bench::cluster_like();
     bench.run("ZADD q0 1 a");
-    let hints = Hints::default();
+    let locations = LocationCache::default();
     // The namespace and the metadata.
-    assert_eq!(trips(&bench, &pops_of(1), &hints), (2, 2));
+    assert_eq!(trips(&bench, &pops_of(1), &locations), (2, 2));
 }
 
 #[test]
 fn requests_of_other_servers_come_with_the_rest() {
     let bench = filled(1);
-    let hints = Hints::default();
-    let mut glances = pops_of(1);
+    let locations = LocationCache::default();
+    let mut plan = pops_of(1);
     let key = ClientKey {
         database: 0,
         key: Bytes::from_static(b"q0"),
     };
-    glances.add_requests(&key, ValueType::List, false, 2);
-    trips(&bench, &glances, &hints);
+    plan.add_requests(&key, ValueType::List, false, 2);
+    trips(&bench, &plan, &locations);
     // The namespace, the elements with the metadata, and the requests.
-    assert_eq!(trips(&bench, &glances, &hints), (1, 3));
+    assert_eq!(trips(&bench, &plan, &locations), (1, 3));
 }
 
 #[test]
-fn a_key_that_is_spared_is_not_read() {
+fn a_key_that_is_left_out_is_not_read() {
     let bench = filled(1);
-    let mut glances = pops_of(1);
-    glances.spare(&ClientKey {
+    let mut plan = pops_of(1);
+    plan.leave_out(&ClientKey {
         database: 0,
         key: Bytes::from_static(b"q0"),
     });
-    assert_eq!(trips(&bench, &glances, &Hints::default()), (0, 0));
+    assert_eq!(trips(&bench, &plan, &LocationCache::default()), (0, 0));
 }

@@ -1,0 +1,268 @@
+//! What commands have in common that pop from one end of a list, a sorted set or a priority queue.
+
+use bytes::Bytes;
+
+use super::arguments::{argument, optional_count};
+use super::multi_pop::MultiPop;
+use super::plan::Plan;
+use super::waits::{WaitSpec, keys_and_timeout, timeout};
+use crate::error::CommandError;
+use crate::events::EventClasses;
+use crate::layout::ValueType;
+use crate::reply::Reply;
+use crate::store::StoreError;
+use crate::types::{OpenKey, WriteContext};
+
+/// The end with the first or lowest elements.
+pub(super) const FIRST: bool = false;
+/// The end with the last or highest elements.
+pub(super) const LAST: bool = true;
+
+/// A type of values from whose two ends commands pop.
+pub(super) trait Poppable {
+    /// What is popped.
+    type Element;
+    /// The type.
+    const VALUE_TYPE: ValueType;
+    /// The class of its events.
+    const EVENTS: EventClasses;
+
+    /// Reads the word for an end.
+    fn from_end(word: &[u8]) -> Result<bool, CommandError>;
+
+    /// The event of a pop.
+    fn pop_event(from_end: bool) -> &'static str;
+
+    /// Pops up to `count` elements, the outermost first.
+    async fn pop(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        count: usize,
+        from_end: bool,
+    ) -> Result<Vec<Self::Element>, StoreError>;
+
+    /// An element in a reply: an array where it has a number.
+    fn reply(element: Self::Element) -> Reply;
+}
+
+/// A type whose elements have a number.
+pub(super) trait Numbered: Poppable {
+    /// An element and its number in a reply.
+    fn with_number(element: Self::Element) -> (Reply, Reply);
+}
+
+/// A type whose elements commands move from one key to another.
+pub(super) trait Movable: Poppable {
+    /// The event of a push.
+    fn push_event(at_end: bool) -> &'static str;
+
+    /// Puts elements at an end, or where they belong in order.
+    async fn push(
+        context: &WriteContext<'_>,
+        key: &OpenKey,
+        elements: &[Self::Element],
+        at_end: bool,
+    ) -> Result<(), CommandError>;
+}
+
+/// Pops, and removes the key when that was the last element.
+pub(super) async fn take<P: Poppable>(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    key: &OpenKey,
+    count: usize,
+    from_end: bool,
+) -> Result<Vec<P::Element>, CommandError> {
+    let elements = P::pop(context, key, count, from_end).await?;
+    if !elements.is_empty() {
+        context.notify(P::EVENTS, P::pop_event(from_end), name);
+        context.remove_if_empty(key).await?;
+    }
+    Ok(elements)
+}
+
+/// Pops from the first of these keys that has elements, and answers which that is.
+async fn take_from_first<'k, P: Poppable>(
+    context: &WriteContext<'_>,
+    names: &'k [Bytes],
+    count: usize,
+    from_end: bool,
+) -> Result<Option<(&'k Bytes, Vec<P::Element>)>, CommandError> {
+    for name in names {
+        let Some(key) = context.find(name, P::VALUE_TYPE).await? else {
+            continue;
+        };
+        let elements = take::<P>(context, name, &key, count, from_end).await?;
+        if !elements.is_empty() {
+            return Ok(Some((name, elements)));
+        }
+    }
+    Ok(None)
+}
+
+/// `key [count]` → elements with their numbers: ZPOPMIN and its like.
+pub(super) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let limit = optional_count(arguments)?;
+    let name = argument(arguments, 1)?;
+    let elements = match context.find(name, P::VALUE_TYPE).await? {
+        Some(key) => take::<P>(context, name, &key, limit.unwrap_or(1), FROM_END).await?,
+        None => Vec::new(),
+    };
+    Ok(numbered_reply::<P>(elements, limit))
+}
+
+/// Pairs where a limit was given. Without one flat in both versions of the protocol.
+pub(super) fn numbered_reply<P: Numbered>(
+    elements: Vec<P::Element>,
+    limit: Option<usize>,
+) -> Reply {
+    let pairs = elements.into_iter().map(P::with_number);
+    match limit {
+        Some(_) => Reply::Pairs(pairs.collect()),
+        None => Reply::Array(
+            pairs
+                .flat_map(|(element, number)| [element, number])
+                .collect(),
+        ),
+    }
+}
+
+/// `key [key …] timeout` → the first key that has elements, and the one popped: BLPOP and its like.
+pub(super) async fn blocking_pop<P: Poppable, const FROM_END: bool>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (names, _) = keys_and_timeout(arguments, context.now_ms)?;
+    let taken = take_from_first::<P>(context, names, 1, FROM_END).await?;
+    Ok(taken.map_or(Reply::NullArray, |(name, elements)| {
+        let mut parts = vec![Reply::Bulk(name.clone())];
+        for element in elements {
+            match P::reply(element) {
+                Reply::Array(of_element) => parts.extend(of_element),
+                value => parts.push(value),
+            }
+        }
+        Reply::Array(parts)
+    }))
+}
+
+/// `numkeys key [key …] END [COUNT count]` → the first key that has elements, and those popped:
+/// LMPOP and ZMPOP.
+pub(super) async fn multi_pop<P: Poppable>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    pop_from_first::<P>(context, &MultiPop::parse(arguments, 1, P::from_end)?).await
+}
+
+/// The same after a timeout: BLMPOP and BZMPOP.
+pub(super) async fn blocking_multi_pop<P: Poppable>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let query = MultiPop::parse(arguments, 2, P::from_end)?;
+    timeout(argument(arguments, 1)?, context.now_ms)?;
+    pop_from_first::<P>(context, &query).await
+}
+
+async fn pop_from_first<P: Poppable>(
+    context: &WriteContext<'_>,
+    query: &MultiPop<'_>,
+) -> Result<Reply, CommandError> {
+    let taken = take_from_first::<P>(context, query.keys, query.limit, query.from_end).await?;
+    Ok(taken.map_or(Reply::NullArray, |(name, elements)| {
+        let elements = elements.into_iter().map(P::reply).collect();
+        Reply::Array(vec![Reply::Bulk(name.clone()), Reply::Array(elements)])
+    }))
+}
+
+/// `source destination …` → the element moved from one end of the source, if it has any.
+pub(super) async fn move_one<P: Movable>(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    from_end: bool,
+    to_end: bool,
+) -> Result<Option<P::Element>, CommandError> {
+    let source_name = argument(arguments, 1)?;
+    let destination_name = argument(arguments, 2)?;
+    let Some(source) = context.find(source_name, P::VALUE_TYPE).await? else {
+        return Ok(None);
+    };
+    // A destination of another type is refused before anything is taken, but only where there is
+    // something to take. (Asked last, since the answer conflicts with every push and pop.)
+    let destination = match context.find(destination_name, P::VALUE_TYPE).await {
+        Err(CommandError::WrongType) if !context.has_elements(&source).await? => return Ok(None),
+        found => found?,
+    };
+    context.transaction.conflict_on_own_rows();
+    let mut elements = P::pop(context, &source, 1, from_end).await?;
+    if elements.is_empty() {
+        return Ok(None);
+    }
+    let destination = match destination {
+        Some(destination) => {
+            if destination.meta_key != source.meta_key {
+                context
+                    .notify_if_reborn(&destination, destination_name)
+                    .await?;
+            }
+            destination
+        }
+        None => {
+            context
+                .create(destination_name, P::VALUE_TYPE, None)
+                .await?
+        }
+    };
+    P::push(context, &destination, &elements, to_end).await?;
+    context.notify(P::EVENTS, P::push_event(to_end), destination_name);
+    context.notify(P::EVENTS, P::pop_event(from_end), source_name);
+    // After the push: a queue that is moved onto itself never ceases to exist, and keeps its
+    // expiry.
+    context.remove_if_empty(&source).await?;
+    Ok(elements.pop())
+}
+
+/// The plan of `key [count]`.
+pub(super) fn plan_pop<P: Poppable, const FROM_END: bool>(arguments: &[Bytes]) -> Option<Plan> {
+    let count = optional_count(arguments).ok()?.unwrap_or(1);
+    Plan::pop(P::VALUE_TYPE, FROM_END, count)
+}
+
+/// The plan of [`blocking_pop`].
+pub(super) fn plan_blocking_pop<P: Poppable, const FROM_END: bool>(_: &[Bytes]) -> Option<Plan> {
+    Plan::pop(P::VALUE_TYPE, FROM_END, 1)
+}
+
+/// The plan of [`multi_pop`].
+pub(super) fn plan_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
+    let query = MultiPop::parse(arguments, 1, P::from_end).ok()?;
+    Plan::pop(P::VALUE_TYPE, query.from_end, query.limit)
+}
+
+/// The plan of [`blocking_multi_pop`], which has a timeout before what [`multi_pop`] has.
+pub(super) fn plan_blocking_multi_pop<P: Poppable>(arguments: &[Bytes]) -> Option<Plan> {
+    plan_multi_pop::<P>(arguments.get(1..)?)
+}
+
+/// What [`blocking_pop`] waits for.
+pub(super) fn wait_to_pop<P: Poppable>(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
+    Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
+}
+
+/// What [`blocking_multi_pop`] waits for.
+pub(super) fn wait_to_multi_pop<P: Poppable>(
+    arguments: &[Bytes],
+    now_ms: i64,
+) -> Result<Option<WaitSpec>, CommandError> {
+    let keys = MultiPop::parse(arguments, 2, P::from_end)?.keys;
+    let timeout = timeout(argument(arguments, 1)?, now_ms)?;
+    Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
+}

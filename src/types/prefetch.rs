@@ -1,0 +1,422 @@
+//! Prefetching: what the commands of a batch will read, read at once.
+//!
+//! On a cluster each read is a round trip, and a command reads one row after the other: the
+//! database's namespace, the key's metadata, then its data. A batch knows its commands before it
+//! runs them, so it reads all those rows side by side. The commands then find them in the
+//! transaction's cache. The [`LocationCache`] remembers where the data of a key was, so that it is
+//! read together with the metadata. A location that is wrong costs a useless read and nothing
+//! else: the command reads the metadata as ever.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+
+use super::context::ReadContext;
+use super::key::ClientKey;
+use crate::layout::{Id, KeyName, Member, Meta, Signpost, ValueType, successor};
+use crate::store::{Isolation, RangeQuery, StoreError};
+
+/// Members of one command that are prefetched.
+pub const PREFETCHED_MEMBERS_MAX: usize = 64;
+
+/// Keys that are prefetched side by side.
+const KEYS_AT_ONCE: usize = 512;
+/// Rows of one queue that are prefetched.
+const ROWS_MAX: usize = 8_192;
+/// The same while the size of its rows is not known.
+const ROWS_OF_UNKNOWN_SIZE_MAX: usize = 16;
+/// Bytes of one queue that are prefetched, by the size that its rows had the last time.
+const BYTES_MAX: usize = 1024 * 1024;
+/// Keys whose location a server remembers.
+const LOCATIONS_MAX: usize = 65_536;
+/// Rows that describe a key: its metadata and its length.
+const META_ROWS: usize = 2;
+
+/// What a command will read in one of its keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prefetch {
+    /// The key's metadata only.
+    Meta,
+    /// Elements at one end.
+    End {
+        /// The type that the command expects.
+        value_type: ValueType,
+        /// The end with the last or highest elements.
+        from_end: bool,
+        /// How many it takes. A push takes none and reads the outermost.
+        count: usize,
+        /// The key's length too, which pushes answer.
+        with_length: bool,
+    },
+    /// Members of a sorted set by name.
+    Members(Vec<Bytes>),
+}
+
+/// All that the commands of a batch will read, each row once.
+#[derive(Debug, Default)]
+pub struct PrefetchPlan {
+    keys: BTreeMap<ClientKey, KeyPlan>,
+}
+
+#[derive(Debug, Default)]
+struct KeyPlan {
+    ends: Vec<EndPlan>,
+    members: Vec<Bytes>,
+    with_length: bool,
+    /// The requests of other servers.
+    with_requests: bool,
+}
+
+/// What commands read at one end of a queue.
+#[derive(Debug)]
+struct EndPlan {
+    value_type: ValueType,
+    from_end: bool,
+    /// How many elements they take.
+    taken: usize,
+    /// One of them reads the outermost element that is left.
+    reads_beyond: bool,
+}
+
+impl EndPlan {
+    fn rows(&self) -> usize {
+        let beyond = usize::from(self.reads_beyond);
+        self.taken.saturating_add(beyond).max(1)
+    }
+}
+
+impl PrefetchPlan {
+    /// Adds what a command will read.
+    pub fn add(&mut self, key: &ClientKey, prefetch: &Prefetch) {
+        let plan = self.keys.entry(key.clone()).or_default();
+        match prefetch {
+            Prefetch::Meta => {}
+            Prefetch::End {
+                value_type,
+                from_end,
+                count,
+                with_length,
+            } => {
+                plan.with_length |= with_length;
+                plan.add_end(*value_type, *from_end, *count);
+            }
+            Prefetch::Members(members) => plan.members.extend(members.iter().cloned()),
+        }
+    }
+
+    /// Adds what other servers may have asked for: their requests and about `count` elements.
+    pub fn add_requests(
+        &mut self,
+        key: &ClientKey,
+        value_type: ValueType,
+        from_end: bool,
+        count: usize,
+    ) {
+        let plan = self.keys.entry(key.clone()).or_default();
+        plan.with_requests = true;
+        plan.add_end(value_type, from_end, count);
+    }
+
+    /// Leaves out a key whose elements will come from elsewhere.
+    pub fn leave_out(&mut self, key: &ClientKey) {
+        self.keys.remove(key);
+    }
+}
+
+impl KeyPlan {
+    /// Whether what is read in a queue of that type includes a signpost, so that the metadata
+    /// need not be read by itself.
+    fn meets_signpost(&self, value_type: ValueType) -> bool {
+        let mut ends = self.ends.iter();
+        ends.any(|end| {
+            end.value_type == value_type && value_type.section_popped(end.from_end).is_some()
+        })
+    }
+
+    fn add_end(&mut self, value_type: ValueType, from_end: bool, count: usize) {
+        let reads_beyond = count == 0;
+        let mut ends = self.ends.iter_mut();
+        match ends.find(|end| (end.value_type, end.from_end) == (value_type, from_end)) {
+            Some(end) => {
+                end.taken = end.taken.saturating_add(count);
+                end.reads_beyond |= reads_beyond;
+            }
+            None => self.ends.push(EndPlan {
+                value_type,
+                from_end,
+                taken: count,
+                reads_beyond,
+            }),
+        }
+    }
+}
+
+/// Where the data of a key was the last time.
+#[derive(Debug, Clone, Copy)]
+struct Location {
+    namespace: Id,
+    data: Id,
+    value_type: ValueType,
+    /// About how large its rows are. 0 is not known.
+    row_bytes: usize,
+    /// It had a signpost, which tells the metadata too.
+    has_signposts: bool,
+}
+
+/// What was learned from a queue's data.
+#[derive(Debug, Default)]
+struct PrefetchedData {
+    /// How large its rows are, if any were read.
+    row_bytes: Option<usize>,
+    signpost: Option<Signpost>,
+}
+
+impl Location {
+    /// The location with what was learned there.
+    fn with(self, data: &PrefetchedData) -> Self {
+        Self {
+            row_bytes: data.row_bytes.unwrap_or(self.row_bytes),
+            has_signposts: data.signpost.is_some() || self.has_signposts,
+            ..self
+        }
+    }
+}
+
+/// Where the data of keys was when a batch last read it. Always verified against the metadata.
+#[derive(Debug, Default)]
+pub struct LocationCache {
+    known: Mutex<HashMap<ClientKey, Location>>,
+}
+
+impl LocationCache {
+    fn known(&self) -> MutexGuard<'_, HashMap<ClientKey, Location>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: &ClientKey) -> Option<Location> {
+        self.known().get(key).copied()
+    }
+
+    fn set(&self, key: &ClientKey, location: Option<Location>) {
+        let mut known = self.known();
+        match location {
+            None => drop(known.remove(key)),
+            Some(location) => {
+                // To forget all is cheap: the next batch of each key learns it again.
+                if known.len() >= LOCATIONS_MAX && !known.contains_key(key) {
+                    known.clear();
+                }
+                known.insert(key.clone(), location);
+            }
+        }
+    }
+}
+
+impl ReadContext<'_> {
+    /// Reads side by side the rows that commands will read. A read that fails here fails again
+    /// where it is needed.
+    pub async fn prefetch(&self, plan: &PrefetchPlan, locations: &LocationCache) {
+        let databases: BTreeSet<u32> = plan.keys.keys().map(|key| key.database).collect();
+        let namespaces = databases
+            .into_iter()
+            .map(|database| self.namespace_of(database));
+        let located = plan
+            .keys
+            .iter()
+            .filter_map(|(key, of_key)| Some((key, of_key, locations.get(key)?)))
+            .map(async |(key, of_key, location)| {
+                Some((key, self.follow_location(key, of_key, location).await?))
+            });
+        let (_, followed) = futures_util::join!(join_all(namespaces), side_by_side(located));
+        let mut found: HashMap<&ClientKey, Location> = HashMap::new();
+        for (key, location) in followed.into_iter().flatten() {
+            if self.namespace_of(key.database).await.ok() == Some(location.namespace) {
+                found.insert(key, location);
+            }
+        }
+        let others = plan.keys.iter().filter(|(key, _)| !found.contains_key(key));
+        let others = others.map(
+            async |(key, of_key)| match self.find_out(key, of_key).await {
+                Ok(learned) => locations.set(key, learned),
+                Err(error) => tracing::trace!(%error, "nothing was prefetched"),
+            },
+        );
+        side_by_side(others).await;
+        for (key, location) in found {
+            locations.set(key, Some(location));
+        }
+    }
+
+    /// Reads metadata and data at once, the data where it was the last time. `None` if it is
+    /// elsewhere by now.
+    async fn follow_location(
+        &self,
+        key: &ClientKey,
+        plan: &KeyPlan,
+        location: Location,
+    ) -> Option<Location> {
+        let name = KeyName::new(&key.key);
+        let data = self.prefetch_data(plan, location);
+        let (meta, data) = if location.has_signposts && plan.meets_signpost(location.value_type) {
+            let meta_key = self.layout().meta_key(location.namespace, &name);
+            let length = async {
+                if plan.with_length {
+                    self.length_at(&meta_key, Isolation::Snapshot).await?;
+                }
+                Ok::<(), StoreError>(())
+            };
+            let (data, ()) = futures_util::try_join!(data, length).ok()?;
+            let signpost = data.signpost.as_ref()?;
+            if signpost.meta_key != meta_key {
+                return None;
+            }
+            self.transaction.cache_value(&meta_key, &signpost.meta);
+            (Meta::decode(&signpost.meta).ok()?, data)
+        } else {
+            let meta = self.prefetch_meta(location.namespace, &name, plan);
+            let (meta, data) = futures_util::try_join!(meta, data).ok()?;
+            (meta?, data)
+        };
+        (meta.data == location.data).then(|| location.with(&data))
+    }
+
+    /// Reads the metadata, then the data that it names.
+    async fn find_out(
+        &self,
+        key: &ClientKey,
+        plan: &KeyPlan,
+    ) -> Result<Option<Location>, StoreError> {
+        let namespace = self.namespace_of(key.database).await?;
+        let name = KeyName::new(&key.key);
+        let Some(meta) = self.prefetch_meta(namespace, &name, plan).await? else {
+            return Ok(None);
+        };
+        let location = Location {
+            namespace,
+            data: meta.data,
+            value_type: meta.value_type,
+            row_bytes: 0,
+            has_signposts: false,
+        };
+        let data = self.prefetch_data(plan, location).await?;
+        Ok(Some(location.with(&data)))
+    }
+
+    async fn prefetch_meta(
+        &self,
+        namespace: Id,
+        name: &KeyName,
+        plan: &KeyPlan,
+    ) -> Result<Option<Meta>, StoreError> {
+        let meta_key = self.layout().meta_key(namespace, name);
+        let meta = if plan.with_length {
+            // They are neighbours: one read for both.
+            let rows = self.transaction.get_range(RangeQuery {
+                begin: &meta_key,
+                end: &successor(&self.layout().length_key(&meta_key)),
+                limit: META_ROWS,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            });
+            let mut rows = rows.await?.into_iter();
+            rows.find(|row| row.key == meta_key).map(|row| row.value)
+        } else {
+            self.transaction.get(&meta_key, Isolation::Snapshot).await?
+        };
+        Ok(meta.map(|value| Meta::decode(&value)).transpose()?)
+    }
+
+    async fn prefetch_data(
+        &self,
+        plan: &KeyPlan,
+        location: Location,
+    ) -> Result<PrefetchedData, StoreError> {
+        let rows_max = match location.row_bytes {
+            0 => ROWS_OF_UNKNOWN_SIZE_MAX,
+            bytes => (BYTES_MAX / bytes).clamp(1, ROWS_MAX),
+        };
+        let is_wanted = |end: &&EndPlan| end.value_type == location.value_type;
+        let ends = plan.ends.iter().filter(is_wanted);
+        let ends = ends.map(|end| self.prefetch_end(location.data, end, rows_max));
+        let members = plan.members.iter().map(|member| async move {
+            let row = self
+                .layout()
+                .member_key(location.data, &Member::new(member));
+            self.transaction.get(&row, Isolation::Snapshot).await
+        });
+        let requests = async {
+            match plan.with_requests {
+                true => self.read_requests(location.data).await.map(drop),
+                false => Ok(()),
+            }
+        };
+        let (ends, members, requests) =
+            futures_util::join!(join_all(ends), join_all(members), requests);
+        requests?;
+        for read in members {
+            read?;
+        }
+        let mut data = PrefetchedData::default();
+        for end in ends {
+            let end = end?;
+            data.row_bytes = data.row_bytes.max(end.row_bytes);
+            data.signpost = data.signpost.or(end.signpost);
+        }
+        Ok(data)
+    }
+
+    async fn prefetch_end(
+        &self,
+        data: Id,
+        end: &EndPlan,
+        rows_max: usize,
+    ) -> Result<PrefetchedData, StoreError> {
+        let Some(section) = end.value_type.section_popped(end.from_end) else {
+            return Ok(PrefetchedData::default());
+        };
+        let range = self
+            .layout()
+            .section_and_signpost(data, section, end.from_end);
+        let rows = self
+            .transaction
+            .get_range(RangeQuery {
+                begin: &range.begin,
+                end: &range.end,
+                limit: end.rows().min(rows_max).saturating_add(1),
+                reverse: end.from_end,
+                isolation: Isolation::Snapshot,
+            })
+            .await?;
+        let signpost_key = self.layout().signpost_key(data, section, end.from_end);
+        let (signpost, elements) = match rows.split_first() {
+            Some((first, rest)) if first.key == signpost_key => {
+                (Some(Signpost::decode(&first.value)?), rest)
+            }
+            _ => (None, rows.as_slice()),
+        };
+        let element_bytes = elements.iter().map(|row| row.key.len() + row.value.len());
+        let row_bytes = element_bytes.sum::<usize>().checked_div(elements.len());
+        Ok(PrefetchedData {
+            row_bytes,
+            signpost,
+        })
+    }
+}
+
+/// Runs futures side by side, a bounded number at a time.
+async fn side_by_side<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut futures = futures.fuse();
+    let mut outputs = Vec::new();
+    loop {
+        let some: Vec<F> = futures.by_ref().take(KEYS_AT_ONCE).collect();
+        if some.is_empty() {
+            return outputs;
+        }
+        outputs.extend(join_all(some).await);
+    }
+}
+
+#[cfg(test)]
+mod tests;
