@@ -9,7 +9,7 @@ use super::moves::{lmove, rpoplpush};
 use super::push_pop::{pop_from_first, take};
 use crate::commands::arguments::argument;
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{double, integer, key, oneof};
+use crate::commands::grammar::{COUNT, double, integer, key, oneof};
 use crate::commands::key_specs::{INSERT, TAKE, at, counted_at, up_to};
 use crate::commands::multi_pop::MultiPop;
 use crate::commands::row::Row;
@@ -21,9 +21,7 @@ use crate::types::WriteContext;
 use crate::types::list::End;
 use crate::write_handler;
 
-use super::rows::{
-    COUNT, DESTINATION, FROM, KEYS_AND_ELEMENTS, ONE_ELEMENT, SIDES, SOURCE, TO, list,
-};
+use super::rows::{DESTINATION, FROM, KEYS_AND_ELEMENTS, ONE_ELEMENT, SIDES, SOURCE, TO, list};
 
 const POP: Waits = Waits {
     value_type: ValueType::List,

@@ -2,7 +2,7 @@
 
 use super::{access, moves, push_pop};
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{Argument, integer, key, oneof, string, token};
+use crate::commands::grammar::{Argument, COUNT, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
@@ -19,7 +19,6 @@ pub(super) const SOURCE: Argument = key(0).named("source");
 pub(super) const DESTINATION: Argument = key(1).named("destination");
 pub(super) const FROM: Argument = oneof("wherefrom", SIDES);
 pub(super) const TO: Argument = oneof("whereto", SIDES);
-pub(super) const COUNT: Argument = integer("count").token("COUNT").optional();
 const POP_COUNT: Argument = integer("count").since("6.2.0").optional();
 
 pub(super) const fn list(

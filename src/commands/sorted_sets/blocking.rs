@@ -5,10 +5,10 @@ use bytes::Bytes;
 
 use super::member_and_score;
 use super::pop::{extreme, pop_from_first, take};
-use super::rows::{COUNT, END, KEYS_AND_MEMBERS, NUM_KEYS, sorted_set};
+use super::rows::{END, KEYS_AND_MEMBERS, NUM_KEYS, sorted_set};
 use crate::commands::arguments::argument;
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{double, key};
+use crate::commands::grammar::{COUNT, double, key};
 use crate::commands::key_specs::{TAKE, counted_at, up_to};
 use crate::commands::multi_pop::MultiPop;
 use crate::commands::row::Row;
