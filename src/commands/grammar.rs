@@ -143,6 +143,14 @@ pub const fn block(name: &'static str, parts: &'static [Argument]) -> Argument {
     }
 }
 
+/// `[COUNT count]`, which commands of several families have.
+pub const COUNT: Argument = integer("count").token("COUNT").optional();
+
+/// `[LIMIT offset count]`, which commands of several families have.
+pub const LIMIT: Argument = block("limit", &[integer("offset"), integer("count")])
+    .token("LIMIT")
+    .optional();
+
 impl Argument {
     /// Calls it by another name.
     pub const fn named(self, name: &'static str) -> Self {

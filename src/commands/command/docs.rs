@@ -1,7 +1,5 @@
 //! COMMAND DOCS.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 
 use crate::commands::grammar::{Argument, Kind};
@@ -28,7 +26,7 @@ fn named_document(row: &'static Row) -> (Reply, Reply) {
     (Reply::bulk(row.name), document(row))
 }
 
-/// A map under construction. Fields have the order of Redis.
+/// A map under construction. Its fields have the order of Redis.
 #[derive(Default)]
 struct Fields(Vec<(Reply, Reply)>);
 
@@ -37,20 +35,15 @@ impl Fields {
         self.0.push((Reply::bulk(name), value));
     }
 
-    fn put_text(&mut self, name: &'static str, text: Option<impl Into<Cow<'static, str>>>) {
-        match text.map(Into::into) {
-            Some(Cow::Borrowed(text)) => self.put(name, Reply::bulk(text)),
-            Some(Cow::Owned(text)) => self.put(name, Reply::bulk(text)),
-            None => {}
+    fn put_text(&mut self, name: &'static str, text: Option<&'static str>) {
+        if let Some(text) = text {
+            self.put(name, Reply::bulk(text));
         }
     }
 
     fn put_flags(&mut self, name: &'static str, flags: &[(&'static str, bool)]) {
-        let set: Vec<Reply> = flags
-            .iter()
-            .filter(|(_, is_set)| *is_set)
-            .map(|(flag, _)| Reply::Simple(flag))
-            .collect();
+        let set = flags.iter().filter(|(_, is_set)| *is_set);
+        let set: Vec<Reply> = set.map(|(flag, _)| Reply::Simple(flag)).collect();
         if !set.is_empty() {
             self.put(name, Reply::Set(set));
         }
@@ -59,24 +52,22 @@ impl Fields {
 
 fn document(row: &'static Row) -> Reply {
     let mut fields = Fields::default();
-    fields.put_text("summary", Some(row.summary));
-    fields.put_text("since", Some(row.since));
-    fields.put_text("group", Some(row.group.name()));
-    fields.put_text("complexity", Some(row.complexity));
+    fields.put("summary", Reply::bulk(row.summary));
+    fields.put("since", Reply::bulk(row.since));
+    fields.put("group", Reply::bulk(row.group.name()));
+    fields.put("complexity", Reply::bulk(row.complexity));
     let flags = [
         ("deprecated", row.deprecated.is_some()),
         ("syscmd", row.is_system),
     ];
     fields.put_flags("doc_flags", &flags);
-    if let Some((since, replaced_by)) = row.deprecated {
-        fields.put_text("deprecated_since", Some(since));
-        fields.put_text("replaced_by", Some(replaced_by));
-    }
+    fields.put_text("deprecated_since", row.deprecated.map(|(since, _)| since));
+    fields.put_text("replaced_by", row.deprecated.map(|(_, by)| by));
     if !row.history.is_empty() {
-        let change = |(since, change): &(&'static str, &'static str)| {
-            Reply::Array(vec![Reply::bulk(*since), Reply::bulk(*change)])
-        };
-        let changes = row.history.iter().map(change);
+        let changes = row
+            .history
+            .iter()
+            .map(|(since, change)| Reply::Array(vec![Reply::bulk(*since), Reply::bulk(*change)]));
         fields.put("history", Reply::Set(changes.collect()));
     }
     if !row.arguments.is_empty() {
@@ -95,9 +86,11 @@ fn arguments(all: &'static [Argument]) -> Reply {
 
 fn argument(argument: &'static Argument) -> Reply {
     let mut fields = Fields::default();
-    fields.put_text("name", Some(argument.name()));
-    fields.put_text("type", Some(argument.kind.name()));
-    fields.put_text("display_text", argument.display_text());
+    fields.put("name", Reply::bulk(argument.name().into_owned()));
+    fields.put("type", Reply::bulk(argument.kind.name()));
+    if let Some(text) = argument.display_text() {
+        fields.put("display_text", Reply::bulk(text.into_owned()));
+    }
     if let Some(number) = argument.key_spec {
         fields.put("key_spec_index", Reply::Integer(number));
     }

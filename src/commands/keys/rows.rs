@@ -3,7 +3,7 @@
 use super::{databases, dumping, existence, expiry, listing, memory, moving, object, sort};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{
-    Argument, block, integer, key, oneof, pattern, string, token, unix_time,
+    Argument, COUNT, LIMIT, integer, key, oneof, pattern, string, token, unix_time,
 };
 use crate::commands::key_specs::{
     CREATE, LOOK, OVERWRITE, READ, READ_UPDATE, REMOVE, TAKE, UPDATE, after_store, at,
@@ -57,9 +57,6 @@ const GET: Argument = pattern("get-pattern")
     .key_spec(1)
     .optional()
     .multiple_with_token();
-const LIMIT: Argument = block("limit", &[integer("offset"), integer("count")])
-    .token("LIMIT")
-    .optional();
 const ORDER: Argument = oneof("order", &[token("ASC"), token("DESC")]).optional();
 const ALPHA: Argument = token("ALPHA").named("sorting").optional();
 
@@ -129,7 +126,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[
             integer("cursor"),
             pattern("pattern").token("MATCH").optional(),
-            integer("count").token("COUNT").optional(),
+            COUNT,
             string("type").token("TYPE").since("6.0.0").optional(),
         ]),
     generic("randomkey", 1, "1.0.0", read_handler!(listing::randomkey))

@@ -9,7 +9,7 @@ use super::moves::{ends, lmove, plan_lmove, plan_rpoplpush, rpoplpush};
 use super::{LEFT, List, RIGHT};
 use crate::commands::arguments::argument;
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{double, integer, key, oneof};
+use crate::commands::grammar::{COUNT, double, integer, key, oneof};
 use crate::commands::key_specs::{INSERT, TAKE, at, counted_at, up_to};
 use crate::commands::popping::{
     blocking_multi_pop, blocking_pop, plan_blocking_multi_pop, plan_blocking_pop,
@@ -23,9 +23,7 @@ use crate::reply::Reply;
 use crate::types::WriteContext;
 use crate::write_handler;
 
-use super::rows::{
-    COUNT, DESTINATION, FROM, KEYS_AND_ELEMENTS, ONE_ELEMENT, SIDES, SOURCE, TO, list,
-};
+use super::rows::{DESTINATION, FROM, KEYS_AND_ELEMENTS, ONE_ELEMENT, SIDES, SOURCE, TO, list};
 
 const TIMEOUT_IS_A_DOUBLE: (&str, &str) = (
     "6.0.0",

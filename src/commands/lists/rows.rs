@@ -3,7 +3,7 @@
 use super::push_pop::{plan_push, pop, push, push_existing};
 use super::{LEFT, List, RIGHT, access, moves};
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{Argument, integer, key, oneof, string, token};
+use crate::commands::grammar::{Argument, COUNT, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
 use crate::commands::popping::{multi_pop, plan_multi_pop, plan_pop};
 use crate::commands::row::{Group, Handler, Row};
@@ -21,7 +21,6 @@ pub(super) const SOURCE: Argument = key(0).named("source");
 pub(super) const DESTINATION: Argument = key(1).named("destination");
 pub(super) const FROM: Argument = oneof("wherefrom", SIDES);
 pub(super) const TO: Argument = oneof("whereto", SIDES);
-pub(super) const COUNT: Argument = integer("count").token("COUNT").optional();
 const POP_COUNT: Argument = integer("count").since("6.2.0").optional();
 
 pub(super) const fn list(

@@ -2,9 +2,9 @@
 //! answers null where there is nothing to pop.
 
 use super::pop::SortedSet;
-use super::rows::{COUNT, END, KEYS_AND_MEMBERS, NUM_KEYS, sorted_set};
+use super::rows::{END, KEYS_AND_MEMBERS, NUM_KEYS, sorted_set};
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{double, key};
+use crate::commands::grammar::{COUNT, double, key};
 use crate::commands::key_specs::{TAKE, counted_at, up_to};
 use crate::commands::popping::{
     FIRST, LAST, blocking_multi_pop, blocking_pop, plan_blocking_multi_pop, plan_blocking_pop,

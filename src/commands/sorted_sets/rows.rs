@@ -4,7 +4,7 @@ use super::pop::SortedSet;
 use super::{add, algebra, random, range, rank, remove, scan, score};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{
-    Argument, block, double, integer, key, oneof, pattern, string, token,
+    Argument, COUNT, LIMIT, block, double, integer, key, oneof, pattern, string, token,
 };
 use crate::commands::key_specs::{
     DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at,
@@ -29,12 +29,8 @@ pub(super) const KEYS_AND_MEMBERS: &str = "O(K + M) with K keys looked at and M 
 
 pub(super) const NUM_KEYS: Argument = integer("numkeys");
 pub(super) const END: Argument = oneof("where", &[token("MIN"), token("MAX")]);
-pub(super) const COUNT: Argument = integer("count").token("COUNT").optional();
 const DESTINATION: Argument = key(0).named("destination");
 const SORT_BY: Argument = oneof("sortby", &[token("BYSCORE"), token("BYLEX")]);
-const LIMIT: Argument = block("limit", &[integer("offset"), integer("count")])
-    .token("LIMIT")
-    .optional();
 const WITH_SCORES: Argument = token("WITHSCORES").optional();
 const WEIGHTS: Argument = integer("weight").token("WEIGHTS").optional().multiple();
 const AGGREGATE: Argument = oneof("aggregate", &[token("SUM"), token("MIN"), token("MAX")])

@@ -2,7 +2,9 @@
 
 use super::{consume, inspect, produce};
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{Argument, block, double, integer, key, oneof, string, token};
+use crate::commands::grammar::{
+    Argument, COUNT, block, double, integer, key, oneof, string, token,
+};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
@@ -12,7 +14,6 @@ const EACH_TASK: &str = "O(log N) for each task";
 
 const ID: Argument = string("id");
 const MILLISECONDS: Argument = integer("milliseconds");
-const COUNT: Argument = integer("count").token("COUNT").optional();
 const TOKEN: Argument = string("token").token("TOKEN").optional();
 /// Of resources; the word in front says whether they are needed or there.
 const AMOUNTS: Argument = block("amounts", &[string("resource"), double("amount")])
