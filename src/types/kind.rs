@@ -192,8 +192,11 @@ pub struct EntryFault {
     /// Whether such entries can be removed.
     pub is_removable: bool,
     /// The name that clients know an entry by, from its key.
-    pub entry_name: Option<fn(&Layout, Id, &[u8]) -> Result<Vec<u8>, DecodeError>>,
+    pub entry_name: Option<NameFn>,
 }
+
+/// Reads the name of an entry from its key.
+pub type NameFn = fn(&Layout, Id, &[u8]) -> Result<Vec<u8>, DecodeError>;
 
 /// Entries of a section that were read at one moment.
 #[derive(Clone, Copy)]
