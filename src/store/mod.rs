@@ -1,5 +1,5 @@
 //! The transactional store below everything: an ordered map of byte strings with serializable
-//! transactions, drawn from FoundationDB's model.
+//! transactions, after FoundationDB's model.
 //!
 //! Implementations: [`embedded`] (one machine, LMDB), `fdb` (a FoundationDB cluster, feature
 //! `fdb`) and `faults` (test doubles, feature `testing`).
@@ -25,11 +25,11 @@ mod savepoints;
 pub use rules::key_after;
 pub use savepoints::Savepoint;
 
-/// Why the store did not do what it was asked. Cheap to clone: one failure is told to every
-/// client of a batch.
+/// Why the store did not do what it was asked. Cheap to clone, as every client of a batch gets the
+/// failure.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Another transaction changed what this one read; run it again. Nothing was applied.
+    /// Another transaction changed what this one read. Run it again. Nothing was applied.
     #[error("transaction conflicts with another")]
     Conflict,
     /// The commit was sent, and whether it was applied is not known.
@@ -38,7 +38,7 @@ pub enum StoreError {
     /// The transaction is larger than the store accepts. Nothing was applied.
     #[error("transaction is too large")]
     TooLarge,
-    /// The transaction's read version is too old; run it again. Nothing was applied.
+    /// The transaction's read version is too old. Run it again. Nothing was applied.
     #[error("transaction is too old")]
     TooOld,
     /// The store has too much to do and asks to be tried again. Nothing was applied.
@@ -53,20 +53,20 @@ pub enum StoreError {
     /// The store cannot do this at present. Nothing was applied.
     #[error("store is not available: {0}")]
     Unavailable(Arc<dyn std::error::Error + Send + Sync>),
-    /// The store is broken until the server is started anew.
+    /// The store is broken until the server is restarted.
     #[error("store failed: {0}")]
     Fatal(Arc<dyn std::error::Error + Send + Sync>),
-    /// A row whose bytes are not those that were written. Others can be read; nothing was applied.
+    /// The bytes of a row are not those that were written. Other rows can be read. Nothing was
+    /// applied.
     #[error("store is damaged: {0}")]
     Damaged(Arc<dyn std::error::Error + Send + Sync>),
-    /// Stored bytes that are not of Quoin's layout.
-    #[error("stored bytes are not of this layout: {0}")]
+    /// Stored bytes do not follow Quoin's layout.
+    #[error("stored bytes do not follow the layout: {0}")]
     Corrupt(&'static str),
 }
 
 impl StoreError {
-    /// Whether it is about what some rows hold, and not about the store: what needs other rows goes
-    /// on.
+    /// Whether only some rows are affected. Whatever needs other rows can go on.
     pub fn is_about_rows(&self) -> bool {
         matches!(self, StoreError::Damaged(_) | StoreError::Corrupt(_))
     }
@@ -103,36 +103,36 @@ pub enum Isolation {
 pub struct RangeQuery<'q> {
     /// First key that belongs to the range.
     pub begin: &'q [u8],
-    /// First key behind the range.
+    /// First key after the range.
     pub end: &'q [u8],
     /// Most rows to return.
     pub limit: usize,
-    /// From the end of the range backwards.
+    /// Read from the end of the range backwards.
     pub reverse: bool,
-    /// Whether this read can conflict. A serializable read conflicts on what it covered: up to
-    /// the last row returned where the limit was reached, else the whole range.
+    /// Whether this read can conflict. A serializable read conflicts on what it covered. That is
+    /// the range up to the last row returned if the limit was reached, else the whole range.
     pub isolation: Isolation,
 }
 
-/// A read's answer: at once (embedded) or after a round trip (FoundationDB), without an
-/// allocation in the first case.
+/// The result of a read or a commit. It is there at once (embedded store, no allocation) or
+/// after a round trip (FoundationDB).
 ///
-/// A poll after the answer gives [`StoreError::Fatal`].
+/// A poll after completion gives [`StoreError::Fatal`].
 pub enum StoreFuture<'t, T> {
-    /// The answer is there, or was taken.
+    /// The result is there, or was taken.
     Ready(Option<Result<T, StoreError>>),
-    /// The answer is under way.
+    /// The result is not there yet.
     Pending(Pin<Box<dyn Future<Output = Result<T, StoreError>> + 't>>),
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the answer of the store was taken before")]
-struct AnswerTaken;
+#[error("a result of the store was asked for twice")]
+struct PolledAgain;
 
 impl<T> StoreFuture<'_, T> {
-    /// An answer that is there.
-    pub fn ready(answer: Result<T, StoreError>) -> Self {
-        StoreFuture::Ready(Some(answer))
+    /// A result that is there.
+    pub fn ready(result: Result<T, StoreError>) -> Self {
+        StoreFuture::Ready(Some(result))
     }
 }
 
@@ -141,16 +141,16 @@ impl<T: Unpin> Future for StoreFuture<'_, T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let answer = match this {
-            StoreFuture::Ready(answer) => answer.take(),
+        let result = match this {
+            StoreFuture::Ready(result) => result.take(),
             StoreFuture::Pending(future) => Some(ready!(future.as_mut().poll(context))),
         };
         *this = StoreFuture::Ready(None);
-        Poll::Ready(answer.unwrap_or_else(|| Err(StoreError::Fatal(Arc::new(AnswerTaken)))))
+        Poll::Ready(result.unwrap_or_else(|| Err(StoreError::Fatal(Arc::new(PolledAgain)))))
     }
 }
 
-/// Reads at one snapshot of the store, and sees the transaction's own writes.
+/// Reads one snapshot of the store, with the transaction's own writes.
 pub trait ReadTransaction {
     /// The value of one key.
     fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>>;
@@ -158,15 +158,15 @@ pub trait ReadTransaction {
     /// The rows of a range, at most `query.limit`, in the order asked for.
     fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>>;
 
-    /// Gives a transaction that caches its reads the value that a key has in the snapshot, where
-    /// the caller knows it from other rows: a later read need not ask the store. That read
-    /// conflicts as any other.
+    /// Gives the value that a key has in the snapshot to a transaction that caches its reads. The
+    /// caller knows it from other rows. A later read of the key conflicts as any other, but need
+    /// not ask the store.
     fn cache_value(&self, key: &[u8], value: &Bytes);
 }
 
-/// A transaction that writes. Writes are seen by its own later reads and by nobody else until
-/// the commit. Writes themselves do not fail; what is wrong with them the commit says.
-/// A transaction that is dropped without a commit changes nothing.
+/// A transaction that writes. Its own later reads see the writes. Others see them after the commit.
+/// A write does not fail: the commit returns the first error. A transaction that is dropped
+/// without a commit changes nothing.
 pub trait Transaction: ReadTransaction {
     /// Sets a key.
     fn set(&self, key: &[u8], value: &[u8]);
@@ -181,50 +181,55 @@ pub trait Transaction: ReadTransaction {
     /// that concurrent additions never conflict. Wraps around on overflow.
     fn atomic_add(&self, key: &[u8], delta: i64);
 
-    /// Adds rows behind all rows of a log: their keys are the log's prefix, 10 bytes that the
-    /// commit chooses, larger than those of any commit before whose rows are still there
-    /// (FoundationDB's versionstamps), and the row's number in 2 bytes. Conflicts with nobody. At
-    /// most once in a transaction for a prefix; whether its own reads see the rows is open.
+    /// Appends rows to a log. A row's key is the log's prefix, a stamp of 10 bytes and the row's
+    /// number in 2 bytes. The commit chooses the stamp (FoundationDB: a versionstamp), larger than
+    /// those of all rows that are there. Conflicts with no other transaction.
+    ///
+    /// To be called once for a prefix. Whether the transaction's own reads see the rows depends
+    /// on the store.
     fn append(&self, prefix: &[u8], values: &[Bytes]);
 
     /// Lowers an unsigned number (8 bytes, little-endian) to `value` where it is greater or
     /// absent, without reading it, so that concurrent minima never conflict. Missing high bytes
-    /// count as 0, what is behind the eighth byte is dropped.
+    /// count as 0. Bytes after the eighth are dropped.
     fn atomic_min(&self, key: &[u8], value: u64);
 
     /// Makes this transaction conflict with any other that writes in `begin..end`, as if it had
     /// read the range.
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]);
 
-    /// Makes this transaction conflict on `range`, whose rows it is about to clear, unless they are
-    /// all its own: the snapshot is known to hold nothing in `section`, of which `range` is one end,
-    /// and the transaction clears all that it has put there until now. See
-    /// docs/understand/decisions/013-own-elements.md. The keys must be such that no other transaction puts
-    /// the same ones there without a conflict.
+    /// Makes this transaction conflict on `range`, whose rows it is about to clear. It may spare
+    /// the conflict if all of these rows are its own: the snapshot is known to hold nothing in
+    /// `section`, and the transaction clears all rows that it has set there so far. See
+    /// docs/understand/decisions/013-own-elements.md.
     ///
-    /// Answers whether it conflicts for certain.
+    /// `range` is at one end of `section`. No other transaction may set the same keys there
+    /// without a conflict.
+    ///
+    /// Returns whether it conflicts for certain.
     fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool;
 
-    /// From now on [`Transaction::add_conflict_unless_own`] always conflicts: the transaction does
-    /// something that changes several keys at one moment.
+    /// Makes [`Transaction::add_conflict_unless_own`] conflict always from now on. For operations
+    /// that change several keys at one moment.
     fn conflict_on_own_rows(&self);
 
-    /// Marks the writes as they are now. Savepoints nest: each ends with
-    /// [`Transaction::rollback`] or [`Transaction::release`], the innermost first. Those opened
-    /// after one that ends, end with it. Those that are open at the commit keep their writes.
+    /// Opens a savepoint. It ends with [`Transaction::rollback`] or [`Transaction::release`].
+    /// Savepoints nest: when one ends, those opened after it end too. A commit keeps the writes
+    /// since those that are still open.
     ///
-    /// It is cheap enough to be taken before every command. While one is open, the transaction
-    /// logs what each write replaces.
+    /// A savepoint costs nanoseconds, so that one can be taken before every command. While one is
+    /// open, the transaction logs what each write replaces.
     fn savepoint(&self) -> Savepoint;
 
-    /// Undoes all writes since a savepoint, and ends it. Reads and the commit are then as if those
-    /// writes had not been made, and so are [`Transaction::mutation_count`] and failures that the
-    /// commit would have told of. Conflict ranges stay, and count in
-    /// [`Transaction::size_bytes`]: what a command that was undone has replied may depend on what
-    /// it read.
+    /// Undoes all writes since a savepoint, and ends it. Later reads, the commit and
+    /// [`Transaction::mutation_count`] are as if these writes had not been made, and errors that
+    /// they caused are forgotten.
+    ///
+    /// Conflict ranges that were added since stay, and count in [`Transaction::size_bytes`]: the
+    /// reply of the command that was undone may depend on what it read.
     fn rollback(&self, savepoint: Savepoint);
 
-    /// Keeps the writes since a savepoint, and ends it.
+    /// Ends a savepoint and keeps the writes since.
     fn release(&self, savepoint: Savepoint);
 
     /// About how many bytes the commit will carry: keys, values and conflict ranges.
@@ -236,7 +241,7 @@ pub trait Transaction: ReadTransaction {
     /// Makes the writes durable and visible, all or none.
     ///
     /// # Errors
-    /// Every variant of [`StoreError`] except `Corrupt`; only after `UnknownResult` may the
+    /// Every variant of [`StoreError`] except `Corrupt`. Only after `UnknownResult` may the
     /// writes have been applied.
     fn commit<'t>(self: Box<Self>) -> StoreFuture<'t, ()>
     where
@@ -248,7 +253,7 @@ pub trait Transaction: ReadTransaction {
 pub struct Capabilities {
     /// The store's name in INFO and logs.
     pub name: &'static str,
-    /// One transaction writes at a time, and only through this process: nothing ever conflicts.
+    /// One transaction writes at a time, and only in this process. Nothing ever conflicts.
     pub single_writer: bool,
     /// A range is cleared in about the time of one key, however long it is.
     pub clears_ranges_at_once: bool,
@@ -258,7 +263,7 @@ pub struct Capabilities {
     pub batch_bytes_soft_max: usize,
     /// Size above which a transaction is refused, in bytes.
     pub transaction_bytes_max: usize,
-    /// Longest name of a key of clients, in bytes.
+    /// Longest name of a client's key, in bytes.
     pub key_name_bytes_max: usize,
     /// Write transactions worth having under way at once.
     pub parallel_batches: usize,
@@ -271,8 +276,8 @@ pub type Watch = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 pub struct Watched {
     /// The value when the watch was armed.
     pub value: Option<Bytes>,
-    /// Resolves after the value has changed from that. May also resolve without a change, and a
-    /// change back to the same value may be missed: look again after it.
+    /// Resolves after the value has changed from that. May also resolve without a change, and may
+    /// miss a change back to the same value, so read the key again.
     pub changed: Watch,
 }
 
@@ -296,29 +301,28 @@ pub trait Store: Send + Sync + 'static {
     /// Reads a key and watches it.
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched>;
 
-    /// Whether it answered when it was asked last.
+    /// Whether it answered the last request.
     fn is_reachable(&self) -> bool {
         true
     }
 
-    /// Which store it is, where that is known: it keeps its id for ever, and a copy of it from a backup
-    /// has another.
+    /// The store's id, if it has one. It never changes. A copy from a backup has another.
     fn id(&self) -> Option<String> {
         None
     }
 
-    /// Bytes that the store takes on disk, where it knows.
+    /// Bytes that the store takes on disk, if known.
     fn disk_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Bytes that are free on the disk that the store lies on, where it knows.
+    /// Bytes that are free on the store's disk, if known.
     fn disk_free_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Whether it takes transactions that add data. Where not, those that only remove may be
-    /// what makes room.
+    /// Whether it takes transactions that add data. If not, it still takes those that only remove
+    /// data.
     fn takes_growth(&self) -> bool {
         true
     }

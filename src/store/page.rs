@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::KeyValue;
 
-/// A row's key and value where the engine keeps them.
+/// A row's key and value, borrowed from the engine.
 pub(super) type Row<'t> = (&'t [u8], &'t [u8]);
 
-/// Copies rows into one buffer, rather than into two for each row.
+/// Copies rows into one buffer that they all share.
 pub(super) fn pack(rows: &[Row<'_>]) -> Vec<KeyValue> {
     let total_bytes = rows
         .iter()

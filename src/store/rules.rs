@@ -1,10 +1,10 @@
-//! Rules of FoundationDB that every store follows alike.
+//! Rules of FoundationDB that every store follows.
 
 pub use crate::key_after::key_after;
 
-/// What [`Transaction::atomic_add`](super::Transaction::atomic_add) makes of a value: a missing
-/// one, or the missing high bytes of a short one, count as 0; what is behind the eighth byte is
-/// dropped; the sum wraps around.
+/// The result of [`Transaction::atomic_add`](super::Transaction::atomic_add). A missing value
+/// counts as 0, and so do the missing high bytes of a short one. Bytes after the eighth are
+/// dropped. The sum wraps around.
 pub(crate) fn added(value: Option<&[u8]>, delta: i64) -> [u8; 8] {
     let mut number = [0; 8];
     for (to, from) in number.iter_mut().zip(value.unwrap_or_default()) {
@@ -13,9 +13,9 @@ pub(crate) fn added(value: Option<&[u8]>, delta: i64) -> [u8; 8] {
     i64::from_le_bytes(number).wrapping_add(delta).to_le_bytes()
 }
 
-/// What [`Transaction::atomic_min`](super::Transaction::atomic_min) makes of a value: a missing
-/// one becomes the operand; the missing high bytes of a short one count as 0, what is behind the
-/// eighth byte is dropped.
+/// The result of [`Transaction::atomic_min`](super::Transaction::atomic_min). A missing value
+/// becomes the operand. The missing high bytes of a short one count as 0. Bytes after the eighth
+/// are dropped.
 pub(crate) fn lowered(value: Option<&[u8]>, operand: u64) -> [u8; 8] {
     let Some(value) = value else {
         return operand.to_le_bytes();
@@ -27,7 +27,7 @@ pub(crate) fn lowered(value: Option<&[u8]>, operand: u64) -> [u8; 8] {
     u64::from_le_bytes(number).min(operand).to_le_bytes()
 }
 
-/// Bytes that a commit puts into the keys of a log.
+/// Bytes of the stamp that a commit puts into the keys of a log.
 pub(crate) const STAMP_BYTES: usize = 10;
 
 /// The key of a row of a log, see [`Transaction::append`](super::Transaction::append).
@@ -39,8 +39,8 @@ pub(crate) fn stamped_key(prefix: &[u8], stamp: &[u8; STAMP_BYTES], number: u16)
     key
 }
 
-/// The stamp behind that of a log's last row.
-pub(crate) fn stamp_behind(prefix: &[u8], last: Option<&[u8]>) -> [u8; STAMP_BYTES] {
+/// The stamp after that of a log's last row.
+pub(crate) fn stamp_after(prefix: &[u8], last: Option<&[u8]>) -> [u8; STAMP_BYTES] {
     let mut stamp = [0; STAMP_BYTES];
     let rest = last.and_then(|key| key.strip_prefix(prefix));
     if let Some((before, _)) = rest.and_then(|rest| rest.split_first_chunk::<STAMP_BYTES>()) {
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn the_next_stamp_counts_on_over_the_ends_of_bytes() {
-        let next = |stamp| stamp_behind(b"p", Some(&stamped_key(b"p", &stamp, 7)));
-        assert_eq!(stamp_behind(b"p", None), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let next = |stamp| stamp_after(b"p", Some(&stamped_key(b"p", &stamp, 7)));
+        assert_eq!(stamp_after(b"p", None), [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(
             next([0, 0, 0, 0, 0, 0, 0, 0, 1, 255]),
             [0, 0, 0, 0, 0, 0, 0, 0, 2, 0]

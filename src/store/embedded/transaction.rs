@@ -20,7 +20,7 @@ use super::scan::LastScan;
 use super::undo::{Log, Mark, Undo};
 use super::watch::Touched;
 use crate::limits;
-use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_behind, stamped_key};
+use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_after, stamped_key};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
     Transaction,
@@ -504,7 +504,7 @@ impl Transaction for EmbeddedTransaction<'_> {
             Ok(last) => last,
             Err(error) => return self.state.borrow_mut().fail(error),
         };
-        let stamp = stamp_behind(prefix, last.as_deref());
+        let stamp = stamp_after(prefix, last.as_deref());
         for (number, value) in (0_u16..).zip(values) {
             self.set(&stamped_key(prefix, &stamp, number), value);
         }

@@ -12,7 +12,7 @@ use crate::store::{
     StoreFuture, Transaction, Watched,
 };
 
-/// A store whose transactions are made smaller for a test fills this many batches into one.
+/// Batches that fit into one transaction where its size is limited for a test.
 const BATCHES_PER_TRANSACTION: usize = 4;
 
 /// What goes wrong.
@@ -26,7 +26,7 @@ pub enum Fault {
     UnknownNotApplied,
     /// The transaction is too old: at a read, or at the commit (nothing is applied).
     TooOld,
-    /// The store is not available: at the begin of a transaction, or at a commit (nothing is
+    /// The store is not available: at the beginning of a transaction, or at a commit (nothing is
     /// applied).
     Unavailable,
 }
@@ -38,11 +38,11 @@ pub enum FaultPoint {
     Begin,
     /// A key or a range is read.
     Read,
-    /// A transaction that has written commits. (One that has not cannot fail on a real store.)
+    /// A transaction with writes commits. (One without writes cannot fail on a real store.)
     Commit,
 }
 
-/// How often what goes wrong, each in a million.
+/// How often each fault happens, in parts per million.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FaultRates {
     /// Commits that end with [`Fault::Conflict`].
@@ -88,9 +88,10 @@ impl FaultCounts {
 #[error("injected fault")]
 pub struct Injected;
 
-/// A store that fails now and then.
+/// A store that fails sometimes.
 ///
-/// At each [`FaultPoint`] the point's script is asked first; where it is empty, the rates decide.
+/// At each [`FaultPoint`] the next entry of the point's script decides. Where the script is empty,
+/// the rates decide.
 pub struct FaultyStore<S> {
     inner: S,
     faults: Faults,
@@ -116,7 +117,7 @@ struct FaultState {
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Puts faults before `inner`. With no rates it behaves as `inner` does.
+    /// Makes `inner` fail. With all rates at 0 it behaves as `inner` does.
     pub fn new(inner: S, rates: FaultRates, random: Arc<dyn Random>) -> Self {
         let transaction_bytes_max = inner.capabilities().transaction_bytes_max;
         Self {
@@ -137,24 +138,23 @@ impl<S: Store> FaultyStore<S> {
         }
     }
 
-    /// The store behind the faults.
+    /// The store that is made to fail.
     pub fn inner(&self) -> &S {
         &self.inner
     }
 
-    /// Changes the rates from here on.
+    /// Changes the rates from now on.
     pub fn set_rates(&self, rates: FaultRates) {
         self.faults.lock().rates = rates;
     }
 
-    /// What happens at the next passes of `point`, one entry a pass; `None` lets one pass well.
-    /// A fault that cannot happen at the point lets it pass.
+    /// Decides what happens the next times at `point`, one entry each. `None` means no fault, and
+    /// so does a fault that cannot happen at the point.
     pub fn script(&self, point: FaultPoint, faults: impl IntoIterator<Item = Option<Fault>>) {
         self.faults.lock().queue(point).extend(faults);
     }
 
-    /// Refuses larger transactions with `TooLarge` from here on, and says so in its
-    /// capabilities.
+    /// Refuses larger transactions with `TooLarge` from now on. The capabilities say so.
     pub fn set_transaction_bytes_max(&self, bytes: usize) {
         self.transaction_bytes_max.store(bytes, Ordering::SeqCst);
     }
@@ -186,7 +186,7 @@ impl Faults {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fault that happens at this pass, counted.
+    /// The fault that happens this time. Counts it.
     fn next(&self, point: FaultPoint) -> Option<Fault> {
         let fault = {
             let mut state = self.lock();

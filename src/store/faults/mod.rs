@@ -1,6 +1,6 @@
-//! Stores that misbehave on purpose, for tests: [`FaultyStore`] fails any store by rate or by
-//! script, [`OptimisticStore`] lets the embedded store behave like a cluster (many writers,
-//! conflicts, answers that come later, small transactions). Both may be put on each other.
+//! Stores for tests. [`FaultyStore`] makes any store fail, by rate or by script.
+//! [`OptimisticStore`] makes the embedded store behave like a cluster: many writers, conflicts,
+//! results that come later, small transactions. The two can be combined.
 
 mod inject;
 mod optimistic;

@@ -1,6 +1,6 @@
-//! A multi-writer store made of a single-writer one, after FoundationDB's model: transactions
-//! read a snapshot, keep their writes to themselves and are checked against later commits when
-//! they commit.
+//! A store with many writers on top of one with a single writer, after FoundationDB's model: a
+//! transaction reads a snapshot, keeps its writes until the commit, and is then checked against
+//! later commits.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -27,8 +27,8 @@ const PARALLEL_BATCHES: usize = 8;
 pub(super) const HISTORY_COMMITS_MAX: usize = 10_000;
 
 /// Behaves like a FoundationDB cluster on top of a store that answers at once and has one writer
-/// (the embedded one): transactions run beside each other and conflict, every read and commit
-/// answers at its second poll, limits are FoundationDB's.
+/// (the embedded one). Transactions run concurrently and conflict. Every read and commit is ready
+/// at its second poll. The limits are FoundationDB's.
 pub struct OptimisticStore<S> {
     inner: S,
     history: Mutex<History>,
@@ -39,7 +39,7 @@ pub struct OptimisticStore<S> {
 struct History {
     /// Commits so far.
     version: u64,
-    /// The newest is that of `version`.
+    /// The last entry is that of `version`.
     written: VecDeque<Vec<KeyRange>>,
 }
 
@@ -81,7 +81,7 @@ impl History {
 #[error("the store below does not answer at once")]
 struct NotAtOnce;
 
-/// Takes an answer that must be there.
+/// Takes a result that must be there.
 fn now<T: Unpin>(mut future: StoreFuture<'_, T>) -> Result<T, StoreError> {
     match Pin::new(&mut future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,
@@ -89,7 +89,7 @@ fn now<T: Unpin>(mut future: StoreFuture<'_, T>) -> Result<T, StoreError> {
     }
 }
 
-/// Gives an answer at the second poll, so that other tasks come in between.
+/// Gives a result at the second poll, so that other tasks run in between.
 fn later<'t, T: 't>(answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
     StoreFuture::Pending(Box::pin(async move {
         let mut is_first = true;
@@ -106,7 +106,7 @@ fn later<'t, T: 't>(answer: Result<T, StoreError>) -> StoreFuture<'t, T> {
 }
 
 impl<S: Store> OptimisticStore<S> {
-    /// Lets `inner` behave like a cluster.
+    /// Makes `inner` behave like a cluster.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
@@ -147,7 +147,7 @@ impl ReadTransaction for LateRead<'_> {
     }
 }
 
-/// Reads see the snapshot only and conflict on nothing: [`ReadYourWrites`] does the rest.
+/// Reads see the snapshot only and never conflict: [`ReadYourWrites`] does the rest.
 struct OptimisticTransaction<'s, S> {
     store: &'s OptimisticStore<S>,
     snapshot: Box<dyn ReadTransaction + 's>,
@@ -191,7 +191,7 @@ impl<S: Store> OptimisticTransaction<'_, S> {
         if state.is_too_large || state.size_bytes > limits::FDB_TRANSACTION_BYTES_MAX {
             return Err(StoreError::TooLarge);
         }
-        // Held over the commit below, which answers at once: checks and commits take turns.
+        // Locked until after the commit, so that checks and commits take turns.
         let mut history = store.history();
         history.check(version, &state.read_conflicts)?;
         let transaction = store.inner.begin_write()?;
@@ -283,7 +283,7 @@ impl<S: Store> Store for OptimisticStore<S> {
     }
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
-        // Under the lock no commit comes between the version and its snapshot.
+        // With the lock no commit comes between the version and its snapshot.
         let history = self.history();
         let transaction = OptimisticTransaction {
             store: self,

@@ -1,5 +1,5 @@
-//! Errors of the FoundationDB store: why it does not open, and what FoundationDB's codes mean
-//! here (<https://apple.github.io/foundationdb/api-error-codes.html>).
+//! Errors of the FoundationDB store: why it does not open, and the meaning of FoundationDB's codes
+//! (<https://apple.github.io/foundationdb/api-error-codes.html>).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum OpenError {
     /// There is no cluster file.
     #[error(
         "there is no FoundationDB cluster file {}; install foundationdb-clients and copy the \
-         cluster's file there, or name it by --cluster-file or FDB_CLUSTER_FILE",
+         cluster's file there, or name it with --cluster-file or FDB_CLUSTER_FILE",
         file.display()
     )]
     NoClusterFile {
@@ -60,9 +60,9 @@ pub enum OpenError {
         /// What FoundationDB said.
         source: FdbError,
     },
-    /// The cluster's processes are of a version that the client library does not speak with.
+    /// The cluster has a version that the client library cannot talk to.
     #[error(
-        "the FoundationDB cluster at {} is of another version than the client library (7.3): its \
+        "the FoundationDB cluster at {} has another version than the client library (7.3): its \
          process at {process} speaks another protocol; use the client library of the cluster's \
          version",
         file.display()
@@ -70,7 +70,7 @@ pub enum OpenError {
     Incompatible {
         /// The cluster file.
         file: PathBuf,
-        /// The address of one of them.
+        /// The address of one of the cluster's processes.
         process: String,
     },
     /// A file for TLS cannot be read.
@@ -85,8 +85,8 @@ pub enum OpenError {
     },
     /// The client library cannot use the files for TLS.
     #[error(
-        "FoundationDB's client library cannot use the files for TLS ({reason}): check that certificate, key \
-         and authorities are PEM files that are whole, and that the password is the key's \
+        "FoundationDB's client library cannot use the files for TLS ({reason}): check that the certificate, \
+         the key and the authorities are complete PEM files, and that the password is that of the key \
          (settings fdb-tls-certificate-file, fdb-tls-key-file, fdb-tls-ca-file and \
          fdb-tls-password, or FoundationDB's variables FDB_TLS_CERTIFICATE_FILE and so on)"
     )]
@@ -104,7 +104,7 @@ pub enum OpenError {
         file: PathBuf,
         /// What FoundationDB said.
         source: FdbError,
-        /// What to check where the file's addresses are reached by TLS, or nothing.
+        /// What to check if the file's addresses use TLS, else nothing.
         tls_hint: &'static str,
     },
     /// The cluster does not answer.
@@ -120,18 +120,18 @@ pub enum OpenError {
         file: PathBuf,
         /// What FoundationDB said.
         source: FdbError,
-        /// What else to check where the file's addresses are reached by TLS, or nothing.
+        /// What else to check if the file's addresses use TLS, else nothing.
         tls_hint: &'static str,
     },
 }
 
-/// Behind what there is to check.
-const TLS_HINT: &str = "; its addresses end with :tls, so check too that the certificates fit, and the key its certificate: \
+/// The end of a message where the cluster uses TLS.
+const TLS_HINT: &str = "; its addresses end with :tls, so also check that the certificates match, and the key its certificate: \
     the settings fdb-tls-certificate-file, fdb-tls-key-file, fdb-tls-ca-file and \
     fdb-tls-verify-peers, or FoundationDB's variables FDB_TLS_CERTIFICATE_FILE and so on";
 
 impl OpenError {
-    /// Why a cluster does not answer: FoundationDB reads the file at the first use only.
+    /// Why a cluster does not answer. (FoundationDB reads the cluster file at the first use.)
     pub(super) fn no_answer(file: PathBuf, source: FdbError) -> Self {
         let tls_hint = if uses_tls(&file) { TLS_HINT } else { "" };
         match source.code() {
@@ -150,10 +150,10 @@ impl OpenError {
     }
 }
 
-/// What a failed read, or anything else that cannot have written, means.
+/// The error of a failed read, or of anything else that cannot have written.
 pub(super) fn read_error(error: FdbError) -> StoreError {
     match error.code() {
-        // 1009 and 1037: the storage server lags behind; the next read version may do.
+        // 1009 and 1037: the storage server lags. The next read version may succeed.
         TRANSACTION_TOO_OLD | FUTURE_VERSION | PROCESS_BEHIND => StoreError::TooOld,
         TRANSACTION_TOO_LARGE | KEY_TOO_LARGE | VALUE_TOO_LARGE => StoreError::TooLarge,
         NOT_COMMITTED => StoreError::Conflict,
@@ -165,7 +165,7 @@ pub(super) fn read_error(error: FdbError) -> StoreError {
     }
 }
 
-/// What a failed commit means.
+/// The error of a failed commit.
 pub(super) fn commit_error(error: FdbError) -> StoreError {
     if is_unknown_result(error) {
         return StoreError::UnknownResult;
@@ -182,19 +182,19 @@ pub(super) fn is_unknown_result(error: FdbError) -> bool {
             | TRANSACTION_TIMED_OUT
             | CLUSTER_VERSION_CHANGED
             | OPERATION_CANCELLED
-            // What nobody has thought of may come after the commit was sent, too.
+            // An unforeseen error may come after the commit was sent.
             | UNKNOWN_ERROR
             | INTERNAL_ERROR
     ) || error.is_maybe_committed()
 }
 
-/// Whether a commit that failed so may even be applied later. (After 1021 FoundationDB itself
-/// has made sure that it will not.)
+/// Whether a commit that failed with this error may still be applied later. (Before 1021
+/// FoundationDB itself makes sure that it will not.)
 pub(super) fn may_be_in_flight(error: FdbError) -> bool {
     is_unknown_result(error) && error.code() != COMMIT_UNKNOWN_RESULT
 }
 
-/// Whether the transaction took longer than it may.
+/// Whether the transaction exceeded its timeout.
 pub(super) fn is_timeout(error: FdbError) -> bool {
     error.code() == TRANSACTION_TIMED_OUT
 }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_tell_what_is_known() {
+    fn codes_of_commits_have_their_errors() {
         assert!(matches!(commit(1020), StoreError::Conflict));
         for unknown in [1021, 1025, 1031, 1039, 1101, 4000, 4100] {
             assert!(matches!(commit(unknown), StoreError::UnknownResult));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_foundationdb_has_not_settled_may_be_in_flight() {
+    fn only_a_commit_that_foundationdb_did_not_resolve_may_be_in_flight() {
         for (code, expected) in [(1021, false), (1031, true), (1039, true), (1020, false)] {
             let error = FdbError::from_code(code);
             assert_eq!(may_be_in_flight(error), expected, "{code}");

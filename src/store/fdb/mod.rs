@@ -1,7 +1,7 @@
 //! The FoundationDB store: a cluster that many servers share.
 //!
-//! The client's trace files and other options are set by FoundationDB's own environment variables
-//! (`FDB_NETWORK_OPTION_*`).
+//! FoundationDB's own environment variables (`FDB_NETWORK_OPTION_*`) set the client's trace files
+//! and other options.
 
 mod error;
 mod network;
@@ -43,12 +43,12 @@ const KEY_TO_TRY: &[u8] = b"quoin";
 /// How to open a FoundationDB cluster.
 #[derive(Debug, Clone)]
 pub struct FdbOptions {
-    /// The cluster file; without it the one that `FDB_CLUSTER_FILE` names, else `fdb.cluster` in
+    /// The cluster file. By default the one that `FDB_CLUSTER_FILE` names, else `fdb.cluster` in
     /// the working folder, else the system's.
     pub cluster_file: Option<PathBuf>,
-    /// TLS; holds for the whole process, from its first store on.
+    /// Options for TLS. Those of the first store apply to the whole process.
     pub tls: TlsOptions,
-    /// Time that a transaction may take altogether, its commit included.
+    /// Time that a transaction may take in total, with its commit.
     pub transaction_timeout_ms: i32,
 }
 
@@ -72,8 +72,7 @@ pub struct FdbStore {
 }
 
 impl FdbStore {
-    /// Opens a cluster and waits until it has answered, at most
-    /// [`limits::FDB_CONNECT_TIMEOUT_MS`].
+    /// Opens a cluster and waits until it answers, at most [`limits::FDB_CONNECT_TIMEOUT_MS`].
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -140,15 +139,15 @@ fn connect(file: &Path, options: &FdbOptions) -> Result<Database, FdbError> {
     Ok(database)
 }
 
-/// Asks for a read version, which only a cluster with a database gives, and reads, which only a
-/// client may that the cluster trusts.
+/// Checks that the cluster has a database, by asking for a read version, and that it trusts this
+/// client, by a read.
 async fn answers(database: &Database) -> Result<(), FdbError> {
     let transaction = database.create_trx()?;
     transaction.set_option(TransactionOption::Timeout(limits::FDB_CONNECT_TIMEOUT_MS))?;
     transaction.get(KEY_TO_TRY, true).await.map(drop)
 }
 
-/// Waits on this thread; for the opening, which comes before any runtime.
+/// Waits on this thread. For the opening, which comes before any runtime.
 fn wait<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
 
@@ -188,7 +187,7 @@ impl Store for FdbStore {
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
         let transaction = self.begin()?;
-        // `ReadYourWrites` does that, at less than the price of the client's own.
+        // `ReadYourWrites` does that at a lower cost.
         transaction
             .set_option(TransactionOption::ReadYourWritesDisable)
             .map_err(read_error)?;
@@ -201,7 +200,7 @@ impl Store for FdbStore {
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
-        // In a transaction of its own: a watch reads its key in a way that can conflict.
+        // In a separate transaction, because a watch reads its key in a way that can conflict.
         let transaction = match self.begin() {
             Ok(transaction) => transaction,
             Err(error) => return StoreFuture::ready(Err(error)),
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_does_not_answer_is_told_in_time() {
+    fn a_cluster_that_does_not_answer_is_reported_in_time() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fdb.cluster");
         // Nothing listens on the discard port of the loopback.

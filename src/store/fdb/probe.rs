@@ -1,4 +1,4 @@
-//! What `quoin doctor` wants to know of FoundationDB's client.
+//! What `quoin doctor` asks FoundationDB's client.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use crate::store::StoreError;
 /// The environment variable that names the cluster file, as for FoundationDB's own tools.
 const CLUSTER_FILE_VARIABLE: &str = "FDB_CLUSTER_FILE";
 
-/// The cluster file in the working folder, which comes before the system's.
+/// The cluster file in the working folder. It is preferred to the system's.
 const CLUSTER_FILE_HERE: &str = "fdb.cluster";
 
-/// What said where the cluster file is.
+/// What decided where the cluster file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClusterFileOrigin {
     /// The options.
     Options,
     /// The environment variable `FDB_CLUSTER_FILE`.
     Variable,
-    /// It lies in the working folder.
+    /// It is in the working folder.
     WorkingFolder,
-    /// Nothing: it is FoundationDB's own default.
+    /// FoundationDB's own default.
     System,
 }
 
-/// Looks where FoundationDB's own tools look.
+/// Finds the cluster file as FoundationDB's own tools do.
 pub fn find_cluster_file(options: &FdbOptions) -> (PathBuf, ClusterFileOrigin) {
     if let Some(file) = &options.cluster_file {
         return (file.clone(), ClusterFileOrigin::Options);
@@ -50,22 +50,22 @@ pub fn find_cluster_file(options: &FdbOptions) -> (PathBuf, ClusterFileOrigin) {
 pub struct ClientLibrary {
     /// Its version, such as `7.3.79`.
     pub version: String,
-    /// The protocol that it speaks.
+    /// Its network protocol.
     pub protocol: String,
-    /// The API version that Quoin asks it for.
+    /// The API version that Quoin uses.
     pub api_version: i32,
-    /// The latest that it has.
+    /// The latest API version that the library has.
     pub api_version_max: i32,
 }
 
 /// Asks the client library for its version.
 ///
 /// # Errors
-/// `Library` where it does not start.
+/// `Library` if it does not start.
 pub fn client_library() -> Result<ClientLibrary, OpenError> {
-    // Without the network, which would have to be stopped in good time before the exit.
+    // Without the network, which would have to be stopped before the exit.
     network::select_version().map_err(|source| OpenError::Library { source })?;
-    // SAFETY: takes nothing, and answers a string that lives as long as the library, or null.
+    // SAFETY: takes nothing, and returns a string that lives as long as the library, or null.
     #[allow(unsafe_code)]
     let text = unsafe {
         let text = foundationdb_sys::fdb_get_client_version();
@@ -75,7 +75,7 @@ pub fn client_library() -> Result<ClientLibrary, OpenError> {
             CStr::from_ptr(text).to_string_lossy().into_owned()
         }
     };
-    // Version, commit, protocol; several such, if there are libraries of several versions.
+    // Version, commit and protocol of each library, if there are several.
     let first = text.split(';').next().unwrap_or_default();
     let mut parts = first.split(',');
     Ok(ClientLibrary {
@@ -86,28 +86,29 @@ pub fn client_library() -> Result<ClientLibrary, OpenError> {
     })
 }
 
-/// The address of a process that the client has reached, and that speaks another protocol.
+/// The address of a process that the client has reached and whose protocol is another.
 pub(super) async fn incompatible_process(database: &Database) -> Option<String> {
     let status = database.get_client_status().await.ok()?;
     incompatible_in(&String::from_utf8_lossy(&status))
 }
 
-/// Finds it in the client's status, a JSON text, without reading the rest of that.
+/// Finds the address in the client's status, a JSON text.
 fn incompatible_in(status: &str) -> Option<String> {
     let compact: String = status
         .chars()
         .filter(|char| !char.is_whitespace())
         .collect();
-    // Of each connection there is one object without objects inside.
+    // Each connection is one object without objects inside.
     let connection = compact
         .split(['{', '}'])
         .find(|part| part.contains("\"Compatible\":false"))?;
-    let (_, behind) = connection.split_once("\"Address\":\"")?;
-    Some(behind.split('"').next()?.to_owned())
+    let (_, address) = connection.split_once("\"Address\":\"")?;
+    Some(address.split('"').next()?.to_owned())
 }
 
 impl FdbStore {
-    /// How long the cluster takes to give a read version, so many times, one after the other.
+    /// Asks the cluster for a read version `count` times, one after the other. Returns how long
+    /// each took.
     ///
     /// # Errors
     /// When the cluster fails.
@@ -122,7 +123,7 @@ impl FdbStore {
         Ok(times)
     }
 
-    /// What the client knows of its connections, as a JSON text.
+    /// What the client knows about its connections, as a JSON text.
     ///
     /// # Errors
     /// When the client library fails.
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_library_tells_its_version() {
+    fn the_client_library_has_a_version() {
         let library = client_library().unwrap();
         assert!(library.version.starts_with("7."), "{library:?}");
         assert_eq!(library.api_version, 730);

@@ -1,4 +1,4 @@
-//! Whether the cluster answers, as the last transaction found it.
+//! Whether the cluster answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,22 +9,22 @@ use super::error::is_timeout;
 /// Time that a transaction may take while the cluster is away.
 const AWAY_TIMEOUT_MS: i32 = 2_000;
 
-/// Set when a transaction gets no answer in its time, unset by the next answer.
+/// The cluster is away when a transaction times out, until the next answer.
 ///
-/// A transaction waits long for a cluster that recovers. Where the last one has waited in vain
-/// already, others wait less, so that clients do not queue up behind each other's long waits.
+/// A transaction waits long for a cluster that recovers. After one has timed out, others wait
+/// less, so that long waits of clients do not add up.
 #[derive(Debug, Default)]
 pub(super) struct Reachability {
     is_away: AtomicBool,
 }
 
 impl Reachability {
-    /// Whether nobody has answered since a transaction got no answer in its time.
+    /// Whether nothing was answered since a transaction timed out.
     pub(super) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }
 
-    /// The time that a transaction may take now, where it may take so much at other times.
+    /// The timeout for a transaction now. `timeout_ms` is the usual one.
     pub(super) fn timeout_ms(&self, timeout_ms: i32) -> i32 {
         match self.is_away() {
             true => timeout_ms.min(AWAY_TIMEOUT_MS),
@@ -32,7 +32,7 @@ impl Reachability {
         }
     }
 
-    /// Learns from what became of a read or commit.
+    /// Notes the result of a read or commit.
     pub(super) fn note<T>(&self, answer: Result<T, FdbError>) -> Result<T, FdbError> {
         match &answer {
             Ok(_) if self.is_away() => {

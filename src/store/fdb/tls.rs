@@ -1,4 +1,4 @@
-//! TLS between this process and a cluster: FoundationDB's own options, passed on.
+//! TLS between this process and a cluster, with FoundationDB's own options.
 
 use std::fmt;
 use std::fs::File;
@@ -10,23 +10,22 @@ use foundationdb::options::NetworkOption;
 use super::error::OpenError;
 use super::tls_trial;
 
-/// How addresses of a cluster file end that are reached by TLS.
+/// The end of addresses in a cluster file that use TLS.
 const TLS_SUFFIX: &str = ":tls";
 
-/// Certificates of this process and what it asks of the cluster's
-/// (<https://apple.github.io/foundationdb/tls.html>). What is not given FoundationDB takes from
-/// its environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or its defaults.
+/// Options for TLS (<https://apple.github.io/foundationdb/tls.html>). FoundationDB takes missing
+/// ones from its environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or its defaults.
 ///
-/// They hold for the whole process, from its first store on.
+/// The options of the first store apply to the whole process.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// This process's certificate, with its chain.
     pub certificate_file: Option<PathBuf>,
-    /// The key that belongs to it.
+    /// The certificate's private key.
     pub key_file: Option<PathBuf>,
-    /// Certificates by which the cluster's are judged.
+    /// Certificates of the authorities that the cluster's certificates are checked with.
     pub ca_file: Option<PathBuf>,
-    /// What the cluster's certificates must fulfil, in FoundationDB's notation.
+    /// Conditions on the cluster's certificates, in FoundationDB's notation.
     pub verify_peers: Option<String>,
     /// The password of an encrypted key.
     pub password: Option<String>,
@@ -56,7 +55,7 @@ impl TlsOptions {
         .filter_map(|(setting, file)| Some((setting, file.as_deref()?)))
     }
 
-    /// Says what is wrong with the files, of which FoundationDB itself says nothing.
+    /// Checks the files, because FoundationDB itself does not report what is wrong with them.
     pub(super) fn check(&self, cluster_file: &Path) -> Result<(), OpenError> {
         self.check_files()?;
         if uses_tls(cluster_file) {
@@ -65,7 +64,7 @@ impl TlsOptions {
         if *self != Self::default() {
             tracing::warn!(
                 "settings fdb-tls-… have no effect: no address in {} ends with {TLS_SUFFIX}, so \
-                 that connections to the cluster are not encrypted",
+                 connections to the cluster are not encrypted",
                 cluster_file.display()
             );
         }
@@ -83,7 +82,7 @@ impl TlsOptions {
         Ok(())
     }
 
-    /// The options, in the order in which FoundationDB wants them: the password before the key.
+    /// The options in the order that FoundationDB needs: the password before the key.
     pub(super) fn network_options(&self) -> Vec<NetworkOption> {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         let options = [
@@ -105,7 +104,7 @@ impl TlsOptions {
     }
 }
 
-/// Whether a cluster file asks for TLS.
+/// Whether addresses in a cluster file use TLS.
 pub(super) fn uses_tls(cluster_file: &Path) -> bool {
     std::fs::read_to_string(cluster_file).is_ok_and(|text| {
         text.lines()

@@ -1,8 +1,8 @@
-//! A trial of the files for TLS, in a process of its own.
+//! A trial of the files for TLS, in a separate process.
 //!
-//! FoundationDB's client (7.3) does not say that it cannot use a certificate, key or password:
-//! it goes on without, and when it connects, the process may die of a segmentation fault. Only
-//! its trace tells. So a child process loads the files, connects to nobody, and leaves a trace.
+//! FoundationDB's client (7.3) does not report that it cannot use a certificate, key or password.
+//! It goes on without, and when it connects, the process may crash. Only its trace says why. So a
+//! child process loads the files, connects to nothing, and writes a trace.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,29 +16,29 @@ use super::tls::TlsOptions;
 use super::{network, wait};
 use crate::random::{Random, SystemRandom};
 
-/// Time for which a trial of the files for TLS asks a cluster that is not there.
+/// Timeout of the request to a cluster that does not exist.
 const TIMEOUT_MS: i32 = 100;
-/// Time after which such a trial is ended.
+/// Time after which a trial is ended.
 const TRIAL_MAX_S: u32 = 5;
 
-/// A cluster that is reached without TLS, and that is not there: the discard port.
+/// A cluster without TLS that does not exist (the discard port).
 const NO_CLUSTER: &str = "trial:trial@127.0.0.1:9\n";
-/// Events of the trace that say why files cannot be used, each with the field that tells, and
-/// what stands before it for a person.
+/// Events of the trace that say why files cannot be used: type, field with the reason, and text
+/// before it in the message.
 const COMPLAINTS: [(&str, &str, &str); 3] = [
     ("TLSContextConfigureError", "What", ""),
     (
         "FDBLibTLSVerifyPeersParseError",
         "Config",
-        "what peers must fulfil cannot be read: ",
+        "the conditions on peers cannot be read: ",
     ),
     ("Net2TLSInitError", "Error", ""),
 ];
 
-/// Tells why the client library cannot use the files, where it cannot. Whatever else is wrong
-/// comes out when the store is opened.
+/// Checks whether the client library can use the files. Other errors appear when the store is
+/// opened.
 ///
-/// Does nothing where this process has more than one thread: a child would not have the others.
+/// Does nothing if this process has more than one thread: a child would not have the others.
 pub(super) fn check(tls: &TlsOptions) -> Result<(), OpenError> {
     if !is_single_threaded() {
         tracing::debug!("files for TLS are not tried: this process has several threads");
@@ -53,7 +53,7 @@ pub(super) fn check(tls: &TlsOptions) -> Result<(), OpenError> {
     };
     let crash = run_child(tls, &folder);
     let complaint = complaint(&folder);
-    // What is left of it does no harm.
+    // A folder that is left does no harm.
     let _ = fs::remove_dir_all(&folder);
     match complaint.or(crash) {
         Some(reason) => Err(OpenError::TlsUnusable { reason }),
@@ -65,7 +65,7 @@ fn is_single_threaded() -> bool {
     fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// A folder for a cluster file and a trace, for this user only.
+/// A folder for a cluster file and a trace, which only this user can open.
 fn make_folder() -> std::io::Result<PathBuf> {
     let number = SystemRandom.next_u64();
     let folder = std::env::temp_dir().join(format!("quoin-tls-{number:016x}"));
@@ -78,10 +78,10 @@ fn cluster_file(folder: &Path) -> PathBuf {
     folder.join("fdb.cluster")
 }
 
-/// Loads the files in a child. Says so where the child has crashed.
+/// Loads the files in a child. Returns a reason if the child has crashed.
 fn run_child(tls: &TlsOptions, folder: &Path) -> Option<String> {
-    // SAFETY: there is no other thread whose locks the child could find taken for ever, and the
-    // child ends by `_exit`, so that nothing of this process is ended or written twice.
+    // SAFETY: there is no other thread whose locks would stay taken in the child, and the child
+    // ends with `_exit`, so that nothing of this process is closed or written twice.
     #[allow(unsafe_code)]
     let child = unsafe { libc::fork() };
     match child {
@@ -100,15 +100,13 @@ fn run_child(tls: &TlsOptions, folder: &Path) -> Option<String> {
             }
         }
         child => match signal_that_ended(child) {
-            Some(libc::SIGSEGV | libc::SIGABRT | libc::SIGBUS) => {
-                Some("it crashes over them".to_owned())
-            }
+            Some(libc::SIGSEGV | libc::SIGABRT | libc::SIGBUS) => Some("it crashes".to_owned()),
             _ => None,
         },
     }
 }
 
-/// In the child: it leaves no core file, and ends in time whatever happens.
+/// In the child: no core file, and a limit of time.
 fn limit() {
     let none = libc::rlimit {
         rlim_cur: 0,
@@ -122,8 +120,8 @@ fn limit() {
     }
 }
 
-/// In the child: the client loads the files when it has its first database. The trace is whole
-/// when the network has stopped.
+/// In the child: the client loads the files when it opens its first database. The trace is
+/// complete when the network has stopped.
 fn load(tls: &TlsOptions, folder: &Path) {
     let mut options = tls.network_options();
     options.push(NetworkOption::TraceEnable(folder.display().to_string()));
@@ -133,14 +131,14 @@ fn load(tls: &TlsOptions, folder: &Path) {
         let database = Database::new(cluster_file(folder).to_str())?;
         let transaction = database.create_trx()?;
         transaction.set_option(TransactionOption::Timeout(TIMEOUT_MS))?;
-        // Nobody answers; when the time is over, the database is there.
+        // There is no answer. After the timeout the database is open.
         transaction.get_read_version().await
     };
     let _ = wait(asked);
     network::stop();
 }
 
-/// The signal that ended a child, or `None` where it ended otherwise.
+/// The signal that ended a child, or `None` if it ended otherwise.
 fn signal_that_ended(child: libc::pid_t) -> Option<libc::c_int> {
     let mut status = 0;
     loop {
@@ -158,7 +156,7 @@ fn signal_that_ended(child: libc::pid_t) -> Option<libc::c_int> {
     }
 }
 
-/// What the trace says of the files, the most telling first.
+/// The reason in the trace. The most specific event comes first.
 fn complaint(folder: &Path) -> Option<String> {
     let files = fs::read_dir(folder).ok()?.filter_map(Result::ok);
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -169,12 +167,12 @@ fn complaint(folder: &Path) -> Option<String> {
     })
 }
 
-/// A field of the first event of that type: `"Type": "event", … "field": "value"` in one line.
+/// A field of the first event of a type: `"Type": "event", … "field": "value"` in one line.
 fn field_of(trace: &str, event: &str, field: &str) -> Option<String> {
     let kind = format!("\"Type\": \"{event}\"");
     let line = trace.lines().find(|line| line.contains(&kind))?;
-    let (_, behind) = line.split_once(&format!("\"{field}\": \""))?;
-    let (value, _) = behind.split_once('"')?;
+    let (_, rest) = line.split_once(&format!("\"{field}\": \""))?;
+    let (value, _) = rest.split_once('"')?;
     Some(value.to_owned())
 }
 

@@ -17,18 +17,18 @@ use crate::store::read_your_writes::sizes::{clear_bytes, conflict_bytes, set_byt
 use crate::store::rules::{STAMP_BYTES, stamped_key};
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 
-/// Attempts at making sure that a commit which timed out is not still under way.
+/// Attempts to make sure that a commit which timed out is not still under way.
 const FENCE_ATTEMPTS_MAX: u32 = 16;
-/// Time that one such attempt may take, where the cluster is not away.
+/// Timeout of one such attempt, while the cluster is not away.
 const FENCE_TIMEOUT_MS: i32 = 10_000;
-/// Rows up to which a range read asks FoundationDB for exactly so many; above, pages are of the
-/// size that it finds best.
+/// Most rows that a range read fetches in one page. With a higher limit, FoundationDB chooses the
+/// size of pages.
 const EXACT_ROWS_MAX: usize = 8_192;
 
 /// Reads conflict with nothing: `ReadYourWrites` adds the conflicts at the commit.
 const IS_SNAPSHOT: bool = true;
 
-/// Before the random part of a fence: a key that is never written, only conflicted on.
+/// The prefix of a fence's key. The key is only in conflict ranges, and never written.
 const FENCE_PREFIX: &[u8] = b"quoin fence/";
 
 fn get<'t>(
@@ -48,7 +48,7 @@ fn get_range<'t>(
     transaction: &'t RawTransaction,
     query: RangeQuery<'_>,
 ) -> StoreFuture<'t, Vec<KeyValue>> {
-    // A limit of 0 would mean none.
+    // For FoundationDB a limit of 0 means no limit.
     if query.limit == 0 || query.begin >= query.end {
         return StoreFuture::ready(Ok(Vec::new()));
     }
@@ -63,7 +63,7 @@ fn get_range<'t>(
         reverse: query.reverse,
         ..RangeOption::from((query.begin.to_vec(), query.end.to_vec()))
     };
-    // Sent at once, so that several reads are under way together.
+    // Sent at once, so that several reads can be under way together.
     let first = transaction.get_range(&range, 1, IS_SNAPSHOT);
     StoreFuture::Pending(Box::pin(async move {
         let pages = pages(transaction, range, first).await;
@@ -129,7 +129,7 @@ pub(super) struct FdbTransaction<'s> {
     store: &'s FdbStore,
     transaction: RawTransaction,
     size_bytes: Cell<usize>,
-    /// The first write that failed; the commit tells it.
+    /// The first error of a write. The commit returns it.
     failure: RefCell<Option<StoreError>>,
 }
 
@@ -156,8 +156,8 @@ impl<'s> FdbTransaction<'s> {
             return Err(StoreError::TooLarge);
         }
         if self.store.reachability.is_away() {
-            // A transaction that has not read yet would ask for its read version while it
-            // commits, and could not tell that nothing has been sent.
+            // Otherwise a transaction that has not read yet would ask for its read version while it
+            // commits, and could not know that nothing has been sent.
             let version = self.transaction.get_read_version().await;
             self.store.reachability.note(version).map_err(read_error)?;
         }
@@ -176,12 +176,12 @@ impl<'s> FdbTransaction<'s> {
     }
 }
 
-/// A key on which a transaction conflicts with whoever asks what became of it.
+/// A key that makes sure that a commit is no longer under way.
 ///
-/// After a timeout FoundationDB does not say whether the commit is still under way. Once another
-/// transaction has committed a write conflict on the fence, the first one has either been
-/// applied or will never be: the caller may look, and run it again. (FoundationDB does the same
-/// inside after `commit_unknown_result`.)
+/// After a timeout FoundationDB does not say whether the commit is still under way. The
+/// transaction has a conflict range on its fence. Once another transaction has committed a write
+/// conflict on it, the first one has either been applied or never will be. Then the caller can
+/// check, and run it again. (FoundationDB does the same before `commit_unknown_result`.)
 struct Fence {
     begin: Vec<u8>,
     end: Vec<u8>,
@@ -205,9 +205,8 @@ impl Fence {
         add(ConflictRangeType::Write)
     }
 
-    /// Returns when the transaction that carries the fence is no longer under way, or after a
-    /// time without an answer: a cluster that was held up may then still apply it, unless it has
-    /// become too old.
+    /// Returns when the transaction with the fence is no longer under way, or after a timeout. In
+    /// the second case a slow cluster may still apply the transaction, until it is too old.
     async fn close(&self, store: &FdbStore) {
         for _ in 0..FENCE_ATTEMPTS_MAX {
             match self.try_close(store).await {
@@ -269,7 +268,7 @@ impl BaseTransaction for FdbTransaction<'_> {
         for (number, value) in (0_u16..).zip(values) {
             let mut key = stamped_key(prefix, &[0; STAMP_BYTES], number);
             self.count_bytes(set_bytes(&key, value.len()));
-            // Tells FoundationDB where to put the stamp; not part of the key.
+            // The place of the stamp for FoundationDB. Not part of the key.
             key.extend_from_slice(&stamp_at.to_le_bytes());
             self.transaction
                 .atomic_op(&key, value, MutationType::SetVersionstampedKey);

@@ -1,8 +1,7 @@
 //! Sets of keys as ranges: what a transaction conflicts on, and what it has cleared.
 //!
-//! A batch that pops one element after the other asks for a conflict from the queue's head to
-//! the element each time. Resolvers check each range that a commit carries, so it had better be
-//! one.
+//! A batch that pops elements asks for a conflict from the queue's head to the element each time.
+//! FoundationDB's resolvers check each range of a commit, so these should be one.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,7 +11,7 @@ use super::sizes::conflict_bytes;
 /// Ranges of keys, joined where they touch.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
-    /// Ends by begins; none touch.
+    /// Ends by beginnings. No two touch.
     ranges: BTreeMap<Vec<u8>, Vec<u8>>,
     bytes: usize,
 }
@@ -21,7 +20,7 @@ pub(super) struct Coverage {
 #[derive(Debug)]
 pub(super) struct Replaced {
     begin: Vec<u8>,
-    /// Where the range ended that began there, if there was one.
+    /// The former end of the range that begins there. `None` if there was no range.
     end: Option<Vec<u8>>,
 }
 
@@ -40,8 +39,8 @@ impl Coverage {
         self.add_logged(begin, end, |_, _| {});
     }
 
-    /// Adds `begin..end`, and tells `log` of each change: where a range begins, and where that range
-    /// ended before, if there was one. (See [`Coverage::restore`].)
+    /// Adds `begin..end`. Calls `log` for each range that changes, with its beginning and its
+    /// former end, if it existed (see [`Replaced`]).
     pub(super) fn add_logged(
         &mut self,
         begin: &[u8],
@@ -51,7 +50,7 @@ impl Coverage {
         if self.covers(begin, end) {
             return;
         }
-        // From the last on; only that one may reach further.
+        // From the last to the first. Only the last may reach further than `end`.
         let mut last: Option<(Vec<u8>, Vec<u8>)> = None;
         while let Some(other) = self.last_begin_in(begin, end) {
             if let Some(other_end) = self.ranges.remove(&other) {
@@ -79,7 +78,7 @@ impl Coverage {
         self.ranges.insert(joined_begin, joined_end);
     }
 
-    /// Undoes one change. To be called for all changes since, the last first.
+    /// Undoes one change. Changes are undone in reverse order.
     pub(super) fn restore(&mut self, replaced: Replaced) {
         let Replaced { begin, end } = replaced;
         if let Some(now) = self.ranges.remove(&begin) {
@@ -103,17 +102,17 @@ impl Coverage {
         (end.as_slice() > key).then_some(end)
     }
 
-    /// Whether all of `begin..end` is in here.
+    /// Whether it contains all of `begin..end`.
     pub(super) fn covers(&self, begin: &[u8], end: &[u8]) -> bool {
         begin >= end || self.end_of(begin).is_some_and(|reached| reached >= end)
     }
 
-    /// Whether `key` is in here.
+    /// Whether it contains `key`.
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         self.end_of(key).is_some()
     }
 
-    /// The ranges that reach into `begin..end`, from the last backwards.
+    /// The ranges that overlap `begin..end`, the last first.
     pub(super) fn overlapping(
         &self,
         begin: &[u8],

@@ -1,17 +1,16 @@
-//! What the transaction below is given at the commit.
+//! What the transaction below gets at the commit.
 
 use bytes::Bytes;
 
-use super::writes::{Change, Entry};
+use super::writes::{AtomicOp, Entry};
 use super::{BaseTransaction, State};
 use crate::store::rules::key_after;
 
 impl State {
-    /// Decides on pops of its own elements: of which others are left, those cannot be taken to have
-    /// happened before.
-    pub(super) fn conflict_on_what_was_left(&mut self) {
-        for taken in std::mem::take(&mut self.taken).values() {
-            for (begin, end) in taken.iter() {
+    /// Adds the conflicts of sections in which own rows are left.
+    pub(super) fn add_conditional_conflicts(&mut self) {
+        for ranges in std::mem::take(&mut self.conditional).values() {
+            for (begin, end) in ranges.iter() {
                 self.conflicts.add(begin, end);
             }
         }
@@ -28,14 +27,14 @@ impl State {
         let mut entries = self.writes.entries().peekable();
         while let Some((key, entry)) = entries.next() {
             match entry {
-                Entry::Settled(Some(value)) => inner.set(key, value),
-                // Nothing of it is below, nor will be.
-                Entry::Settled(None) if self.own.contains(key) => {}
-                Entry::Settled(None) => {
+                Entry::Value(Some(value)) => inner.set(key, value),
+                // The store does not have it, and will not have it.
+                Entry::Value(None) if self.own_rows.contains(key) => {}
+                Entry::Value(None) => {
                     let mut last = None;
                     if let Some(end) = self.clearable_until(key) {
                         let is_clear = |(key, entry): &(&Bytes, &Entry)| {
-                            key.as_ref() < end && matches!(entry, Entry::Settled(None))
+                            key.as_ref() < end && matches!(entry, Entry::Value(None))
                         };
                         while let Some((next, _)) = entries.next_if(is_clear) {
                             last = Some(next);
@@ -46,11 +45,11 @@ impl State {
                         None => inner.clear(key),
                     }
                 }
-                Entry::Changed(changes) => {
-                    for change in changes {
-                        match *change {
-                            Change::Add(delta) => inner.atomic_add(key, delta),
-                            Change::Min(operand) => inner.atomic_min(key, operand),
+                Entry::Atomic(operations) => {
+                    for operation in operations {
+                        match *operation {
+                            AtomicOp::Add(delta) => inner.atomic_add(key, delta),
+                            AtomicOp::Min(operand) => inner.atomic_min(key, operand),
                         }
                     }
                 }
@@ -61,12 +60,12 @@ impl State {
         }
     }
 
-    /// Up to where keys that are cleared may be cleared as a range from `key` on, without a row
-    /// between them that must stay: the snapshot has none there, and where another transaction
-    /// has put one since, this one conflicts with it.
+    /// How far cleared keys from `key` on may be cleared as one range. No other row is lost: the
+    /// snapshot has none in between, and if another transaction has set one since, this one
+    /// conflicts.
     fn clearable_until(&self, key: &[u8]) -> Option<&[u8]> {
         let covered_until = self.conflicts.end_of(key)?;
-        let empty_until = self.known.empty_until(key)?;
+        let empty_until = self.cache.empty_until(key)?;
         Some(covered_until.min(empty_until))
     }
 }

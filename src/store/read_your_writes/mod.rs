@@ -1,16 +1,14 @@
-//! Keeps a transaction's writes until its commit, and remembers what it has read, for stores
-//! behind a network.
+//! Keeps a transaction's writes until its commit and caches its reads, for stores on a network.
 //!
-//! A batch asks for the same few rows again and again: the metadata and length of a hot queue,
-//! and the row at its end, one further for each pop. FoundationDB's client remembers reads and
-//! lays writes over them too, but each call crosses to its network thread, into a tree that keeps
-//! all its former versions. [`ReadYourWrites`] does that here, and so what is below need not: it
-//! sees reads of its snapshot, and at the commit all conflicts and writes at once, with those to
-//! one key made one.
+//! A batch reads the same few rows repeatedly: the metadata and length of a hot queue, and the
+//! rows at its end. FoundationDB's client caches reads and applies writes to them too. But each
+//! call crosses to its network thread, into a tree that keeps all former versions.
+//! [`ReadYourWrites`] does it on this side. The transaction below it only reads its snapshot. At
+//! the commit it gets all conflicts and writes at once, with the writes to one key combined.
 
+mod cache;
 mod coverage;
 mod hand_over;
-mod known;
 pub(super) mod sizes;
 mod undo;
 mod writes;
@@ -20,18 +18,18 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use self::cache::{CachedKey, Lookup, OwnedQuery, ReadCache};
 use self::coverage::{Coverage, Replaced};
-use self::known::{Known, KnownKey, Looked, OwnedQuery};
 use self::undo::{Log, Undo};
-use self::writes::{Change, Own, Writes};
+use self::writes::{AtomicOp, Writes, Written};
 use crate::store::rules::key_after;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
     Transaction,
 };
 
-/// A store's own transaction, below [`ReadYourWrites`]: reads of one snapshot, then all conflicts
-/// and writes, then the commit. There is at least one write, and no read after the first.
+/// A store's own transaction, below [`ReadYourWrites`]. It reads one snapshot. Then it gets all
+/// conflicts and at least one write, and is committed. There is no read after the first write.
 pub(super) trait BaseTransaction {
     /// The value of one key in the snapshot. Conflicts with nothing.
     fn get<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Option<Bytes>>;
@@ -67,7 +65,7 @@ pub(super) trait BaseTransaction {
         Self: 't;
 }
 
-/// A write transaction that keeps its writes and remembers its reads.
+/// A write transaction that keeps its writes and caches its reads.
 pub(super) struct ReadYourWrites<'t> {
     inner: Box<dyn BaseTransaction + 't>,
     state: RefCell<State>,
@@ -76,19 +74,19 @@ pub(super) struct ReadYourWrites<'t> {
 /// What the transaction has done so far.
 #[derive(Default)]
 struct State {
-    known: Known,
+    cache: ReadCache,
     writes: Writes,
     /// What it conflicts on.
     conflicts: Coverage,
     mutation_count: u64,
-    /// It conflicts where there is nothing but its own writes too.
-    conflicts_on_own: bool,
-    /// By the beginnings of sections that were empty, what was taken there and left something of the
-    /// transaction's own behind: it conflicts on that unless the rest is taken too.
-    taken: BTreeMap<Vec<u8>, Coverage>,
-    /// Where rows were taken that only this transaction has put there: the snapshot has nothing there,
-    /// and nobody else puts the same keys there without a conflict.
-    own: Coverage,
+    /// It also conflicts on rows that only it has set.
+    conflicts_on_own_rows: bool,
+    /// Conflicts that apply unless all of the transaction's own rows in a section are cleared. By
+    /// the beginning of the section, which the snapshot has nothing in.
+    conditional: BTreeMap<Vec<u8>, Coverage>,
+    /// Ranges in which the transaction cleared its own rows. They need no clear in the store: the
+    /// snapshot has nothing there, and no other transaction sets the same keys without a conflict.
+    own_rows: Coverage,
     log: Log,
 }
 
@@ -108,106 +106,107 @@ impl<'t> ReadYourWrites<'t> {
     ) -> Result<Option<Bytes>, StoreError> {
         let value = self.inner.get(&key).await?;
         let mut state = self.state.borrow_mut();
-        let seen = state.writes.own(&key).over(value.as_ref());
+        let seen = state.writes.written(&key).apply_to(value.as_ref());
         let has_conflict = isolation == Isolation::Serializable;
         if has_conflict {
             state.conflicts.add(&key, &key_after(&key));
         }
-        let known = KnownKey {
+        let read = CachedKey {
             value,
             has_conflict,
         };
-        state.known.remember(key, known);
+        state.cache.add_key(key, read);
         Ok(seen)
     }
 
     async fn read_range(&self, query: OwnedQuery) -> Result<Vec<KeyValue>, StoreError> {
         loop {
             let fetch = match self.state.borrow_mut().rows(&query.query()) {
-                Looked::Found(rows) => return Ok(rows),
-                Looked::Missing(fetch) => fetch,
+                Lookup::Found(rows) => return Ok(rows),
+                Lookup::Missing(fetch) => fetch,
             };
             let rows = self.inner.get_range(fetch.query()).await?;
-            let State { known, writes, .. } = &mut *self.state.borrow_mut();
-            known.learn(&fetch, rows, writes);
+            let State { cache, writes, .. } = &mut *self.state.borrow_mut();
+            cache.add_rows(&fetch, rows, writes);
         }
     }
 }
 
 impl State {
-    /// A key's value, where it is known.
+    /// A key's value, if it is known.
     fn value(&mut self, key: &[u8], isolation: Isolation) -> Option<Option<Bytes>> {
-        let own = self.writes.own(key);
-        // What the transaction has settled itself is nobody else's business.
-        if let Own::Settled(value) = own {
+        let written = self.writes.written(key);
+        // A value that the transaction has written itself depends on no other transaction.
+        if let Written::Value(value) = written {
             return Some(value);
         }
-        let Some(known) = self.known.key_mut(key) else {
-            let value = self.known.row_of_range(key)?;
+        let Some(read) = self.cache.key_mut(key) else {
+            let value = self.cache.row(key)?;
             if isolation == Isolation::Serializable {
                 self.conflicts.add(key, &key_after(key));
             }
             return Some(value);
         };
-        if isolation == Isolation::Serializable && !known.has_conflict {
-            known.has_conflict = true;
+        if isolation == Isolation::Serializable && !read.has_conflict {
+            read.has_conflict = true;
             self.conflicts.add(key, &key_after(key));
         }
-        Some(own.over(known.value.as_ref()))
+        Some(written.apply_to(read.value.as_ref()))
     }
 
-    /// A range's rows, where they are known. A serializable read conflicts on all that it covers,
-    /// the transaction's own writes included.
-    fn rows(&mut self, query: &RangeQuery<'_>) -> Looked {
-        let looked = self.known.look(query);
-        if let (Looked::Found(rows), Isolation::Serializable) = (&looked, query.isolation) {
+    /// A range's rows, if they are known. A serializable read conflicts on all that it covers,
+    /// including the transaction's own writes.
+    fn rows(&mut self, query: &RangeQuery<'_>) -> Lookup {
+        let lookup = self.cache.look_up(query);
+        if let (Lookup::Found(rows), Isolation::Serializable) = (&lookup, query.isolation) {
             match rows.last().filter(|_| rows.len() >= query.limit) {
                 None => self.conflicts.add(query.begin, query.end),
                 Some(last) if query.reverse => self.conflicts.add(&last.key, query.end),
                 Some(last) => self.conflicts.add(query.begin, &key_after(&last.key)),
             }
         }
-        looked
+        lookup
     }
 
-    /// Notes that rows of a section which the snapshot has nothing in are about to be cleared.
-    fn take_own(&mut self, section: (&[u8], &[u8]), taken: (&[u8], &[u8])) {
+    /// Notes that the transaction's own rows in `range` are about to be cleared. The snapshot has
+    /// nothing in the section.
+    fn note_own_rows(&mut self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) {
         if self.log.is_open() {
-            self.own.add_logged(taken.0, taken.1, |begin, end| {
-                self.log.log(Undo::Own(Replaced::new(begin, end)));
+            self.own_rows.add_logged(range.0, range.1, |begin, end| {
+                self.log.log(Undo::OwnRows(Replaced::new(begin, end)));
             });
         } else {
-            self.own.add(taken.0, taken.1);
+            self.own_rows.add(range.0, range.1);
         }
         let is_all =
-            self.known.is_empty(section.0, taken.0) && self.known.is_empty(taken.1, section.1);
+            self.cache.is_empty(section.0, range.0) && self.cache.is_empty(range.1, section.1);
         if !is_all {
-            let of_section = self.taken.entry(section.0.to_vec()).or_default();
-            of_section.add(taken.0, taken.1);
-        } else if let Some((section, before)) = self.taken.remove_entry(section.0) {
-            self.log.log(Undo::Taken(section, before));
+            let of_section = self.conditional.entry(section.0.to_vec()).or_default();
+            of_section.add(range.0, range.1);
+        } else if let Some((section, before)) = self.conditional.remove_entry(section.0) {
+            self.log.log(Undo::Conditional(section, before));
         }
     }
 
-    fn settle(&mut self, key: &[u8], value: Option<&[u8]>) {
+    fn write(&mut self, key: &[u8], value: Option<&[u8]>) {
         self.mutation_count += 1;
         let key = self.writes.copy(key);
         let value = value.map(|value| self.writes.copy(value));
-        self.known.settle(&key, value.as_ref());
-        self.writes.settle(key, value, &mut self.log);
+        self.cache.write(&key, value.as_ref());
+        self.writes.write(key, value, &mut self.log);
     }
 
-    fn change(&mut self, key: &[u8], change: Change) {
+    fn apply(&mut self, key: &[u8], operation: AtomicOp) {
         self.mutation_count += 1;
-        self.known.change(key, change);
-        self.writes.change(key, change, &mut self.log);
+        self.cache.apply(key, operation);
+        self.writes.apply(key, operation, &mut self.log);
     }
 }
 
 impl ReadTransaction for ReadYourWrites<'_> {
     fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
         let mut state = self.state.borrow_mut();
-        state.known.make_room();
+        state.cache.make_room();
         match state.value(key, isolation) {
             Some(value) => StoreFuture::ready(Ok(value)),
             None => StoreFuture::Pending(Box::pin(self.read_key(key.to_vec(), isolation))),
@@ -219,45 +218,45 @@ impl ReadTransaction for ReadYourWrites<'_> {
             return StoreFuture::ready(Ok(Vec::new()));
         }
         let mut state = self.state.borrow_mut();
-        state.known.make_room();
+        state.cache.make_room();
         match state.rows(&query) {
-            Looked::Found(rows) => StoreFuture::ready(Ok(rows)),
-            Looked::Missing(_) => {
+            Lookup::Found(rows) => StoreFuture::ready(Ok(rows)),
+            Lookup::Missing(_) => {
                 StoreFuture::Pending(Box::pin(self.read_range(OwnedQuery::new(&query))))
             }
         }
     }
 
     fn cache_value(&self, key: &[u8], value: &Bytes) {
-        let known = &mut self.state.borrow_mut().known;
-        if known.key_mut(key).is_none() {
-            let value = KnownKey {
+        let cache = &mut self.state.borrow_mut().cache;
+        if cache.key_mut(key).is_none() {
+            let value = CachedKey {
                 value: Some(value.clone()),
                 has_conflict: false,
             };
-            known.remember(key.to_vec(), value);
+            cache.add_key(key.to_vec(), value);
         }
     }
 }
 
 impl Transaction for ReadYourWrites<'_> {
     fn set(&self, key: &[u8], value: &[u8]) {
-        self.state.borrow_mut().settle(key, Some(value));
+        self.state.borrow_mut().write(key, Some(value));
     }
 
     fn clear(&self, key: &[u8]) {
-        self.state.borrow_mut().settle(key, None);
+        self.state.borrow_mut().write(key, None);
     }
 
     fn clear_range(&self, begin: &[u8], end: &[u8]) {
         let state = &mut *self.state.borrow_mut();
         state.mutation_count += 1;
-        state.known.clear_range(begin, end);
+        state.cache.clear_range(begin, end);
         state.writes.clear_range(begin, end, &mut state.log);
     }
 
     fn atomic_add(&self, key: &[u8], delta: i64) {
-        self.state.borrow_mut().change(key, Change::Add(delta));
+        self.state.borrow_mut().apply(key, AtomicOp::Add(delta));
     }
 
     fn append(&self, prefix: &[u8], values: &[Bytes]) {
@@ -267,7 +266,7 @@ impl Transaction for ReadYourWrites<'_> {
     }
 
     fn atomic_min(&self, key: &[u8], value: u64) {
-        self.state.borrow_mut().change(key, Change::Min(value));
+        self.state.borrow_mut().apply(key, AtomicOp::Min(value));
     }
 
     fn add_read_conflict_range(&self, begin: &[u8], end: &[u8]) {
@@ -276,16 +275,16 @@ impl Transaction for ReadYourWrites<'_> {
 
     fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool {
         let mut state = self.state.borrow_mut();
-        if state.conflicts_on_own || !state.known.was_empty(section.0, section.1) {
+        if state.conflicts_on_own_rows || !state.cache.is_empty_in_snapshot(section.0, section.1) {
             state.conflicts.add(range.0, range.1);
             return true;
         }
-        state.take_own(section, range);
+        state.note_own_rows(section, range);
         false
     }
 
     fn conflict_on_own_rows(&self) {
-        self.state.borrow_mut().conflicts_on_own = true;
+        self.state.borrow_mut().conflicts_on_own_rows = true;
     }
 
     fn savepoint(&self) -> Savepoint {
@@ -317,7 +316,7 @@ impl Transaction for ReadYourWrites<'_> {
         if state.mutation_count == 0 {
             return StoreFuture::ready(Ok(()));
         }
-        state.conflict_on_what_was_left();
+        state.add_conditional_conflicts();
         state.hand_over(self.inner.as_ref());
         self.inner.commit()
     }

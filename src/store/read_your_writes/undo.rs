@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::State;
 use super::coverage::{Coverage, Replaced};
-use super::writes::{Change, Entry};
+use super::writes::{AtomicOp, Entry};
 use crate::store::Savepoint;
 use crate::store::savepoints::UndoLog;
 
@@ -13,21 +13,21 @@ pub(super) type Log = UndoLog<Mark, Undo>;
 
 /// What a change replaced.
 pub(super) enum Undo {
-    /// What the transaction had made of a key, if anything.
+    /// The entry of a key. `None` if there was none.
     Entry(Bytes, Option<Entry>),
-    /// The last of a key's atomic operations. `None`: nothing, another was added.
-    Change(Bytes, Option<Change>),
+    /// The last atomic operation on a key. `None` if it was not replaced, but another was added.
+    Operation(Bytes, Option<AtomicOp>),
     /// A cleared range.
     Cleared(Replaced),
-    /// Nothing: rows were added to a log.
+    /// Nothing, as rows were appended to a log.
     Append,
-    /// A range of `own`.
-    Own(Replaced),
-    /// What was `taken` in the section that begins here.
-    Taken(Vec<u8>, Coverage),
+    /// A range of `own_rows`.
+    OwnRows(Replaced),
+    /// The conditional conflicts of the section that begins here.
+    Conditional(Vec<u8>, Coverage),
 }
 
-/// What else a transaction was at a savepoint.
+/// What else a rollback restores.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     pub(super) mutation_count: u64,
@@ -40,31 +40,33 @@ impl State {
         self.log.savepoint(Mark { mutation_count })
     }
 
-    /// Undoes what was written since a savepoint. What it conflicts on stays.
+    /// Undoes what was written since a savepoint. Conflicts stay.
     pub(super) fn rollback(&mut self, savepoint: Savepoint) {
         let Self {
             log,
             writes,
-            own,
-            taken,
+            own_rows,
+            conditional,
             ..
         } = self;
         let mark = log.rollback(savepoint, |undo| match undo {
             Undo::Entry(key, before) => writes.undo_entry(key, before),
-            Undo::Change(key, last) => writes.undo_change(&key, last),
+            Undo::Operation(key, last) => writes.undo_operation(&key, last),
             Undo::Cleared(replaced) => writes.undo_cleared(replaced),
             Undo::Append => writes.undo_append(),
-            Undo::Own(replaced) => own.restore(replaced),
-            // What was taken since stays too: whether it conflicts is decided at the commit.
-            Undo::Taken(section, before) => {
-                let taken = taken.entry(section).or_default();
-                before.iter().for_each(|(begin, end)| taken.add(begin, end));
+            Undo::OwnRows(replaced) => own_rows.restore(replaced),
+            // Conditional conflicts that were added since stay too.
+            Undo::Conditional(section, before) => {
+                let ranges = conditional.entry(section).or_default();
+                before
+                    .iter()
+                    .for_each(|(begin, end)| ranges.add(begin, end));
             }
         });
         let Some(mark) = mark else { return };
         if self.mutation_count != mark.mutation_count {
             self.mutation_count = mark.mutation_count;
-            self.known.forget_ranges();
+            self.cache.forget_ranges();
         }
     }
 }

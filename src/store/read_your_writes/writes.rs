@@ -1,4 +1,4 @@
-//! A transaction's own writes, laid over what it reads.
+//! A transaction's own writes, and how they apply to what it reads.
 
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
@@ -10,35 +10,36 @@ use super::sizes::{clear_bytes, set_bytes};
 use super::undo::{Log, Undo};
 use crate::store::rules::{STAMP_BYTES, added, lowered};
 
-/// Bytes that a transaction's keys and values share as one allocation.
+/// Bytes of an allocation that keys and values share.
 const COPY_CHUNK_BYTES: usize = 8 * 1024;
 
-/// What a transaction has made of one key.
+/// What a transaction has written to one key.
 pub(super) enum Entry {
-    /// Its whole value, whatever is below.
-    Settled(Option<Bytes>),
-    /// Atomic operations on what is below, in order.
-    /// At least one.
-    Changed(Vec<Change>),
+    /// A value, or none where it was cleared.
+    Value(Option<Bytes>),
+    /// Atomic operations on the value in the store, in order. At least one.
+    Atomic(Vec<AtomicOp>),
 }
 
 impl Entry {
     fn size_bytes(&self, key: &[u8]) -> usize {
         match self {
-            Entry::Settled(Some(value)) => set_bytes(key, value.len()),
-            Entry::Settled(None) => clear_bytes(key),
-            Entry::Changed(changes) => changes.len() * set_bytes(key, size_of::<u64>()),
+            Entry::Value(Some(value)) => set_bytes(key, value.len()),
+            Entry::Value(None) => clear_bytes(key),
+            Entry::Atomic(operations) => operations.len() * set_bytes(key, size_of::<u64>()),
         }
     }
 
-    /// What it makes of the value below.
-    fn over(&self, below: Option<&Bytes>) -> Option<Bytes> {
+    /// The result for a value in the store.
+    fn apply_to(&self, below: Option<&Bytes>) -> Option<Bytes> {
         match self {
-            Entry::Settled(value) => value.clone(),
-            Entry::Changed(changes) => {
-                let (first, others) = changes.split_first()?;
+            Entry::Value(value) => value.clone(),
+            Entry::Atomic(operations) => {
+                let (first, others) = operations.split_first()?;
                 let others = others.iter();
-                Some(others.fold(first.of(below), |value, change| change.of(Some(&value))))
+                Some(others.fold(first.apply_to(below), |value, operation| {
+                    operation.apply_to(Some(&value))
+                }))
             }
         }
     }
@@ -46,83 +47,85 @@ impl Entry {
 
 /// An atomic operation on one key.
 #[derive(Clone, Copy)]
-pub(super) enum Change {
+pub(super) enum AtomicOp {
     Add(i64),
     Min(u64),
 }
 
-impl Change {
-    /// What it makes of a value.
-    pub(super) fn of(self, value: Option<&Bytes>) -> Bytes {
+impl AtomicOp {
+    /// The result for a value.
+    pub(super) fn apply_to(self, value: Option<&Bytes>) -> Bytes {
         let value = value.map(AsRef::as_ref);
         Bytes::copy_from_slice(&match self {
-            Change::Add(delta) => added(value, delta),
-            Change::Min(operand) => lowered(value, operand),
+            AtomicOp::Add(delta) => added(value, delta),
+            AtomicOp::Min(operand) => lowered(value, operand),
         })
     }
 
-    /// This after a change of the same kind, as one.
-    fn after(self, before: Change) -> Option<Change> {
+    /// Combines this with the operation before it, if they are of the same kind.
+    fn after(self, before: AtomicOp) -> Option<AtomicOp> {
         match (before, self) {
-            (Change::Add(before), Change::Add(delta)) => {
-                Some(Change::Add(before.wrapping_add(delta)))
+            (AtomicOp::Add(before), AtomicOp::Add(delta)) => {
+                Some(AtomicOp::Add(before.wrapping_add(delta)))
             }
-            (Change::Min(before), Change::Min(operand)) => Some(Change::Min(before.min(operand))),
+            (AtomicOp::Min(before), AtomicOp::Min(operand)) => {
+                Some(AtomicOp::Min(before.min(operand)))
+            }
             _ => None,
         }
     }
 
-    /// Puts this after others. One of the same kind as the last is made one with it; answers
-    /// that last one as it was.
-    fn append_to(self, changes: &mut Vec<Change>) -> Option<Change> {
-        if let Some(last) = changes.last_mut()
+    /// Adds this to the operations before it. Returns the last of them if it was replaced by a
+    /// combined one.
+    fn append_to(self, operations: &mut Vec<AtomicOp>) -> Option<AtomicOp> {
+        if let Some(last) = operations.last_mut()
             && let Some(joined) = self.after(*last)
         {
             return Some(std::mem::replace(last, joined));
         }
-        changes.push(self);
+        operations.push(self);
         None
     }
 }
 
-/// How a key's value depends on what is below a transaction's writes.
-pub(super) enum Own<'w> {
-    /// Not at all.
-    Settled(Option<Bytes>),
-    /// These are to be done to it.
-    Changed(&'w Entry),
-    /// It is that.
-    Untouched,
+/// What a transaction has written to a key, cleared ranges included.
+pub(super) enum Written<'w> {
+    /// A value, or none where it was cleared.
+    Value(Option<Bytes>),
+    /// Atomic operations.
+    Atomic(&'w Entry),
+    /// Nothing.
+    Nothing,
 }
 
-impl Own<'_> {
-    /// The value over what is below.
-    pub(super) fn over(&self, below: Option<&Bytes>) -> Option<Bytes> {
+impl Written<'_> {
+    /// The result for a value in the store.
+    pub(super) fn apply_to(&self, below: Option<&Bytes>) -> Option<Bytes> {
         match self {
-            Own::Settled(value) => value.clone(),
-            Own::Changed(entry) => entry.over(below),
-            Own::Untouched => below.cloned(),
+            Written::Value(value) => value.clone(),
+            Written::Atomic(entry) => entry.apply_to(below),
+            Written::Nothing => below.cloned(),
         }
     }
 }
 
-/// The writes of one transaction. What was written to one key again and again is one write.
+/// The writes of one transaction. Writes to one key are combined.
 #[derive(Default)]
 pub(super) struct Writes {
-    /// Stands above `cleared`.
     entries: BTreeMap<Bytes, Entry>,
-    /// Room for keys and values.
+    /// Memory for copies of keys and values.
     copies: BytesMut,
+    /// Ranges that were cleared. Entries in them are newer.
     cleared: Coverage,
-    /// Rows of logs, by their prefixes.
+    /// Prefixes of logs, with the values that were appended.
     appended: Vec<(Bytes, Vec<Bytes>)>,
     entry_bytes: usize,
     appended_bytes: usize,
 }
 
-/// What rows that are added to a log count for in a commit.
+/// What rows that are appended to a log count for in a commit.
 fn appended_bytes(prefix: &[u8], values: &[Bytes]) -> usize {
-    // A row's number, and where FoundationDB is to put the stamp.
+    // The rest of a row's key, and the place of the stamp for FoundationDB.
     let more_bytes = 3 * (STAMP_BYTES + 2) + size_of::<u32>();
     let rows = values.iter();
     rows.map(|value| set_bytes(prefix, value.len() + more_bytes))
@@ -136,7 +139,7 @@ impl Writes {
         self.entry_bytes + 2 * self.cleared.bytes() + self.appended_bytes
     }
 
-    /// A copy of a key or value that is to be kept, without an allocation of its own.
+    /// Copies a key or value into an allocation that others share.
     pub(super) fn copy(&mut self, bytes: &[u8]) -> Bytes {
         if self.copies.capacity() < bytes.len() {
             self.copies = BytesMut::with_capacity(COPY_CHUNK_BYTES.max(bytes.len()));
@@ -146,8 +149,8 @@ impl Writes {
     }
 
     /// Sets or clears a key.
-    pub(super) fn settle(&mut self, key: Bytes, value: Option<Bytes>, log: &mut Log) {
-        let entry = Entry::Settled(value);
+    pub(super) fn write(&mut self, key: Bytes, value: Option<Bytes>, log: &mut Log) {
+        let entry = Entry::Value(value);
         if log.is_open() {
             let before = self.put(key.clone(), entry);
             log.log(Undo::Entry(key, before));
@@ -156,7 +159,7 @@ impl Writes {
         }
     }
 
-    /// Puts an entry in the place of another; answers that.
+    /// Puts an entry. Returns the one that it replaces.
     fn put(&mut self, key: Bytes, entry: Entry) -> Option<Entry> {
         self.entry_bytes += entry.size_bytes(&key);
         match self.entries.entry(key) {
@@ -200,31 +203,31 @@ impl Writes {
         }
     }
 
-    /// Does an atomic operation.
-    pub(super) fn change(&mut self, key: &[u8], change: Change, log: &mut Log) {
+    /// Applies an atomic operation.
+    pub(super) fn apply(&mut self, key: &[u8], operation: AtomicOp, log: &mut Log) {
         let logged_key = log.is_open().then(|| self.copy(key));
         if let Some(entry) = self.entries.get_mut(key) {
             self.entry_bytes -= entry.size_bytes(key);
-            let (settled, last) = match entry {
-                Entry::Changed(changes) => (None, change.append_to(changes)),
-                Entry::Settled(value) => {
-                    let changed = change.of(value.as_ref());
-                    (Some(Entry::Settled(value.replace(changed))), None)
+            let (replaced, last) = match entry {
+                Entry::Atomic(operations) => (None, operation.append_to(operations)),
+                Entry::Value(value) => {
+                    let changed = operation.apply_to(value.as_ref());
+                    (Some(Entry::Value(value.replace(changed))), None)
                 }
             };
             self.entry_bytes += entry.size_bytes(key);
             if let Some(key) = logged_key {
-                log.log(match settled {
-                    Some(_) => Undo::Entry(key, settled),
-                    None => Undo::Change(key, last),
+                log.log(match replaced {
+                    Some(_) => Undo::Entry(key, replaced),
+                    None => Undo::Operation(key, last),
                 });
             }
             return;
         }
         let entry = if self.cleared.contains(key) {
-            Entry::Settled(Some(change.of(None)))
+            Entry::Value(Some(operation.apply_to(None)))
         } else {
-            Entry::Changed(vec![change])
+            Entry::Atomic(vec![operation])
         };
         let key = logged_key.unwrap_or_else(|| self.copy(key));
         if log.is_open() {
@@ -233,7 +236,7 @@ impl Writes {
         self.put(key, entry);
     }
 
-    /// Adds rows to a log. Reads do not see them.
+    /// Appends rows to a log. Reads do not see them.
     pub(super) fn append(&mut self, prefix: &[u8], values: &[Bytes], log: &mut Log) {
         self.appended_bytes += appended_bytes(prefix, values);
         self.appended
@@ -241,7 +244,7 @@ impl Writes {
         log.log(Undo::Append);
     }
 
-    /// Undoes a change to an entry.
+    /// Puts an entry back that a write replaced.
     pub(super) fn undo_entry(&mut self, key: Bytes, before: Option<Entry>) {
         match before {
             Some(before) => drop(self.put(key, before)),
@@ -249,14 +252,15 @@ impl Writes {
         }
     }
 
-    /// Undoes an atomic operation on an entry that had others before.
-    pub(super) fn undo_change(&mut self, key: &Bytes, last: Option<Change>) {
-        let Some(Entry::Changed(mut changes)) = self.remove(key) else {
+    /// Undoes an atomic operation on a key that had others before. `last` is the operation that was
+    /// replaced by a combined one.
+    pub(super) fn undo_operation(&mut self, key: &Bytes, last: Option<AtomicOp>) {
+        let Some(Entry::Atomic(mut operations)) = self.remove(key) else {
             return;
         };
-        changes.pop();
-        changes.extend(last);
-        self.put(key.clone(), Entry::Changed(changes));
+        operations.pop();
+        operations.extend(last);
+        self.put(key.clone(), Entry::Atomic(operations));
     }
 
     /// Undoes a change to the cleared ranges.
@@ -264,25 +268,30 @@ impl Writes {
         self.cleared.restore(replaced);
     }
 
-    /// Undoes the last addition to a log.
+    /// Undoes the last append.
     pub(super) fn undo_append(&mut self) {
         if let Some((prefix, values)) = self.appended.pop() {
             self.appended_bytes -= appended_bytes(&prefix, &values);
         }
     }
 
-    /// What was written to `key`.
-    pub(super) fn own(&self, key: &[u8]) -> Own<'_> {
+    /// What was written to a key.
+    pub(super) fn written(&self, key: &[u8]) -> Written<'_> {
         match self.entries.get(key) {
-            Some(Entry::Settled(value)) => Own::Settled(value.clone()),
-            Some(entry) => Own::Changed(entry),
-            None if self.cleared.contains(key) => Own::Settled(None),
-            None => Own::Untouched,
+            Some(Entry::Value(value)) => Written::Value(value.clone()),
+            Some(entry) => Written::Atomic(entry),
+            None if self.cleared.contains(key) => Written::Value(None),
+            None => Written::Nothing,
         }
     }
 
-    /// Makes of `rows`, which are all that is below in `begin..end`, those that reads see.
-    pub(super) fn lay_over(&self, begin: &[u8], end: &[u8], rows: &mut BTreeMap<Bytes, Bytes>) {
+    /// Applies the writes to `rows`, which are all rows of the store in `begin..end`.
+    pub(super) fn apply_to_rows(
+        &self,
+        begin: &[u8],
+        end: &[u8],
+        rows: &mut BTreeMap<Bytes, Bytes>,
+    ) {
         if begin >= end {
             return;
         }
@@ -291,24 +300,24 @@ impl Writes {
         }
         let inside = (Bound::Included(begin), Bound::Excluded(end));
         for (key, entry) in self.entries.range::<[u8], _>(inside) {
-            match entry.over(rows.get(key)) {
+            match entry.apply_to(rows.get(key)) {
                 Some(value) => drop(rows.insert(key.clone(), value)),
                 None => drop(rows.remove(key)),
             }
         }
     }
 
-    /// The ranges that were cleared before `entries` were written.
+    /// The ranges that were cleared before the entries were written.
     pub(super) fn cleared(&self) -> &Coverage {
         &self.cleared
     }
 
-    /// What was made of single keys, in their order.
+    /// What was written to single keys, in their order.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&Bytes, &Entry)> {
         self.entries.iter()
     }
 
-    /// The rows of logs, by prefix.
+    /// Prefixes of logs, with the values that were appended.
     pub(super) fn appended(&self) -> &[(Bytes, Vec<Bytes>)] {
         &self.appended
     }

@@ -17,7 +17,7 @@ pub(super) enum Operation {
     Append(Box<[u8]>, u16, Bytes),
 }
 
-/// What the commit of this version puts into the keys of logs.
+/// The stamp that the commit of this version puts into the keys of logs.
 fn stamp(version: u64) -> [u8; STAMP_BYTES] {
     let mut stamp = [0; STAMP_BYTES];
     if let Some(last) = stamp.last_chunk_mut::<8>() {
@@ -44,7 +44,7 @@ impl Operation {
         }
     }
 
-    /// Does it; `version` is the commit's.
+    /// Writes it to `transaction`. `version` is the commit's.
     pub(super) fn replay(&self, transaction: &dyn Transaction, version: u64) {
         match self {
             Operation::Set(key, value) => transaction.set(key, value),
@@ -68,8 +68,8 @@ impl Operation {
             Operation::ClearRange(begin, end) => (begin.clone(), end.clone()),
             Operation::Append(prefix, number, _) => {
                 let key = stamped_key(prefix, &stamp(version), *number);
-                let behind = key_after(&key);
-                (key.into(), behind.into())
+                let after = key_after(&key);
+                (key.into(), after.into())
             }
         }
     }
