@@ -5,17 +5,16 @@
 //! much free space in it, and that of a store which is restored from a backup.
 
 use std::error::Error as StdError;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use heed::types::Bytes as Raw;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, WithoutTls};
 
 use super::checksum::checksums;
-use super::create::remove;
-use super::error::lacks_disk_room;
-use super::journal::APPLIED_KEY;
-use super::opening::open_database;
-use super::table::{FORMAT_KEY, OWN_KEYS, put_checked};
+use super::create::{NEW_DATA_FILE, install, remove};
+use super::error::BulkError;
+use super::table::{APPLIED_KEY, FORMAT_KEY, OWN_KEYS, open_database, put_checked};
 
 /// How rows lie in the files that are made here; what [`FORMAT_KEY`] says.
 pub(super) const ROW_FORMAT: u32 = 2;
@@ -29,48 +28,6 @@ pub struct Written {
     pub rows: u64,
     /// Bytes of their keys and values.
     pub bytes: u64,
-}
-
-/// Why a data file was not written. What was there of it has been removed.
-#[derive(Debug, thiserror::Error)]
-pub enum BulkError {
-    /// The rows could not be read.
-    #[error("{0}")]
-    Source(Box<dyn StdError + Send + Sync>),
-    /// A row does not come behind the one before.
-    #[error("the rows to write are not in their order")]
-    Order,
-    /// LMDB or the disk did not take them.
-    #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Box<dyn StdError + Send + Sync>,
-        /// Whether there was no room on the disk.
-        lacks_room: bool,
-    },
-}
-
-impl BulkError {
-    pub(super) fn write(path: &Path, error: heed::Error) -> Self {
-        Self::Write {
-            path: path.to_owned(),
-            lacks_room: lacks_disk_room(&error),
-            source: Box::new(error),
-        }
-    }
-
-    /// Whether there was no room on the disk.
-    pub fn lacks_room(&self) -> bool {
-        matches!(
-            self,
-            Self::Write {
-                lacks_room: true,
-                ..
-            }
-        )
-    }
 }
 
 /// Writes rows, which must come in the order of their keys, into a new data file at `path`; one
@@ -106,6 +63,19 @@ where
         let _ = remove(path);
     }
     written
+}
+
+/// Makes a data file without rows. LMDB would do so without a sync, and after a power failure refuse
+/// what of it is there; so it is made elsewhere, and gets its name when it is on the disk.
+///
+/// # Errors
+/// What LMDB or the operating system says.
+pub(super) fn create_data_file(folder: &Path, map_bytes: usize) -> Result<(), BulkError> {
+    type Nothing = Result<(Vec<u8>, Vec<u8>), io::Error>;
+    let new = folder.join(NEW_DATA_FILE);
+    let nothing = std::iter::empty::<Nothing>();
+    write_data_file(&new, map_bytes, 0, nothing, &mut |_: Written| {})?;
+    install(folder).map_err(|error| BulkError::write(&new, error.into()))
 }
 
 fn open(

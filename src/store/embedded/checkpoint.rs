@@ -27,14 +27,12 @@ use std::sync::{Mutex, PoisonError};
 use heed::{Env, RoTxn, WithoutTls};
 use sha2::{Digest, Sha256};
 
-use self::slots::Slots;
-use super::error::may_pass;
-use super::inspect::CheckpointState;
+use self::slots::{CHECKPOINT_NEW_FILE, Slots};
+use super::data_file::DATA_FILE;
+use super::error::{lacks_room, no_room};
 
-pub(super) const CHECKPOINT_FILE: &str = "CHECKPOINT";
-/// Where the next is written, which has the content of the one before until then.
-const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
-pub(super) const DATA_FILE: &str = "data.mdb";
+pub(super) use self::slots::CHECKPOINT_FILE;
+
 const MAGIC: &[u8; 16] = b"quoin-checkpoint";
 const DIGEST_BYTES: usize = 32;
 /// Changes whenever the operating system starts.
@@ -50,8 +48,6 @@ const META_PAGE_SIZE_OFFSET: usize = 16 + 24;
 
 #[derive(Debug, thiserror::Error)]
 enum CheckpointError {
-    #[error("no room on the disk: {0}")]
-    NoRoom(io::Error),
     #[error("the meta page does not have the expected form")]
     MetaPage,
     #[error("the checkpoint file is damaged")]
@@ -73,6 +69,19 @@ pub(super) struct Checkpoints {
     /// Makes every checkpoint fail as on a full disk.
     #[cfg(test)]
     pub(super) finds_no_room: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// What opening the store would find of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckpointState {
+    /// There is none.
+    Absent,
+    /// It is of the present start of the operating system. The data file will be put back to it.
+    Current,
+    /// It is of an earlier one. The data file will be put back to it.
+    Earlier,
+    /// It cannot be read, and the store will not open.
+    Damaged,
 }
 
 /// What the data file was put back to.
@@ -213,34 +222,6 @@ impl Checkpoints {
     fn sync_folder(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
-}
-
-/// Marks what only lacks room on the disk. A sync of the data file that failed is never that: a
-/// second one might say that all is well.
-pub(super) fn no_room(error: io::Error) -> io::Error {
-    if may_pass(&error) {
-        io::Error::other(CheckpointError::NoRoom(error))
-    } else {
-        error
-    }
-}
-
-/// The same of pages that LMDB could not write to the data file, which it has not begun to use.
-pub(super) fn not_written(error: io::Error) -> io::Error {
-    if error.raw_os_error() == Some(libc::EIO) {
-        return io::Error::other(CheckpointError::NoRoom(error));
-    }
-    no_room(error)
-}
-
-/// Whether a checkpoint failed for lack of room only. The one before is still on the disk, and
-/// making one may be tried again.
-pub(super) fn lacks_room(error: &heed::Error) -> bool {
-    let heed::Error::Io(error) = error else {
-        return false;
-    };
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-    matches!(cause, Some(CheckpointError::NoRoom(_)))
 }
 
 fn read_meta_page(data: &File, transaction: u64) -> Result<Vec<u8>, heed::Error> {
@@ -533,13 +514,6 @@ mod tests {
             std::thread::yield_now();
         }
         churn(&store, &random);
-    }
-
-    #[test]
-    fn only_of_pages_of_the_data_file_a_failed_write_is_tried_again() {
-        let failed = || io::Error::from_raw_os_error(libc::EIO);
-        assert!(lacks_room(&not_written(failed()).into()));
-        assert!(!lacks_room(&no_room(failed()).into()));
     }
 
     #[test]

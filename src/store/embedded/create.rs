@@ -6,8 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use super::bulk::{BulkError, Written, write_data_file};
-use super::checkpoint::DATA_FILE;
+use super::data_file::DATA_FILE;
 
 /// The data file until all of it is on the disk.
 pub(super) const NEW_DATA_FILE: &str = "data.mdb.new";
@@ -86,19 +85,6 @@ fn tighten_one(path: &Path) -> io::Result<()> {
         }
         changed => changed,
     }
-}
-
-/// Makes a data file without rows. LMDB would do so without a sync, and after a power failure refuse
-/// what of it is there; so it is made elsewhere, and gets its name when it is on the disk.
-///
-/// # Errors
-/// What LMDB or the operating system says.
-pub(super) fn create_data_file(folder: &Path, map_bytes: usize) -> Result<(), BulkError> {
-    type Nothing = Result<(Vec<u8>, Vec<u8>), io::Error>;
-    let new = folder.join(NEW_DATA_FILE);
-    let nothing = std::iter::empty::<Nothing>();
-    write_data_file(&new, map_bytes, 0, nothing, &mut |_: Written| {})?;
-    install(folder).map_err(|error| BulkError::write(&new, error.into()))
 }
 
 /// Puts the file that was written into the data file's place.

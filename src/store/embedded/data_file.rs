@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-pub(super) use super::checkpoint::DATA_FILE;
+pub(super) const DATA_FILE: &str = "data.mdb";
 
 /// A page begins with its number (8 bytes), a number for fixed sizes (2), flags (2), and where its
 /// free space begins and ends (2 each); in overflow pages how many they are (4) in place of those.

@@ -6,10 +6,9 @@
 use heed::{Env, RwTxn, WithoutTls};
 use std::ops::Bound;
 
-use super::journal::APPLIED_KEY;
 use super::layer::{ENTRY_BYTES, is_one_key};
 use super::overlay::Closed;
-use super::table::Rows;
+use super::table::{APPLIED_KEY, Rows};
 
 /// Bytes that the drain writes in one transaction of the data file. Each row may change a page of
 /// its own, which LMDB has in memory until the commit and keeps for the next.

@@ -8,8 +8,6 @@ use std::sync::Arc;
 use heed::MdbError;
 
 use super::archive::ArchiveError;
-use super::bulk::BulkError;
-use super::checkpoint;
 use super::checksum::{DamagedRow, damage_in};
 use super::data_file::DataFileError;
 use crate::store::StoreError;
@@ -149,6 +147,52 @@ pub enum Refusal {
     Copy,
 }
 
+/// Why a data file was not written. What was there of it has been removed.
+#[derive(Debug, thiserror::Error)]
+pub enum BulkError {
+    /// The rows could not be read.
+    #[error("{0}")]
+    Source(Box<dyn StdError + Send + Sync>),
+    /// A row does not come behind the one before.
+    #[error("the rows to write are not in their order")]
+    Order,
+    /// LMDB or the disk did not take them.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn StdError + Send + Sync>,
+        /// Whether there was no room on the disk.
+        lacks_room: bool,
+    },
+}
+
+impl BulkError {
+    pub(super) fn write(path: &Path, error: heed::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            lacks_room: lacks_disk_room(&error),
+            source: Box::new(error),
+        }
+    }
+
+    /// Whether there was no room on the disk.
+    pub fn lacks_room(&self) -> bool {
+        matches!(
+            self,
+            Self::Write {
+                lacks_room: true,
+                ..
+            }
+        )
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("no room on the disk: {0}")]
+struct NoRoom(io::Error);
+
 /// What a person may do about a folder that cannot be used.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
@@ -174,7 +218,7 @@ impl OpenError {
             return Self::refused(folder, Refusal::Row(damaged.clone()));
         }
         let folder = folder.to_owned();
-        if lacks_disk_room(&error) || checkpoint::lacks_room(&error) {
+        if lacks_disk_room(&error) || lacks_room(&error) {
             let source = Box::new(error);
             return Self::NoRoom { folder, source };
         }
@@ -263,4 +307,44 @@ pub(super) fn may_pass(error: &io::Error) -> bool {
                 | libc::EAGAIN
         )
     )
+}
+
+/// Marks what only lacks room on the disk. A sync of the data file that failed is never that: a
+/// second one might say that all is well.
+pub(super) fn no_room(error: io::Error) -> io::Error {
+    if may_pass(&error) {
+        io::Error::other(NoRoom(error))
+    } else {
+        error
+    }
+}
+
+/// The same of pages that LMDB could not write to the data file, which it has not begun to use.
+pub(super) fn not_written(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(libc::EIO) {
+        return io::Error::other(NoRoom(error));
+    }
+    no_room(error)
+}
+
+/// Whether a checkpoint failed for lack of room only. The one before is still on the disk, and
+/// making one may be tried again.
+pub(super) fn lacks_room(error: &heed::Error) -> bool {
+    let heed::Error::Io(error) = error else {
+        return false;
+    };
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(NoRoom(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_of_pages_of_the_data_file_a_failed_write_is_tried_again() {
+        let failed = || io::Error::from_raw_os_error(libc::EIO);
+        assert!(lacks_room(&not_written(failed()).into()));
+        assert!(!lacks_room(&no_room(failed()).into()));
+    }
 }

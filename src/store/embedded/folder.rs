@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::bulk::ROW_FORMAT;
-use super::checkpoint::{CHECKPOINT_FILE, DATA_FILE};
+use super::checkpoint::CHECKPOINT_FILE;
 use super::create::{self, NEW_DATA_FILE, private_file, remove};
-use super::data_file::{DataFile, DataFileError};
+use super::data_file::{DATA_FILE, DataFile, DataFileError};
 use super::error::{OpenError, Refusal};
 use super::journal;
 use super::marker::{FOLDER_FORMAT, Marker, MarkerState};

@@ -11,8 +11,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::checkpoint::DATA_FILE;
 use super::create::{private_file, remove};
+use super::data_file::DATA_FILE;
 use super::error::may_pass;
 use super::folder::is_closed_in_order;
 

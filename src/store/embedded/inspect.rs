@@ -4,7 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use super::{JournalGap, checkpoint, journal};
+use super::checkpoint::{self, CheckpointState};
+use super::data_file::DATA_FILE;
+use super::journal::{self, Gap as JournalGap, JournalFile};
 
 /// What lies in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,36 +22,12 @@ pub struct Inspection {
     pub checkpoint: CheckpointState,
 }
 
-/// A file of the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JournalFile {
-    /// Its length.
-    pub bytes: u64,
-    /// Whole records of its present turn.
-    pub records: u64,
-    /// Number of the last of those.
-    pub last: Option<u64>,
-}
-
-/// What opening the store would find of a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckpointState {
-    /// There is none.
-    Absent,
-    /// It is of the present start of the operating system. The data file will be put back to it.
-    Current,
-    /// It is of an earlier one. The data file will be put back to it.
-    Earlier,
-    /// It cannot be read, and the store will not open.
-    Damaged,
-}
-
 /// Looks at a folder; `None` where there is no store in it.
 ///
 /// # Errors
 /// Where the operating system does not let a file be read.
 pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
-    let data_bytes = match std::fs::metadata(folder.join(checkpoint::DATA_FILE)) {
+    let data_bytes = match std::fs::metadata(folder.join(DATA_FILE)) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),

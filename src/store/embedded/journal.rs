@@ -10,7 +10,7 @@
 //!
 //! There are two files, written in turn: a checkpoint switches to the other, and when it is on
 //! the disk the records before the switch are of no more use. Each record has a sequence number;
-//! LMDB stores up to which it has everything ([`APPLIED_KEY`]), and none before is applied again.
+//! LMDB stores up to which it has everything ([`APPLIED_KEY`](super::table::APPLIED_KEY)), and none before is applied again.
 //!
 //! ```text
 //! file:   magic (16) | epoch (8) | checksum (8) | record …
@@ -27,6 +27,7 @@
 //! disk when the record was appended, so one of those that cannot be read is damage, and not an end
 //! that was never finished ([`read`]).
 
+mod files;
 mod format;
 mod part;
 mod read;
@@ -39,13 +40,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use self::files::paths;
 use self::format::{FILE_HEADER_BYTES, file_header};
 use super::create::private_file;
 use super::error::may_pass;
-use super::inspect::JournalFile;
 use crate::clock::{Clock, SystemClock};
 use crate::limits;
 
+pub(super) use self::files::{exists, make_file, remove, set_aside, sync_files};
 pub(super) use self::format::{RECORD_BYTES_MAX, Record, RecordHeader, Write, writes};
 pub(super) use self::part::Part;
 pub use self::read::Gap;
@@ -54,15 +56,21 @@ pub(super) use self::read::{JournalDamage, Survey};
 /// Bytes by which a journal file grows.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
-/// parts. Outside of what FoundationDB, and so this store, gives to its users.
-pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
-
-const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
 /// What file systems give to a file at a time, or a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
 /// What is asked for at a time where a file finds no room for a whole step.
 const SMALL_PIECE_BYTES: usize = 64 * 1024;
+
+/// A file of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalFile {
+    /// Its length.
+    pub bytes: u64,
+    /// Whole records of its present turn.
+    pub records: u64,
+    /// Number of the last of those.
+    pub last: Option<u64>,
+}
 
 /// Counts the whole records of each file, and looks for gaps between them.
 ///
@@ -85,71 +93,6 @@ pub(super) fn inspect(folder: &Path) -> io::Result<(Vec<JournalFile>, Option<Gap
         });
     }
     Ok((files, survey.gap(None)))
-}
-
-fn paths(folder: &Path) -> [PathBuf; 2] {
-    FILE_NAMES.map(|name| folder.join(name))
-}
-
-/// Gives other names to the files of a damaged journal, under which nothing looks for them, and
-/// makes an empty one in their place.
-///
-/// # Errors
-/// What the operating system says.
-pub(super) fn set_aside(folder: &Path) -> io::Result<()> {
-    for path in paths(folder) {
-        let named = |number: u32| {
-            let mut name = path.clone().into_os_string();
-            name.push(format!(".damaged-{number}"));
-            PathBuf::from(name)
-        };
-        let Some(name) = (1..).map(named).find(|name| !name.exists()) else {
-            continue;
-        };
-        match std::fs::rename(&path, name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    // A folder with a checkpoint and without a journal would be refused.
-    make_file(folder)
-}
-
-/// Puts on the disk what a process that died had appended.
-pub(super) fn sync_files(folder: &Path) -> io::Result<()> {
-    for path in paths(folder) {
-        match File::open(path) {
-            Ok(file) => file.sync_all()?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Whether there is a file of a journal.
-pub(super) fn exists(folder: &Path) -> io::Result<bool> {
-    let [first, second] = paths(folder);
-    Ok(first.try_exists()? || second.try_exists()?)
-}
-
-/// Makes an empty file where there is none, before the first checkpoint: so none is without a
-/// journal, and one that is missing later was lost.
-pub(super) fn make_file(folder: &Path) -> io::Result<()> {
-    let [first, _] = paths(folder);
-    private_file().create(true).append(true).open(first)?;
-    File::open(folder)?.sync_all()
-}
-
-/// Removes the journal, when everything in it is in the synced data file.
-pub(super) fn remove(folder: &Path) -> io::Result<()> {
-    for path in paths(folder) {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    File::open(folder)?.sync_all()
 }
 
 /// The journal of an open store.
@@ -368,6 +311,28 @@ impl Journal {
         state.closed = Some(closed);
         Ok(())
     }
+
+    /// The file before the last switch, until it is forgotten.
+    pub(super) fn closed(&self) -> Option<Part> {
+        self.lock().closed.clone()
+    }
+
+    /// Lets a file go that was closed: the next switch may write over it.
+    pub(super) fn forget_closed(&self, part: &Part) {
+        let mut state = self.lock();
+        if state
+            .closed
+            .as_ref()
+            .is_some_and(|closed| closed.epoch == part.epoch)
+        {
+            state.closed = None;
+        }
+    }
+
+    /// The file that is appended to, as far as it is now.
+    pub(super) fn current(&self) -> io::Result<Part> {
+        self.lock().part()
+    }
 }
 
 fn is_late(since: Instant) -> bool {
@@ -399,6 +364,15 @@ impl State {
         self.files
             .get(turn)
             .ok_or_else(|| io::Error::other("there are two journal files"))
+    }
+
+    /// What was appended since the last switch.
+    fn part(&self) -> io::Result<Part> {
+        Ok(Part {
+            file: Arc::clone(self.file(self.turn)?),
+            epoch: self.epoch,
+            end: self.offset,
+        })
     }
 
     /// Writes the header of a new epoch; the sync of its first record covers it.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::blob::Blob;
 use super::merge::Row;
 use super::undo::{Log, Undo};
 use crate::store::rules::key_after;
@@ -18,8 +19,6 @@ use crate::store::rules::key_after;
 /// Bytes that an entry of the overlay is counted for besides its key and value.
 pub(super) const ENTRY_BYTES: usize = 100;
 
-/// Bytes that are kept once however many layers have them.
-pub(super) type Blob = Arc<[u8]>;
 /// In the order of keys: rows (key, value), or ranges that do not touch (begin, end).
 pub(super) type Ordered = OrdMap<Blob, Blob>;
 

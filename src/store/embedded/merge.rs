@@ -9,8 +9,9 @@ use heed::{AnyTls, RoTxn};
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
 
+use super::blob::Blob;
 use super::error::store_error;
-use super::layer::{Blob, Layer, Said};
+use super::layer::{Layer, Said};
 use super::rows;
 use super::table::{Rows, Walk};
 use crate::store::{KeyValue, RangeQuery, StoreError, page};

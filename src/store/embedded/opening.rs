@@ -3,17 +3,19 @@
 use std::fs::File;
 use std::path::Path;
 
-use heed::types::Bytes as Raw;
-use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
+use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
+use super::bulk::create_data_file;
 use super::checkpoint::{self, Checkpoint, Checkpoints};
 use super::data_file::{DATA_FILE, DataFile};
 use super::error::{OpenError, Refusal};
 use super::folder::{self, Found, of_data};
 use super::marker::{FOLDER_FORMAT, Marker};
+use super::options::EmbeddedOptions;
 use super::replay::{OnDamage, Replayed, check_journal, replay};
-use super::table::{RowFormat, Rows, stored_format};
-use super::{EmbeddedOptions, Summary, create, identity, journal};
+use super::store::Summary;
+use super::table::{RowFormat, Rows, open_database, stored_format};
+use super::{create, identity, journal};
 use crate::limits;
 use crate::random::SystemRandom;
 
@@ -60,7 +62,7 @@ impl Files {
         folder::clean(folder).map_err(io_refused)?;
         let map_bytes = map_bytes(options);
         if found == Found::Nothing {
-            create::create_data_file(folder, map_bytes)
+            create_data_file(folder, map_bytes)
                 .map_err(|error| OpenError::of_bulk(folder, error))?;
         }
         let checkpoints = Checkpoints::new(folder, checkpoint::boot_id());
@@ -201,17 +203,4 @@ fn open_environment(
     unsafe {
         opening.open(folder)
     }
-}
-
-/// The unnamed database: a named one would cost a page more at every commit.
-pub(super) fn open_database(
-    environment: &Env<WithoutTls>,
-) -> Result<Database<'static, Raw, Raw>, heed::Error> {
-    let transaction = environment.write_txn()?;
-    let opened = environment.create_databases_and_commit(transaction, |opener, transaction| {
-        opener
-            .create_database::<Raw, Raw>(transaction, None)
-            .map(CommitOrAbort::<_, heed::Error>::Commit)
-    })?;
-    opened.into()
 }

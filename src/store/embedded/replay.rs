@@ -6,9 +6,10 @@ use std::path::Path;
 use heed::{Env, RwTxn, WithoutTls};
 
 use super::checkpoint::{Checkpoint, Checkpoints};
-use super::journal::{self, APPLIED_KEY, Gap, JournalDamage, RecordHeader, Survey, Write};
+use super::drain;
+use super::journal::{self, Gap, JournalDamage, RecordHeader, Survey, Write};
 use super::sync::{lacks_room, not_written};
-use super::{Rows, drain};
+use super::table::{APPLIED_KEY, Rows};
 
 /// Bytes of journal records that a restart applies in one transaction, and makes a checkpoint of.
 const STEP_BYTES: usize = 1024 * 1024;

@@ -10,10 +10,10 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::bulk::{BulkError, Written, write_data_file};
+use super::bulk::{Written, write_data_file};
 use super::create::{self, NEW_DATA_FILE};
 use super::data_file::{DATA_FILE, DataFile};
-use super::error::{OpenError, Refusal};
+use super::error::{BulkError, OpenError, Refusal};
 use super::folder::{self, Found, of_data};
 use super::marker::{Marker, StoreId};
 use super::opening::{Files, map_bytes};

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use heed::{Env, WithoutTls};
 
-use super::Rows;
 use super::error::may_pass;
+use super::table::Rows;
 use crate::log_throttle::LogThrottle;
 
 /// Bytes after the end of the data file that are kept for removing.

@@ -12,11 +12,13 @@ use std::time::{Duration, Instant};
 use heed::{Env, WithoutTls};
 
 use super::archive::{Archiving, Keeper};
-use super::checkpoint::{self, Checkpoint, Checkpoints};
+use super::checkpoint::{Checkpoint, Checkpoints};
 use super::journal::{self, Journal};
 use super::overlay::Closed;
 use super::room::Files;
-use super::{Rows, Shared, drain};
+use super::shared::{Shared, guarded};
+use super::table::Rows;
+use super::{drain, error};
 use crate::store::StoreError;
 
 /// Time between two syncs of the embedded store with `fsync = everysec`.
@@ -141,27 +143,6 @@ fn sync_journal(journal: &Journal, shared: &Shared, ended: &Receiver<()>) {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("a thread of the store has ended by a panic, which the log tells of")]
-struct Panicked;
-
-/// Does a thread's work. A panic in there breaks the store, or others would wait for ever for what
-/// the thread does.
-pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
-    struct Guard<'s>(&'s Shared);
-    impl Drop for Guard<'_> {
-        fn drop(&mut self) {
-            if std::thread::panicking() {
-                tracing::error!("a thread of the store has panicked: it takes no more commands");
-                self.0.failed(StoreError::Fatal(Arc::new(Panicked)));
-            }
-        }
-    }
-    let guard = Guard(shared);
-    work();
-    drop(guard);
-}
-
 impl Work {
     fn run(&self, woken: &Receiver<()>, wants_checkpoint: &AtomicBool, first: Checkpoint) {
         let interval = Duration::from_millis(CHECKPOINT_INTERVAL_MS);
@@ -221,7 +202,7 @@ impl Work {
             self.journal.sync()?;
             if self.may_switch() {
                 let is_short = self.shared.room.is_short();
-                self.journal.switch(is_short).map_err(checkpoint::no_room)?;
+                self.journal.switch(is_short).map_err(error::no_room)?;
                 *has_switched = true;
             } else {
                 // The file before is not archived yet: the next checkpoint tries again.
@@ -352,7 +333,7 @@ impl Work {
 /// is nearly full LMDB gives the system less than it asks for, and says that the disk has failed.
 pub(super) fn not_written(error: heed::Error) -> heed::Error {
     match error {
-        heed::Error::Io(error) => checkpoint::not_written(error).into(),
+        heed::Error::Io(error) => error::not_written(error).into(),
         error => error,
     }
 }
@@ -361,7 +342,7 @@ pub(super) fn not_written(error: heed::Error) -> heed::Error {
 pub(super) fn lacks_room(error: &heed::Error) -> bool {
     match error {
         heed::Error::Mdb(heed::MdbError::MapFull) => true,
-        error => checkpoint::lacks_room(error),
+        error => error::lacks_room(error),
     }
 }
 

@@ -9,7 +9,10 @@ use std::ops::Bound;
 use std::path::Path;
 
 use heed::types::Bytes as Raw;
-use heed::{AnyTls, Database, DatabaseStat, Env, RoRange, RoRevRange, RoTxn, RwTxn, WithoutTls};
+use heed::{
+    AnyTls, CommitOrAbort, Database, DatabaseStat, Env, RoRange, RoRevRange, RoTxn, RwTxn,
+    WithoutTls,
+};
 
 use super::checksum::{CHECKSUM_BYTES, DamageLog, checksums, has_its_key, verified};
 use super::data_file::DATA_FILE;
@@ -21,6 +24,9 @@ pub(super) const OWN_KEYS: &[u8] = b"\xff\xff";
 /// Where the data file says how its rows are written: a number of 4 bytes. A file of the first
 /// format does not say it.
 pub(super) const FORMAT_KEY: &[u8] = b"\xff\xffquoin/format";
+/// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
+/// parts. Outside of what FoundationDB, and so this store, gives to its users.
+pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
 
 /// How rows lie in the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,6 +234,19 @@ impl Rows {
         }
         Ok((before, behind))
     }
+}
+
+/// The unnamed database: a named one would cost a page more at every commit.
+pub(super) fn open_database(
+    environment: &Env<WithoutTls>,
+) -> Result<Database<'static, Raw, Raw>, heed::Error> {
+    let transaction = environment.write_txn()?;
+    let opened = environment.create_databases_and_commit(transaction, |opener, transaction| {
+        opener
+            .create_database::<Raw, Raw>(transaction, None)
+            .map(CommitOrAbort::<_, heed::Error>::Commit)
+    })?;
+    opened.into()
 }
 
 /// Sets a row with its checksums.

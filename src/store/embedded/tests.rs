@@ -4,13 +4,16 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use super::watch::Touched;
+use super::shared::guarded;
+use super::watch::{Touched, WatchRegistry};
 use super::*;
-use crate::store::{Isolation, RangeQuery, Watch};
+use crate::limits;
+use crate::store::{Isolation, RangeQuery, Store, StoreError, StoreFuture, Watch};
 
 const MIB: usize = 1024 * 1024;
 
@@ -176,7 +179,7 @@ fn a_thread_that_panics_breaks_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let shared = Arc::clone(&store.shared);
-    let thread = std::thread::spawn(move || sync::guarded(&shared, || panic!("on purpose")));
+    let thread = std::thread::spawn(move || guarded(&shared, || panic!("on purpose")));
     assert!(thread.join().is_err());
     assert!(matches!(store.begin_write(), Err(StoreError::Fatal(_))));
     assert!(matches!(store.begin_read(), Err(StoreError::Fatal(_))));

@@ -12,9 +12,10 @@ use bytes::Bytes;
 use heed::{MdbError, RoTxn, WithoutTls};
 
 use super::EmbeddedStore;
+use super::blob::Blob;
 use super::error::store_error;
 use super::journal::{AppendError, Record, Write};
-use super::layer::{Blob, Layer};
+use super::layer::Layer;
 use super::merge::View;
 use super::scan::LastScan;
 use super::undo::{Log, Mark, Undo};

@@ -1,6 +1,6 @@
 //! How the writes of a transaction are undone.
 
-use super::layer::Blob;
+use super::blob::Blob;
 use crate::store::savepoints::UndoLog;
 
 /// The undo log of a transaction.

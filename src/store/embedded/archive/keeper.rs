@@ -14,8 +14,8 @@ use super::ArchiveError;
 use super::write::Archive;
 use crate::log_throttle::LogThrottle;
 use crate::store::embedded::journal::{Journal, Part, Survey};
-use crate::store::embedded::sync::guarded;
-use crate::store::embedded::{Shared, StoreId};
+use crate::store::embedded::marker::StoreId;
+use crate::store::embedded::shared::{Shared, guarded};
 
 /// Time after which the thread tries again, or looks whether there is something.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

@@ -11,7 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::super::create::private_file;
-use super::{CHECKPOINT_FILE, CHECKPOINT_NEW_FILE};
+
+pub(in super::super) const CHECKPOINT_FILE: &str = "CHECKPOINT";
+/// Where the next is written, which has the content of the one before until then.
+pub(super) const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
 
 /// The files of a folder that are open while checkpoints are made.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::*;
 use crate::random::{Random, SeededRandom};
 use crate::store::embedded::bulk::write_data_file;
 use crate::store::embedded::checksum::verified;
-use crate::store::embedded::opening::open_database;
+use crate::store::embedded::table::open_database;
 
 const MAP_BYTES: usize = 64 << 20;
 const PAGE_BYTES: usize = 4096;

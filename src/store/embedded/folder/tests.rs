@@ -6,7 +6,8 @@ use heed::EnvOpenOptions;
 
 use super::*;
 use crate::random::SeededRandom;
-use crate::store::embedded::opening::open_database;
+use crate::store::embedded::bulk::create_data_file;
+use crate::store::embedded::table::open_database;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::{Isolation, Store};
 
@@ -239,7 +240,7 @@ fn a_second_server_is_told_the_process_of_the_first() {
 fn a_first_start_that_ended_before_its_marker_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let mark = |folder: &Path| Marker::read(folder).unwrap();
-    create::create_data_file(folder.path(), 16 << 20).unwrap();
+    create_data_file(folder.path(), 16 << 20).unwrap();
     std::fs::write(folder.path().join(LOCK_FILE), b"").unwrap();
     assert_eq!(mark(folder.path()), MarkerState::Absent);
     drop(open(folder.path()).unwrap());

@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::Journal;
 use super::format::{FILE_HEADER_BYTES, RecordHeader, Version};
 
 /// The records of a file in one turn of it. Nobody writes to them while it is not forgotten.
@@ -49,40 +48,5 @@ impl Part {
             offset += header.length;
         }
         Ok(())
-    }
-}
-
-impl Journal {
-    /// The file before the last switch, until it is forgotten.
-    pub(in super::super) fn closed(&self) -> Option<Part> {
-        self.lock().closed.clone()
-    }
-
-    /// Lets a file go that was closed: the next switch may write over it.
-    pub(in super::super) fn forget_closed(&self, part: &Part) {
-        let mut state = self.lock();
-        if state
-            .closed
-            .as_ref()
-            .is_some_and(|closed| closed.epoch == part.epoch)
-        {
-            state.closed = None;
-        }
-    }
-
-    /// The file that is appended to, as far as it is now.
-    pub(in super::super) fn current(&self) -> io::Result<Part> {
-        self.lock().part()
-    }
-}
-
-impl super::State {
-    /// What was appended since the last switch.
-    pub(super) fn part(&self) -> io::Result<Part> {
-        Ok(Part {
-            file: Arc::clone(self.file(self.turn)?),
-            epoch: self.epoch,
-            end: self.offset,
-        })
     }
 }

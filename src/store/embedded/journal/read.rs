@@ -11,8 +11,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::files::paths;
 use super::format::{FILE_HEADER_BYTES, RecordHeader, Version, claimed_epoch, read_file_header};
-use super::paths;
 
 /// Bytes that are read at a time.
 const WINDOW_BYTES: u64 = 1 << 20;

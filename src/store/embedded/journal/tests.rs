@@ -1,3 +1,4 @@
+use super::files::FILE_NAMES;
 use super::*;
 use proptest::prelude::*;
 

@@ -7,9 +7,8 @@ use heed::{Database, EnvOpenOptions};
 use super::*;
 use crate::random::SeededRandom;
 use crate::store::embedded::checkpoint::{Checkpoints, boot_id};
-use crate::store::embedded::journal::APPLIED_KEY;
 use crate::store::embedded::journal::{Journal, Record, Write};
-use crate::store::embedded::opening::open_database;
+use crate::store::embedded::table::{APPLIED_KEY, open_database};
 use crate::store::embedded::{EmbeddedStore, OpenError};
 use crate::store::{Isolation, RangeQuery, Store};
 

@@ -1,0 +1,62 @@
+//! The embedded store as a [`Store`].
+
+use super::store::EmbeddedStore;
+use super::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
+use crate::limits;
+use crate::store::{
+    Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
+};
+
+impl Store for EmbeddedStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "embedded",
+            single_writer: true,
+            clears_ranges_at_once: false,
+            has_unknown_results: false,
+            batch_bytes_soft_max: limits::EMBEDDED_BATCH_BYTES_SOFT_MAX,
+            transaction_bytes_max: limits::EMBEDDED_TRANSACTION_BYTES_MAX,
+            key_name_bytes_max: limits::REQUEST_BULK_BYTES_MAX,
+            parallel_batches: 1,
+        }
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
+        self.shared.check()?;
+        Ok(Box::new(EmbeddedSnapshot::begin(self)?))
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        self.shared.check()?;
+        Ok(Box::new(EmbeddedTransaction::begin(self)?))
+    }
+
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
+        let watched = || {
+            self.shared.check()?;
+            let changed = self.shared.watches.register(key)?;
+            let value = EmbeddedSnapshot::begin(self)?.value(key)?;
+            Ok(Watched {
+                value,
+                changed: Box::pin(changed),
+            })
+        };
+        StoreFuture::ready(watched())
+    }
+
+    fn id(&self) -> Option<String> {
+        Some(self.summary.id.to_string())
+    }
+
+    fn disk_bytes(&self) -> Option<u64> {
+        self.environment.real_disk_size().ok()
+    }
+
+    fn disk_free_bytes(&self) -> Option<u64> {
+        Some(self.shared.room.free_bytes()).filter(|bytes| *bytes != u64::MAX)
+    }
+
+    fn takes_growth(&self) -> bool {
+        !self.shared.room.is_short()
+    }
+}

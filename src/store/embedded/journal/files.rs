@@ -1,0 +1,74 @@
+//! The journal's two files as such.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::super::create::private_file;
+
+pub(super) const FILE_NAMES: [&str; 2] = ["JOURNAL.0", "JOURNAL.1"];
+
+pub(super) fn paths(folder: &Path) -> [PathBuf; 2] {
+    FILE_NAMES.map(|name| folder.join(name))
+}
+
+/// Gives other names to the files of a damaged journal, under which nothing looks for them, and
+/// makes an empty one in their place.
+///
+/// # Errors
+/// What the operating system says.
+pub(in super::super) fn set_aside(folder: &Path) -> io::Result<()> {
+    for path in paths(folder) {
+        let named = |number: u32| {
+            let mut name = path.clone().into_os_string();
+            name.push(format!(".damaged-{number}"));
+            PathBuf::from(name)
+        };
+        let Some(name) = (1..).map(named).find(|name| !name.exists()) else {
+            continue;
+        };
+        match std::fs::rename(&path, name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    // A folder with a checkpoint and without a journal would be refused.
+    make_file(folder)
+}
+
+/// Puts on the disk what a process that died had appended.
+pub(in super::super) fn sync_files(folder: &Path) -> io::Result<()> {
+    for path in paths(folder) {
+        match File::open(path) {
+            Ok(file) => file.sync_all()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is a file of a journal.
+pub(in super::super) fn exists(folder: &Path) -> io::Result<bool> {
+    let [first, second] = paths(folder);
+    Ok(first.try_exists()? || second.try_exists()?)
+}
+
+/// Makes an empty file where there is none, before the first checkpoint: so none is without a
+/// journal, and one that is missing later was lost.
+pub(in super::super) fn make_file(folder: &Path) -> io::Result<()> {
+    let [first, _] = paths(folder);
+    private_file().create(true).append(true).open(first)?;
+    File::open(folder)?.sync_all()
+}
+
+/// Removes the journal, when everything in it is in the synced data file.
+pub(in super::super) fn remove(folder: &Path) -> io::Result<()> {
+    for path in paths(folder) {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    File::open(folder)?.sync_all()
+}

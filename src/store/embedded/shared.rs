@@ -1,0 +1,72 @@
+//! What the store's threads and transactions share.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::overlay::Overlay;
+use super::room::Room;
+use super::watch::WatchRegistry;
+use super::writer::WriterLock;
+use crate::log_throttle::LogThrottle;
+use crate::store::StoreError;
+
+/// What the store shares with its transactions and with the thread that syncs.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) watches: Arc<WatchRegistry>,
+    /// The failure after which nothing is certain any more; every later transaction is refused.
+    pub(super) broken: OnceLock<StoreError>,
+    pub(super) writer: WriterLock,
+    pub(super) overlay: Overlay,
+    /// A commit has been made since the last checkpoint began.
+    pub(super) is_unsynced: AtomicBool,
+    /// How many drains and checkpoints in a row have found no room on the disk.
+    pub(super) checkpoints_without_room: AtomicU64,
+    /// Checkpoints that were made.
+    pub(super) checkpoints: AtomicU64,
+    /// How much more can be taken.
+    pub(super) room: Room,
+    /// Of the warnings that the data file lacks room.
+    pub(super) lacks_room: LogThrottle,
+}
+
+impl Shared {
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        match self.broken.get() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn failed(&self, error: StoreError) -> StoreError {
+        if matches!(error, StoreError::Fatal(_)) {
+            return self.broken.get_or_init(|| error).clone();
+        }
+        error
+    }
+
+    pub(super) fn committed(&self) {
+        self.is_unsynced.store(true, Ordering::SeqCst);
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a thread of the store has ended by a panic, which the log tells of")]
+struct Panicked;
+
+/// Does a thread's work. A panic in there breaks the store, or others would wait for ever for what
+/// the thread does.
+pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
+    struct Guard<'s>(&'s Shared);
+    impl Drop for Guard<'_> {
+        fn drop(&mut self) {
+            if std::thread::panicking() {
+                tracing::error!("a thread of the store has panicked: it takes no more commands");
+                self.0.failed(StoreError::Fatal(Arc::new(Panicked)));
+            }
+        }
+    }
+    let guard = Guard(shared);
+    work();
+    drop(guard);
+}

@@ -1,0 +1,120 @@
+//! Opening a store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::archive::Keeper;
+use super::checkpoint::Checkpoint;
+use super::error::OpenError;
+use super::identity::OpenFiles;
+use super::journal::Journal;
+use super::opening::Files;
+use super::options::{EmbeddedOptions, FsyncPolicy};
+use super::shared::Shared;
+use super::store::EmbeddedStore;
+use super::sync::{self, Syncer};
+use super::table::RowFormat;
+use super::{rewrite, room};
+use crate::limits;
+use crate::random::{Random, SystemRandom};
+
+impl EmbeddedStore {
+    /// Opens the store in `folder`, which is made where it is missing.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(folder: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        Self::open_archived(folder, options, None)
+    }
+
+    /// The same with a folder in which every commit is kept, so that a backup can be brought to any
+    /// later moment.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        let (mut store, work, first) = Self::prepare_archived(folder, options, archive)?;
+        let syncer = Syncer::start(work, first)
+            .map_err(|error| OpenError::of_engine(folder, error.into()))?;
+        store.syncer = Some(syncer);
+        Ok(store)
+    }
+
+    /// The same without an archive, for a test.
+    #[cfg(test)]
+    pub(super) fn prepare(
+        folder: &Path,
+        options: EmbeddedOptions,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
+        Self::prepare_archived(folder, options, None)
+    }
+
+    /// The store without its threads, what those work with, and the checkpoint so far.
+    fn prepare_archived(
+        folder: &Path,
+        options: EmbeddedOptions,
+        archive: Option<&Path>,
+    ) -> Result<(Self, sync::Work, Checkpoint), OpenError> {
+        let mut files = Files::open(folder, &options)?;
+        if files.rows.format() == RowFormat::Plain {
+            files = rewrite::upgrade(folder, files, &options)?;
+        }
+        let summary = files.summary(folder)?;
+        let Files {
+            lock,
+            environment,
+            rows,
+            checkpoints,
+            applied,
+            guard: first,
+            ..
+        } = files;
+        let refused = |error: heed::Error| OpenError::of_engine(folder, error);
+        // What the journal has is written over next.
+        let keeper = archive
+            .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
+            .transpose()
+            .map_err(|source| OpenError::Archive { source })?;
+        // The checkpoint holds all that is of use of the old journal.
+        let syncs_appends = options.fsync == FsyncPolicy::Always;
+        let epoch = SystemRandom.next_u64();
+        let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
+            .map_err(|error| refused(error.into()))?;
+        let journal = Arc::new(journal);
+        let shared = Arc::new(Shared::default());
+        shared.overlay.begin_behind(applied);
+        let data = environment.try_clone_inner_file().map_err(refused)?;
+        let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
+        let work = sync::Work {
+            folder: folder.to_owned(),
+            files,
+            environment: environment.clone(),
+            rows: rows.clone(),
+            checkpoints,
+            shared: Arc::clone(&shared),
+            journal: Arc::clone(&journal),
+            keeper: keeper.clone(),
+            archiving: None,
+        };
+        work.look_for_room().map_err(refused)?;
+        let store = Self {
+            syncer: None,
+            journal,
+            fsync: options.fsync,
+            rows,
+            environment,
+            shared,
+            folder: folder.to_owned(),
+            summary,
+            keeper,
+            journal_bytes_max: limits::EMBEDDED_JOURNAL_BYTES_MAX,
+            _open: OpenFiles::of(folder),
+            _lock: lock,
+        };
+        Ok((store, work, first))
+    }
+}
