@@ -10,7 +10,7 @@
 //!
 //! There are two files, written in turn: a checkpoint switches to the other, and when it is on
 //! the disk the records before the switch are of no more use. Each record has a sequence number;
-//! LMDB stores up to which it has everything ([`APPLIED_KEY`](super::table::APPLIED_KEY)), and none before is applied again.
+//! LMDB stores up to which it has everything ([`APPLIED_KEY`]), and none before is applied again.
 //!
 //! ```text
 //! file:   magic (16) | epoch (8) | checksum (8) | record …
@@ -26,6 +26,8 @@
 //! file held in an earlier turn is not taken for more of it. All records up to `synced` were on the
 //! disk when the record was appended, so one of those that cannot be read is damage, and not an end
 //! that was never finished ([`read`]).
+//!
+//! [`APPLIED_KEY`]: super::table::APPLIED_KEY
 
 mod files;
 mod format;
