@@ -100,9 +100,7 @@ fn run_child(tls: &TlsOptions, folder: &Path) -> Option<String> {
             }
         }
         child => match signal_that_ended(child) {
-            Some(libc::SIGSEGV | libc::SIGABRT | libc::SIGBUS) => {
-                Some("it crashes".to_owned())
-            }
+            Some(libc::SIGSEGV | libc::SIGABRT | libc::SIGBUS) => Some("it crashes".to_owned()),
             _ => None,
         },
     }
