@@ -1,4 +1,4 @@
-//! Errors of the embedded store: why it does not open, and what LMDB's codes mean here.
+//! Errors of the embedded store: why it does not open, and the meaning of LMDB's codes.
 
 use std::error::Error as StdError;
 use std::io;
@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// Why the data folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder could not be made.
+    /// The folder could not be created.
     #[error("cannot create data folder {}: {source}", folder.display())]
     Create {
         /// The data folder.
@@ -25,7 +25,7 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// The folder is there, and cannot be read or written.
+    /// The folder exists, and cannot be read or written.
     #[error("cannot use data folder {}: {source}; {}", folder.display(), advice(source))]
     Access {
         /// The data folder.
@@ -35,17 +35,17 @@ pub enum OpenError {
     },
     /// Another process (or this one) has the folder open.
     #[error(
-        "data folder {} is in use by another server{}; stop that one or choose another folder",
+        "data folder {} is in use by another server{}; stop that server or choose another folder",
         folder.display(),
         process.map_or(String::new(), |process| format!(" (process {process})"))
     )]
     Locked {
         /// The data folder.
         folder: PathBuf,
-        /// The number of the process that has it, as that sees itself.
+        /// The id of that process, in its own namespace.
         process: Option<u32>,
     },
-    /// What lies in the folder is not to be touched. Nothing was changed.
+    /// The folder must not be used. Nothing was changed.
     #[error("data folder {}: {refusal}", folder.display())]
     Refused {
         /// The data folder.
@@ -53,15 +53,15 @@ pub enum OpenError {
         /// Why.
         refusal: Refusal,
     },
-    /// There is no room on the disk for what opening writes. Nothing is lost by that.
+    /// Opening writes, and there is no room on the disk. Nothing is lost.
     #[error("cannot open data folder {}: {source}; nothing is lost: make room and start again", folder.display())]
     NoRoom {
         /// The data folder.
         folder: PathBuf,
-        /// What there was no room for.
+        /// What failed.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// What the journal has cannot be archived, and opening would write over it.
+    /// The journal cannot be archived, and opening would overwrite it.
     #[error("cannot archive the journal: {source}")]
     Archive {
         /// Why.
@@ -77,55 +77,54 @@ pub enum OpenError {
     },
 }
 
-/// What a folder is not to be opened for.
+/// Why a folder must not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It is a file.
     #[error("this is a file; set data-dir to a folder")]
     NotAFolder,
-    /// It has files of others, and none that says that it is Quoin's.
+    /// It has files of other programs, and no marker.
     #[error(
         "it has files that are not Quoin's ({names}{}); set data-dir to an empty folder, or to one \
-         that a Quoin has made, which has a file QUOIN",
+         that Quoin has created, which has a file QUOIN",
         if *more > 0 { format!(" and {more} more") } else { String::new() }
     )]
     ForeignFolder {
         /// Some of their names.
         names: String,
-        /// How many are not named.
+        /// The number of further files.
         more: usize,
     },
-    /// Its data file is one of LMDB, and no row in it is Quoin's.
+    /// Its data file is LMDB's, but not Quoin's.
     #[error(
         "its data.mdb belongs to another program that uses LMDB; set data-dir to another folder"
     )]
     ForeignData,
-    /// There was a store, whose data file is gone.
+    /// There was a store, and its data file is missing.
     #[error(
         "a store was here, and its data.mdb is missing: is the right volume mounted? Put the file \
-         back, or restore a backup into another folder; to begin with an empty store remove all \
-         files of this folder"
+         back, or restore a backup into another folder; to begin with an empty store, remove all \
+         files in this folder"
     )]
     DataMissing,
-    /// Its data file is not as it must be.
+    /// Its data file cannot be used.
     #[error(
         "its data.mdb cannot be used: {0}; restore a backup into another folder, or set data-dir to \
          an empty one"
     )]
     Data(DataFileError),
-    /// The data file does not say its format, or not with its checksum.
+    /// The row with the data file's format is missing or damaged.
     #[error(
-        "its data.mdb is damaged (the row that says its format): restore a backup into another \
-         folder"
+        "its data.mdb is damaged (the row with its format): restore a backup into another folder"
     )]
     FormatDamaged,
     /// A row that opening reads is damaged.
     #[error("{0}; restore a backup into another folder")]
     Row(DamagedRow),
-    /// The marker is there and is not one.
+    /// The marker is damaged.
     #[error(
-        "its file QUOIN, which says what the folder is, is damaged: put it back from a backup, or \
-         remove it, and the next start makes another where data.mdb is whole"
+        "its file QUOIN, which says what the folder is, is damaged: put it back from a backup; or \
+         remove it, and the next start creates another one if data.mdb is intact"
     )]
     MarkerDamaged,
     /// A newer version has written it.
@@ -134,22 +133,22 @@ pub enum Refusal {
         /// The format.
         found: u32,
     },
-    /// There is no store in it.
+    /// It has no store.
     #[error("there is no store in it; is data-dir right?")]
     NoStore,
-    /// There is a store in it already.
-    #[error("there is a store in it already: choose a folder that is empty, or is not there yet")]
+    /// It already has a store.
+    #[error("there is a store in it already: choose a folder that is empty, or does not exist")]
     HasStore,
     /// It is a copy of the folder of a running server.
     #[error(
-        "this is a copy of a folder whose server was running, or had been killed: its files are of \
-         different moments. Use one that `quoin backup` has made. Where its server had ended before \
-         the whole folder was copied (to another disk, say), start with --accept-copied-data-dir yes"
+        "this is a copy of a folder whose server was running, or had been killed: its files may be of \
+         different moments. Use a copy that `quoin backup` has made. If the server had ended before \
+         the folder was copied (to another disk, say), start with --accept-copied-data-dir yes"
     )]
     Copy,
 }
 
-/// What a person may do about a folder that cannot be used.
+/// What to do about a folder that cannot be used.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -168,7 +167,7 @@ impl OpenError {
         }
     }
 
-    /// What it means that the engine, or a file beside its own, fails while a folder is opened.
+    /// The error for a failure of LMDB, or of another file, while a folder is opened.
     pub(super) fn of_engine(folder: &Path, error: heed::Error) -> Self {
         if let Some(damaged) = damage_in(&error) {
             return Self::refused(folder, Refusal::Row(damaged.clone()));
@@ -187,7 +186,7 @@ impl OpenError {
         }
     }
 
-    /// What it means that a data file could not be written.
+    /// The error for a data file that could not be written.
     pub(super) fn of_bulk(folder: &Path, error: BulkError) -> Self {
         let folder = folder.to_owned();
         if error.lacks_room() {
@@ -218,11 +217,11 @@ pub(super) fn lacks_disk_room(error: &heed::Error) -> bool {
     }
 }
 
-/// What a failure of LMDB means to the caller.
+/// The caller's error for a failure of LMDB.
 ///
-/// A full map or disk is found before the meta page is written, so nothing was applied and the
-/// next, smaller transaction may succeed. A failed write or sync is `Fatal`: what of it is on the
-/// disk is not known, and a later sync may report success for data that was lost.
+/// A full map or disk is found before the meta page is written. So nothing was applied, and a
+/// smaller transaction may succeed. A failed write or sync is `Fatal`: a part of it may be on the
+/// disk, and a later sync may report success for data that was lost.
 pub(super) fn store_error(error: heed::Error) -> StoreError {
     if let Some(damaged) = damage_in(&error) {
         return StoreError::Damaged(Arc::new(damaged.clone()));
@@ -247,8 +246,8 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the system lacks something that it may have again later: room on the disk, memory,
-/// descriptors. Trying again may then help.
+/// Whether the system lacks something that it may have later: room on the disk, memory or file
+/// descriptors. Then trying again may help.
 pub(super) fn may_pass(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -1,20 +1,19 @@
-//! A look at a folder's files without opening the store, for `quoin doctor`. Nothing is changed,
-//! and a running server is not disturbed; what its files say changes while they are read.
+//! Reads a folder's files without opening the store, for `quoin doctor`. Nothing is changed. The
+//! files of a running server may change while they are read.
 
 use std::io;
 use std::path::Path;
 
 use super::{JournalGap, checkpoint, journal};
 
-/// What lies in a folder.
+/// What a folder contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// Length of the data file.
     pub data_bytes: u64,
     /// The journal's files.
     pub journal: Vec<JournalFile>,
-    /// Where commits are missing between others. A file that a running server writes to may seem
-    /// to have such a gap.
+    /// A gap between commits. A file that a running server writes to may seem to have one.
     pub journal_gap: Option<JournalGap>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
@@ -25,29 +24,29 @@ pub struct Inspection {
 pub struct JournalFile {
     /// Its length.
     pub bytes: u64,
-    /// Whole records of its present turn.
+    /// Complete records of its current turn.
     pub records: u64,
     /// Number of the last of those.
     pub last: Option<u64>,
 }
 
-/// What opening the store would find of a checkpoint.
+/// The checkpoint that opening the store would find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointState {
     /// There is none.
     Absent,
-    /// It is of the present start of the operating system. The data file will be put back to it.
+    /// It is of the current boot of the system. The data file will be put back to it.
     Current,
-    /// It is of an earlier one. The data file will be put back to it.
+    /// It is of an earlier boot. The data file will be put back to it.
     Earlier,
     /// It cannot be read, and the store will not open.
     Damaged,
 }
 
-/// Looks at a folder; `None` where there is no store in it.
+/// Inspects a folder. `None` if it has no store.
 ///
 /// # Errors
-/// Where the operating system does not let a file be read.
+/// If a file cannot be read.
 pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
     let data_bytes = match std::fs::metadata(folder.join(checkpoint::DATA_FILE)) {
         Ok(metadata) => metadata.len(),
@@ -73,7 +72,7 @@ mod tests {
     use std::task::{Context, Waker};
 
     #[test]
-    fn a_folder_without_a_store_is_told_and_not_made() {
+    fn a_folder_without_a_store_is_reported_and_not_created() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(inspect(folder.path()).unwrap(), None);
         let missing = folder.path().join("missing");
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_an_open_store_are_told() {
+    fn the_files_of_an_open_store_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
         for number in 0..3_u8 {
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_checkpoint_is_told() {
+    fn a_damaged_checkpoint_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         drop(EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap());
         std::fs::write(folder.path().join("CHECKPOINT"), b"damaged").unwrap();

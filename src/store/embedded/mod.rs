@@ -1,11 +1,11 @@
-//! The embedded store: one folder on one machine, by LMDB.
+//! The embedded store: one folder on one machine, with LMDB.
 //!
-//! One transaction writes at a time, any number read snapshots. A commit puts a record into the
-//! [journal] and its rows into the [overlay], in memory; a [drain] brings them into LMDB's file
-//! later, many commits at once, and [checkpoints](checkpoint) sync that. A process that dies
-//! leaves a journal that has everything since the last checkpoint.
+//! One transaction writes at a time. Any number of them read snapshots. A commit appends a record to
+//! the [journal] and puts its rows into the [overlay], in memory. Later a [drain] writes the rows of
+//! many commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the journal has
+//! everything since the last checkpoint.
 //!
-//! A second write transaction waits for the first: never open two on one thread.
+//! A second write transaction waits for the first, so never open two on one thread.
 
 mod archive;
 mod backup;
@@ -56,7 +56,7 @@ use self::journal::Journal;
 use self::opening::Files;
 use self::overlay::Overlay;
 use self::room::Room;
-use self::sync::{Syncer, Wish};
+use self::sync::{SyncRequest, Syncer};
 use self::table::{RowFormat, Rows};
 use self::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
 use self::watch::WatchRegistry;
@@ -83,13 +83,13 @@ pub use self::verify::Verified;
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FsyncPolicy {
-    /// Before it is acknowledged: every commit is synced. Nothing is lost at a power failure.
+    /// Before it is acknowledged. Every commit is synced, and a power failure loses nothing.
     #[default]
     Always,
-    /// Within about a second. Where syncs take longer writes wait, so that no more than two
-    /// seconds of them are not on the disk. A process that dies loses nothing. A power failure or
-    /// a crash of the operating system loses the writes of the last second or two: the store goes
-    /// back to a state that was.
+    /// Within about a second. If syncs take longer, writes wait, so that no more than two seconds
+    /// of them are not on the disk. A crash of the process loses nothing. A power failure or a
+    /// crash of the operating system loses the writes of the last second or two: the store goes
+    /// back to an earlier state.
     EverySecond,
 }
 
@@ -98,13 +98,13 @@ pub enum FsyncPolicy {
 pub struct EmbeddedOptions {
     /// When commits are synced.
     pub fsync: FsyncPolicy,
-    /// The largest that the data file can become, in bytes: address space that is reserved, not
-    /// memory or disk. Rounded down to a multiple of 64 KiB.
+    /// Largest size of the data file, in bytes, rounded down to a multiple of 64 KiB. It is
+    /// reserved as address space, not as memory or disk.
     pub map_bytes: usize,
-    /// Whether a copy of a folder that was not closed in order is opened: it may have files of
+    /// Whether to open a copy of a folder that was not closed cleanly. Its files may be of
     /// different moments.
     pub accepts_copy: bool,
-    /// Whether to go on where the journal is damaged, without the commits from there on.
+    /// Whether to open a store whose journal is damaged, without the commits from the damage on.
     pub accepts_journal_loss: bool,
 }
 
@@ -119,10 +119,10 @@ impl Default for EmbeddedOptions {
     }
 }
 
-/// A store in a folder of its own, which it keeps locked while it lives.
+/// A store in its own folder, which is locked while it is open.
 pub struct EmbeddedStore {
-    // Dropped in this order: the thread that syncs ends, the files are closed, and only then is
-    // the folder free for the next.
+    // Dropped in this order: the sync thread ends, the files are closed, and only then is the
+    // folder unlocked.
     syncer: Option<Syncer>,
     journal: Arc<Journal>,
     fsync: FsyncPolicy,
@@ -132,7 +132,7 @@ pub struct EmbeddedStore {
     folder: PathBuf,
     summary: Summary,
     keeper: Option<Arc<Keeper>>,
-    /// Bytes that the journal may have before transactions wait.
+    /// Size of the journal above which transactions wait, in bytes.
     journal_bytes_max: u64,
     _open: OpenFiles,
     _lock: File,
@@ -141,35 +141,35 @@ pub struct EmbeddedStore {
 /// What was found when a store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Which store it is.
+    /// The store's id.
     pub id: StoreId,
-    /// Whether it was made just now.
+    /// Whether it has just been created.
     pub is_new: bool,
-    /// How the folder's files lie.
+    /// The format of the folder.
     pub format: u32,
-    /// How many rows the data file has: several for each key and element.
+    /// Rows in the data file. There are several for each key and element.
     pub rows: u64,
     /// Length of the data file.
     pub data_bytes: u64,
 }
 
-/// What the store shares with its transactions and with the thread that syncs.
+/// What the store shares with its transactions and with the sync thread.
 #[derive(Debug, Default)]
 struct Shared {
     watches: Arc<WatchRegistry>,
-    /// The failure after which nothing is certain any more; every later transaction is refused.
+    /// The failure that broke the store. Every later transaction is refused.
     broken: OnceLock<StoreError>,
     writer: WriterLock,
     overlay: Overlay,
     /// A commit has been made since the last checkpoint began.
     is_unsynced: AtomicBool,
-    /// How many drains and checkpoints in a row have found no room on the disk.
+    /// Consecutive drains and checkpoints that found no room on the disk.
     checkpoints_without_room: AtomicU64,
-    /// Checkpoints that were made.
+    /// Checkpoints so far.
     checkpoints: AtomicU64,
-    /// How much more can be taken.
+    /// Room on the disk.
     room: Room,
-    /// Of the warnings that the data file lacks room.
+    /// For the warnings that the data file lacks room.
     lacks_room: LogThrottle,
 }
 
@@ -194,7 +194,7 @@ impl Shared {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in `folder`, which is made where it is missing.
+    /// Opens the store in `folder`. Creates it if it is missing.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -202,8 +202,8 @@ impl EmbeddedStore {
         Self::open_archived(folder, options, None)
     }
 
-    /// The same with a folder in which every commit is kept, so that a backup can be brought to any
-    /// later moment.
+    /// Opens the store with an archive: a folder that keeps every commit, so that a backup can be
+    /// brought to any later moment.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -219,7 +219,7 @@ impl EmbeddedStore {
         Ok(store)
     }
 
-    /// The same without an archive, for a test.
+    /// Opens the store without an archive, for a test.
     #[cfg(test)]
     fn prepare(
         folder: &Path,
@@ -228,7 +228,7 @@ impl EmbeddedStore {
         Self::prepare_archived(folder, options, None)
     }
 
-    /// The store without its threads, what those work with, and the checkpoint so far.
+    /// Opens the store without starting its threads. Returns what the threads need.
     fn prepare_archived(
         folder: &Path,
         options: EmbeddedOptions,
@@ -249,19 +249,19 @@ impl EmbeddedStore {
             ..
         } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
-        // What the journal has is written over next.
+        // Before the journal is overwritten.
         let keeper = archive
             .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
             .transpose()
             .map_err(|source| OpenError::Archive { source })?;
-        // The checkpoint holds all that is of use of the old journal.
+        // The checkpoint contains the old journal's records.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
         let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
-        shared.overlay.begin_behind(applied);
+        shared.overlay.begin_after(applied);
         let data = environment.try_clone_inner_file().map_err(refused)?;
         let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
         let work = sync::Work {
@@ -275,7 +275,7 @@ impl EmbeddedStore {
             keeper: keeper.clone(),
             archiving: None,
         };
-        work.look_for_room().map_err(refused)?;
+        work.measure_room().map_err(refused)?;
         let store = Self {
             syncer: None,
             journal,
@@ -293,21 +293,21 @@ impl EmbeddedStore {
         Ok((store, work, first))
     }
 
-    /// Has closed layers drained soon.
+    /// Requests a drain of closed layers.
     fn wake_drain(&self) {
         if let Some(syncer) = &self.syncer {
-            syncer.wake(Wish::Drain);
+            syncer.wake(SyncRequest::Drain);
         }
     }
 
-    /// Has a checkpoint made soon.
+    /// Requests a checkpoint.
     fn wake_checkpoint(&self) {
         if let Some(syncer) = &self.syncer {
-            syncer.wake(Wish::Checkpoint);
+            syncer.wake(SyncRequest::Checkpoint);
         }
     }
 
-    /// Brings everything into the data file, for a test.
+    /// Writes everything into the data file, for a test.
     #[cfg(test)]
     fn drain_now(&self) {
         {
@@ -327,12 +327,12 @@ impl EmbeddedStore {
         }
     }
 
-    /// Whether the data file can have such a key.
+    /// Whether the data file can store a key of this length.
     fn takes_key(&self, key: &[u8]) -> bool {
         !key.is_empty() && key.len() <= self.environment.max_key_size()
     }
 
-    /// The folder that the data lies in.
+    /// The data folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -342,7 +342,7 @@ impl EmbeddedStore {
         self.summary
     }
 
-    /// The longest key that the store takes, in bytes.
+    /// Longest key that the store takes, in bytes.
     pub fn key_bytes_max(&self) -> usize {
         self.environment.max_key_size()
     }
