@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use self::operation::Operation;
+use self::operation::{KeyRange, Operation};
 use crate::limits;
 use crate::store::read_your_writes::{BaseTransaction, ReadYourWrites};
 use crate::store::{
@@ -42,8 +42,6 @@ struct History {
     /// The last entry is that of `version`.
     written: VecDeque<Vec<KeyRange>>,
 }
-
-type KeyRange = (Box<[u8]>, Box<[u8]>);
 
 impl History {
     /// Whether something in `read` was written after `version`.

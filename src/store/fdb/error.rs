@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foundationdb::FdbError;
 
-use super::tls::uses_tls;
+use super::cluster_file::uses_tls;
 use crate::limits;
 use crate::store::StoreError;
 

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use foundationdb::Database;
 
-use super::error::read_error;
-use super::{FdbOptions, FdbStore, OpenError, network};
+use super::error::{OpenError, read_error};
+use super::network;
+use super::options::FdbOptions;
+use super::store::FdbStore;
 use crate::store::StoreError;
 
 /// The environment variable that names the cluster file, as for FoundationDB's own tools.

@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use foundationdb::options::NetworkOption;
 
+use super::cluster_file::{TLS_SUFFIX, uses_tls};
 use super::error::OpenError;
 use super::tls_trial;
-
-/// The end of addresses in a cluster file that use TLS.
-const TLS_SUFFIX: &str = ":tls";
 
 /// Options for TLS (<https://apple.github.io/foundationdb/tls.html>). FoundationDB takes missing
 /// ones from its environment variables, such as `FDB_TLS_CERTIFICATE_FILE`, or its defaults.
@@ -59,7 +57,7 @@ impl TlsOptions {
     pub(super) fn check(&self, cluster_file: &Path) -> Result<(), OpenError> {
         self.check_files()?;
         if uses_tls(cluster_file) {
-            return tls_trial::check(self);
+            return tls_trial::check(self.network_options());
         }
         if *self != Self::default() {
             tracing::warn!(
@@ -104,15 +102,6 @@ impl TlsOptions {
     }
 }
 
-/// Whether addresses in a cluster file use TLS.
-pub(super) fn uses_tls(cluster_file: &Path) -> bool {
-    std::fs::read_to_string(cluster_file).is_ok_and(|text| {
-        text.lines()
-            .filter(|line| !line.trim_start().starts_with('#'))
-            .any(|line| line.contains(TLS_SUFFIX))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,20 +138,5 @@ mod tests {
             [NetworkOption::TLSPassword(_), NetworkOption::TLSKeyPath(_)]
         ));
         assert!(!format!("{options:?}").contains("secret"));
-    }
-
-    #[test]
-    fn a_cluster_file_asks_for_tls_by_its_addresses() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("fdb.cluster");
-        for (text, expected) in [
-            ("a:b@10.0.0.1:4500:tls,10.0.0.2:4500:tls\n", true),
-            ("a:b@10.0.0.1:4500\n", false),
-            ("# a:b@10.0.0.1:4500:tls\na:b@10.0.0.1:4500\n", false),
-        ] {
-            std::fs::write(&file, text).unwrap();
-            assert_eq!(uses_tls(&file), expected, "{text}");
-        }
-        assert!(!uses_tls(&folder.path().join("nothing")));
     }
 }

@@ -12,8 +12,8 @@ use foundationdb::Database;
 use foundationdb::options::{NetworkOption, TransactionOption};
 
 use super::error::OpenError;
-use super::tls::TlsOptions;
-use super::{network, wait};
+use super::network;
+use super::wait::wait;
 use crate::random::{Random, SystemRandom};
 
 /// Timeout of the request to a cluster that does not exist.
@@ -39,7 +39,7 @@ const COMPLAINTS: [(&str, &str, &str); 3] = [
 /// opened.
 ///
 /// Does nothing if this process has more than one thread: a child would not have the others.
-pub(super) fn check(tls: &TlsOptions) -> Result<(), OpenError> {
+pub(super) fn check(options: Vec<NetworkOption>) -> Result<(), OpenError> {
     if !is_single_threaded() {
         tracing::debug!("files for TLS are not tried: this process has several threads");
         return Ok(());
@@ -51,7 +51,7 @@ pub(super) fn check(tls: &TlsOptions) -> Result<(), OpenError> {
             return Ok(());
         }
     };
-    let crash = run_child(tls, &folder);
+    let crash = run_child(options, &folder);
     let complaint = complaint(&folder);
     // A folder that is left does no harm.
     let _ = fs::remove_dir_all(&folder);
@@ -79,7 +79,7 @@ fn cluster_file(folder: &Path) -> PathBuf {
 }
 
 /// Loads the files in a child. Returns a reason if the child has crashed.
-fn run_child(tls: &TlsOptions, folder: &Path) -> Option<String> {
+fn run_child(options: Vec<NetworkOption>, folder: &Path) -> Option<String> {
     // SAFETY: there is no other thread whose locks would stay taken in the child, and the child
     // ends with `_exit`, so that nothing of this process is closed or written twice.
     #[allow(unsafe_code)]
@@ -92,7 +92,7 @@ fn run_child(tls: &TlsOptions, folder: &Path) -> Option<String> {
         }
         0 => {
             limit();
-            load(tls, folder);
+            load(options, folder);
             // SAFETY: ends the process; takes a plain number.
             #[allow(unsafe_code)]
             unsafe {
@@ -122,8 +122,7 @@ fn limit() {
 
 /// In the child: the client loads the files when it opens its first database. The trace is
 /// complete when the network has stopped.
-fn load(tls: &TlsOptions, folder: &Path) {
-    let mut options = tls.network_options();
+fn load(mut options: Vec<NetworkOption>, folder: &Path) {
     options.push(NetworkOption::TraceEnable(folder.display().to_string()));
     options.push(NetworkOption::TraceFormat("json".to_owned()));
     let asked = async {

@@ -8,8 +8,8 @@ use foundationdb::future::FdbValues;
 use foundationdb::options::{ConflictRangeType, MutationType, StreamingMode, TransactionOption};
 use foundationdb::{FdbError, FdbResult, RangeOption, Transaction as RawTransaction};
 
-use super::FdbStore;
 use super::error::{commit_error, is_timeout, may_be_in_flight, read_error};
+use super::store::FdbStore;
 use crate::limits;
 use crate::store::page::{self, Row};
 use crate::store::read_your_writes::BaseTransaction;

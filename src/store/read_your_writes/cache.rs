@@ -6,7 +6,8 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::coverage::Coverage;
-use super::writes::{AtomicOp, Writes};
+use super::entry::AtomicOp;
+use super::writes::Writes;
 use crate::store::rules::key_after;
 use crate::store::{Isolation, KeyValue, RangeQuery};
 

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
-use super::writes::{AtomicOp, Entry};
-use super::{BaseTransaction, State};
+use super::entry::{AtomicOp, Entry};
+use super::state::State;
+use super::transaction::BaseTransaction;
 use crate::store::rules::key_after;
 
 impl State {

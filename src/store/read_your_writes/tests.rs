@@ -1,16 +1,22 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
+
+use super::cache::OwnedQuery;
 use super::*;
 use crate::random::{Random, SeededRandom};
-use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore, FsyncPolicy};
 use crate::store::faults::OptimisticStore;
-use crate::store::rules::{added, lowered};
+use crate::store::rules::{added, key_after, lowered};
+use crate::store::{
+    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store, StoreError, StoreFuture,
+    Transaction,
+};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;

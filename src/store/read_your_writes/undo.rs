@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 
-use super::State;
 use super::coverage::{Coverage, Replaced};
-use super::writes::{AtomicOp, Entry};
-use crate::store::Savepoint;
+use super::entry::{AtomicOp, Entry};
 use crate::store::savepoints::UndoLog;
 
 /// The undo log of a transaction.
@@ -31,42 +29,4 @@ pub(super) enum Undo {
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     pub(super) mutation_count: u64,
-}
-
-impl State {
-    /// Opens a savepoint.
-    pub(super) fn savepoint(&mut self) -> Savepoint {
-        let mutation_count = self.mutation_count;
-        self.log.savepoint(Mark { mutation_count })
-    }
-
-    /// Undoes what was written since a savepoint. Conflicts stay.
-    pub(super) fn rollback(&mut self, savepoint: Savepoint) {
-        let Self {
-            log,
-            writes,
-            own_rows,
-            conditional,
-            ..
-        } = self;
-        let mark = log.rollback(savepoint, |undo| match undo {
-            Undo::Entry(key, before) => writes.undo_entry(key, before),
-            Undo::Operation(key, last) => writes.undo_operation(&key, last),
-            Undo::Cleared(replaced) => writes.undo_cleared(replaced),
-            Undo::Append => writes.undo_append(),
-            Undo::OwnRows(replaced) => own_rows.restore(replaced),
-            // Conditional conflicts that were added since stay too.
-            Undo::Conditional(section, before) => {
-                let ranges = conditional.entry(section).or_default();
-                before
-                    .iter()
-                    .for_each(|(begin, end)| ranges.add(begin, end));
-            }
-        });
-        let Some(mark) = mark else { return };
-        if self.mutation_count != mark.mutation_count {
-            self.mutation_count = mark.mutation_count;
-            self.cache.forget_ranges();
-        }
-    }
 }

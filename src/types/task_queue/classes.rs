@@ -5,7 +5,7 @@
 //! needs of one thing with large needs of another they would say nothing. A class's number is
 //! never used for anything else, so reading what classes there are conflicts with nobody.
 
-use super::{Amounts, too_many_resources};
+use super::Amounts;
 use crate::error::CommandError;
 use crate::layout::{TaskClass, TaskRegistry};
 use crate::limits::TASK_RESOURCES_MAX;
@@ -141,6 +141,13 @@ pub(super) fn classify(
         registry,
         is_new,
     })
+}
+
+/// Refuses more resources than a queue can know.
+pub(crate) fn too_many_resources() -> CommandError {
+    CommandError::Text(
+        format!("ERR a task queue knows at most {TASK_RESOURCES_MAX} resources").into(),
+    )
 }
 
 impl WriteContext<'_> {

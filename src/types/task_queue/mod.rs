@@ -10,11 +10,10 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::error::CommandError;
 use crate::layout::{
     KeyRange, OrderRow, TaskCounter, TaskRegistry, TaskRow, TaskState, decode_counter,
 };
-use crate::limits::{KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS, TASK_RESOURCES_MAX};
+use crate::limits::{KEY_READS_AT_ONCE, TASK_CLOCK_TOLERANCE_MS};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -37,6 +36,7 @@ mod tests;
 
 pub use add::NewTask;
 pub use amounts::Amounts;
+pub(crate) use classes::too_many_resources;
 pub use kind::KIND;
 pub use lease::LeaseAnswer;
 pub use take::Taking;
@@ -338,11 +338,4 @@ impl TaskRow {
             _ => LeaseAnswer::Lapsed,
         }
     }
-}
-
-/// Refuses more resources than a queue can know.
-pub(crate) fn too_many_resources() -> CommandError {
-    CommandError::Text(
-        format!("ERR a task queue knows at most {TASK_RESOURCES_MAX} resources").into(),
-    )
 }

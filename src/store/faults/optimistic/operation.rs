@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use super::KeyRange;
 use crate::store::Transaction;
 use crate::store::rules::{STAMP_BYTES, key_after, stamped_key};
+
+pub(super) type KeyRange = (Box<[u8]>, Box<[u8]>);
 
 /// One write.
 pub(super) enum Operation {

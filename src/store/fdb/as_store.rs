@@ -1,0 +1,71 @@
+//! A cluster as a [`Store`].
+
+use bytes::Bytes;
+use foundationdb::options::TransactionOption;
+
+use super::error::read_error;
+use super::store::FdbStore;
+use super::transaction::{FdbSnapshot, FdbTransaction};
+use crate::limits;
+use crate::store::read_your_writes::ReadYourWrites;
+use crate::store::{
+    Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
+};
+
+/// Write transactions worth having under way at once.
+const PARALLEL_BATCHES: usize = 8;
+
+impl Store for FdbStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            name: "foundationdb",
+            single_writer: false,
+            clears_ranges_at_once: true,
+            has_unknown_results: true,
+            batch_bytes_soft_max: limits::FDB_BATCH_BYTES_SOFT_MAX,
+            transaction_bytes_max: limits::FDB_TRANSACTION_BYTES_MAX,
+            key_name_bytes_max: limits::FDB_KEY_NAME_BYTES_MAX,
+            parallel_batches: PARALLEL_BATCHES,
+        }
+    }
+
+    fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
+        Ok(Box::new(FdbSnapshot::new(self, self.begin()?)))
+    }
+
+    fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
+        let transaction = self.begin()?;
+        // `ReadYourWrites` does that at a lower cost.
+        transaction
+            .set_option(TransactionOption::ReadYourWritesDisable)
+            .map_err(read_error)?;
+        let transaction = FdbTransaction::new(self, transaction);
+        Ok(Box::new(ReadYourWrites::new(Box::new(transaction))))
+    }
+
+    fn is_reachable(&self) -> bool {
+        !self.reachability.is_away()
+    }
+
+    fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {
+        // In a separate transaction, because a watch reads its key in a way that can conflict.
+        let transaction = match self.begin() {
+            Ok(transaction) => transaction,
+            Err(error) => return StoreFuture::ready(Err(error)),
+        };
+        let value = transaction.get(key, false);
+        let changed = transaction.watch(key);
+        StoreFuture::Pending(Box::pin(async move {
+            let value = self.reachability.note(value.await).map_err(read_error)?;
+            // Without the commit the watch would end with its transaction.
+            transaction
+                .commit()
+                .await
+                .map_err(|error| read_error(error.into()))?;
+            Ok(Watched {
+                value: value.as_deref().map(Bytes::copy_from_slice),
+                changed: Box::pin(async move { changed.await.map_err(read_error) }),
+            })
+        }))
+    }
+}
