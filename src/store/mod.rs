@@ -189,8 +189,8 @@ pub trait Transaction: ReadTransaction {
     /// on the store.
     fn append(&self, prefix: &[u8], values: &[Bytes]);
 
-    /// Lowers an unsigned number (8 bytes, little-endian) to `value` where it is greater or
-    /// absent, without reading it, so that concurrent minima never conflict. Missing high bytes
+    /// Lowers an unsigned number (8 bytes, little-endian) to `value` if it is greater or absent,
+    /// without reading it, so that concurrent minima never conflict. Missing high bytes
     /// count as 0. Bytes after the eighth are dropped.
     fn atomic_min(&self, key: &[u8], value: u64);
 

@@ -1,4 +1,4 @@
-//! The undo log that savepoints need.
+//! Savepoints and their undo log.
 
 /// Marks a transaction's writes, see [`Transaction::savepoint`](super::Transaction::savepoint).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,10 +8,10 @@ pub struct Savepoint {
 }
 
 /// The open savepoints of a transaction, each with a `Mark`, and an `Undo` for each change since the
-/// outermost. Its memory is kept when the outermost savepoint ends.
+/// outermost one. The memory is kept when that ends.
 #[derive(Debug)]
 pub(super) struct UndoLog<Mark, Undo> {
-    /// Each with the length that `undos` had.
+    /// Each with the length that `undos` had at the time.
     open: Vec<(Mark, usize)>,
     undos: Vec<Undo>,
 }
@@ -26,7 +26,7 @@ impl<Mark, Undo> Default for UndoLog<Mark, Undo> {
 }
 
 impl<Mark: Copy, Undo> UndoLog<Mark, Undo> {
-    /// Whether changes are to be logged.
+    /// Whether a savepoint is open, so that changes are to be logged.
     pub(super) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
@@ -38,15 +38,15 @@ impl<Mark: Copy, Undo> UndoLog<Mark, Undo> {
         Savepoint { depth }
     }
 
-    /// Logs how a change is undone, where a savepoint is open.
+    /// Logs how to undo a change, if a savepoint is open.
     pub(super) fn log(&mut self, undo: Undo) {
         if self.is_open() {
             self.undos.push(undo);
         }
     }
 
-    /// Ends a savepoint, and calls `undo` for the changes since, the last first. Answers the
-    /// savepoint's mark, or `None` where it has ended before.
+    /// Ends a savepoint, and calls `undo` for each change since, the last first. Returns the
+    /// savepoint's mark, or `None` if it has already ended.
     pub(super) fn rollback(
         &mut self,
         savepoint: Savepoint,

@@ -1,5 +1,5 @@
 //! What conflicts and what does not. On a store with one writer nothing can; there two
-//! transactions run one behind the other, and the cases check that it calls itself so.
+//! transactions run one after the other, and the cases check that it calls itself so.
 
 use quoin::store::{Isolation, RangeQuery, StoreError};
 
@@ -250,8 +250,8 @@ fn clear_around_a_new_row(subject: &Subject, has_conflict: bool) -> Result<(), S
             };
             for row in wait(first.inner.get_range(query)).unwrap() {
                 if has_conflict {
-                    let behind = [&row.key[..], &[0]].concat();
-                    first.inner.add_read_conflict_range(&begin, &behind);
+                    let after = [&row.key[..], &[0]].concat();
+                    first.inner.add_read_conflict_range(&begin, &after);
                 }
                 first.inner.clear(&row.key);
             }

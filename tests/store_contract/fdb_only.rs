@@ -15,7 +15,7 @@ fn after_an_unknown_result_nothing_changes_any_more() {
     let Some(watcher) = stores::fdb(case) else {
         return;
     };
-    // A blind write conflicts with nobody: nothing but the store itself can hold it back.
+    // A blind write never conflicts: only the store itself can hold it back.
     let mut unknown = 0;
     for timeout_ms in [1, 2, 3, 4] {
         let mut hurried = stores::fdb_with_timeout(case, timeout_ms).unwrap();

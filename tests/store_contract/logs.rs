@@ -43,7 +43,7 @@ pub fn rows_are_in_the_order_of_their_commits(subject: &Subject) {
     assert_eq!(keys[2][10..], [0, 0]);
 }
 
-pub fn what_commits_later_stands_behind(subject: &Subject) {
+pub fn what_commits_later_comes_later(subject: &Subject) {
     let first = subject.write();
     append(&first, &["begun first"]);
     drop(first);

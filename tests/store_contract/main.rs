@@ -127,7 +127,7 @@ macro_rules! every_case {
             }
             logs {
                 rows_are_in_the_order_of_their_commits
-                what_commits_later_stands_behind
+                what_commits_later_comes_later
                 a_log_that_was_cleared_in_part_goes_on
                 concurrent_appends_never_conflict
             }
@@ -152,7 +152,7 @@ macro_rules! every_case {
                 a_row_that_a_read_passed_over_is_there_again
                 a_watch_does_not_fire_for_what_was_undone
                 a_read_that_was_undone_conflicts
-                a_write_that_was_undone_conflicts_with_nobody
+                a_write_that_was_undone_conflicts_with_none
                 random_writes_and_rollbacks_match_a_map
             }
             watches {

@@ -351,7 +351,7 @@ pub fn a_read_that_was_undone_conflicts(subject: &Subject) {
     assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
 }
 
-pub fn a_write_that_was_undone_conflicts_with_nobody(subject: &Subject) {
+pub fn a_write_that_was_undone_conflicts_with_none(subject: &Subject) {
     if subject.is_single_writer() {
         return;
     }

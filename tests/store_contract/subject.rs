@@ -20,7 +20,7 @@ pub fn wait<F: Future>(future: F) -> F::Output {
     RUNTIME.with_borrow(|runtime| runtime.block_on(future))
 }
 
-/// A store and a part of its keys that nobody else uses.
+/// A store and a part of its keys that no other test uses.
 pub struct Subject {
     pub store: Box<dyn Store>,
     pub prefix: Vec<u8>,
@@ -48,7 +48,7 @@ impl Subject {
         [self.prefix.as_slice(), key.as_ref()].concat()
     }
 
-    /// Behind every key of this test.
+    /// After every key of this test.
     pub fn end(&self) -> Vec<u8> {
         [self.prefix.as_slice(), &[0xff; 2]].concat()
     }
@@ -71,7 +71,7 @@ impl Subject {
         }
     }
 
-    /// Commits what `write` wrote; nobody else writes beside it.
+    /// Commits what `write` wrote; nothing else writes at the same time.
     pub fn commit(&self, write: impl FnOnce(&Writer<'_>)) {
         let writer = self.write();
         write(&writer);

@@ -1,4 +1,4 @@
-//! What a backup reads: every row of one moment, while the store goes on.
+//! Reads for a backup: every row of one moment, while the store is in use.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use super::table::Rows;
 use super::{ArchiveStatus, EmbeddedStore, StoreId};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
-/// The end of the keys that transactions may use; the store's own rows lie behind it.
+/// The end of the keys that transactions may use. The store's own rows are after it.
 const KEYS_END: &[u8] = b"\xff";
 
-/// A moment of the store, which stays as it was. While this lives the data file uses no page
-/// again that it needs.
+/// A snapshot of the store. Until it is dropped, the data file does not reuse the pages that it
+/// needs.
 pub struct Moment {
     layers: Vec<Layer>,
     transaction: RoTxn<'static, WithoutTls>,
@@ -25,7 +25,7 @@ pub struct Moment {
 }
 
 impl EmbeddedStore {
-    /// The present moment, and the number of the last commit in it.
+    /// A snapshot of the present moment, with the number of the last commit.
     ///
     /// # Errors
     /// `Unavailable` or `Fatal`.
@@ -46,12 +46,12 @@ impl EmbeddedStore {
         })
     }
 
-    /// Which store this is.
+    /// The store's id.
     pub fn id(&self) -> StoreId {
         self.summary.id
     }
 
-    /// How the archive does, where there is one.
+    /// The status of the archive, if there is one.
     pub fn archive_status(&self) -> Option<ArchiveStatus> {
         self.keeper.as_ref().map(|keeper| keeper.status())
     }
@@ -61,10 +61,10 @@ impl EmbeddedStore {
         self.shared.overlay.sequence()
     }
 
-    /// Puts on the disk what was committed before the call.
+    /// Syncs what was committed before the call.
     ///
     /// # Errors
-    /// `Fatal`, as nothing is certain then.
+    /// `Fatal`.
     pub fn sync_commits(&self) -> Result<(), StoreError> {
         let failed = |error| self.shared.failed(StoreError::Fatal(Arc::new(error)));
         self.journal.sync().map_err(failed)
@@ -72,13 +72,13 @@ impl EmbeddedStore {
 }
 
 impl Moment {
-    /// The number of the last commit that is in it.
+    /// The number of the last commit in it.
     pub fn commit(&self) -> u64 {
         self.commit
     }
 
-    /// About how many rows there are; no fewer, as those that were overwritten or cleared lately
-    /// count too.
+    /// An estimate of the number of rows. It is not too low: rows that were overwritten or cleared
+    /// lately count too.
     pub fn rows_about(&self) -> u64 {
         self.rows_about
     }
@@ -86,7 +86,7 @@ impl Moment {
     /// Calls `visit` with key and value of each row, in the order of keys.
     ///
     /// # Errors
-    /// What reading, or `visit`, failed with.
+    /// Those of reading and of `visit`.
     pub fn visit<E: From<StoreError>>(
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), E>,

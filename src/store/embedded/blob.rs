@@ -2,5 +2,5 @@
 
 use std::sync::Arc;
 
-/// Bytes that are kept once however many layers have them.
+/// Bytes that layers share.
 pub(super) type Blob = Arc<[u8]>;

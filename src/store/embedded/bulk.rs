@@ -1,8 +1,7 @@
-//! Writing sorted rows into a data file of their own: as small as it can be, and on the disk when
-//! it is done.
+//! Writes sorted rows into a new data file, which is as small as possible and synced at the end.
 //!
-//! A new store's empty file is made so, the file that replaces one of an older format, or one with
-//! much free space in it, and that of a store which is restored from a backup.
+//! This creates the empty file of a new store, the file of a restored store, and the one that
+//! replaces a file of an older format or with much free space.
 
 use std::error::Error as StdError;
 use std::io;
@@ -16,27 +15,27 @@ use super::create::{NEW_DATA_FILE, install, remove};
 use super::error::BulkError;
 use super::table::{APPLIED_KEY, FORMAT_KEY, OWN_KEYS, open_database, put_checked};
 
-/// How rows lie in the files that are made here; what [`FORMAT_KEY`] says.
+/// The format of the rows, which is stored under [`FORMAT_KEY`].
 pub(super) const ROW_FORMAT: u32 = 2;
-/// Rows that are written in one transaction, in bytes: they are in memory until then.
+/// Bytes of rows that are written in one transaction, and are in memory until its commit.
 const SLICE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What has been written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
     /// Bytes of their keys and values.
     pub bytes: u64,
 }
 
-/// Writes rows, which must come in the order of their keys, into a new data file at `path`; one
-/// that is there is removed before. Rows of the store's own, from [`OWN_KEYS`] on, are passed over.
-/// `applied` is the number of the last journal record that the rows have. `progress` is told now and
-/// then how far it is. When this returns the file's contents are on the disk; its name is not.
+/// Writes rows, in the order of their keys, into a new data file at `path`. An existing file is
+/// removed first. The store's own rows, from [`OWN_KEYS`] on, are skipped. `applied` is the number of
+/// the last journal record that the rows contain. `progress` is called at times. When this returns,
+/// the file is synced, but not its name.
 ///
 /// # Errors
-/// What `rows` failed with, and what the disk says. Nothing is left at `path` then.
+/// Those of `rows` and of the disk. Then there is no file at `path`.
 pub(crate) fn write_data_file<K, V, E>(
     path: &Path,
     map_bytes: usize,
@@ -59,17 +58,17 @@ where
             written
         });
     if written.is_err() {
-        // The failure is what matters; the next try removes it before it begins.
+        // The first error matters more. The next try removes the file too.
         let _ = remove(path);
     }
     written
 }
 
-/// Makes a data file without rows. LMDB would do so without a sync, and after a power failure refuse
-/// what of it is there; so it is made elsewhere, and gets its name when it is on the disk.
+/// Creates a data file without rows. LMDB would create it without a sync, and refuse an incomplete
+/// file after a power failure. So it gets its name when it is synced.
 ///
 /// # Errors
-/// What LMDB or the operating system says.
+/// Those of LMDB and of the operating system.
 pub(super) fn create_data_file(folder: &Path, map_bytes: usize) -> Result<(), BulkError> {
     type Nothing = Result<(Vec<u8>, Vec<u8>), io::Error>;
     let new = folder.join(NEW_DATA_FILE);
@@ -84,7 +83,7 @@ fn open(
 ) -> Result<(Env<WithoutTls>, Database<'static, Raw, Raw>), heed::Error> {
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening.map_size(map_bytes);
-    // SAFETY: the path is that of a file, which nobody else knows of; it is synced in the end.
+    // SAFETY: nothing else knows of the file at this path, and it is synced at the end.
     #[allow(unsafe_code)]
     let environment = unsafe {
         opening.flags(EnvFlags::NO_SUB_DIR | EnvFlags::NO_LOCK | EnvFlags::NO_SYNC);
@@ -130,7 +129,7 @@ where
         stored.clear();
         stored.extend_from_slice(&checksums(key, value));
         stored.extend_from_slice(value);
-        // Pages are filled to their ends.
+        // Appending fills pages completely.
         database
             .put_with_flags(&mut transaction, PutFlags::APPEND, key, &stored)
             .map_err(failed)?;

@@ -1,20 +1,21 @@
-//! What makes LMDB without syncing survive a crash of the operating system.
+//! Checkpoints, with which LMDB survives a crash of the operating system without a sync for each
+//! commit.
 //!
-//! LMDB without syncing writes pages and the meta page that names them in no certain order, so
-//! after a power failure the newest meta page may name pages that never reached the disk. Every
-//! second or few, therefore, the state of that moment is synced, and its meta page is copied to a
-//! file beside the data: the checkpoint. A read transaction keeps the pages of that state from being
-//! written over until the next checkpoint is on the disk. Opening a store that was not closed in
-//! order puts the checkpoint's meta page back, and the store is as it was then; the journal has the
+//! Without syncs, pages and the meta page that names them reach the disk in any order. So after a
+//! power failure the newest meta page may name pages that are not on the disk. Therefore the data
+//! file is synced every second or so, and its meta page is copied to another file: the checkpoint.
+//! A read transaction protects the pages of that state from being overwritten until the next
+//! checkpoint is on the disk. When a store is opened that was not closed cleanly, the checkpoint's
+//! meta page is put back. The store is then as it was at the checkpoint, and the journal has the
 //! rest.
 //!
-//! The file is written beside the one before and takes its name when it is on the disk; the two then
-//! change places ([`slots`]). So a checkpoint opens no file and needs no room that it does not have.
+//! Two files are written in turn, and exchange their names when the new checkpoint is on the disk
+//! ([`slots`]). So a checkpoint opens no file and needs no further room.
 //!
-//! That would not be needed where only the process has ended and the system's memory has what it
-//! wrote. But a sync that has failed tells so once, and the pages that it could not write count as
-//! written from then on, for the next process too; and a file system may have been unmounted in
-//! between. What was written since the checkpoint is therefore not relied on, and is written anew.
+//! After a crash of the process alone the system's memory has what was written. But a failed sync is
+//! reported only once. Then the pages that it could not write count as written, for the next
+//! process too. And a file system may have been unmounted in between. So what was written since the
+//! checkpoint is not trusted, and is written again.
 
 mod slots;
 
@@ -35,15 +36,15 @@ pub(super) use self::slots::CHECKPOINT_FILE;
 
 const MAGIC: &[u8; 16] = b"quoin-checkpoint";
 const DIGEST_BYTES: usize = 32;
-/// Changes whenever the operating system starts.
+/// The id of the current boot of the operating system.
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 const BOOT_ID_BYTES: usize = 36;
 
-/// Where LMDB keeps the number of its transaction in a meta page: behind the page's header (16
+/// The offset of the transaction's number in a meta page of LMDB: after the page's header (16
 /// bytes), magic, version, address and size of the map (24), two databases (48 each) and the
 /// last page's number (8).
 const META_TRANSACTION_OFFSET: usize = 16 + 24 + 2 * 48 + 8;
-/// Where LMDB keeps the size of a page: at the begin of the first database.
+/// The offset of the page size in a meta page of LMDB: at the beginning of the first database.
 const META_PAGE_SIZE_OFFSET: usize = 16 + 24;
 
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +55,7 @@ enum CheckpointError {
     Damaged,
 }
 
-/// The operating system's start, or `None` where it does not tell; then there are no checkpoints.
+/// The id of the current boot. Without it (`None`) there are no checkpoints.
 pub(super) fn boot_id() -> Option<[u8; BOOT_ID_BYTES]> {
     let text = std::fs::read(BOOT_ID_FILE).ok()?;
     text.get(..BOOT_ID_BYTES)?.try_into().ok()
@@ -64,35 +65,35 @@ pub(super) fn boot_id() -> Option<[u8; BOOT_ID_BYTES]> {
 pub(super) struct Checkpoints {
     folder: PathBuf,
     boot_id: Option<[u8; BOOT_ID_BYTES]>,
-    /// Open from the first checkpoint on.
+    /// Opened at the first checkpoint.
     slots: Mutex<Option<Slots>>,
     /// Makes every checkpoint fail as on a full disk.
     #[cfg(test)]
     pub(super) finds_no_room: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
-/// What opening the store would find of a checkpoint.
+/// The checkpoint that opening the store would find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointState {
     /// There is none.
     Absent,
-    /// It is of the present start of the operating system. The data file will be put back to it.
+    /// It is of the current boot of the system. The data file will be put back to it.
     Current,
-    /// It is of an earlier one. The data file will be put back to it.
+    /// It is of an earlier boot. The data file will be put back to it.
     Earlier,
     /// It cannot be read, and the store will not open.
     Damaged,
 }
 
-/// What the data file was put back to.
+/// The state that the data file was put back to.
 pub(super) struct Restored {
-    /// Whether the machine was started anew since: the journal may lack what was not synced then.
+    /// Whether the system has been restarted since. The journal may lack what was not synced.
     pub(super) is_of_earlier_boot: bool,
-    /// LMDB's number of the transaction that made that state.
+    /// LMDB's number of the state's transaction.
     transaction: u64,
 }
 
-/// A state that the disk has. While it lives, LMDB does not write over its pages.
+/// A state that is on the disk. LMDB does not overwrite its pages until this is dropped.
 pub(super) struct Checkpoint {
     _pages: RoTxn<'static, WithoutTls>,
 }
@@ -108,7 +109,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether the system tells what checkpoints need.
+    /// Whether the boot id is known, which checkpoints need.
     pub(super) fn are_possible(&self) -> bool {
         self.boot_id.is_some()
     }
@@ -130,8 +131,8 @@ impl Checkpoints {
         })
     }
 
-    /// Puts the data file back to the checkpoint, where there is one. To be called before the data
-    /// file is opened.
+    /// Puts the data file back to the checkpoint, if there is one. To be called before LMDB opens
+    /// the data file.
     pub(super) fn restore(&self) -> io::Result<Option<Restored>> {
         let file = match std::fs::read(self.folder.join(CHECKPOINT_FILE)) {
             Ok(file) => file,
@@ -157,7 +158,7 @@ impl Checkpoints {
         }))
     }
 
-    /// Removes the checkpoint, after everything that the file has was synced.
+    /// Removes the checkpoint, after the data file was synced.
     pub(super) fn remove(&self) -> io::Result<()> {
         for name in [CHECKPOINT_FILE, CHECKPOINT_NEW_FILE] {
             match std::fs::remove_file(self.folder.join(name)) {
@@ -165,12 +166,12 @@ impl Checkpoints {
                 _ => {}
             }
         }
-        // Also where there was none: a removal that did not reach the disk must not come back.
+        // Even if there was none, as an earlier removal may not be on the disk.
         self.sync_folder()
     }
 
-    /// Syncs the data file's present state and makes it the checkpoint. The one before may be
-    /// dropped after. After the first it opens no file.
+    /// Syncs the current state of the data file and makes it the checkpoint. Then the one before may
+    /// be dropped. Opens no file except the first time.
     pub(super) fn take(&self, environment: &Env<WithoutTls>) -> Result<Checkpoint, heed::Error> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = match &mut *slots {
@@ -181,7 +182,7 @@ impl Checkpoints {
             }
         };
         let (page, pages) = {
-            // While this is open nobody commits, so page and snapshot are of the same state.
+            // While this is open there is no commit, so page and snapshot are of the same state.
             let exclusive = environment.write_txn()?;
             let last_transaction = exclusive.id() as u64 - 1;
             let page = read_meta_page(slots.data(), last_transaction)?;
@@ -198,8 +199,8 @@ impl Checkpoints {
         Ok(Checkpoint { _pages: pages })
     }
 
-    /// The checkpoint that a start begins with. Where there is no room for a new file the one of
-    /// before is as good, if the data file has just been put back to it: its pages are kept.
+    /// The first checkpoint after a start. If there is no room for a new one and the data file has
+    /// just been put back to the last one, that one is kept.
     pub(super) fn take_first(
         &self,
         environment: &Env<WithoutTls>,
@@ -214,7 +215,7 @@ impl Checkpoints {
         if !restored.is_some_and(is_present) {
             return Err(error);
         }
-        // The process before may not have come to this behind its last renaming.
+        // The process before may have ended before it synced its last change of names.
         self.sync_folder()?;
         Ok(Checkpoint { _pages: pages })
     }
@@ -539,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_was_closed_in_order_goes_back_to_nothing() {
+    fn a_store_that_was_closed_cleanly_goes_back_to_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::new(folder.path(), boot_id());
         let store = open(folder.path(), FsyncPolicy::Always);
@@ -585,8 +586,11 @@ mod tests {
                 .env(WITHOUT_DESCRIPTORS, "1")
                 .output()
                 .unwrap();
-            let told = String::from_utf8_lossy(&run.stdout).into_owned();
-            assert!(run.status.success() && told.contains("1 passed"), "{told}");
+            let output = String::from_utf8_lossy(&run.stdout).into_owned();
+            assert!(
+                run.status.success() && output.contains("1 passed"),
+                "{output}"
+            );
             return;
         }
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! The checksums that each row of the data file carries in front of its value: one of the key, and
+//! The two checksums of each row in the data file. They are before its value: one of the key, and
 //! one of key and value.
 //!
-//! LMDB has none. A bit that flips on the disk, or in a page that the system keeps in memory,
-//! would otherwise reach a client as if it had been pushed. The key has its own because a search
-//! depends on the keys that it passes, and not on their values, which may be long or damaged.
+//! LMDB has none. Without them, a client would get a value in which a bit has flipped on the disk or
+//! in memory. The key has its own checksum because a search depends on keys only, and values may be
+//! long or damaged.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ pub(super) const CHECKSUM_BYTES: usize = 8;
 /// Bytes of a damaged row's key that are shown.
 const SHOWN_KEY_BYTES: usize = 200;
 
-/// A row whose bytes are not those that were written.
+/// The bytes of a row are not those that were written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the row {key} in {file} is damaged: its bytes are not those that were written")]
 pub struct DamagedRow {
-    /// The row's key, with escapes, cut where it is long.
+    /// The row's key, with escapes, cut if it is long.
     pub key: String,
     /// The data file.
     pub file: String,
@@ -34,7 +34,7 @@ impl DamagedRow {
     }
 }
 
-/// A key for people.
+/// A key as text.
 pub(super) fn shown_key(key: &[u8]) -> String {
     match key.get(..SHOWN_KEY_BYTES) {
         Some(begin) => format!("{}…", begin.escape_ascii()),
@@ -42,8 +42,8 @@ pub(super) fn shown_key(key: &[u8]) -> String {
     }
 }
 
-/// The checksums of a row. The key's length is in them: what moves the border between key and
-/// value is damage too.
+/// The checksums of a row. They cover the key's length too, so that a moved border between key and
+/// value is detected.
 pub(super) fn checksums(key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = hasher_of(key);
     let of_key = hasher.clone().finalize();
@@ -58,23 +58,23 @@ fn hasher_of(key: &[u8]) -> crc32fast::Hasher {
     hasher
 }
 
-/// The value of a row as it is stored; `None` where the row is damaged.
+/// The value of a stored row. `None` if the row is damaged.
 pub(super) fn verified<'r>(key: &[u8], stored: &'r [u8]) -> Option<&'r [u8]> {
     let (found, value) = stored.split_first_chunk::<CHECKSUM_BYTES>()?;
     (*found == checksums(key, value)).then_some(value)
 }
 
-/// Whether a row's key is the one that was written. Its value is not looked at.
+/// Whether a row's key is the one that was written. The value is not checked.
 pub(super) fn has_its_key(key: &[u8], stored: &[u8]) -> bool {
     let found = stored.first_chunk().copied().map(u32::from_le_bytes);
     found == Some(hasher_of(key).finalize())
 }
 
-/// Tells the log of damaged rows, at most once a minute.
+/// Logs damaged rows, at most once a minute.
 #[derive(Debug, Clone)]
 pub(super) struct DamageLog {
     file: Arc<Path>,
-    /// A file may have many damaged rows, and clients ask for them again and again.
+    /// A file may have many damaged rows, and clients may read them repeatedly.
     throttle: Arc<LogThrottle>,
 }
 
@@ -98,7 +98,7 @@ impl DamageLog {
     }
 }
 
-/// The damaged row that an error tells of.
+/// The damaged row in an error, if it is about one.
 pub(super) fn damage_in(error: &heed::Error) -> Option<&DamagedRow> {
     match error {
         heed::Error::Decoding(cause) => cause.downcast_ref(),

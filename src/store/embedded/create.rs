@@ -1,5 +1,5 @@
-//! Making the data folder and the files in it, so that a power failure meanwhile does no harm and
-//! nobody else can read them.
+//! Creates the data folder and its files. A power failure in between does no harm, and other users
+//! cannot read them.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -8,26 +8,26 @@ use std::path::Path;
 
 use super::data_file::DATA_FILE;
 
-/// The data file until all of it is on the disk.
+/// The name of the data file until it is complete and synced.
 pub(super) const NEW_DATA_FILE: &str = "data.mdb.new";
-/// Of the folder: its owner alone may look into it.
+/// The folder's mode: only its owner may use it.
 const FOLDER_MODE: u32 = 0o700;
-/// Of all files in it: what clients push may be secret.
+/// The files' mode: clients' data may be secret.
 const FILE_MODE: u32 = 0o600;
-/// What users other than the owner may do.
+/// The bits of a mode for users other than the owner.
 const OTHERS_MODE: u32 = 0o077;
 
-/// How a file of the data folder is opened to be written.
+/// Options to open a file of the data folder for writing.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = File::options();
     options.write(true).mode(FILE_MODE);
     options
 }
 
-/// Makes the folder where it is missing, and its name as durable as what will be in it.
+/// Creates the folder if it is missing, and syncs its name.
 ///
 /// # Errors
-/// What the operating system says.
+/// Those of the operating system.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     let missing = folder.ancestors().take_while(|path| !path.exists()).count();
     DirBuilder::new()
@@ -41,7 +41,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
             None => break,
         };
         match File::open(parent).and_then(|parent| parent.sync_all()) {
-            // A process that may not look into it did not make the folder in it either.
+            // A process that may not read the parent did not create the folder in it either.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
@@ -49,11 +49,11 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from all others what they may do with the folder and the files in it: earlier versions left
-/// that to the umask. A folder of another owner, which this process may only use, is left as it is.
+/// Removes the permissions of other users for the folder and its files. (Earlier versions left them
+/// to the umask.) A folder of another owner is not changed.
 ///
 /// # Errors
-/// What the operating system says.
+/// Those of the operating system.
 pub(super) fn tighten(folder: &Path) -> io::Result<()> {
     tighten_one(folder)?;
     for entry in std::fs::read_dir(folder)? {
@@ -79,7 +79,7 @@ fn tighten_one(path: &Path) -> io::Result<()> {
         {
             tracing::warn!(
                 path = %path.display(),
-                "other users may read this, and it is not this user's to change"
+                "other users may read this, and only its owner can change that"
             );
             Ok(())
         }
@@ -87,16 +87,16 @@ fn tighten_one(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts the file that was written into the data file's place.
+/// Replaces the data file by the new file.
 ///
 /// # Errors
-/// What the operating system says.
+/// Those of the operating system.
 pub(super) fn install(folder: &Path) -> io::Result<()> {
     std::fs::rename(folder.join(NEW_DATA_FILE), folder.join(DATA_FILE))?;
     File::open(folder)?.sync_all()
 }
 
-/// Removes a file, where it is there.
+/// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,9 +1,8 @@
-//! What LMDB's data file says of itself, read without mapping it.
+//! Checks LMDB's data file without mapping it.
 //!
-//! LMDB trusts its file: where pages are missing or damaged it reads beyond the file's end, or
-//! follows numbers that lead nowhere, and the process dies by a signal. What can be seen before the
-//! file is mapped is therefore looked at here: whether it is LMDB's, whether it is all there, and,
-//! where somebody asks, each page and row.
+//! LMDB trusts its file. If pages are missing or damaged, it may read beyond the end of the file or
+//! follow invalid page numbers, and crash the process. So the file is checked before it is mapped:
+//! whether it is LMDB's, whether it is complete, and, on request, each page and row.
 
 use std::fs::File;
 use std::io;
@@ -12,8 +11,9 @@ use std::path::Path;
 
 pub(super) const DATA_FILE: &str = "data.mdb";
 
-/// A page begins with its number (8 bytes), a number for fixed sizes (2), flags (2), and where its
-/// free space begins and ends (2 each); in overflow pages how many they are (4) in place of those.
+/// A page begins with its number (8 bytes), a number for fixed sizes (2), flags (2), and the
+/// beginning and end of its free space (2 each). Overflow pages have their count (4) instead of the
+/// last two.
 const PAGE_HEADER_BYTES: usize = 16;
 const FLAGS_OFFSET: usize = 10;
 const LOWER_OFFSET: usize = 12;
@@ -23,10 +23,10 @@ const BRANCH: u16 = 0x01;
 const LEAF: u16 = 0x02;
 const OVERFLOW: u16 = 0x04;
 const META: u16 = 0x08;
-/// A node begins with the size of its value or the lower part of a page's number (4 bytes), flags or
-/// the number's upper part (2), and the key's length (2).
+/// A node begins with the size of its value or the lower part of a page number (4 bytes), flags or
+/// the upper part of the page number (2), and the key's length (2).
 const NODE_HEADER_BYTES: usize = 8;
-/// The node's value lies in overflow pages; in its place is the first one's number.
+/// The node's value is in overflow pages. The node has the number of the first one.
 const BIG_VALUE: u16 = 0x01;
 
 /// A meta page: magic (4), version (4), address and size of the map (8 each), two databases of 48
@@ -42,10 +42,10 @@ const META_BYTES: usize = META_TRANSACTION_OFFSET + 8;
 const DATABASE_BYTES: usize = 48;
 const ENTRIES_OFFSET: usize = 32;
 const ROOT_OFFSET: usize = 40;
-/// The root of a database that has nothing.
+/// The root of an empty database.
 const NO_PAGE: u64 = u64::MAX;
 
-/// LMDB's own bound of how deep a tree is.
+/// LMDB's limit of the depth of a tree.
 const DEPTH_MAX: usize = 32;
 const PAGE_BYTES_MIN: u64 = 512;
 const PAGE_BYTES_MAX: u64 = 64 * 1024;
@@ -62,15 +62,15 @@ pub enum DataFileError {
     /// It does not begin as LMDB's files do.
     #[error("its first pages are not those of a data file")]
     NotLmdb,
-    /// Pages that are in use are not there.
+    /// Pages that are in use are missing.
     #[error("it has {bytes} bytes, and needs {needed}: its end is missing")]
     Short {
-        /// How long it is.
+        /// Its length.
         bytes: u64,
-        /// How long it must be.
+        /// The length that it must have.
         needed: u64,
     },
-    /// A page does not have the form that it must have.
+    /// A page is damaged.
     #[error("its page {page} is damaged: {what}")]
     Page {
         /// The page's number.
@@ -78,12 +78,12 @@ pub enum DataFileError {
         /// What is wrong.
         what: &'static str,
     },
-    /// There are more or fewer rows than there should be.
+    /// The number of rows is wrong.
     #[error("it has {found} rows, and should have {expected}")]
     Rows {
-        /// Those that were found.
+        /// Rows that were found.
         found: u64,
-        /// Those that its meta page counts.
+        /// Rows that the meta page counts.
         expected: u64,
     },
 }
@@ -95,7 +95,7 @@ pub(super) struct DataFile {
     meta: Meta,
 }
 
-/// The meta page in force.
+/// The newest meta page.
 #[derive(Debug, Clone, Copy)]
 struct Meta {
     page_bytes: u64,
@@ -109,11 +109,11 @@ struct Meta {
 struct Tree {
     entries: u64,
     root: u64,
-    /// Whether its keys are in the order of their bytes; those of free pages are numbers.
+    /// Whether its keys are in the order of their bytes. Keys of the free list are numbers.
     is_of_bytes: bool,
 }
 
-/// A page that is still to be looked at, and between which keys its own must lie.
+/// A page that is still to be checked, and the bounds of its keys.
 struct Pending {
     page: u64,
     from: Option<Box<[u8]>>,
@@ -134,7 +134,7 @@ impl DataFile {
     /// Opens a data file and reads its meta pages.
     ///
     /// # Errors
-    /// When it is none, or cannot be read.
+    /// If it is not a data file, or cannot be read.
     pub(super) fn open(path: &Path) -> Result<Self, DataFileError> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -151,11 +151,10 @@ impl DataFile {
         Ok(Self { file, bytes, meta })
     }
 
-    /// Refuses a file of which pages are missing. It may be shorter than the number of its last page
-    /// says, where none of the missing pages is in use.
+    /// Refuses a file with missing pages. Free pages at its end may be missing.
     ///
     /// # Errors
-    /// [`DataFileError::Short`], and where the list of free pages cannot be read.
+    /// [`DataFileError::Short`], and if the free list cannot be read.
     pub(super) fn check_length(&self) -> Result<(), DataFileError> {
         let Meta {
             page_bytes,
@@ -187,7 +186,7 @@ impl DataFile {
     /// The key of the last row.
     ///
     /// # Errors
-    /// Where a page on the way to it is damaged.
+    /// If a page on the way to it is damaged.
     pub(super) fn last_key(&self) -> Result<Option<Vec<u8>>, DataFileError> {
         let mut next = self.meta.main.root;
         if next == NO_PAGE {
@@ -204,18 +203,19 @@ impl DataFile {
         Err(damaged(next, "no row is found from it"))
     }
 
-    /// Looks at every page in use, and shows each row as it is stored. Answers how many rows there
-    /// are. What it has not refused LMDB can read without harm.
+    /// Checks every page in use, and calls `row` with each stored row. Returns the number of rows.
+    /// LMDB can read a file that was not refused without harm.
     ///
     /// # Errors
-    /// The first page that is not as it must be.
+    /// The first page that is damaged.
     pub(super) fn check_pages(&self, row: impl FnMut(&[u8], &[u8])) -> Result<u64, DataFileError> {
         self.check_length()?;
         self.walk(self.meta.free, |_, _| {})?;
         self.walk(self.meta.main, row)
     }
 
-    /// Shows every row of a tree, in order. Memory is bounded by the tree's depth and one value.
+    /// Calls `row` with every row of a tree, in order. Takes memory for the tree's depth and one
+    /// value.
     fn walk(&self, tree: Tree, mut row: impl FnMut(&[u8], &[u8])) -> Result<u64, DataFileError> {
         let mut pending = Vec::new();
         if tree.root != NO_PAGE {
@@ -239,7 +239,7 @@ impl DataFile {
             if nodes.is_empty() {
                 return Err(damaged(next.page, "it has no rows"));
             }
-            // The last is taken first.
+            // In reverse, as the last one is popped first.
             let mut until = next.until;
             let mut children = Vec::new();
             for (at, node) in nodes.iter().enumerate().rev() {
@@ -302,7 +302,7 @@ impl DataFile {
         if pages.saturating_mul(self.meta.page_bytes) < needed {
             return Err(damaged(number, "its value is longer than its pages"));
         }
-        // What says how long it is may be damaged, so the memory is taken only when it can be there.
+        // The length may be damaged, so the memory is allocated only if the file is long enough.
         self.check_inside(number, needed)?;
         let mut value = vec![0; PAGE_HEADER_BYTES + bytes];
         self.read(number, &mut value)?;
@@ -320,7 +320,7 @@ impl DataFile {
             .checked_mul(self.meta.page_bytes)
             .and_then(|begin| begin.checked_add(bytes));
         if number < 2 || number > self.meta.last_page {
-            return Err(damaged(number, "a page leads to it that is damaged"));
+            return Err(damaged(number, "the page that leads to it is damaged"));
         }
         match end {
             Some(end) if end <= self.bytes => Ok(()),
@@ -366,7 +366,7 @@ fn read_meta(file: &File, at: u64) -> Result<Meta, DataFileError> {
     })
 }
 
-/// Numbers are in the machine's own order.
+/// Numbers are in the machine's byte order.
 fn bytes_at<const BYTES: usize>(bytes: &[u8], at: usize) -> Option<[u8; BYTES]> {
     bytes.get(at..)?.first_chunk().copied()
 }
@@ -383,7 +383,7 @@ fn short_at(bytes: &[u8], at: usize) -> u16 {
     bytes_at(bytes, at).map_or(0, u16::from_ne_bytes)
 }
 
-/// The pages that a row of the list of free pages names: how many, then their numbers.
+/// The page numbers in a row of the free list, after their count.
 fn free_pages(value: &[u8]) -> impl Iterator<Item = u64> {
     let mut numbers = value
         .chunks_exact(8)
@@ -404,7 +404,7 @@ fn nodes(number: u64, page: &[u8]) -> Result<Vec<Node<'_>>, DataFileError> {
     let places = page
         .get(PAGE_HEADER_BYTES..lower)
         .filter(|_| lower <= upper && upper <= page.len() && lower.is_multiple_of(2))
-        .ok_or_else(|| damaged(number, "its free space lies outside"))?;
+        .ok_or_else(|| damaged(number, "its free space is outside of it"))?;
     let places = places.chunks_exact(2).map(|place| {
         let place = usize::from(short_at(place, 0));
         page.get(place..).filter(|_| place >= upper)
@@ -412,7 +412,7 @@ fn nodes(number: u64, page: &[u8]) -> Result<Vec<Node<'_>>, DataFileError> {
     places
         .map(|node| node.and_then(|node| parse_node(node, is_branch)))
         .collect::<Option<_>>()
-        .ok_or_else(|| damaged(number, "a row lies outside of it"))
+        .ok_or_else(|| damaged(number, "a row is outside of it"))
 }
 
 fn parse_node(node: &[u8], is_branch: bool) -> Option<Node<'_>> {
@@ -435,7 +435,7 @@ fn parse_node(node: &[u8], is_branch: bool) -> Option<Node<'_>> {
     Some(Node::Leaf { key, value })
 }
 
-/// Keys ascend, and lie between those of the pages that lead here. The first of a branch is none.
+/// Checks that keys ascend, and are within the bounds. The first node of a branch has no key.
 fn check_order(pending: &Pending, nodes: &[Node<'_>]) -> Result<(), DataFileError> {
     let wrong = || damaged(pending.page, "its keys are out of order");
     let mut last: Option<&[u8]> = None;

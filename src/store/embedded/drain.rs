@@ -1,7 +1,7 @@
 //! Writing a closed layer into the data file.
 //!
-//! All at once rather than commit by commit: rows that were overwritten or removed since are
-//! never written, and pages that many commits touched are written once.
+//! Many commits are written at once. So rows that were overwritten or removed since are never
+//! written, and pages that many commits touched are written once.
 
 use heed::{Env, RwTxn, WithoutTls};
 use std::ops::Bound;
@@ -10,16 +10,16 @@ use super::layer::{ENTRY_BYTES, is_one_key};
 use super::overlay::Closed;
 use super::table::{APPLIED_KEY, Rows};
 
-/// Bytes that the drain writes in one transaction of the data file. Each row may change a page of
-/// its own, which LMDB has in memory until the commit and keeps for the next.
+/// Bytes that the drain writes in one transaction of the data file. Each row may change another
+/// page, which LMDB keeps in memory until the commit.
 pub(super) const SLICE_BYTES: usize = 512 * 1024;
 
-/// Writes a layer into the data file, in several transactions of about `slice_bytes` where it is
-/// large, and calls `after_slice` after each but the last. The data file has it, and says so under
-/// [`APPLIED_KEY`], when this returns; after an error some of it.
+/// Writes a layer into the data file, and the number of its last record under [`APPLIED_KEY`]. A
+/// large layer is written in several transactions of about `slice_bytes`. `after_slice` is called
+/// after each except the last. After an error a part of the layer is written.
 ///
 /// # Errors
-/// When LMDB does not take it, and those of `after_slice`.
+/// Those of LMDB and of `after_slice`.
 pub(super) fn write_layer(
     environment: &Env<WithoutTls>,
     rows: &Rows,
@@ -34,7 +34,7 @@ pub(super) fn write_layer(
         bytes_max: slice_bytes,
         after: after_slice,
     };
-    // First, for rows of the layer may lie in ranges that it cleared.
+    // Ranges first, because rows of the layer may be in ranges that it cleared.
     for (begin, end) in closed.layer.cleared() {
         let deleted = delete(rows, &mut slice.transaction, begin, end)?;
         slice = slice.count(deleted * ENTRY_BYTES)?;
@@ -48,18 +48,18 @@ pub(super) fn write_layer(
     slice.transaction.commit()
 }
 
-/// A transaction that writes a part.
+/// The transaction of one slice.
 struct Slice<'e, F> {
     environment: &'e Env<WithoutTls>,
     transaction: RwTxn<'e>,
     bytes: usize,
     bytes_max: usize,
-    /// Called after each part.
+    /// Called after each slice.
     after: F,
 }
 
 impl<F: FnMut() -> Result<(), heed::Error>> Slice<'_, F> {
-    /// Goes on in another transaction where this one has become large.
+    /// Counts bytes, and begins another transaction if this one is large.
     fn count(mut self, bytes: usize) -> Result<Self, heed::Error> {
         self.bytes += bytes;
         if self.bytes < self.bytes_max {
@@ -75,7 +75,7 @@ impl<F: FnMut() -> Result<(), heed::Error>> Slice<'_, F> {
     }
 }
 
-/// Removes the rows of a range; answers how many.
+/// Removes the rows of a range. Returns how many.
 pub(super) fn delete(
     rows: &Rows,
     transaction: &mut RwTxn<'_>,

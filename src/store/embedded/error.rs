@@ -1,4 +1,4 @@
-//! Errors of the embedded store: why it does not open, and what LMDB's codes mean here.
+//! Errors of the embedded store: why it does not open, and the meaning of LMDB's codes.
 
 use std::error::Error as StdError;
 use std::io;
@@ -15,7 +15,7 @@ use crate::store::StoreError;
 /// Why the data folder could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder could not be made.
+    /// The folder could not be created.
     #[error("cannot create data folder {}: {source}", folder.display())]
     Create {
         /// The data folder.
@@ -23,7 +23,7 @@ pub enum OpenError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// The folder is there, and cannot be read or written.
+    /// The folder exists, and cannot be read or written.
     #[error("cannot use data folder {}: {source}; {}", folder.display(), advice(source))]
     Access {
         /// The data folder.
@@ -33,17 +33,17 @@ pub enum OpenError {
     },
     /// Another process (or this one) has the folder open.
     #[error(
-        "data folder {} is in use by another server{}; stop that one or choose another folder",
+        "data folder {} is in use by another server{}; stop that server or choose another folder",
         folder.display(),
         process.map_or(String::new(), |process| format!(" (process {process})"))
     )]
     Locked {
         /// The data folder.
         folder: PathBuf,
-        /// The number of the process that has it, as that sees itself.
+        /// The id of that process, in its own namespace.
         process: Option<u32>,
     },
-    /// What lies in the folder is not to be touched. Nothing was changed.
+    /// The folder must not be used. Nothing was changed.
     #[error("data folder {}: {refusal}", folder.display())]
     Refused {
         /// The data folder.
@@ -51,15 +51,15 @@ pub enum OpenError {
         /// Why.
         refusal: Refusal,
     },
-    /// There is no room on the disk for what opening writes. Nothing is lost by that.
+    /// Opening writes, and there is no room on the disk. Nothing is lost.
     #[error("cannot open data folder {}: {source}; nothing is lost: make room and start again", folder.display())]
     NoRoom {
         /// The data folder.
         folder: PathBuf,
-        /// What there was no room for.
+        /// What failed.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// What the journal has cannot be archived, and opening would write over it.
+    /// The journal cannot be archived, and opening would overwrite it.
     #[error("cannot archive the journal: {source}")]
     Archive {
         /// Why.
@@ -75,55 +75,54 @@ pub enum OpenError {
     },
 }
 
-/// What a folder is not to be opened for.
+/// Why a folder must not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It is a file.
     #[error("this is a file; set data-dir to a folder")]
     NotAFolder,
-    /// It has files of others, and none that says that it is Quoin's.
+    /// It has files of other programs, and no marker.
     #[error(
         "it has files that are not Quoin's ({names}{}); set data-dir to an empty folder, or to one \
-         that a Quoin has made, which has a file QUOIN",
+         that Quoin has created, which has a file QUOIN",
         if *more > 0 { format!(" and {more} more") } else { String::new() }
     )]
     ForeignFolder {
         /// Some of their names.
         names: String,
-        /// How many are not named.
+        /// The number of further files.
         more: usize,
     },
-    /// Its data file is one of LMDB, and no row in it is Quoin's.
+    /// Its data file is LMDB's, but not Quoin's.
     #[error(
         "its data.mdb belongs to another program that uses LMDB; set data-dir to another folder"
     )]
     ForeignData,
-    /// There was a store, whose data file is gone.
+    /// There was a store, and its data file is missing.
     #[error(
         "a store was here, and its data.mdb is missing: is the right volume mounted? Put the file \
-         back, or restore a backup into another folder; to begin with an empty store remove all \
-         files of this folder"
+         back, or restore a backup into another folder; to begin with an empty store, remove all \
+         files in this folder"
     )]
     DataMissing,
-    /// Its data file is not as it must be.
+    /// Its data file cannot be used.
     #[error(
         "its data.mdb cannot be used: {0}; restore a backup into another folder, or set data-dir to \
          an empty one"
     )]
     Data(DataFileError),
-    /// The data file does not say its format, or not with its checksum.
+    /// The row with the data file's format is missing or damaged.
     #[error(
-        "its data.mdb is damaged (the row that says its format): restore a backup into another \
-         folder"
+        "its data.mdb is damaged (the row with its format): restore a backup into another folder"
     )]
     FormatDamaged,
     /// A row that opening reads is damaged.
     #[error("{0}; restore a backup into another folder")]
     Row(DamagedRow),
-    /// The marker is there and is not one.
+    /// The marker is damaged.
     #[error(
-        "its file QUOIN, which says what the folder is, is damaged: put it back from a backup, or \
-         remove it, and the next start makes another where data.mdb is whole"
+        "its file QUOIN, which says what the folder is, is damaged: put it back from a backup; or \
+         remove it, and the next start creates another one if data.mdb is intact"
     )]
     MarkerDamaged,
     /// A newer version has written it.
@@ -132,31 +131,31 @@ pub enum Refusal {
         /// The format.
         found: u32,
     },
-    /// There is no store in it.
+    /// It has no store.
     #[error("there is no store in it; is data-dir right?")]
     NoStore,
-    /// There is a store in it already.
-    #[error("there is a store in it already: choose a folder that is empty, or is not there yet")]
+    /// It already has a store.
+    #[error("there is a store in it already: choose a folder that is empty, or does not exist")]
     HasStore,
     /// It is a copy of the folder of a running server.
     #[error(
-        "this is a copy of a folder whose server was running, or had been killed: its files are of \
-         different moments. Use one that `quoin backup` has made. Where its server had ended before \
-         the whole folder was copied (to another disk, say), start with --accept-copied-data-dir yes"
+        "this is a copy of a folder whose server was running, or had been killed: its files may be of \
+         different moments. Use a copy that `quoin backup` has made. If the server had ended before \
+         the folder was copied (to another disk, say), start with --accept-copied-data-dir yes"
     )]
     Copy,
 }
 
-/// Why a data file was not written. What was there of it has been removed.
+/// Why a data file was not written. The incomplete file has been removed.
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
     /// The rows could not be read.
     #[error("{0}")]
     Source(Box<dyn StdError + Send + Sync>),
-    /// A row does not come behind the one before.
-    #[error("the rows to write are not in their order")]
+    /// A row does not come after the one before.
+    #[error("the rows to write are not in order")]
     Order,
-    /// LMDB or the disk did not take them.
+    /// LMDB or the disk refused them.
     #[error("cannot write {}: {source}", path.display())]
     Write {
         /// The file.
@@ -193,7 +192,7 @@ impl BulkError {
 #[error("no room on the disk: {0}")]
 struct NoRoom(io::Error);
 
-/// What a person may do about a folder that cannot be used.
+/// What to do about a folder that cannot be used.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -212,7 +211,7 @@ impl OpenError {
         }
     }
 
-    /// What it means that the engine, or a file beside its own, fails while a folder is opened.
+    /// The error for a failure of LMDB, or of another file, while a folder is opened.
     pub(super) fn of_engine(folder: &Path, error: heed::Error) -> Self {
         if let Some(damaged) = damage_in(&error) {
             return Self::refused(folder, Refusal::Row(damaged.clone()));
@@ -231,7 +230,7 @@ impl OpenError {
         }
     }
 
-    /// What it means that a data file could not be written.
+    /// The error for a data file that could not be written.
     pub(super) fn of_bulk(folder: &Path, error: BulkError) -> Self {
         let folder = folder.to_owned();
         if error.lacks_room() {
@@ -262,11 +261,11 @@ pub(super) fn lacks_disk_room(error: &heed::Error) -> bool {
     }
 }
 
-/// What a failure of LMDB means to the caller.
+/// The caller's error for a failure of LMDB.
 ///
-/// A full map or disk is found before the meta page is written, so nothing was applied and the
-/// next, smaller transaction may succeed. A failed write or sync is `Fatal`: what of it is on the
-/// disk is not known, and a later sync may report success for data that was lost.
+/// A full map or disk is found before the meta page is written. So nothing was applied, and a
+/// smaller transaction may succeed. A failed write or sync is `Fatal`: a part of it may be on the
+/// disk, and a later sync may report success for data that was lost.
 pub(super) fn store_error(error: heed::Error) -> StoreError {
     if let Some(damaged) = damage_in(&error) {
         return StoreError::Damaged(Arc::new(damaged.clone()));
@@ -291,8 +290,8 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the system lacks something that it may have again later: room on the disk, memory,
-/// descriptors. Trying again may then help.
+/// Whether the system lacks something that it may have later: room on the disk, memory or file
+/// descriptors. Then trying again may help.
 pub(super) fn may_pass(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -309,8 +308,8 @@ pub(super) fn may_pass(error: &io::Error) -> bool {
     )
 }
 
-/// Marks what only lacks room on the disk. A sync of the data file that failed is never that: a
-/// second one might say that all is well.
+/// Marks an error that only means a lack of room. A failed sync of the data file is never that, as a
+/// second sync might report success.
 pub(super) fn no_room(error: io::Error) -> io::Error {
     if may_pass(&error) {
         io::Error::other(NoRoom(error))
@@ -319,7 +318,7 @@ pub(super) fn no_room(error: io::Error) -> io::Error {
     }
 }
 
-/// The same of pages that LMDB could not write to the data file, which it has not begun to use.
+/// Marks the same for pages that LMDB could not write to the data file and does not use yet.
 pub(super) fn not_written(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::EIO) {
         return io::Error::other(NoRoom(error));
@@ -327,8 +326,8 @@ pub(super) fn not_written(error: io::Error) -> io::Error {
     no_room(error)
 }
 
-/// Whether a checkpoint failed for lack of room only. The one before is still on the disk, and
-/// making one may be tried again.
+/// Whether a checkpoint failed only for lack of room. Then the one before is still on the disk, and
+/// a checkpoint may be tried again.
 pub(super) fn lacks_room(error: &heed::Error) -> bool {
     let heed::Error::Io(error) = error else {
         return false;

@@ -1,4 +1,4 @@
-//! Whose a folder is: looked at before anything is written into it.
+//! What a folder contains. It is checked before anything is written into the folder.
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
@@ -15,10 +15,10 @@ use super::journal;
 use super::marker::{FOLDER_FORMAT, Marker, MarkerState};
 use super::table::RowFormat;
 
-/// The file that a running server holds locked, with the number of its process in it.
+/// The file that a running server keeps locked. It contains the server's process id.
 pub(super) const LOCK_FILE: &str = "LOCK";
-/// What may lie in a folder where no store is: of file systems, and of starts that were refused or
-/// ended early.
+/// Names that a folder without a store may have: those of file systems, and of starts that were
+/// refused or interrupted.
 const HARMLESS: [&str; 11] = [
     "lost+found",
     ".snapshot",
@@ -32,39 +32,39 @@ const HARMLESS: [&str; 11] = [
     "OPEN",
     "OPEN.new",
 ];
-/// Files that begin with [`OUR_FILES_BEGIN`] and are there unless a store was closed in order.
+/// Files that begin with [`OUR_FILES_BEGIN`]. They are there unless the store was closed cleanly.
 const OUR_FILES: [&str; 3] = [CHECKPOINT_FILE, "JOURNAL.0", "JOURNAL.1"];
 const OUR_FILES_BEGIN: &[u8] = b"quoin-";
-/// The store's own rows, which are behind all others.
+/// Prefix of the store's own rows, which are after all others.
 const OUR_ROWS_BEGIN: &[u8] = b"\xff\xffquoin/";
-/// How many names of a folder that is not Quoin's are told.
+/// Most names in the message about a folder that is not Quoin's.
 const NAMES_SHOWN: usize = 5;
 
-/// What a folder has.
+/// What a folder contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// No store, and nothing of anybody else.
+    /// No store, and no other program's files.
     Nothing,
     /// A store with a marker.
     Marked(Marker),
-    /// A store of a Quoin that made no markers; or one whose first start, or change to this format,
-    /// was ended just before it made one.
+    /// A store without a marker. It is of an older format, or its first start (or the change to
+    /// this format) was interrupted.
     Unmarked,
 }
 
-/// Whether a folder has a store. Nothing is changed.
+/// Whether a folder has a store. Changes nothing.
 ///
 /// # Errors
-/// Where it is somebody else's, or not whole.
+/// If the folder belongs to another program, or is incomplete.
 pub fn has_store(folder: &Path) -> Result<bool, OpenError> {
-    look(folder).map(|found| found != Found::Nothing)
+    identify(folder).map(|found| found != Found::Nothing)
 }
 
-/// Looks whose a folder is. Nothing is changed.
+/// Finds out what a folder contains. Changes nothing.
 ///
 /// # Errors
-/// Where it is somebody else's, or is not whole.
-pub(super) fn look(folder: &Path) -> Result<Found, OpenError> {
+/// If the folder belongs to another program, or is incomplete.
+pub(super) fn identify(folder: &Path) -> Result<Found, OpenError> {
     let refused = |refusal| OpenError::refused(folder, refusal);
     let unreadable = |source| OpenError::Access {
         folder: folder.to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn look(folder: &Path) -> Result<Found, OpenError> {
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-        // Else a folder on the way is a file, which making it tells.
+        // If it does not exist, a parent is a file. Creating the folder will report that.
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return match folder.exists() {
                 true => Err(refused(Refusal::NotAFolder)),
@@ -104,7 +104,7 @@ pub(super) fn look(folder: &Path) -> Result<Found, OpenError> {
     let is_ours = has_our_files(folder).map_err(unreadable)?;
     if is_ours || has(DATA_FILE) {
         let data = check_data_file(folder)?;
-        // Where there is a checkpoint the data file's newest pages may not be all on the disk.
+        // With a checkpoint, the newest pages of the data file may be missing on the disk.
         if !is_ours {
             let has_our_rows = has_our_rows(folder, &data);
             if !has_our_rows.map_err(|error| of_data(folder, error))? {
@@ -131,7 +131,7 @@ pub(super) fn look(folder: &Path) -> Result<Found, OpenError> {
     }))
 }
 
-/// Looks whether there is a data file where a store must have one.
+/// Opens the data file, which a store must have.
 fn check_data_file(folder: &Path) -> Result<DataFile, OpenError> {
     DataFile::open(&folder.join(DATA_FILE)).map_err(|error| match error {
         DataFileError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -141,7 +141,7 @@ fn check_data_file(folder: &Path) -> Result<DataFile, OpenError> {
     })
 }
 
-/// What it means that a data file is not as it must be.
+/// The error for a data file that cannot be used.
 pub(super) fn of_data(folder: &Path, error: DataFileError) -> OpenError {
     let folder = folder.to_owned();
     match error {
@@ -153,7 +153,7 @@ pub(super) fn of_data(folder: &Path, error: DataFileError) -> OpenError {
     }
 }
 
-/// Whether there is a checkpoint or a journal, by what those begin with.
+/// Whether there is a checkpoint or a journal of Quoin.
 fn has_our_files(folder: &Path) -> io::Result<bool> {
     for name in OUR_FILES {
         let file = match File::open(folder.join(name)) {
@@ -171,13 +171,13 @@ fn has_our_files(folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether the store was closed in order, or is new: then its data file has everything.
-pub(super) fn is_closed_in_order(folder: &Path) -> io::Result<bool> {
+/// Whether the store was closed cleanly, or is new. Then its data file has everything.
+pub(super) fn is_closed_cleanly(folder: &Path) -> io::Result<bool> {
     Ok(!journal::exists(folder)? && !folder.join(CHECKPOINT_FILE).try_exists()?)
 }
 
-/// Whether a data file, which was closed in order, has rows that only Quoin writes, the last ones;
-/// or none at all, in a folder where a Quoin's first start was ended.
+/// Whether a data file that was closed cleanly is Quoin's. Its last row is one that only Quoin
+/// writes. It has no rows if Quoin's first start was interrupted.
 fn has_our_rows(folder: &Path, data: &DataFile) -> Result<bool, DataFileError> {
     Ok(match data.last_key()? {
         Some(key) => key.starts_with(OUR_ROWS_BEGIN),
@@ -185,18 +185,18 @@ fn has_our_rows(folder: &Path, data: &DataFile) -> Result<bool, DataFileError> {
     })
 }
 
-/// Locks a folder and looks whose it is. It is made where it is missing. Of one that is refused
-/// nothing is changed.
+/// Locks a folder and finds out what it contains. Creates it if it is missing. Changes nothing in a
+/// folder that is refused.
 ///
 /// # Errors
 /// See [`OpenError`].
 pub(super) fn take(folder: &Path) -> Result<(File, Found), OpenError> {
-    // A server that has it open changes what is looked at.
+    // Locked first, because a server that has it open would change it.
     let early = match File::options().write(true).open(folder.join(LOCK_FILE)) {
         Ok(lock) => Some(locked(folder, lock)?),
         Err(_) => None,
     };
-    let found = look(folder)?;
+    let found = identify(folder)?;
     if let Some(lock) = early {
         note_process(&lock);
         return Ok((lock, found));
@@ -217,12 +217,12 @@ pub(super) fn take(folder: &Path) -> Result<(File, Found), OpenError> {
         })?;
     let lock = locked(folder, lock)?;
     note_process(&lock);
-    // Another may have had it in between.
-    Ok((lock, look(folder)?))
+    // Another process may have changed it in between.
+    Ok((lock, identify(folder)?))
 }
 
-/// How long a lock is waited for. A process that is just ending has it for a moment longer, and so
-/// has one that was forked by whoever had the folder and does not run its own program yet.
+/// How long to wait for the lock. A process that is about to end keeps it for a moment. So does a
+/// process that the former owner has forked and that does not run its own program yet.
 const LOCK_PATIENCE: Duration = Duration::from_millis(300);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -248,7 +248,8 @@ pub(super) fn locked(folder: &Path, lock: File) -> Result<File, OpenError> {
     }
 }
 
-/// Notes who has it, for the message that the next one gets. It is no harm where that fails.
+/// Writes the process id into the lock file, for the message that another process shows. A failure
+/// does no harm.
 fn note_process(mut lock: &File) {
     let text = format!("{}\n", std::process::id());
     let _ = lock
@@ -256,7 +257,7 @@ fn note_process(mut lock: &File) {
         .and_then(|()| lock.write_all(text.as_bytes()));
 }
 
-/// Removes what a start left that was ended early.
+/// Removes files that an interrupted start has left.
 ///
 /// # Errors
 /// What the operating system says.
@@ -265,7 +266,7 @@ pub(super) fn clean(folder: &Path) -> io::Result<()> {
     remove(&folder.join("data.mdb.new-lock"))
 }
 
-/// The format of the rows of a data file, by what it says.
+/// The format of a data file's rows. `stored` is what the data file says.
 pub(super) fn row_format(
     folder: &Path,
     found: Found,
@@ -276,13 +277,13 @@ pub(super) fn row_format(
         Some(Ok(ROW_FORMAT)) => Ok(RowFormat::Checked),
         Some(Ok(found)) => refused(Refusal::NewerFormat { found }),
         Some(Err(())) => refused(Refusal::FormatDamaged),
-        // The marker is made when the data file has this format, and not before.
+        // A folder with a marker has a data file of this format.
         None if matches!(found, Found::Marked(_)) => refused(Refusal::FormatDamaged),
         None => Ok(RowFormat::Plain),
     }
 }
 
-/// Whether a server, or a doctor, has the store in a folder open.
+/// Whether another process has the store in a folder open.
 pub fn is_in_use(folder: &Path) -> bool {
     let Ok(lock) = File::open(folder.join(LOCK_FILE)) else {
         return false;

@@ -1,9 +1,8 @@
-//! Whether a folder of which the server was not stopped in order has the very files that the server
-//! had open, or copies of them.
+//! Detects copies of a folder that was not closed cleanly.
 //!
-//! What `cp` takes from a running server are pieces of different moments. While a store is open a
-//! file says which files it has: by when they were made, which no copy keeps; or by their numbers,
-//! on file systems that do not know the former.
+//! A copy of the files of a running server (by `cp`, say) has parts of different moments. While a
+//! store is open, a file in its folder says which files it has open: by the time of their creation,
+//! which a copy does not keep, or by their inodes, on file systems without that time.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -14,17 +13,17 @@ use std::time::UNIX_EPOCH;
 use super::create::{private_file, remove};
 use super::data_file::DATA_FILE;
 use super::error::may_pass;
-use super::folder::is_closed_in_order;
+use super::folder::is_closed_cleanly;
 
-/// There while a store is open, and after a crash.
+/// The file that says so. It exists while a store is open, and after a crash.
 pub(super) const OPEN_FILE: &str = "OPEN";
 const OPEN_NEW_FILE: &str = "OPEN.new";
 const TITLE: &str = "Quoin has these files open, or was killed while it had:";
-/// The files whose copies are told. They are never replaced while a store is open, and after a
-/// crash nobody is told to.
+/// The files whose copies are detected. They are never replaced while a store is open, nor between a
+/// crash and the next start.
 const FILES: [&str; 1] = [DATA_FILE];
 
-/// What tells a file from a copy of it.
+/// What differs between a file and a copy of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     inode: u64,
@@ -60,7 +59,7 @@ impl Identity {
     }
 }
 
-/// Whether the folder's files are copies of those that were open. `false` where nothing tells.
+/// Whether the folder's files are copies of those that were open. `false` if that is not known.
 pub(super) fn is_copy(folder: &Path) -> io::Result<bool> {
     let text = match std::fs::read_to_string(folder.join(OPEN_FILE)) {
         Ok(text) => text,
@@ -89,7 +88,7 @@ pub(super) fn is_copy(folder: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Notes which files are open. Where there is no room for that copies will not be told.
+/// Notes which files are open. If there is no room for that, copies are not detected.
 pub(super) fn record(folder: &Path) -> io::Result<()> {
     let mut text = format!("{TITLE}\n");
     for name in FILES {
@@ -109,7 +108,7 @@ pub(super) fn record(folder: &Path) -> io::Result<()> {
     let new = folder.join(OPEN_NEW_FILE);
     match write(&new, &text) {
         Err(error) if may_pass(&error) => {
-            tracing::warn!(%error, "cannot note which files are open: a copy of them will not be told");
+            tracing::warn!(%error, "cannot note which files are open: a copy of them is not detected");
             remove(&new)?;
             return forget(folder);
         }
@@ -125,7 +124,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Forgets it when it is dropped, where the store was closed in order by then.
+/// Removes the note when it is dropped, if the store was closed cleanly.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     folder: PathBuf,
@@ -141,14 +140,14 @@ impl OpenFiles {
 
 impl Drop for OpenFiles {
     fn drop(&mut self) {
-        let is_closed = is_closed_in_order(&self.folder).unwrap_or(false);
+        let is_closed = is_closed_cleanly(&self.folder).unwrap_or(false);
         if is_closed && let Err(error) = forget(&self.folder) {
             tracing::warn!(%error, "cannot remove the file {OPEN_FILE}");
         }
     }
 }
 
-/// Forgets it, of a store that was closed in order.
+/// Removes the note of a store that was closed cleanly.
 pub(super) fn forget(folder: &Path) -> io::Result<()> {
     remove(&folder.join(OPEN_FILE))
 }
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn copied_files_are_told() {
+    fn copied_files_are_detected() {
         let from = folder();
         wait_for_another_time(from.path());
         let to = folder();
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_that_was_copied_is_told() {
+    fn one_file_that_was_copied_is_detected() {
         let folder = folder();
         record(folder.path()).unwrap();
         let data = folder.path().join(DATA_FILE);

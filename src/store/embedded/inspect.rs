@@ -1,5 +1,5 @@
-//! A look at a folder's files without opening the store, for `quoin doctor`. Nothing is changed,
-//! and a running server is not disturbed; what its files say changes while they are read.
+//! Reads a folder's files without opening the store, for `quoin doctor`. Nothing is changed. The
+//! files of a running server may change while they are read.
 
 use std::io;
 use std::path::Path;
@@ -8,24 +8,23 @@ use super::checkpoint::{self, CheckpointState};
 use super::data_file::DATA_FILE;
 use super::journal::{self, Gap as JournalGap, JournalFile};
 
-/// What lies in a folder.
+/// What a folder contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// Length of the data file.
     pub data_bytes: u64,
     /// The journal's files.
     pub journal: Vec<JournalFile>,
-    /// Where commits are missing between others. A file that a running server writes to may seem
-    /// to have such a gap.
+    /// A gap between commits. A file that a running server writes to may seem to have one.
     pub journal_gap: Option<JournalGap>,
     /// The checkpoint.
     pub checkpoint: CheckpointState,
 }
 
-/// Looks at a folder; `None` where there is no store in it.
+/// Inspects a folder. `None` if it has no store.
 ///
 /// # Errors
-/// Where the operating system does not let a file be read.
+/// If a file cannot be read.
 pub fn inspect(folder: &Path) -> io::Result<Option<Inspection>> {
     let data_bytes = match std::fs::metadata(folder.join(DATA_FILE)) {
         Ok(metadata) => metadata.len(),
@@ -51,7 +50,7 @@ mod tests {
     use std::task::{Context, Waker};
 
     #[test]
-    fn a_folder_without_a_store_is_told_and_not_made() {
+    fn a_folder_without_a_store_is_reported_and_not_created() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(inspect(folder.path()).unwrap(), None);
         let missing = folder.path().join("missing");
@@ -60,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_an_open_store_are_told() {
+    fn the_files_of_an_open_store_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap();
         for number in 0..3_u8 {
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_checkpoint_is_told() {
+    fn a_damaged_checkpoint_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         drop(EmbeddedStore::open(folder.path(), EmbeddedOptions::default()).unwrap());
         std::fs::write(folder.path().join("CHECKPOINT"), b"damaged").unwrap();

@@ -1,16 +1,19 @@
-//! The journal: what makes a commit cost one sync, or none with `fsync = everysec`.
+//! The journal. With it a commit costs one sync, or none with `fsync = everysec`.
 //!
-//! LMDB alone needs two, one for the pages and one for the meta page that names them, and writes
-//! whole pages. Here a commit appends its writes to a file as one record and syncs that; LMDB
-//! gets them later, from the [overlay](super::overlay), without a sync; every second a
-//! [checkpoint](super::checkpoint) syncs it. After a crash the data file goes back to the
-//! checkpoint (or is as LMDB has it, where there are none), and the records that may be missing
-//! there are applied again. A record says what rows are, not how they change, so it does no harm
-//! that LMDB has some of what later records say: when the last was applied all is as it was.
+//! LMDB alone needs two syncs, one for the pages and one for the meta page that names them, and
+//! writes whole pages. Here a commit appends its writes to a file as one record, and syncs that
+//! file. LMDB gets the writes later, from the [overlay](super::overlay), without a sync. Every
+//! second a [checkpoint](super::checkpoint) syncs LMDB's file.
 //!
-//! There are two files, written in turn: a checkpoint switches to the other, and when it is on
-//! the disk the records before the switch are of no more use. Each record has a sequence number;
-//! LMDB stores up to which it has everything ([`APPLIED_KEY`]), and none before is applied again.
+//! After a crash the data file goes back to the checkpoint (or stays as it is, if there are no
+//! checkpoints), and the records that may be missing are applied again. A record contains the
+//! values of rows, not their changes. So applying all of them is right even if LMDB has some of
+//! them already.
+//!
+//! There are two files, which are used in turn. A checkpoint switches to the other file. When the
+//! checkpoint is on the disk, the records before the switch are no longer needed. Each record has a
+//! sequence number. LMDB stores the number up to which it has all records ([`APPLIED_KEY`]), and
+//! those are not applied again.
 //!
 //! ```text
 //! file:   magic (16) | epoch (8) | checksum (8) | record …
@@ -22,10 +25,10 @@
 //!         3 | begin | end      clear range
 //! key, value, begin, end: length (4) | bytes
 //! ```
-//! Integers are little-endian. Checksums (SipHash-1-3) cover the file's epoch too, so that what a
-//! file held in an earlier turn is not taken for more of it. All records up to `synced` were on the
-//! disk when the record was appended, so one of those that cannot be read is damage, and not an end
-//! that was never finished ([`read`]).
+//! Integers are little-endian. Checksums (SipHash-1-3) also cover the file's epoch, so that records
+//! of an earlier turn of the file are not taken for newer ones. All records up to `synced` were on
+//! the disk when the record was appended. If one of those cannot be read, the journal is damaged.
+//! Otherwise it is an incomplete end ([`read`]).
 //!
 //! [`APPLIED_KEY`]: super::table::APPLIED_KEY
 
@@ -58,9 +61,9 @@ pub(super) use self::read::{JournalDamage, Survey};
 /// Bytes by which a journal file grows.
 const STEP_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What file systems give to a file at a time, or a multiple of it.
+/// A multiple of the blocks that file systems allocate.
 const BLOCK_BYTES: u64 = 4096;
-/// What is asked for at a time where a file finds no room for a whole step.
+/// Bytes that are allocated at a time if there is no room for a whole step.
 const SMALL_PIECE_BYTES: usize = 64 * 1024;
 
 /// A file of the journal.
@@ -68,16 +71,16 @@ const SMALL_PIECE_BYTES: usize = 64 * 1024;
 pub struct JournalFile {
     /// Its length.
     pub bytes: u64,
-    /// Whole records of its present turn.
+    /// Complete records of its current turn.
     pub records: u64,
     /// Number of the last of those.
     pub last: Option<u64>,
 }
 
-/// Counts the whole records of each file, and looks for gaps between them.
+/// Counts the complete records of each file, and finds a gap between them.
 ///
 /// # Errors
-/// Where a file cannot be read.
+/// If a file cannot be read.
 pub(super) fn inspect(folder: &Path) -> io::Result<(Vec<JournalFile>, Option<Gap>)> {
     let survey = Survey::of(folder)?;
     let mut files = Vec::new();
@@ -101,9 +104,9 @@ pub(super) fn inspect(folder: &Path) -> io::Result<(Vec<JournalFile>, Option<Gap
 #[derive(Debug)]
 pub(super) struct Journal {
     state: Mutex<State>,
-    /// Whether a record is on the disk when it was appended.
+    /// Whether appending syncs.
     syncs_appends: bool,
-    /// Held by who syncs, where appending does not.
+    /// Locked during a sync, if appending does not sync.
     syncs: Mutex<Syncs>,
 }
 
@@ -111,42 +114,43 @@ pub(super) struct Journal {
 struct Syncs {
     /// Number of the first record that may not be on the disk.
     next: u64,
-    /// A sync has failed. The next might not say so, of the same bytes.
+    /// A sync has failed. The next one might report success for the same bytes.
     has_failed: bool,
 }
 
 #[derive(Debug)]
 struct State {
     files: [Arc<File>; 2],
-    /// Which of the files is written to.
+    /// The index of the current file.
     turn: usize,
-    /// Grows whenever a file is begun.
+    /// Increased whenever a file is begun.
     epoch: u64,
-    /// Where the next record goes.
+    /// The offset of the next record.
     offset: u64,
-    /// Up to where each file has blocks of zeros, so that most syncs need not change its length.
+    /// The length up to which each file has blocks of zeros. With these, most syncs need not change
+    /// the file's length.
     allocated: [u64; 2],
     /// Number of the next record.
     sequence: u64,
-    /// All records up to this one are on the disk.
+    /// Number of the last record that is on the disk, with all before it.
     synced: u64,
-    /// By how much a file grows the next time: little where there was no room for more.
+    /// Bytes by which a file grows the next time. Less after there was no room for more.
     step_bytes: u64,
-    /// Since when, at most, something has waited to be synced, where appending does not.
+    /// The time since when something may have waited to be synced, if appending does not sync.
     unsynced_since: Option<Instant>,
-    /// The other file as it was at the last switch, while something may still want to read it.
+    /// The other file as it was at the last switch, while the archive may still need it.
     closed: Option<Part>,
 }
 
 impl Journal {
-    /// Begins a journal in `folder` with the number of the next record. The records that are there
-    /// are lost. The files keep their blocks, which serve where the disk is full.
+    /// Begins a journal in `folder` with the number of the next record. Existing records are lost.
+    /// The files keep their blocks, which help if the disk is full.
     ///
-    /// `first_epoch` is a random number: no client can then guess what a record of this journal
-    /// looks like, and plant one in a value where reading might go on after the last record.
+    /// `first_epoch` is a random number. So a client cannot guess a record of this journal and put it
+    /// into a value, where it might be read after the last record.
     ///
     /// # Errors
-    /// When the files cannot be made, or be written to.
+    /// If the files cannot be created or written.
     pub(super) fn create(
         folder: &Path,
         sequence: u64,
@@ -178,10 +182,10 @@ impl Journal {
             unsynced_since: None,
             closed: None,
         };
-        // Nobody may take what the other file holds for a part of this journal.
+        // The other file's records must not be taken for a part of this journal.
         state.file(1)?.write_all_at(&[0; FILE_HEADER_BYTES], 0)?;
         state.begin_file(0)?;
-        // Blocks that the journal has will do when the disk is full.
+        // If the disk is full, the blocks that the journal has are enough.
         let header_bytes = FILE_HEADER_BYTES as u64;
         for turn in [0, 1] {
             match state.grow(turn, header_bytes, header_bytes + 1, File::write_all_at) {
@@ -210,20 +214,20 @@ impl Journal {
         self.lock().offset
     }
 
-    /// Makes sure that the file has blocks for a record of so many bytes.
+    /// Makes sure that the file has blocks for a record of this size.
     ///
     /// # Errors
-    /// Where there is no room on the disk for that.
+    /// If there is no room on the disk.
     pub(super) fn make_room(&self, record_bytes: u64) -> io::Result<()> {
         let mut state = self.lock();
         let end = state.offset.saturating_add(record_bytes);
         state.allocate(end)
     }
 
-    /// Puts a record into the file, and on the disk where that is what appending does here;
-    /// answers its number. Where appending does not sync, and what was appended long ago is not on
-    /// the disk, it waits for that, as Redis does. After an error the record is not there, unless
-    /// the error came from writing or syncing it ([`AppendError::Unknown`]).
+    /// Appends a record, and syncs it if appending syncs. Returns its number. If appending does not
+    /// sync and older records have waited too long for a sync, it waits for that, as Redis does.
+    /// After an error the record is not there, unless writing or syncing has failed
+    /// ([`AppendError::Unknown`]).
     pub(super) fn append(&self, record: &mut Record) -> Result<u64, AppendError> {
         let mut state = self.lock();
         let (offset, sequence, turn) = (state.offset, state.sequence, state.turn);
@@ -252,13 +256,13 @@ impl Journal {
         Ok(sequence)
     }
 
-    /// Puts on the disk what was appended before the call, where appending does not. Others may
-    /// append meanwhile. After a failure every later call fails too.
+    /// Syncs what was appended before the call, if appending does not sync. Others may append at the
+    /// same time. After a failure every later call fails too.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.sync_where(|_| true)
     }
 
-    /// The same where that is still due when nobody else syncs any more.
+    /// Syncs, if that is still due after other syncs have ended.
     fn sync_where(&self, is_due: impl Fn(&State) -> bool) -> io::Result<()> {
         if self.syncs_appends {
             return Ok(());
@@ -287,7 +291,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether somebody has to call [`Self::sync`].
+    /// Whether [`Self::sync`] has to be called.
     pub(super) fn needs_syncs(&self) -> bool {
         !self.syncs_appends
     }
@@ -299,9 +303,9 @@ impl Journal {
         syncs.next == self.lock().sequence
     }
 
-    /// Goes on in the other file. To be called while nobody commits and everything is synced,
-    /// when a checkpoint begins; and not again before that checkpoint is on the disk. Where room is
-    /// short (`is_short`) the file gives back what it has grown by.
+    /// Switches to the other file. To be called when a checkpoint begins, while nothing is committed
+    /// and everything is synced, and not again before that checkpoint is on the disk. If room is
+    /// short (`is_short`), the file is cut to its first length.
     pub(super) fn switch(&self, is_short: bool) -> io::Result<()> {
         let mut state = self.lock();
         let turn = 1 - state.turn;
@@ -314,12 +318,12 @@ impl Journal {
         Ok(())
     }
 
-    /// The file before the last switch, until it is forgotten.
+    /// The file that was current before the last switch, until it is forgotten.
     pub(super) fn closed(&self) -> Option<Part> {
         self.lock().closed.clone()
     }
 
-    /// Lets a file go that was closed: the next switch may write over it.
+    /// Forgets a file that was closed. The next switch may overwrite it.
     pub(super) fn forget_closed(&self, part: &Part) {
         let mut state = self.lock();
         if state
@@ -331,7 +335,7 @@ impl Journal {
         }
     }
 
-    /// The file that is appended to, as far as it is now.
+    /// The current file, as far as it is written.
     pub(super) fn current(&self) -> io::Result<Part> {
         self.lock().part()
     }
@@ -344,14 +348,14 @@ fn is_late(since: Instant) -> bool {
 /// Why a record was not appended.
 #[derive(Debug)]
 pub(super) enum AppendError {
-    /// Nothing of it will be found.
+    /// It will not be found.
     NotApplied(io::Error),
     /// It may be found after a crash.
     Unknown(io::Error),
 }
 
 impl AppendError {
-    /// A record of which only a part could be written is none: its checksum does not fit.
+    /// A record that was written in part is not found, as its checksum does not match.
     fn of_write(error: io::Error) -> Self {
         if may_pass(&error) {
             Self::NotApplied(error)
@@ -368,7 +372,7 @@ impl State {
             .ok_or_else(|| io::Error::other("there are two journal files"))
     }
 
-    /// What was appended since the last switch.
+    /// The records that were appended since the last switch.
     fn part(&self) -> io::Result<Part> {
         Ok(Part {
             file: Arc::clone(self.file(self.turn)?),
@@ -377,7 +381,7 @@ impl State {
         })
     }
 
-    /// Writes the header of a new epoch; the sync of its first record covers it.
+    /// Writes the header of a new epoch. The sync of its first record covers it.
     fn begin_file(&mut self, turn: usize) -> io::Result<()> {
         let epoch = self.epoch + 1;
         let file = self.file(turn)?;
@@ -388,7 +392,7 @@ impl State {
         Ok(())
     }
 
-    /// Cuts a file that is not in use to the length that it had at first.
+    /// Cuts a file that is not in use to its first length.
     fn shrink(&mut self, turn: usize) -> io::Result<()> {
         let step = STEP_BYTES;
         if self.allocated.get(turn).is_none_or(|bytes| *bytes <= step) {
@@ -406,8 +410,8 @@ impl State {
         self.grow(self.turn, self.offset, end, File::write_all_at)
     }
 
-    /// Makes sure that a file, which is used up to `used`, has blocks up to `end`; where there is
-    /// room, up to the end of a step.
+    /// Makes sure that a file has blocks up to `end`, and up to the end of a step if there is room.
+    /// It is used up to `used`.
     fn grow(
         &mut self,
         turn: usize,
@@ -422,7 +426,7 @@ impl State {
             return Ok(());
         }
         let file = self.file(turn)?;
-        // What lies between the last record and `allocated` belongs to an earlier epoch.
+        // The bytes between the last record and `allocated` belong to an earlier epoch.
         let from = allocated.max(used);
         let rounded = |step: u64| end.div_ceil(step) * step;
         let (whole, least) = (rounded(self.step_bytes), rounded(BLOCK_BYTES));
@@ -432,11 +436,11 @@ impl State {
                 (whole, next)
             }
             Err(error) if may_pass(&error) && least < whole => {
-                // What it got of the step is left to the data file.
+                // The part of the step that it got is left to the data file.
                 if file.metadata()?.len() > least {
                     file.set_len(least)?;
                 }
-                // In small pieces: what is left may be scattered.
+                // In small pieces, as the free blocks may be scattered.
                 for begin in (from..least).step_by(SMALL_PIECE_BYTES) {
                     let end = least.min(begin + SMALL_PIECE_BYTES as u64);
                     write_zeros(file, begin..end, &write)?;

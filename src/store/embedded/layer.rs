@@ -1,10 +1,10 @@
-//! What transactions wrote and the data file does not have yet, in the order of keys.
+//! Writes that the data file does not have yet, in the order of keys.
 //!
-//! A layer lies over older layers and over the data file. It has rows, and ranges in which
-//! everything below is gone. Its own rows are there even inside such a range: they are newer.
+//! A layer is on top of older layers and the data file. It has rows, and ranges in which everything
+//! below is cleared. Its own rows in such a range are newer and stay.
 //!
-//! A copy shares all with the original until either is changed, so a reader keeps its snapshot
-//! for the price of two pointers; a layer that nobody shares is changed in place.
+//! A copy shares its memory with the original until either is changed, so a reader's snapshot costs
+//! two pointers. A layer that is not shared is changed in place.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use super::merge::Row;
 use super::undo::{Log, Undo};
 use crate::store::rules::key_after;
 
-/// Bytes that an entry of the overlay is counted for besides its key and value.
+/// Bytes that are counted for an entry in addition to its key and value.
 pub(super) const ENTRY_BYTES: usize = 100;
 
-/// In the order of keys: rows (key, value), or ranges that do not touch (begin, end).
+/// Rows (key, value), or ranges that do not touch (begin, end), in order.
 pub(super) type Ordered = OrdMap<Blob, Blob>;
 
-/// What a layer says of a key.
+/// What a layer has for a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said<'l> {
-    /// It has this value.
+pub(super) enum Lookup<'l> {
+    /// This value.
     Value(&'l [u8]),
-    /// It is gone.
+    /// The key is cleared.
     Cleared,
-    /// Ask below.
+    /// Nothing. An older layer or the data file decides.
     Nothing,
 }
 
-/// Rows and cleared ranges over something older.
+/// Rows and cleared ranges.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layer {
     rows: Ordered,
@@ -45,7 +45,7 @@ fn cost(first: &[u8], second: &[u8]) -> usize {
     first.len() + second.len() + ENTRY_BYTES
 }
 
-/// Puts an entry into a map whose entries take `bytes`; answers the value that it replaces.
+/// Puts an entry into a map whose entries take `bytes`. Returns the value that it replaces.
 fn put(entries: &mut Ordered, bytes: &mut usize, key: Blob, value: Blob) -> Option<Blob> {
     let entry_bytes = cost(&key, &[]);
     *bytes += entry_bytes + value.len();
@@ -54,20 +54,20 @@ fn put(entries: &mut Ordered, bytes: &mut usize, key: Blob, value: Blob) -> Opti
     Some(old)
 }
 
-/// Takes an entry from a map whose entries take `bytes`.
+/// Removes an entry from a map whose entries take `bytes`.
 fn take(entries: &mut Ordered, bytes: &mut usize, key: &[u8]) -> Option<(Blob, Blob)> {
     let (key, old) = entries.remove_with_key(key)?;
     *bytes = bytes.saturating_sub(cost(&key, &old));
     Some((key, old))
 }
 
-/// Whether the range is that of one key.
+/// Whether a range contains one key only.
 pub(super) fn is_one_key(begin: &[u8], end: &[u8]) -> bool {
     end.split_last() == Some((&0, begin))
 }
 
 impl Layer {
-    /// Memory that it takes, about.
+    /// Memory that it takes, in bytes, estimated.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -110,7 +110,7 @@ impl Layer {
         put(&mut self.cleared, &mut self.bytes, begin, end)
     }
 
-    /// Puts the row back that a change replaced.
+    /// Puts back a row that a change replaced.
     pub(super) fn restore_row(&mut self, key: Blob, old: Option<Blob>) {
         match old {
             Some(old) => drop(self.put_row(key, old)),
@@ -118,7 +118,7 @@ impl Layer {
         }
     }
 
-    /// Puts the cleared range back that a change replaced.
+    /// Puts back a cleared range that a change replaced.
     pub(super) fn restore_cleared(&mut self, begin: Blob, old: Option<Blob>) {
         match old {
             Some(old) => drop(self.put_cleared(begin, old)),
@@ -203,7 +203,7 @@ impl Layer {
         self.join(begin, end.into(), log);
     }
 
-    /// Puts one range in place of all that begin in it or at its end.
+    /// Adds a cleared range, joined with all that begin in it or at its end.
     fn join(&mut self, begin: Blob, mut end: Blob, log: &mut Log) {
         let touching = (Bound::Included(&*begin), Bound::Included(&*end));
         let joined: Vec<Blob> = self
@@ -227,7 +227,7 @@ impl Layer {
         }
     }
 
-    /// Takes a range away; answers its end.
+    /// Removes a cleared range. Returns its end.
     fn remove_cleared(&mut self, begin: &[u8], log: &mut Log) -> Option<Blob> {
         let (begin, end) = take(&mut self.cleared, &mut self.bytes, begin)?;
         if log.is_open() {
@@ -236,18 +236,18 @@ impl Layer {
         Some(end)
     }
 
-    /// What it says of a key.
-    pub(super) fn look(&self, key: &[u8]) -> Said<'_> {
+    /// What it has for a key.
+    pub(super) fn get(&self, key: &[u8]) -> Lookup<'_> {
         if let Some(value) = self.rows.get(key) {
-            return Said::Value(value);
+            return Lookup::Value(value);
         }
         match self.cleared_over(key) {
-            Some(_) => Said::Cleared,
-            None => Said::Nothing,
+            Some(_) => Lookup::Cleared,
+            None => Lookup::Nothing,
         }
     }
 
-    /// The cleared range that `key` lies in: begin and end.
+    /// Beginning and end of the cleared range that contains `key`.
     pub(super) fn cleared_over(&self, key: &[u8]) -> Option<(&[u8], &[u8])> {
         if self.cleared.is_empty() {
             return None;
@@ -256,7 +256,7 @@ impl Layer {
         (**end > *key).then_some((begin, end))
     }
 
-    /// The begin of the cleared range in which the keys right before `end` lie.
+    /// The beginning of the cleared range that contains the keys right before `end`.
     pub(super) fn cleared_before(&self, end: &[u8]) -> Option<&[u8]> {
         if self.cleared.is_empty() {
             return None;
@@ -271,7 +271,7 @@ impl Layer {
         (**found.1 >= *end).then_some(found.0)
     }
 
-    /// The first row at or behind `key`.
+    /// The first row at or after `key`.
     pub(super) fn row_at_or_after(&self, key: &[u8]) -> Option<Row<'_>> {
         if self.rows.is_empty() {
             return None;
@@ -296,7 +296,7 @@ impl Layer {
         Some((key, value))
     }
 
-    /// Lays a newer layer onto this one: both together are then this.
+    /// Adds the changes of a newer layer.
     pub(super) fn absorb(&mut self, newer: Layer) {
         if self.is_empty() {
             *self = newer;

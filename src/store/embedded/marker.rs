@@ -1,4 +1,4 @@
-//! The file that says of a folder that it is Quoin's.
+//! The marker: the file that makes a folder a data folder of Quoin.
 
 use std::fmt;
 use std::fs::File;
@@ -11,14 +11,14 @@ use super::create::private_file;
 
 pub(super) const MARKER_FILE: &str = "QUOIN";
 const MARKER_NEW_FILE: &str = "QUOIN.new";
-/// What its first line begins with.
+/// The beginning of its first line.
 const TITLE: &str = "Quoin data folder";
-/// Of the folder: which files lie in it and how.
+/// The format of the folder and its files.
 pub(super) const FOLDER_FORMAT: u32 = 2;
-/// More is not looked at.
+/// Bytes of the file that are read.
 const MARKER_BYTES_MAX: u64 = 4096;
 
-/// Which store it is: random, and for ever the same. A store that is restored is another one.
+/// The id of a store. It is random and never changes. A restored store gets a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreId([u64; 2]);
 
@@ -30,7 +30,7 @@ impl fmt::Display for StoreId {
 }
 
 impl StoreId {
-    /// Its bytes, in the order in which it is shown.
+    /// Its bytes, in the order of its text.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         let [first, second] = self.0.map(u64::to_be_bytes);
         let mut bytes = [0; 16];
@@ -40,14 +40,14 @@ impl StoreId {
         bytes
     }
 
-    /// The one that has these bytes.
+    /// The id with these bytes.
     pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
         let (first, second) = bytes.split_at(8);
         let half = |half: &[u8]| u64::from_be_bytes(half.try_into().unwrap_or_default());
         Self([half(first), half(second)])
     }
 
-    /// One that no other store has.
+    /// A new id.
     pub(super) fn new(random: &dyn Random) -> Self {
         Self([random.next_u64(), random.next_u64()])
     }
@@ -67,11 +67,11 @@ pub(super) struct Marker {
     pub(super) id: StoreId,
 }
 
-/// What is to be read in a folder.
+/// The state of a folder's marker.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MarkerState {
     Absent,
-    /// It is there and does not say what it must.
+    /// It exists and cannot be understood.
     Damaged,
     Present(Marker),
 }
@@ -99,7 +99,7 @@ impl Marker {
         Ok(marker.map_or(MarkerState::Damaged, MarkerState::Present))
     }
 
-    /// Later formats may say more, behind these lines.
+    /// Later formats may have more lines.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         if !lines.next()?.starts_with(TITLE) {
@@ -114,7 +114,7 @@ impl Marker {
         Some(Self { format, id })
     }
 
-    /// Writes it, so that after a power failure all of it is there or nothing.
+    /// Writes it atomically.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let new = folder.join(MARKER_NEW_FILE);
         let mut file = private_file().create(true).truncate(true).open(&new)?;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_ones_are_told_from_missing_ones() {
+    fn damaged_ones_differ_from_missing_ones() {
         let id = "0123456789abcdef0123456789abcdef";
         for text in [
             String::new(),

@@ -1,7 +1,7 @@
-//! Reading layers and the data file as one.
+//! Reads of layers and the data file as one.
 //!
-//! The newest that says something of a key is right. Where a range is cleared, reading jumps
-//! behind it, rather than looking at each row that is hidden there.
+//! The newest layer that has something for a key decides. Reading skips cleared ranges, rather than
+//! the hidden rows in them one by one.
 
 use std::ops::Bound;
 
@@ -11,14 +11,14 @@ use imbl::shared_ptr::DefaultSharedPtr;
 
 use super::blob::Blob;
 use super::error::store_error;
-use super::layer::{Layer, Said};
+use super::layer::{Layer, Lookup};
 use super::rows;
 use super::table::{Rows, Walk};
 use crate::store::{KeyValue, RangeQuery, StoreError, page};
 
 pub(super) use crate::store::page::Row;
 
-/// Rows below a cleared range that are stepped over one by one before reading seeks its end.
+/// Hidden rows that are stepped over one by one before reading seeks the end of the cleared range.
 const STEPS_BEFORE_SEEK: usize = 4;
 
 /// Layers, the newest first, over a snapshot of the data file.
@@ -33,16 +33,16 @@ impl<'v> View<'v> {
     /// The value of one key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<&'v [u8]>, StoreError> {
         for layer in self.layers {
-            match layer.look(key) {
-                Said::Value(value) => return Ok(Some(value)),
-                Said::Cleared => return Ok(None),
-                Said::Nothing => {}
+            match layer.get(key) {
+                Lookup::Value(value) => return Ok(Some(value)),
+                Lookup::Cleared => return Ok(None),
+                Lookup::Nothing => {}
             }
         }
         rows::get(self.rows, self.transaction, key)
     }
 
-    /// The rows of a range one by one.
+    /// The rows of a range, one by one.
     pub(super) fn merge<'q>(&self, query: &RangeQuery<'q>) -> Result<Merge<'v, 'q>, StoreError> {
         Merge::new(*self, query)
     }
@@ -70,12 +70,12 @@ impl<'v> View<'v> {
     }
 }
 
-/// Where one layer, or the data file, stands in a merge.
+/// The position of one layer, or of the data file, in a merge.
 struct Cursor<'v> {
     source: Source<'v>,
-    /// The row that comes next from here.
+    /// Its next row.
     head: Option<Row<'v>>,
-    /// Made when it is first stepped: most reads take one row.
+    /// Made at the first step, as most reads take one row.
     steps: Option<Box<Steps<'v>>>,
 }
 
@@ -90,15 +90,15 @@ enum Steps<'v> {
     File(Walk<'v>),
 }
 
-/// Rows of a range, in the order asked for.
+/// The rows of a range, in the order of the query.
 pub(super) struct Merge<'v, 'q> {
     layers: &'v [Layer],
-    /// One for each layer, then the data file's.
+    /// One for each layer, then one for the data file.
     cursors: Vec<Cursor<'v>>,
     begin: &'q [u8],
     end: &'q [u8],
     reverse: bool,
-    /// The cursor whose head was given out, and must be stepped before the next.
+    /// The cursor whose head was returned last. It is stepped before the next row.
     taken: Option<usize>,
 }
 
@@ -131,11 +131,11 @@ impl<'v, 'q> Merge<'v, 'q> {
         };
         let mut merge = merge;
         for at in 0..merge.cursors.len() {
-            // What newer layers do not hide at an edge, this and newer ones may.
+            // Each further layer may hide more from the edge on.
             if let Some(layer) = at.checked_sub(1).and_then(|newer| view.layers.get(newer))
                 && let Some(further) = merge.further(layer, edge)
             {
-                edge = merge.behind_cleared(at, further);
+                edge = merge.skip_cleared(at, further);
             }
             merge.place(at, edge)?;
         }
@@ -156,7 +156,7 @@ impl<'v, 'q> Merge<'v, 'q> {
                 self.pass(at, edge)?;
                 continue;
             }
-            // Older rows of the same key.
+            // Skips older rows of the same key.
             for older in at + 1..self.cursors.len() {
                 let head = self.cursors.get(older).and_then(|cursor| cursor.head);
                 if head.is_some_and(|head| head.0 == row.0) {
@@ -168,7 +168,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         }
     }
 
-    /// The head that comes first in the order of reading; of equal keys the newest.
+    /// The head that comes first in the order of the read. Of equal keys, the newest.
     fn nearest(&self) -> Option<(usize, Row<'v>)> {
         let mut nearest: Option<(usize, Row<'v>)> = None;
         for (at, cursor) in self.cursors.iter().enumerate() {
@@ -187,7 +187,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         nearest
     }
 
-    /// The far edge of a range that hides `key` of cursor `at`: a newer layer cleared it.
+    /// The far edge of a range that a newer layer has cleared and that hides `key` of cursor `at`.
     fn jump_from(&self, at: usize, key: &[u8]) -> Option<&'v [u8]> {
         self.layers.iter().take(at).find_map(|layer| {
             let (begin, end) = layer.cleared_over(key)?;
@@ -195,30 +195,30 @@ impl<'v, 'q> Merge<'v, 'q> {
         })
     }
 
-    /// Brings a cursor to the first row behind `edge`, by a few steps or else by a seek.
+    /// Moves a cursor past `edge`, by a few steps or else by a seek.
     fn pass(&mut self, at: usize, edge: &[u8]) -> Result<(), StoreError> {
         for _ in 0..STEPS_BEFORE_SEEK {
             self.step(at)?;
             let head = self.cursors.get(at).and_then(|cursor| cursor.head);
-            let is_behind = match head {
+            let is_past = match head {
                 Some((key, _)) if self.reverse => key < edge,
                 Some((key, _)) => key >= edge,
                 None => true,
             };
-            if is_behind {
+            if is_past {
                 return Ok(());
             }
         }
         self.seek(at, edge)
     }
 
-    /// Brings a cursor to its first row from `edge` on that no newer layer is known to hide.
+    /// Moves a cursor to its first row from `edge` on, past what newer layers hide there.
     fn seek(&mut self, at: usize, edge: &[u8]) -> Result<(), StoreError> {
-        let edge = self.behind_cleared(at, edge);
+        let edge = self.skip_cleared(at, edge);
         self.place(at, edge)
     }
 
-    /// The far edge of the range of a layer in which reading from `edge` begins.
+    /// The far edge of a layer's cleared range at `edge`.
     fn further(&self, layer: &'v Layer, edge: &[u8]) -> Option<&'v [u8]> {
         if self.reverse {
             layer.cleared_before(edge)
@@ -227,8 +227,8 @@ impl<'v, 'q> Merge<'v, 'q> {
         }
     }
 
-    /// `edge`, or further where layers newer than `at` have cleared what is there.
-    fn behind_cleared<'e>(&self, at: usize, edge: &'e [u8]) -> &'e [u8]
+    /// `edge`, moved past what layers newer than `at` have cleared there.
+    fn skip_cleared<'e>(&self, at: usize, edge: &'e [u8]) -> &'e [u8]
     where
         'v: 'e,
     {
@@ -244,7 +244,7 @@ impl<'v, 'q> Merge<'v, 'q> {
         edge
     }
 
-    /// Brings a cursor to its first row from `edge` on.
+    /// Moves a cursor to its first row from `edge` on.
     fn place(&mut self, at: usize, edge: &[u8]) -> Result<(), StoreError> {
         let (begin, end) = (self.begin, self.end);
         let Some(cursor) = self.cursors.get_mut(at) else {
@@ -282,7 +282,7 @@ impl<'v, 'q> Merge<'v, 'q> {
                 steps.next_back().map(|(key, value)| (&**key, &**value))
             }
             Some(Steps::Layer(steps)) => steps.next().map(|(key, value)| (&**key, &**value)),
-            // It goes on beyond the range, whose end a damaged row may only pretend to be.
+            // It reads one row past the range: a damaged row may seem to be the range's end.
             Some(Steps::File(steps)) => {
                 let row = steps.next().transpose().map_err(store_error)?;
                 row.filter(|(key, _)| *key >= begin && *key < end)
@@ -294,7 +294,7 @@ impl<'v, 'q> Merge<'v, 'q> {
 }
 
 impl<'v> Source<'v> {
-    /// The row at or behind `edge`; backwards, the one before it.
+    /// The row at or after `edge`. In reverse, the one before it.
     fn first(self, edge: &[u8], reverse: bool) -> Result<Option<Row<'v>>, StoreError> {
         match self {
             Source::Layer(layer) if reverse => Ok(layer.row_before(edge)),
@@ -306,7 +306,7 @@ impl<'v> Source<'v> {
         }
     }
 
-    /// The rows behind `key` in the order of reading.
+    /// The rows after `key` in the order of the read.
     fn steps(
         self,
         key: &'v [u8],

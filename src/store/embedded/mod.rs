@@ -1,11 +1,11 @@
-//! The embedded store: one folder on one machine, by LMDB.
+//! The embedded store: one folder on one machine, with LMDB.
 //!
-//! One transaction writes at a time, any number read snapshots. A commit puts a record into the
-//! [journal] and its rows into the [overlay], in memory; a [drain] brings them into LMDB's file
-//! later, many commits at once, and [checkpoints](checkpoint) sync that. A process that dies
-//! leaves a journal that has everything since the last checkpoint.
+//! One transaction writes at a time. Any number of them read snapshots. A commit appends a record to
+//! the [journal] and puts its rows into the [overlay], in memory. Later a [drain] writes the rows of
+//! many commits into LMDB's file, and a [checkpoint] syncs that file. After a crash the journal has
+//! everything since the last checkpoint.
 //!
-//! A second write transaction waits for the first: never open two on one thread.
+//! A second write transaction waits for the first, so never open two on one thread.
 
 mod archive;
 mod as_store;

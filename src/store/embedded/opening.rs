@@ -1,4 +1,4 @@
-//! From a folder to a data file that has everything, with the folder locked.
+//! Opening: locks the folder, and brings the data file up to date.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,14 +19,14 @@ use super::{create, identity, journal};
 use crate::limits;
 use crate::random::SystemRandom;
 
-/// Readers that hold a checkpoint: the last, and the next while it is being made.
+/// Readers that hold a checkpoint: the last one, and the next while it is being made.
 const CHECKPOINT_READERS: u32 = 2;
-/// The writer's snapshot, what looks how full the data file is, and a backup.
+/// Readers of the writer, of the check of how full the data file is, and of a backup.
 const OWN_READERS: u32 = 3;
 /// The map's size is a multiple of every page size in use (4, 16 and 64 KiB).
 const MAP_BYTES_UNIT: usize = 64 * 1024;
 
-/// The files of a folder, open, with all that the journal had brought into the data file.
+/// The open files of a folder, after the journal was replayed.
 pub(super) struct Files {
     pub(super) lock: File,
     pub(super) environment: Env<WithoutTls>,
@@ -34,21 +34,21 @@ pub(super) struct Files {
     pub(super) checkpoints: Checkpoints,
     /// Number of the last journal record that was applied.
     pub(super) applied: u64,
-    /// The checkpoint that has all that.
+    /// The checkpoint that contains these records.
     pub(super) guard: Checkpoint,
-    /// A folder of an older format has none.
+    /// Absent in a folder of an older format.
     pub(super) marker: Option<Marker>,
     pub(super) is_new: bool,
 }
 
 impl Files {
-    /// Takes a folder and opens what is in it; where nothing is, a new store is made.
+    /// Locks a folder and opens its store. Creates a store if the folder is empty.
     pub(super) fn open(folder: &Path, options: &EmbeddedOptions) -> Result<Self, OpenError> {
         let (lock, found) = folder::take(folder)?;
         Self::open_locked(folder, options, lock, found)
     }
 
-    /// The same of a folder that is locked, and of which is known what it has.
+    /// Opens a folder that is locked already. `found` is what it contains.
     pub(super) fn open_locked(
         folder: &Path,
         options: &EmbeddedOptions,
@@ -78,7 +78,7 @@ impl Files {
             .and_then(|data| {
                 data.check_length()?;
                 if is_copy {
-                    // Or die of what a copy of a running server's file has.
+                    // A copy of a running server's file may have pages that would crash LMDB.
                     data.check_pages(|_, _| {})?;
                 }
                 Ok(())
@@ -86,7 +86,7 @@ impl Files {
             .map_err(|error| of_data(folder, error))?;
         let environment =
             open_environment(folder, map_bytes, checkpoints.are_possible()).map_err(refused)?;
-        // Readers of a process that was killed would keep their old pages alive for ever.
+        // Readers of a process that was killed would keep old pages forever.
         environment.clear_stale_readers().map_err(refused)?;
         let database = open_database(&environment).map_err(refused)?;
         let stored = stored_format(&environment, &database).map_err(refused)?;
@@ -102,15 +102,15 @@ impl Files {
         };
         identity::record(folder).map_err(io_refused)?;
         let rows = Rows::new(folder, database, format);
-        // The data file may have parts of records that only the system's memory has.
+        // The data file may have parts of records that are not yet on the disk.
         journal::sync_files(folder).map_err(io_refused)?;
         check_journal(folder, restored.is_some()).map_err(refused)?;
-        // Replaying writes pages, and no reader guards those of the last checkpoint any more.
+        // The replay writes pages. A reader must protect those of the last checkpoint.
         let before = checkpoints
             .take_first(&environment, restored.as_ref())
             .map_err(refused)?;
         if !checkpoints.are_possible() {
-            // One of a system that told: later starts must not go back to it.
+            // It was made while the boot id was known. Later starts must not go back to it.
             let removed = checkpoints.remove();
             removed.map_err(io_refused)?;
         }
@@ -140,7 +140,7 @@ impl Files {
         })
     }
 
-    /// What was found, of a store that has this format.
+    /// What was found.
     pub(super) fn summary(&self, folder: &Path) -> Result<Summary, OpenError> {
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
         let transaction = self.environment.read_txn().map_err(refused)?;
@@ -157,11 +157,11 @@ impl Files {
     }
 }
 
-/// Refuses a copy of a folder whose server was not stopped in order. Answers whether it is one, which
-/// is accepted.
+/// Refuses a copy of a folder that was not closed cleanly, unless the options accept it. Returns
+/// whether the folder is such a copy.
 fn check_copy(folder: &Path, options: &EmbeddedOptions) -> Result<bool, OpenError> {
     let failed = |error: std::io::Error| OpenError::of_engine(folder, error.into());
-    let is_copy = !folder::is_closed_in_order(folder).map_err(failed)?
+    let is_copy = !folder::is_closed_cleanly(folder).map_err(failed)?
         && identity::is_copy(folder).map_err(failed)?;
     if is_copy && !options.accepts_copy {
         return Err(OpenError::refused(folder, Refusal::Copy));
@@ -169,13 +169,13 @@ fn check_copy(folder: &Path, options: &EmbeddedOptions) -> Result<bool, OpenErro
     if is_copy {
         tracing::warn!(
             folder = %folder.display(),
-            "this is a copy of a folder that was not closed in order; it is opened as was asked for"
+            "this is a copy of a folder that was not closed cleanly; opening it as requested"
         );
     }
     Ok(is_copy)
 }
 
-/// The size of the map that is asked for.
+/// The size of the map, in bytes.
 pub(super) fn map_bytes(options: &EmbeddedOptions) -> usize {
     options.map_bytes / MAP_BYTES_UNIT * MAP_BYTES_UNIT
 }
@@ -190,15 +190,15 @@ fn open_environment(
         .map_size(map_bytes)
         .max_readers(limits::EMBEDDED_READERS_MAX + CHECKPOINT_READERS + OWN_READERS);
     if syncs_lazily {
-        // SAFETY: NO_SYNC gives up durability only; journal and checkpoints give it back.
+        // SAFETY: NO_SYNC gives up durability only, which the journal and checkpoints provide.
         #[allow(unsafe_code)]
         unsafe {
             opening.flags(EnvFlags::NO_SYNC);
         }
     }
     // Readahead stays on: a queue is read in the order in which it was written.
-    // SAFETY: the map is sound while nobody else changes or truncates the file. The folder's
-    // lock keeps other servers away; `heed` itself refuses a second opening in this process.
+    // SAFETY: the map is sound while nothing else changes or truncates the file. The folder's
+    // lock keeps other servers away. `heed` refuses a second opening in this process.
     #[allow(unsafe_code)]
     unsafe {
         opening.open(folder)

@@ -5,13 +5,13 @@ use crate::limits;
 /// When an acknowledged write is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FsyncPolicy {
-    /// Before it is acknowledged: every commit is synced. Nothing is lost at a power failure.
+    /// Before it is acknowledged. Every commit is synced, and a power failure loses nothing.
     #[default]
     Always,
-    /// Within about a second. Where syncs take longer writes wait, so that no more than two
-    /// seconds of them are not on the disk. A process that dies loses nothing. A power failure or
-    /// a crash of the operating system loses the writes of the last second or two: the store goes
-    /// back to a state that was.
+    /// Within about a second. If syncs take longer, writes wait, so that no more than two seconds
+    /// of them are not on the disk. A crash of the process loses nothing. A power failure or a
+    /// crash of the operating system loses the writes of the last second or two: the store goes
+    /// back to an earlier state.
     EverySecond,
 }
 
@@ -20,13 +20,13 @@ pub enum FsyncPolicy {
 pub struct EmbeddedOptions {
     /// When commits are synced.
     pub fsync: FsyncPolicy,
-    /// The largest that the data file can become, in bytes: address space that is reserved, not
-    /// memory or disk. Rounded down to a multiple of 64 KiB.
+    /// Largest size of the data file, in bytes, rounded down to a multiple of 64 KiB. It is
+    /// reserved as address space, not as memory or disk.
     pub map_bytes: usize,
-    /// Whether a copy of a folder that was not closed in order is opened: it may have files of
+    /// Whether to open a copy of a folder that was not closed cleanly. Its files may be of
     /// different moments.
     pub accepts_copy: bool,
-    /// Whether to go on where the journal is damaged, without the commits from there on.
+    /// Whether to open a store whose journal is damaged, without the commits from the damage on.
     pub accepts_journal_loss: bool,
 }
 

@@ -1,12 +1,12 @@
-//! What is durable in the journal and not in the data file yet, and what readers see of it.
+//! Commits that are in the journal and not yet in the data file.
 //!
-//! Commits go into the newest layer. Now and then that is closed: another begins over it, and
-//! the [drain](super::drain) writes it into the data file while commits go on. A layer leaves
-//! when the data file has all of it; until then it hides how far the drain has come.
+//! Commits go into the newest layer. When it is large it is closed, and another begins. The
+//! [drain](super::drain) writes the closed layer into the data file while commits go on. A layer is
+//! removed when the data file has all of it. Until then it hides the progress of the drain.
 //!
-//! A reader takes layers and a snapshot of the data file under one lock, which every change of
-//! the layers takes too. So the data file of its snapshot has nothing newer than its layers: what
-//! the drain had written by then is of a layer that the reader has, or that left before.
+//! A reader takes the layers and a snapshot of the data file under one lock, which every change of
+//! the layers takes too. So the data file in its snapshot has nothing newer than its layers: what
+//! the drain has written is of a layer that the reader has, or of one that was removed before.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use heed::{Env, RoTxn, WithoutTls};
 
 use super::layer::Layer;
 
-/// Readers' layers, the newest first, and their snapshot of the data file.
+/// A reader's layers, the newest first, and its snapshot of the data file.
 pub(super) type Snapshot<'s> = (Vec<Layer>, RoTxn<'s, WithoutTls>);
 
 /// A layer that takes no more commits.
@@ -31,14 +31,14 @@ pub(super) struct Closed {
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     state: Mutex<State>,
-    /// Memory of all layers, about.
+    /// Memory of all layers, estimated.
     bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct State {
     newest: Layer,
-    /// Number of the last journal record in `newest`, or before it where that is empty.
+    /// Number of the last journal record in `newest`, or before it if that is empty.
     sequence: u64,
     /// The oldest first.
     closed: VecDeque<Closed>,
@@ -49,15 +49,15 @@ impl Overlay {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory that the layers take, about, in bytes.
+    /// Memory that the layers take, in bytes, estimated.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::SeqCst)
     }
 
-    /// What a transaction that begins now sees. `above` empty layers lie over it.
+    /// What a transaction that begins now sees, after `above` empty layers.
     ///
     /// # Errors
-    /// When the data file has no place for another reader.
+    /// If too many readers are open.
     pub(super) fn snapshot<'s>(
         &self,
         environment: &'s Env<WithoutTls>,
@@ -73,8 +73,8 @@ impl Overlay {
         Ok((layers, transaction))
     }
 
-    /// Says with which commit the data file begins.
-    pub(super) fn begin_behind(&self, sequence: u64) {
+    /// Sets the number of the last commit that the data file has.
+    pub(super) fn begin_after(&self, sequence: u64) {
         self.lock().sequence = sequence;
     }
 
@@ -83,11 +83,11 @@ impl Overlay {
         self.lock().sequence
     }
 
-    /// What a reader that begins now sees, which may outlive the store, and the number of the last
-    /// commit in it.
+    /// What a reader that begins now sees, and the number of the last commit in it. It may outlive
+    /// the store.
     ///
     /// # Errors
-    /// When the data file has no place for another reader.
+    /// If too many readers are open.
     pub(super) fn numbered_snapshot(
         &self,
         environment: &Env<WithoutTls>,
@@ -100,8 +100,8 @@ impl Overlay {
         Ok(((layers, transaction), state.sequence))
     }
 
-    /// Makes a transaction visible that is in the journal by this number. Answers the newest
-    /// layer's bytes, and whether others wait for the drain.
+    /// Makes a transaction visible. `sequence` is its number in the journal. Returns the size of the
+    /// newest layer, in bytes, and whether closed layers wait for the drain.
     pub(super) fn publish(&self, writes: Layer, sequence: u64) -> (usize, bool) {
         let mut state = self.lock();
         let before = state.newest.bytes();
@@ -113,8 +113,7 @@ impl Overlay {
         (after, !state.closed.is_empty())
     }
 
-    /// Closes the newest layer, where there is anything in it. To be called with the writer's
-    /// lock.
+    /// Closes the newest layer unless it is empty. To be called with the writer's lock.
     pub(super) fn close_newest(&self) {
         let mut state = self.lock();
         if state.newest.is_empty() {
@@ -125,17 +124,17 @@ impl Overlay {
         state.closed.push_back(Closed { layer, sequence });
     }
 
-    /// The layer that is to be drained first.
+    /// The layer to drain first.
     pub(super) fn oldest_closed(&self) -> Option<Closed> {
         self.lock().closed.front().cloned()
     }
 
-    /// Number of the last record in a closed layer.
+    /// Number of the last record in the closed layers.
     pub(super) fn last_closed(&self) -> Option<u64> {
         self.lock().closed.back().map(|closed| closed.sequence)
     }
 
-    /// Lets a closed layer go: the data file has it.
+    /// Removes a closed layer, which the data file has.
     pub(super) fn remove(&self, drained: &Closed) {
         let mut state = self.lock();
         let is_oldest = |first: &Closed| first.sequence == drained.sequence;
@@ -143,7 +142,7 @@ impl Overlay {
             Some(first) if is_oldest(first) => state.closed.pop_front(),
             _ => None,
         };
-        // What only this had is freed without the lock.
+        // Its memory is freed without the lock.
         drop(state);
         if let Some(removed) = removed {
             self.bytes

@@ -1,4 +1,4 @@
-//! Applying the journal's records that the data file lacks.
+//! Applies the journal's records that the data file does not have.
 
 use std::io;
 use std::path::Path;
@@ -11,59 +11,57 @@ use super::journal::{self, Gap, JournalDamage, RecordHeader, Survey, Write};
 use super::sync::{lacks_room, not_written};
 use super::table::{APPLIED_KEY, Rows};
 
-/// Bytes of journal records that a restart applies in one transaction, and makes a checkpoint of.
+/// Bytes of journal records that a start applies in one transaction, before a checkpoint.
 const STEP_BYTES: usize = 1024 * 1024;
-/// The same at least where there is no room for more.
+/// The least of these if there is no room for more.
 const STEP_BYTES_MIN: usize = 16 * 1024;
 
-/// Refuses a store that was not closed in order and has no journal: it would open as it was at its
-/// checkpoint, without a word of what was written since. `has_checkpoint`: whether there was one.
+/// Refuses a store that was not closed cleanly and has no journal. Otherwise it would silently lose
+/// what was written since its checkpoint. `has_checkpoint` is whether there was one.
 ///
 /// # Errors
-/// That, and when a file cannot be read or made.
+/// That, and those of reading or creating a file.
 pub(super) fn check_journal(folder: &Path, has_checkpoint: bool) -> Result<(), heed::Error> {
     if journal::exists(folder)? {
         return Ok(());
     }
     if has_checkpoint {
-        let text = "the journal (JOURNAL.0 and JOURNAL.1) is missing, and with it what was \
-                    acknowledged last: put it back; or make an empty file JOURNAL.0, to do \
-                    without that";
+        let text = "the journal (JOURNAL.0 and JOURNAL.1) is missing, and with it the last \
+                    acknowledged writes: put it back; or create an empty file JOURNAL.0 to go on \
+                    without them";
         return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
     }
     Ok(journal::make_file(folder)?)
 }
 
-/// What a start does about a journal that is damaged.
+/// What a start does if the journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnDamage {
-    /// It refuses to open the store, and changes nothing.
+    /// Refuses to open the store, and changes nothing.
     Refuse,
-    /// It goes on without the commits from the damage on. The journal's files are kept.
+    /// Goes on without the commits from the damage on. The journal's files are kept.
     GoOn,
 }
 
-/// What a start has applied of the journal.
+/// The result of a replay.
 pub(super) struct Replayed {
     /// Number of the last record that the data file has.
     pub(super) applied: u64,
-    /// The checkpoint that has it.
+    /// The checkpoint that contains it.
     pub(super) checkpoint: Checkpoint,
-    /// There was damage: the files are to be kept.
+    /// There was damage, so the files are to be kept.
     pub(super) is_damaged: bool,
 }
 
-/// Brings the data file up to the end of the journal, from the state of a checkpoint.
+/// Brings the data file from the state of a checkpoint to the end of the journal.
 ///
-/// Each step is made a checkpoint. Pages that it freed may then be written over, so that the file
-/// need not grow by all that the journal ever touched; and a start that finds no room, or is
-/// killed, goes on from there at the next. The journal itself is on the disk and not changed, and
-/// whatever the checkpoint has is not needed of it.
+/// There is a checkpoint after each step. Pages that the step freed may then be reused, so the file
+/// does not grow by everything that the journal touched. If a start is killed or finds no room, the
+/// next one goes on from there. The journal is on the disk and is not changed.
 ///
 /// # Errors
-/// When a file cannot be read or written, where a record that is whole makes no sense, and where
-/// acknowledged commits are missing ([`JournalDamage`]). One for want of room ([`lacks_room`]) has
-/// lost nothing.
+/// If a file cannot be read or written, a complete record is invalid, or acknowledged commits are
+/// missing ([`JournalDamage`]). A lack of room ([`lacks_room`]) loses nothing.
 pub(super) fn replay(
     folder: &Path,
     environment: &Env<WithoutTls>,
@@ -101,7 +99,7 @@ pub(super) fn replay(
     };
     loop {
         match replay.read(&survey) {
-            // Smaller steps need less at a time: the pages that one step changes.
+            // A smaller step needs less room, as it changes fewer pages.
             Err(error) if lacks_room(&error) && replay.step_bytes > STEP_BYTES_MIN => {
                 replay.step_bytes /= 4;
                 replay.applied = last_applied(environment, rows)?;
@@ -135,11 +133,11 @@ struct Replay<'e> {
     checkpoints: &'e Checkpoints,
     /// The last checkpoint.
     guard: Checkpoint,
-    /// Whether that has everything which was committed.
+    /// Whether the checkpoint has everything that was committed.
     is_guarded: bool,
     /// Bytes of records after which a step ends.
     step_bytes: usize,
-    /// Has the records since the last commit; many, for a commit writes whole pages.
+    /// Contains the records since the last commit. There are many, as a commit writes whole pages.
     transaction: Option<RwTxn<'e>>,
     /// Bytes of records in the transaction.
     bytes: usize,
@@ -148,7 +146,7 @@ struct Replay<'e> {
 }
 
 impl Replay<'_> {
-    /// Applies what there is after the last record that was.
+    /// Applies the records that are not applied yet.
     fn read(&mut self, survey: &Survey) -> Result<(), heed::Error> {
         self.transaction = None;
         self.bytes = 0;
@@ -182,7 +180,7 @@ impl Replay<'_> {
                 }
                 None => {
                     let kind = io::ErrorKind::InvalidData;
-                    return Err(io::Error::new(kind, "a record makes no sense").into());
+                    return Err(io::Error::new(kind, "a record is invalid").into());
                 }
             }
         }
@@ -204,7 +202,7 @@ impl Replay<'_> {
             transaction.commit()?;
         }
         if !self.is_guarded {
-            // Only then the one before is let go, with its pages.
+            // Only then is the one before dropped, with its pages.
             self.guard = self.checkpoints.take(self.environment)?;
             self.is_guarded = true;
         }

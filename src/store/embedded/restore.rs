@@ -1,7 +1,7 @@
-//! Making a data folder of the rows of a backup and the commits of an archive.
+//! Creates a data folder from the rows of a backup and the commits of an archive.
 //!
-//! All of it is made in a folder within the new one, and moved when it is done: what a restore
-//! leaves that was ended early is no store, and a server does not start on it.
+//! The files are created in a subfolder and moved at the end. So an interrupted restore leaves no
+//! store on which a server would start.
 
 use std::error::Error as StdError;
 use std::fs::File;
@@ -22,19 +22,19 @@ use crate::limits;
 use crate::random::SystemRandom;
 use crate::store::{Store, StoreError};
 
-/// Where it is made.
+/// The subfolder.
 const UNFINISHED_FOLDER: &str = "unfinished-restore";
 
-/// Why a folder could not be restored into.
+/// Why a restore failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// It has a store.
+    /// The folder has a store.
     #[error("there is a store in {}: name a folder that is empty, or does not exist", folder.display())]
     HasStore {
         /// The folder.
         folder: PathBuf,
     },
-    /// It cannot be used, or what was made of it cannot be opened.
+    /// The folder cannot be used, or the new store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// A commit of the archive could not be applied.
@@ -45,15 +45,15 @@ pub enum RestoreError {
         /// Why.
         source: StoreError,
     },
-    /// The archive has not what is wanted.
+    /// The archive does not have what is needed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// The store does not have the commits that it should.
-    #[error("the store ends with commit {found}, and should with {expected}")]
+    #[error("the store ends with commit {found}, and should end with {expected}")]
     Number {
         /// Its last commit.
         found: u64,
-        /// What that should be.
+        /// The one that it should end with.
         expected: u64,
     },
     /// The operating system refused something.
@@ -61,9 +61,9 @@ pub enum RestoreError {
     Io {
         /// What was to be done.
         action: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What it said.
+        /// What the operating system said.
         source: io::Error,
     },
 }
@@ -78,7 +78,7 @@ impl RestoreError {
     }
 }
 
-/// A data folder that is being made.
+/// A data folder that is being restored.
 pub struct Restoration {
     folder: PathBuf,
     unfinished: PathBuf,
@@ -86,15 +86,15 @@ pub struct Restoration {
 }
 
 impl Restoration {
-    /// Takes an empty folder, which is made where it is missing. What an earlier restore has left
-    /// in it is removed.
+    /// Begins a restore into an empty folder. Creates it if it is missing. Removes what an earlier
+    /// restore has left in it.
     ///
     /// # Errors
-    /// Where it is not empty, or cannot be used.
+    /// If the folder is not empty, or cannot be used.
     pub fn begin(folder: &Path) -> Result<Self, RestoreError> {
         let unfinished = folder.join(UNFINISHED_FOLDER);
         if unfinished.exists() {
-            // Nobody is at it, or this is not ours to remove.
+            // Locked first, so that the files of a restore under way are not removed.
             let lock = private_file()
                 .create(true)
                 .truncate(false)
@@ -117,10 +117,10 @@ impl Restoration {
         })
     }
 
-    /// Writes the rows, which come in the order of their keys and are all up to a commit.
+    /// Writes all rows of the state after a commit, in the order of their keys.
     ///
     /// # Errors
-    /// What `rows` failed with, and what the disk says.
+    /// Those of `rows` and of the disk.
     pub fn write<K, V, E>(
         &self,
         commit: u64,
@@ -141,10 +141,10 @@ impl Restoration {
     /// Opens what was written, so that commits can be added.
     ///
     /// # Errors
-    /// Where it does not open, or does not end with this commit.
+    /// If it does not open, or does not end with this commit.
     pub fn open(&self, commit: u64) -> Result<Replaying, RestoreError> {
         let options = EmbeddedOptions {
-            // All of it is synced in the end, before it is a store.
+            // Everything is synced at the end, before it becomes a store.
             fsync: FsyncPolicy::EverySecond,
             ..EmbeddedOptions::default()
         };
@@ -154,10 +154,10 @@ impl Restoration {
         Ok(replaying)
     }
 
-    /// Makes it a store, which ends with a commit. Answers which store it is.
+    /// Makes the folder a store that ends with a commit. Returns the store's id.
     ///
     /// # Errors
-    /// Where it was not closed in order, or the disk refuses something.
+    /// If the store was not closed cleanly, and those of the disk.
     pub fn finish(self, replayed: Replaying, commit: u64) -> Result<StoreId, RestoreError> {
         replayed.check(commit)?;
         let id = replayed.store.id();
@@ -165,13 +165,14 @@ impl Restoration {
         let Self {
             folder, unfinished, ..
         } = &self;
-        // What could not be brought into the data file is in the journal.
+        // If there is a journal, the data file does not have everything.
         let is_open = journal::exists(unfinished);
         if is_open.map_err(RestoreError::io("read the folder", unfinished))? {
-            let left = io::Error::other("it has not all that was restored; the log tells why");
+            let left =
+                io::Error::other("it does not have everything that was restored, see the log");
             return Err(RestoreError::io("close", unfinished)(left));
         }
-        // The marker last: with it the folder is a store.
+        // The marker last, as it makes the folder a store.
         for name in [DATA_FILE, MARKER_FILE] {
             let from = unfinished.join(name);
             std::fs::rename(&from, folder.join(name)).map_err(RestoreError::io("move", &from))?;
@@ -198,10 +199,10 @@ impl Replaying {
         Err(RestoreError::Number { found, expected })
     }
 
-    /// Does again what a commit has done. It has the same number as it had.
+    /// Repeats a commit, with its number.
     ///
     /// # Errors
-    /// Where it makes no sense, is not the next, or the store does not take it.
+    /// If the commit is invalid or not the next one, or the store refuses it.
     pub fn apply(&self, archived: Archived<'_>) -> Result<(), RestoreError> {
         let commit = archived.commit;
         let failed = |source| RestoreError::Apply { commit, source };

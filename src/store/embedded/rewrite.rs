@@ -1,10 +1,10 @@
-//! Another data file in the old one's place, with the same rows: to give room back to the disk, and
-//! to bring a store of an older format to this one.
+//! Replaces the data file by a new one with the same rows, to free room on the disk or to upgrade
+//! the format.
 //!
-//! The store is first brought to where an orderly end leaves it: everything is in the old data file,
-//! on the disk, and neither checkpoint nor journal is there that would change it. Only then the new
-//! file, which is whole and on the disk, takes the old one's name. Whenever that ends early, the next
-//! start finds the old file or the new one; each says itself which format it has.
+//! First the store is closed cleanly: the old data file has everything and is synced, and there is
+//! no checkpoint or journal. Only then the new file, which is complete and synced, gets the name of
+//! the old one. After an interruption the next start finds the old file or the new one. Each says
+//! which format it has.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,31 +20,31 @@ use super::opening::{Files, map_bytes};
 use super::{EmbeddedOptions, identity, journal};
 use crate::random::{Random, SystemRandom};
 
-/// How often the log tells how far a change of format is.
+/// Time between two log messages about the progress of an upgrade.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What compacting has done.
+/// The result of compacting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
     /// Rows of the store.
     pub rows: u64,
-    /// Length of the data file before.
+    /// Length of the data file before, in bytes.
     pub bytes_before: u64,
-    /// And now.
+    /// Length of the data file after, in bytes.
     pub bytes_after: u64,
 }
 
-/// Writes the data file of a stopped store anew, without the space in it that is free. `progress` is
-/// told how many rows there are, and now and then how far it is.
+/// Rewrites the data file of a stopped store, without its free space. `progress` is called at times
+/// with the number of all rows and the progress.
 ///
 /// # Errors
-/// See [`OpenError`]. The store is as it was then.
+/// See [`OpenError`]. The store is then unchanged.
 pub fn compact(
     folder: &Path,
     options: &EmbeddedOptions,
     progress: &mut dyn FnMut(u64, Written),
 ) -> Result<Compacted, OpenError> {
-    if folder::look(folder)? == Found::Nothing {
+    if folder::identify(folder)? == Found::Nothing {
         return Err(OpenError::refused(folder, Refusal::NoStore));
     }
     let files = Files::open(folder, options)?;
@@ -70,7 +70,7 @@ pub fn compact(
     })
 }
 
-/// Brings a store whose rows have no checksums to this format.
+/// Upgrades a store whose rows have no checksums to this format.
 pub(super) fn upgrade(
     folder: &Path,
     files: Files,
@@ -78,21 +78,21 @@ pub(super) fn upgrade(
 ) -> Result<Files, OpenError> {
     tracing::info!(
         folder = %folder.display(),
-        "the store has an older format: it is written anew, with checksums. No older Quoin can open it \
-         then"
+        "the store has an older format: it is rewritten with checksums. Older versions of Quoin cannot \
+         open it then"
     );
-    // Without checksums only the form of pages tells damage, of some of which LMDB would die.
+    // Without checksums only the form of the pages shows damage, and some would crash LMDB.
     DataFile::open(&folder.join(DATA_FILE))
         .and_then(|data| data.check_pages(|_, _| {}))
         .map_err(|error| of_data(folder, error))?;
-    let mut told_at = Instant::now();
+    let mut logged_at = Instant::now();
     let mut progress = |written: Written| {
-        if told_at.elapsed() >= LOG_INTERVAL {
-            told_at = Instant::now();
+        if logged_at.elapsed() >= LOG_INTERVAL {
+            logged_at = Instant::now();
             tracing::info!(
                 rows = written.rows,
                 bytes = written.bytes,
-                "writing the store anew"
+                "rewriting the store"
             );
         }
     };
@@ -143,7 +143,7 @@ fn rewrite(
     Ok((lock, marker, written))
 }
 
-/// A damaged row is the old file's, and nothing is wrong with writing the new one.
+/// The error of a rewrite. A damaged row is one of the old file.
 fn of_writing(folder: &Path, error: BulkError) -> OpenError {
     match error {
         BulkError::Source(source) => match source.downcast::<heed::Error>() {
@@ -154,14 +154,12 @@ fn of_writing(folder: &Path, error: BulkError) -> OpenError {
     }
 }
 
-/// Makes a store of rows in a folder where none is, which is made where it is missing: for what
-/// restores a backup. `rows` come in the order of their keys; `applied` is the number of the last
-/// journal record that they have. When this returns everything is on the disk. The store has an id
-/// of its own.
+/// Creates a store with rows in an empty folder, which is created if it is missing. For restores.
+/// `rows` are in the order of their keys. `applied` is the number of the last journal record that
+/// they contain. Everything is on the disk when this returns. The store gets a new id.
 ///
 /// # Errors
-/// Where the folder has a store or anything else, and what `rows` and the disk say. No store is
-/// there then.
+/// If the folder is not empty, and those of `rows` and of the disk. Then there is no store.
 pub fn make_store<K, V, E>(
     folder: &Path,
     map_size: usize,
@@ -175,7 +173,7 @@ where
     V: AsRef<[u8]>,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if folder::look(folder)? != Found::Nothing {
+    if folder::identify(folder)? != Found::Nothing {
         return Err(OpenError::refused(folder, Refusal::HasStore));
     }
     let (_lock, found) = folder::take(folder)?;

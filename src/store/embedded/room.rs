@@ -1,9 +1,9 @@
-//! How much more the store can take, and the room that is kept for what only removes.
+//! Room on the disk, and a reserve for commands that only remove data.
 //!
-//! A queue on a full disk must be drained by its consumers. Removing needs room first: the data
-//! file writes a changed page to another place, and has the old one only after the next
-//! checkpoint. So the data file keeps some blocks after its end that nobody else can take, and
-//! commands that add data are refused before they would need those.
+//! On a full disk consumers must still be able to empty a queue. Removing needs room at first: the
+//! data file writes a changed page to another place, and can reuse the old one only after the next
+//! checkpoint. So the data file reserves some blocks after its end, and commands that add data are
+//! refused before they would need those.
 
 use std::fs::File;
 use std::io;
@@ -16,29 +16,29 @@ use super::error::may_pass;
 use super::table::Rows;
 use crate::log_throttle::LogThrottle;
 
-/// Bytes after the end of the data file that are kept for removing.
+/// Bytes after the end of the data file that are reserved for removing.
 const RESERVE_BYTES: u64 = 8 << 20;
-/// How much of the reserve may be used up before it is made whole.
+/// Bytes of the reserve that may be used before it is restored.
 const RESERVE_BYTES_MIN: u64 = RESERVE_BYTES / 2;
-/// Bytes that must be left, besides what is in memory, for commands that add data. Also the
-/// largest batch of which nobody asks how much it adds: those that only remove write a little.
+/// Bytes that must be left, in addition to what is in memory, for commands that add data. Smaller
+/// batches are not checked, as those that only remove data write little.
 pub(super) const GROWTH_BYTES_MIN: u64 = 4 << 20;
-/// What a committed byte may need: rows fill pages of the data file by half only, and the journal
-/// grows too.
+/// Bytes on the disk that a committed byte may need: pages of the data file may be half full, and
+/// the journal grows too.
 const BYTES_FACTOR: u64 = 3;
-/// A warning is written where less than this is left.
+/// Bytes below which a warning is logged.
 const WARNING_BYTES: u64 = 256 << 20;
 
-/// What was found at the last look.
+/// The result of the last measurement.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    /// Bytes that the data file and the journal may grow by, besides the reserve.
+    /// Bytes that the data file and the journal may grow by, without the reserve.
     growth_bytes: AtomicU64,
     /// Bytes that are free on the disk.
     free_bytes: AtomicU64,
     /// Commands that add data are refused.
     is_short: AtomicBool,
-    /// Up to where the data file has blocks.
+    /// The end of the data file's blocks, with the reserve.
     reserved_until: AtomicU64,
     full: LogThrottle,
     nearly_full: LogThrottle,
@@ -47,20 +47,20 @@ pub(super) struct Room {
 
 /// How full a data file is.
 struct Use {
-    /// Bytes up to the end of the last page.
+    /// Bytes to the end of the last page.
     end: u64,
-    /// Bytes of pages before that which nothing is in.
+    /// Bytes of free pages before that.
     free: u64,
-    /// Bytes that the map still has.
+    /// Bytes that are left in the map.
     map_left: u64,
 }
 
 impl Room {
-    /// Looks how much room there is now. `pending_bytes` are committed and not in the data file.
+    /// Measures how much room there is. `pending_bytes` are committed and not in the data file yet.
     ///
     /// # Errors
-    /// When the data file cannot be looked at.
-    pub(super) fn look(
+    /// If the data file cannot be read.
+    pub(super) fn measure(
         &self,
         environment: &Env<WithoutTls>,
         rows: &Rows,
@@ -69,7 +69,7 @@ impl Room {
     ) -> Result<(), heed::Error> {
         let used = usage(environment, rows)?;
         let has_reserve = self.reserve(files, used.end);
-        // What was known before will do where the system does not tell.
+        // If the system does not say, the last known value is used.
         let free_bytes = free_bytes(&files.folder).unwrap_or_else(|_| self.free_bytes());
         let disk_left = if has_reserve {
             free_bytes.saturating_add(used.free)
@@ -86,11 +86,11 @@ impl Room {
         };
         let is_short = growth_bytes < needed(pending_bytes).saturating_add(least);
         let was_short = self.is_short.swap(is_short, Ordering::SeqCst);
-        self.tell(files, growth_bytes, was_short);
+        self.log(files, growth_bytes, was_short);
         Ok(())
     }
 
-    fn tell(&self, files: &Files, growth_bytes: u64, was_short: bool) {
+    fn log(&self, files: &Files, growth_bytes: u64, was_short: bool) {
         let folder = files.name.as_str();
         let (left_mib, free_mib) = (growth_bytes >> 20, self.free_bytes() >> 20);
         if self.is_short() {
@@ -114,8 +114,8 @@ impl Room {
         }
     }
 
-    /// Whether a transaction should wait until what is in memory is in the data file: with that
-    /// there would be too little room to add more.
+    /// Whether a transaction should wait until the data file has what is in memory, because there
+    /// may be too little room for both.
     pub(super) fn is_tight(&self, pending_bytes: u64) -> bool {
         let growth_bytes = self.growth_bytes.load(Ordering::SeqCst);
         pending_bytes > 0
@@ -123,8 +123,8 @@ impl Room {
             && growth_bytes < needed(pending_bytes).saturating_add(GROWTH_BYTES_MIN)
     }
 
-    /// Whether there is room for a batch that sets rows of so many bytes, where so many are in
-    /// memory with it. One that sets little is always let through: it may make room.
+    /// Whether there is room for a batch that sets rows of `set_bytes`. `pending_bytes` are in
+    /// memory with it. A small batch is always accepted, as it may make room.
     pub(super) fn takes(&self, set_bytes: u64, pending_bytes: u64) -> bool {
         set_bytes <= GROWTH_BYTES_MIN
             || needed(pending_bytes) <= self.growth_bytes.load(Ordering::SeqCst)
@@ -140,8 +140,8 @@ impl Room {
         self.free_bytes.load(Ordering::SeqCst)
     }
 
-    /// Keeps blocks after the end of the data file. Answers whether it has enough of them, as far
-    /// as the file system has such a thing.
+    /// Reserves blocks after the end of the data file. Returns whether there are enough of them.
+    /// On a file system that cannot reserve blocks, whether as many bytes are free.
     fn reserve(&self, files: &Files, end: u64) -> bool {
         let reserved_until = self.reserved_until.load(Ordering::SeqCst);
         if end.saturating_add(RESERVE_BYTES_MIN) <= reserved_until {
@@ -154,13 +154,13 @@ impl Room {
                 true
             }
             Err(error) if may_pass(&error) => false,
-            // A file system without such a thing.
+            // The file system cannot reserve blocks.
             Err(_) => free_bytes(&files.folder).is_ok_and(|free| free >= RESERVE_BYTES),
         }
     }
 }
 
-/// What is looked at.
+/// The files that are measured.
 #[derive(Debug)]
 pub(super) struct Files {
     folder: File,
@@ -170,10 +170,10 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Opens what is needed.
+    /// Opens the data folder. `data` is the data file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// If the folder cannot be opened.
     pub(super) fn open(folder: &std::path::Path, data: File) -> io::Result<Self> {
         Ok(Self {
             folder: File::open(folder)?,
@@ -183,7 +183,7 @@ impl Files {
     }
 }
 
-/// What so many bytes in memory may need on the disk.
+/// Bytes that `pending_bytes` in memory may need on the disk.
 fn needed(pending_bytes: u64) -> u64 {
     pending_bytes.saturating_mul(BYTES_FACTOR)
 }
@@ -216,18 +216,18 @@ fn free_bytes(folder: &File) -> io::Result<u64> {
     #[allow(unsafe_code)]
     let found = unsafe { found.assume_init() };
     if found.f_blocks == 0 {
-        // A file system without a bound of its own.
+        // The file system has no limit of its own.
         return Ok(u64::MAX);
     }
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
-/// Has a file get blocks from `begin` on, without changing its length or content.
+/// Allocates blocks of a file from `begin` on, without changing its length or content.
 fn allocate(file: &File, begin: u64, length: u64) -> io::Result<()> {
     let begin = libc::off_t::try_from(begin).map_err(io::Error::other)?;
     let length = libc::off_t::try_from(length).map_err(io::Error::other)?;
     loop {
-        // SAFETY: the descriptor is open; the call takes any numbers.
+        // SAFETY: the descriptor is open. The call takes any numbers.
         #[allow(unsafe_code)]
         let answered =
             unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, begin, length) };
@@ -270,7 +270,7 @@ mod tests {
         assert!(!room.is_tight(0));
         assert!(!room.is_tight(12 << 20));
         assert!(room.is_tight(13 << 20));
-        // Where nothing may be added there is nothing to wait for.
+        // If nothing may be added, there is nothing to wait for.
         room.is_short.store(true, Ordering::SeqCst);
         assert!(!room.is_tight(13 << 20));
     }

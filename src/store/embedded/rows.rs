@@ -1,4 +1,4 @@
-//! Reading rows out of LMDB: the same for snapshots and for the transaction that writes.
+//! Reads of rows from LMDB.
 
 use heed::{AnyTls, RoTxn};
 
@@ -7,7 +7,7 @@ use super::table::Rows;
 use crate::store::page::{self, Row};
 use crate::store::{KeyValue, RangeQuery, StoreError};
 
-/// The bytes of one key. An empty key, or one longer than LMDB takes, cannot be there.
+/// The value of one key. An empty key, or one that is too long for LMDB, has none.
 pub(super) fn get<'t>(
     rows: &Rows,
     transaction: &'t RoTxn<'_, AnyTls>,
@@ -30,7 +30,7 @@ pub(super) fn get_range(
         return Ok(Vec::new());
     }
     let is_inside = |row: &Row<'_>| row.0 >= query.begin && row.0 < query.end;
-    // The head or the tail of a range, by one seek, is what every push and pop asks for.
+    // Every push and pop asks for the head or the tail of a range, which takes one seek.
     let edge = if query.reverse {
         query.end
     } else {

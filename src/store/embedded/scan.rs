@@ -1,10 +1,9 @@
 //! What a transaction's last range read found empty.
 //!
-//! A queue is popped at its head, so what was popped lies before what is next. Each popped row
-//! leaves a cleared range of one key in the overlay; between two of them there is nothing, which
-//! nobody would know without looking. But the read that found the row has looked: nothing lies
-//! between where it began and the row. Clearing the row may clear that too, and a run of pops
-//! becomes one range, which the next read jumps over at once.
+//! Each popped row of a queue leaves a cleared range of one key in the overlay. There are no rows
+//! between two of these ranges. The read that found a row knows that: there was nothing between
+//! the beginning of the read and the row. So clearing the row also clears the range before it. A
+//! run of pops becomes one cleared range, which the next read skips at once.
 
 use bytes::Bytes;
 
@@ -13,10 +12,10 @@ use super::undo::Log;
 use crate::store::rules::key_after;
 use crate::store::{KeyValue, RangeQuery};
 
-/// The last range read and how far its rows have been cleared, in their order.
+/// The last range read, and which of its rows have been cleared, in their order.
 #[derive(Debug, Default)]
 pub(super) struct LastScan {
-    /// Where the read began: the range's begin, or backwards its end.
+    /// Where the read began: the beginning of the range, or in reverse its end.
     edge: Vec<u8>,
     reverse: bool,
     /// The rows' keys that are not cleared yet, the next one last.
@@ -24,7 +23,7 @@ pub(super) struct LastScan {
 }
 
 impl LastScan {
-    /// Forgets the read: what it found gone may be there again.
+    /// Forgets the read. For a rollback, after which cleared rows may be back.
     pub(super) fn forget(&mut self) {
         self.keys.clear();
     }
@@ -44,8 +43,8 @@ impl LastScan {
         self.reverse = query.reverse;
     }
 
-    /// Clears a key in the transaction's layer, with the emptiness before it where it is the
-    /// next row of the read.
+    /// Clears a key in the transaction's layer. If it is the next row of the read, the empty range
+    /// before it is cleared too.
     pub(super) fn clear(&mut self, key: &[u8], layer: &mut Layer, log: &mut Log) {
         if self.keys.last().is_none_or(|next| next != key) {
             layer.clear(key, log);
@@ -53,7 +52,7 @@ impl LastScan {
         }
         self.keys.pop();
         layer.remove_row(key, log);
-        // Whatever the transaction has written meanwhile is in its own layer and stays.
+        // Rows that the transaction has written since are in the layer and stay.
         if self.reverse {
             layer.hide(key, &self.edge, log);
             self.edge.clear();

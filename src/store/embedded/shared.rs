@@ -10,23 +10,23 @@ use super::writer::WriterLock;
 use crate::log_throttle::LogThrottle;
 use crate::store::StoreError;
 
-/// What the store shares with its transactions and with the thread that syncs.
+/// What the store shares with its transactions and with the sync thread.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) watches: Arc<WatchRegistry>,
-    /// The failure after which nothing is certain any more; every later transaction is refused.
+    /// The failure that broke the store. Every later transaction is refused.
     pub(super) broken: OnceLock<StoreError>,
     pub(super) writer: WriterLock,
     pub(super) overlay: Overlay,
     /// A commit has been made since the last checkpoint began.
     pub(super) is_unsynced: AtomicBool,
-    /// How many drains and checkpoints in a row have found no room on the disk.
+    /// Consecutive drains and checkpoints that found no room on the disk.
     pub(super) checkpoints_without_room: AtomicU64,
-    /// Checkpoints that were made.
+    /// Checkpoints so far.
     pub(super) checkpoints: AtomicU64,
-    /// How much more can be taken.
+    /// Room on the disk.
     pub(super) room: Room,
-    /// Of the warnings that the data file lacks room.
+    /// For the warnings that the data file lacks room.
     pub(super) lacks_room: LogThrottle,
 }
 
@@ -51,17 +51,19 @@ impl Shared {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("a thread of the store has ended by a panic, which the log tells of")]
+#[error("a thread of the store has panicked, see the log")]
 struct Panicked;
 
-/// Does a thread's work. A panic in there breaks the store, or others would wait for ever for what
-/// the thread does.
+/// Does a thread's work. A panic breaks the store. Otherwise others would wait forever for the
+/// thread.
 pub(super) fn guarded(shared: &Shared, work: impl FnOnce()) {
     struct Guard<'s>(&'s Shared);
     impl Drop for Guard<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                tracing::error!("a thread of the store has panicked: it takes no more commands");
+                tracing::error!(
+                    "a thread of the store has panicked: the store takes no more commands"
+                );
                 self.0.failed(StoreError::Fatal(Arc::new(Panicked)));
             }
         }

@@ -19,7 +19,7 @@ use crate::limits;
 use crate::random::{Random, SystemRandom};
 
 impl EmbeddedStore {
-    /// Opens the store in `folder`, which is made where it is missing.
+    /// Opens the store in `folder`. Creates it if it is missing.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -27,8 +27,8 @@ impl EmbeddedStore {
         Self::open_archived(folder, options, None)
     }
 
-    /// The same with a folder in which every commit is kept, so that a backup can be brought to any
-    /// later moment.
+    /// Opens the store with an archive: a folder that keeps every commit, so that a backup can be
+    /// brought to any later moment.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -44,7 +44,7 @@ impl EmbeddedStore {
         Ok(store)
     }
 
-    /// The same without an archive, for a test.
+    /// Opens the store without an archive, for a test.
     #[cfg(test)]
     pub(super) fn prepare(
         folder: &Path,
@@ -53,7 +53,7 @@ impl EmbeddedStore {
         Self::prepare_archived(folder, options, None)
     }
 
-    /// The store without its threads, what those work with, and the checkpoint so far.
+    /// Opens the store without starting its threads. Returns what the threads need.
     fn prepare_archived(
         folder: &Path,
         options: EmbeddedOptions,
@@ -74,19 +74,19 @@ impl EmbeddedStore {
             ..
         } = files;
         let refused = |error: heed::Error| OpenError::of_engine(folder, error);
-        // What the journal has is written over next.
+        // Before the journal is overwritten.
         let keeper = archive
             .map(|archive| Keeper::open(archive, summary.id, folder, applied).map(Arc::new))
             .transpose()
             .map_err(|source| OpenError::Archive { source })?;
-        // The checkpoint holds all that is of use of the old journal.
+        // The checkpoint contains the old journal's records.
         let syncs_appends = options.fsync == FsyncPolicy::Always;
         let epoch = SystemRandom.next_u64();
         let journal = Journal::create(folder, applied + 1, epoch, syncs_appends)
             .map_err(|error| refused(error.into()))?;
         let journal = Arc::new(journal);
         let shared = Arc::new(Shared::default());
-        shared.overlay.begin_behind(applied);
+        shared.overlay.begin_after(applied);
         let data = environment.try_clone_inner_file().map_err(refused)?;
         let files = room::Files::open(folder, data).map_err(|error| refused(error.into()))?;
         let work = sync::Work {
@@ -100,7 +100,7 @@ impl EmbeddedStore {
             keeper: keeper.clone(),
             archiving: None,
         };
-        work.look_for_room().map_err(refused)?;
+        work.measure_room().map_err(refused)?;
         let store = Self {
             syncer: None,
             journal,

@@ -14,13 +14,13 @@ use super::journal::Journal;
 use super::marker::StoreId;
 use super::options::FsyncPolicy;
 use super::shared::Shared;
-use super::sync::{Syncer, Wish};
+use super::sync::{SyncRequest, Syncer};
 use super::table::Rows;
 
-/// A store in a folder of its own, which it keeps locked while it lives.
+/// A store in its own folder, which is locked while it is open.
 pub struct EmbeddedStore {
-    // Dropped in this order: the thread that syncs ends, the files are closed, and only then is
-    // the folder free for the next.
+    // Dropped in this order: the sync thread ends, the files are closed, and only then is the
+    // folder unlocked.
     pub(super) syncer: Option<Syncer>,
     pub(super) journal: Arc<Journal>,
     pub(super) fsync: FsyncPolicy,
@@ -30,7 +30,7 @@ pub struct EmbeddedStore {
     pub(super) folder: PathBuf,
     pub(super) summary: Summary,
     pub(super) keeper: Option<Arc<Keeper>>,
-    /// Bytes that the journal may have before transactions wait.
+    /// Size of the journal above which transactions wait, in bytes.
     pub(super) journal_bytes_max: u64,
     pub(super) _open: OpenFiles,
     pub(super) _lock: File,
@@ -39,34 +39,34 @@ pub struct EmbeddedStore {
 /// What was found when a store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Which store it is.
+    /// The store's id.
     pub id: StoreId,
-    /// Whether it was made just now.
+    /// Whether it has just been created.
     pub is_new: bool,
-    /// How the folder's files lie.
+    /// The format of the folder.
     pub format: u32,
-    /// How many rows the data file has: several for each key and element.
+    /// Rows in the data file. There are several for each key and element.
     pub rows: u64,
     /// Length of the data file.
     pub data_bytes: u64,
 }
 
 impl EmbeddedStore {
-    /// Has closed layers drained soon.
+    /// Requests a drain of closed layers.
     pub(super) fn wake_drain(&self) {
         if let Some(syncer) = &self.syncer {
-            syncer.wake(Wish::Drain);
+            syncer.wake(SyncRequest::Drain);
         }
     }
 
-    /// Has a checkpoint made soon.
+    /// Requests a checkpoint.
     pub(super) fn wake_checkpoint(&self) {
         if let Some(syncer) = &self.syncer {
-            syncer.wake(Wish::Checkpoint);
+            syncer.wake(SyncRequest::Checkpoint);
         }
     }
 
-    /// Brings everything into the data file, for a test.
+    /// Writes everything into the data file, for a test.
     #[cfg(test)]
     pub(super) fn drain_now(&self) {
         {
@@ -86,12 +86,12 @@ impl EmbeddedStore {
         }
     }
 
-    /// Whether the data file can have such a key.
+    /// Whether the data file can store a key of this length.
     pub(super) fn takes_key(&self, key: &[u8]) -> bool {
         !key.is_empty() && key.len() <= self.environment.max_key_size()
     }
 
-    /// The folder that the data lies in.
+    /// The data folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -101,7 +101,7 @@ impl EmbeddedStore {
         self.summary
     }
 
-    /// The longest key that the store takes, in bytes.
+    /// Longest key that the store takes, in bytes.
     pub fn key_bytes_max(&self) -> usize {
         self.environment.max_key_size()
     }

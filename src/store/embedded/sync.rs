@@ -1,5 +1,5 @@
-//! The thread that brings the overlay into the data file and syncs that every second or few; and
-//! one beside it that syncs the journal, where commits do not: the former may be busy for long.
+//! The thread that drains the overlay into the data file and makes checkpoints. A second thread
+//! syncs the journal, if commits do not: the first may be busy for a long time.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,34 +21,34 @@ use super::table::Rows;
 use super::{drain, error};
 use crate::store::StoreError;
 
-/// Time between two syncs of the embedded store with `fsync = everysec`.
+/// Time between two syncs of the journal with `fsync = everysec`.
 const SYNC_INTERVAL_MS: u64 = 1_000;
-/// Time between two checkpoints of the embedded store's data file when it keeps a journal.
+/// Time between two checkpoints.
 const CHECKPOINT_INTERVAL_MS: u64 = 1_000;
 
-/// Bytes that a step of the drain writes where room is short. Each row may change a page.
+/// Bytes that a step of the drain writes if room is short. Each row may change another page.
 const SMALL_SLICE_BYTES: usize = 16 * 1024;
 
-/// What the thread can be asked for.
+/// A request to the sync thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
-    /// To write closed layers into the data file.
+pub(super) enum SyncRequest {
+    /// Write closed layers into the data file.
     Drain,
-    /// To make a checkpoint.
+    /// Make a checkpoint.
     Checkpoint,
 }
 
-/// Drains, and makes a checkpoint of what was committed every second or few; syncs all when it
+/// Drains, and makes a checkpoint about every second if there were commits. Syncs everything when it
 /// is dropped.
 pub(super) struct Syncer {
     _journal: Option<JournalSyncer>,
-    /// `None` once the thread was told to end.
+    /// `None` after the thread was asked to end.
     wake: Option<mpsc::SyncSender<()>>,
     wants_checkpoint: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread works with.
+/// What the sync thread works with.
 pub(super) struct Work {
     pub(super) folder: PathBuf,
     pub(super) files: Files,
@@ -57,14 +57,14 @@ pub(super) struct Work {
     pub(super) checkpoints: Checkpoints,
     pub(super) shared: Arc<Shared>,
     pub(super) journal: Arc<Journal>,
-    /// The archive, where commits are kept.
+    /// The archive, if commits are kept.
     pub(super) keeper: Option<Arc<Keeper>>,
-    /// The thread that fills it.
+    /// The thread that writes the archive.
     pub(super) archiving: Option<Archiving>,
 }
 
 impl Syncer {
-    /// Starts the thread; `first` is the checkpoint so far.
+    /// Starts the thread. `first` is the current checkpoint.
     pub(super) fn start(mut work: Work, first: Checkpoint) -> io::Result<Self> {
         if let Some(keeper) = &work.keeper {
             let (keeper, journal) = (Arc::clone(keeper), Arc::clone(&work.journal));
@@ -88,14 +88,14 @@ impl Syncer {
         })
     }
 
-    /// Asks for something now.
-    pub(super) fn wake(&self, wish: Wish) {
-        if wish == Wish::Checkpoint {
+    /// Requests something now.
+    pub(super) fn wake(&self, request: SyncRequest) {
+        if request == SyncRequest::Checkpoint {
             self.wants_checkpoint.store(true, Ordering::SeqCst);
         }
         if let Some(wake) = &self.wake {
-            // Where it was asked already, or has ended for a reason that the store tells, there
-            // is nothing to do.
+            // There is nothing to do if it was requested already, or if the thread has ended, which
+            // the store reports.
             let _ = wake.try_send(());
         }
     }
@@ -103,7 +103,7 @@ impl Syncer {
 
 /// Syncs the journal every second, until it is dropped.
 struct JournalSyncer {
-    /// `None` once the thread was told to end.
+    /// `None` after the thread was asked to end.
     end: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -148,14 +148,14 @@ impl Work {
         let interval = Duration::from_millis(CHECKPOINT_INTERVAL_MS);
         let mut last = first;
         let mut last_at = Instant::now();
-        // The journal before the switch may go only when a checkpoint is on the disk.
+        // The journal before the switch is needed until a checkpoint is on the disk.
         let mut has_switched = false;
         loop {
             let left = interval.saturating_sub(last_at.elapsed());
             if woken.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
                 break;
             }
-            // One that cannot let the journal before go makes no room in it.
+            // A checkpoint that still needs the journal before the switch makes no room in it.
             let is_due = wants_checkpoint.swap(false, Ordering::SeqCst) && self.may_switch();
             let made = if is_due || last_at.elapsed() >= interval {
                 last_at = Instant::now();
@@ -163,7 +163,7 @@ impl Work {
             } else {
                 self.drain(&mut last)
             };
-            match made.and_then(|()| self.look_for_room()) {
+            match made.and_then(|()| self.measure_room()) {
                 Ok(()) => {
                     let failed = &self.shared.checkpoints_without_room;
                     failed.store(0, Ordering::SeqCst);
@@ -182,30 +182,30 @@ impl Work {
         }
     }
 
-    /// Brings what is committed into the data file, syncs that, and lets the journal before go.
+    /// Writes what is committed into the data file, syncs that, and releases the journal before.
     fn checkpoint(
         &self,
         has_switched: &mut bool,
         last: &mut Checkpoint,
     ) -> Result<(), heed::Error> {
         self.journal.sync()?;
-        // Cleared before: a commit meanwhile may not be covered, and asks for the next.
+        // Cleared first: a later commit may not be covered, and requests the next checkpoint.
         if !self.shared.is_unsynced.swap(false, Ordering::SeqCst) {
             return Ok(());
         }
         let started = Instant::now();
         let goes_on = *has_switched;
         if !goes_on {
-            // Nobody commits meanwhile: the layer ends where the journal's file does.
+            // With the writer's lock, so that the layer ends where the journal's file does.
             let _writer = self.shared.writer.lock();
-            // A record of the next file must not be on the disk without those before it.
+            // A record of the next file must not be on the disk before those of this one.
             self.journal.sync()?;
             if self.may_switch() {
                 let is_short = self.shared.room.is_short();
                 self.journal.switch(is_short).map_err(error::no_room)?;
                 *has_switched = true;
             } else {
-                // The file before is not archived yet: the next checkpoint tries again.
+                // The file before is not archived yet. The next checkpoint tries again.
                 self.shared.is_unsynced.store(true, Ordering::SeqCst);
             }
             self.shared.overlay.close_newest();
@@ -222,26 +222,26 @@ impl Work {
         *has_switched = false;
         self.shared.checkpoints.fetch_add(1, Ordering::SeqCst);
         if goes_on {
-            // This was of the layers of then. What was committed since is in layers and in a
-            // journal that only the next closes and switches, and writers may wait for that.
+            // This covered the layers of that time. Later commits are in layers and in a journal
+            // file that only the next checkpoint closes. Writers may wait for that.
             self.shared.is_unsynced.store(true, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// Whether the journal's other file may be written over.
+    /// Whether the journal's other file may be overwritten.
     fn may_switch(&self) -> bool {
         self.keeper.is_none() || self.journal.closed().is_none()
     }
 
-    /// Writes the layers that are closed into the data file.
+    /// Writes the closed layers into the data file.
     fn drain(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let mut last_closed = self.shared.overlay.last_closed();
         while let Some(until) = last_closed
             && let Some(closed) = self.shared.overlay.oldest_closed()
         {
             if !self.checkpoints.are_possible() {
-                // The data file keeps what it gets, also a part of the layer.
+                // The data file keeps what was written, even a part of the layer.
                 self.journal.sync()?;
             }
             self.write_layer(&closed, last)?;
@@ -251,15 +251,15 @@ impl Work {
                 "wrote commits into the data file"
             );
             self.shared.overlay.remove(&closed);
-            self.look_for_room()?;
+            self.measure_room()?;
             last_closed = Some(until).filter(|until| closed.sequence < *until);
         }
         Ok(())
     }
 
-    /// Writes a layer into the data file. Where there is no room for that at once, it is done in
-    /// small steps with a checkpoint after each: pages that only the one before needs are then
-    /// free, so that a step needs room for the pages that it changes, and no more.
+    /// Writes a layer into the data file. If there is no room, it is written in small steps with a
+    /// checkpoint after each. The checkpoint frees the pages that only the one before needs, so a
+    /// step needs room only for the pages that it changes.
     fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
         let whole = drain::SLICE_BYTES;
@@ -270,7 +270,7 @@ impl Work {
         };
         tracing::debug!(%error, "writing a layer in small steps");
         let mut step = || {
-            // The data file may have a part of a layer that was closed since.
+            // The layer may have been closed after the last sync of the journal.
             self.journal.sync()?;
             *last = self.checkpoints.take(environment)?;
             Ok(())
@@ -280,12 +280,12 @@ impl Work {
         drain::write_layer(environment, rows, closed, small, step).map_err(not_written)
     }
 
-    /// Notes how much more the store can take.
-    pub(super) fn look_for_room(&self) -> Result<(), heed::Error> {
+    /// Measures how much room there is.
+    pub(super) fn measure_room(&self) -> Result<(), heed::Error> {
         let pending_bytes = self.shared.overlay.bytes() as u64;
         let (environment, rows) = (&self.environment, &self.rows);
         let room = &self.shared.room;
-        room.look(environment, rows, &self.files, pending_bytes)
+        room.measure(environment, rows, &self.files, pending_bytes)
     }
 
     fn warn_of_room(&self, error: &heed::Error) {
@@ -294,18 +294,19 @@ impl Work {
             tracing::warn!(
                 %folder,
                 %error,
-                "no room for the data file: what was committed stays in the journal{more}"
+                "no room for the data file: commits stay in the journal{more}"
             );
         }
     }
 
-    /// Leaves a data file that needs nothing beside it; or, where it lacks room, what was there.
+    /// Closes the store cleanly: the data file has everything. If it lacks room, the journal and the
+    /// checkpoint stay.
     fn end(&self, last: &mut Checkpoint) -> Result<(), heed::Error> {
         self.journal.sync()?;
         self.shared.overlay.close_newest();
         if let Err(error) = self.drain(last) {
             if lacks_room(&error) {
-                tracing::warn!(%error, "the data file lacks room: the journal has the rest");
+                tracing::warn!(%error, "no room for the data file: the journal has the rest");
                 return Ok(());
             }
             return Err(error);
@@ -322,15 +323,15 @@ impl Work {
         Ok(())
     }
 
-    /// Acknowledged writes may be lost, and a repeated sync would not say so.
+    /// Breaks the store: acknowledged writes may be lost, and another sync would not report it.
     fn failed(&self, error: heed::Error) {
         tracing::error!(%error, "cannot sync the data file");
         self.shared.failed(StoreError::Fatal(Arc::new(error)));
     }
 }
 
-/// What the drain could not write is in the journal, so that it may be tried again. On a disk that
-/// is nearly full LMDB gives the system less than it asks for, and says that the disk has failed.
+/// Marks a failed write of LMDB as a lack of room, as the write may be tried again: the journal has
+/// the data. On a nearly full disk LMDB reports a short write as a failure of the disk.
 pub(super) fn not_written(error: heed::Error) -> heed::Error {
     match error {
         heed::Error::Io(error) => error::not_written(error).into(),
@@ -338,7 +339,7 @@ pub(super) fn not_written(error: heed::Error) -> heed::Error {
     }
 }
 
-/// Whether there was no room for what was to be written, so that trying again may help.
+/// Whether there was no room, so that trying again may help.
 pub(super) fn lacks_room(error: &heed::Error) -> bool {
     match error {
         heed::Error::Mdb(heed::MdbError::MapFull) => true,

@@ -1,8 +1,8 @@
 //! The rows of the data file, each with its checksums.
 //!
-//! A damaged key may lead a search astray, so that its row, or one beside it in its page, is not
-//! found. Such a search ends next to the damaged key. So a row counts as missing, and the first of
-//! a range as the first, only where the keys on both sides are as they were written.
+//! A search that meets a damaged key may miss its row, or a row next to it in its page. Such a
+//! search ends next to the damaged key. So a row is missing, or is the first of a range, only if
+//! the keys on both sides are as they were written.
 
 use std::io::Write;
 use std::ops::Bound;
@@ -18,22 +18,21 @@ use super::checksum::{CHECKSUM_BYTES, DamageLog, checksums, has_its_key, verifie
 use super::data_file::DATA_FILE;
 use crate::store::page::Row;
 
-/// Keys from here on are the store's own: outside of what FoundationDB, and so this store, gives
-/// to its users.
+/// Keys from here on are the store's own. FoundationDB, and so this store, does not take them from
+/// its users.
 pub(super) const OWN_KEYS: &[u8] = b"\xff\xff";
-/// Where the data file says how its rows are written: a number of 4 bytes. A file of the first
-/// format does not say it.
+/// The format of the data file's rows, a number of 4 bytes. Absent in the first format.
 pub(super) const FORMAT_KEY: &[u8] = b"\xff\xffquoin/format";
-/// Where LMDB has a sequence number up to which all records are in it; of later ones it may have
-/// parts. Outside of what FoundationDB, and so this store, gives to its users.
+/// The key of the number up to which LMDB has all records. It may have parts of later ones. The key
+/// is one that FoundationDB, and so this store, does not take from its users.
 pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
 
-/// How rows lie in the data file.
+/// How rows are stored in the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowFormat {
-    /// The value alone: what Quoin wrote before it had checksums.
+    /// The value only. The format before checksums.
     Plain,
-    /// The value behind its checksums.
+    /// The value, after its checksums.
     Checked,
 }
 
@@ -45,8 +44,7 @@ pub(super) struct Rows {
     log: DamageLog,
 }
 
-/// The rows on both sides of a place, as they are stored: the last before it, and the first at or
-/// behind it.
+/// The stored rows on both sides of a key: the last before it, and the first at or after it.
 type Neighbours<'t> = (Option<Row<'t>>, Option<Row<'t>>);
 
 impl Rows {
@@ -79,7 +77,7 @@ impl Rows {
         put_checked(&self.database, transaction, key, value)
     }
 
-    /// Removes a row; answers whether it was there.
+    /// Removes a row. Returns whether it was there.
     pub(super) fn delete(
         &self,
         transaction: &mut RwTxn<'_>,
@@ -88,7 +86,7 @@ impl Rows {
         self.database.delete(transaction, key)
     }
 
-    /// Removes the rows of a range; answers how many.
+    /// Removes the rows of a range. Returns how many.
     pub(super) fn delete_range(
         &self,
         transaction: &mut RwTxn<'_>,
@@ -111,14 +109,14 @@ impl Rows {
             if let Some((found, _)) = found
                 && found == key
             {
-                // There after all: a page that leads to it is damaged.
+                // It is there, so a page that leads to it is damaged.
                 return Err(self.log.damaged(key));
             }
         }
         Ok(None)
     }
 
-    /// The first row at or behind `edge`; in `reverse` the last before it.
+    /// The first row at or after `edge`. In reverse, the last before it.
     pub(super) fn next_to<'t>(
         &self,
         transaction: &'t RoTxn<'_, AnyTls>,
@@ -126,19 +124,18 @@ impl Rows {
         reverse: bool,
     ) -> Result<Option<Row<'t>>, heed::Error> {
         if self.format == RowFormat::Checked {
-            let (before, behind) = self.around(transaction, edge)?;
-            let found = if reverse { before } else { behind };
+            let (before, after) = self.around(transaction, edge)?;
+            let found = if reverse { before } else { after };
             return found.map(|row| self.row(row)).transpose();
         }
         if reverse {
             self.database.get_lower_than(transaction, edge)
         } else {
-            self.at_or_behind(transaction, edge)
+            self.at_or_after(transaction, edge)
         }
     }
 
-    /// The rows behind `key` up to the end of the file; in `reverse` those before it, back to the
-    /// begin.
+    /// The rows after `key`, to the end of the file. In reverse, those before it, to the beginning.
     pub(super) fn walk<'t>(
         &'t self,
         transaction: &'t RoTxn<'_, AnyTls>,
@@ -159,7 +156,7 @@ impl Rows {
         })
     }
 
-    /// All rows, also the store's own.
+    /// All rows, including the store's own.
     pub(super) fn all<'t>(
         &'t self,
         transaction: &'t RoTxn<'_, AnyTls>,
@@ -172,12 +169,12 @@ impl Rows {
         })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(super) fn count(&self, transaction: &RoTxn<'_, AnyTls>) -> Result<u64, heed::Error> {
         self.database.len(transaction)
     }
 
-    /// How large they are.
+    /// Statistics of the rows' pages.
     pub(super) fn stat(
         &self,
         transaction: &RoTxn<'_, AnyTls>,
@@ -197,7 +194,7 @@ impl Rows {
         Ok((key, self.value(key, stored)?))
     }
 
-    fn at_or_behind<'t>(
+    fn at_or_after<'t>(
         &self,
         transaction: &'t RoTxn<'_, AnyTls>,
         edge: &[u8],
@@ -210,13 +207,13 @@ impl Rows {
             .get_greater_than_or_equal_to(transaction, edge)
     }
 
-    /// The rows beside a place as they are stored. Their keys prove that it was found.
+    /// The stored rows on both sides of `edge`. Their keys prove that the search was right.
     fn around<'t>(
         &self,
         transaction: &'t RoTxn<'_, AnyTls>,
         edge: &[u8],
     ) -> Result<Neighbours<'t>, heed::Error> {
-        let behind = self.at_or_behind(transaction, edge)?;
+        let after = self.at_or_after(transaction, edge)?;
         let before = if edge.is_empty() {
             None
         } else {
@@ -224,7 +221,7 @@ impl Rows {
         };
         for (row, is_in_place) in [
             (before, before.is_none_or(|(key, _)| key < edge)),
-            (behind, behind.is_none_or(|(key, _)| key >= edge)),
+            (after, after.is_none_or(|(key, _)| key >= edge)),
         ] {
             if let Some((key, stored)) = row
                 && !(is_in_place && has_its_key(key, stored))
@@ -232,11 +229,11 @@ impl Rows {
                 return Err(self.log.damaged(key));
             }
         }
-        Ok((before, behind))
+        Ok((before, after))
     }
 }
 
-/// The unnamed database: a named one would cost a page more at every commit.
+/// Opens the unnamed database. A named one would cost one more page for every commit.
 pub(super) fn open_database(
     environment: &Env<WithoutTls>,
 ) -> Result<Database<'static, Raw, Raw>, heed::Error> {
@@ -263,8 +260,7 @@ pub(super) fn put_checked(
     })
 }
 
-/// What a data file says of its format; `None` where it does not. Nothing is known of what the
-/// row says where that does not have its checksum.
+/// The format in a data file, `None` if it has none. `Err` if the checksum of that row is wrong.
 pub(super) fn stored_format(
     environment: &Env<WithoutTls>,
     database: &Database<'static, Raw, Raw>,
@@ -282,7 +278,7 @@ enum Steps<'t> {
     Backwards(RoRevRange<'t, Raw, Raw>),
 }
 
-/// Rows in their order, each verified. Ends with the first error.
+/// Rows in order, each verified. Ends with the first error.
 pub(super) struct Walk<'t> {
     rows: &'t Rows,
     steps: Steps<'t>,
@@ -300,7 +296,7 @@ impl<'t> Iterator for Walk<'t> {
         let row = row.and_then(|row| self.rows.row(row));
         let last = self.last;
         Some(row.and_then(|(key, value)| {
-            // Whole pages may be out of place, of which each row is right.
+            // A whole page with correct rows may be in the wrong place.
             if last.is_some_and(|last| (last < key) != is_forwards || last == key) {
                 return Err(self.rows.log.damaged(key));
             }

@@ -80,7 +80,7 @@ fn the_folder_is_made_with_its_parents() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn a_folder_that_cannot_be_created_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, b"").unwrap();
@@ -97,7 +97,7 @@ fn files_of_something_else_are_refused() {
 }
 
 #[test]
-fn what_a_power_failure_left_of_a_first_start_is_made_anew() {
+fn what_a_power_failure_left_of_a_first_start_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["data.mdb.new", "QUOIN.new"] {
         std::fs::write(folder.path().join(name), vec![0xa5; 5000]).unwrap();
@@ -163,7 +163,7 @@ fn with_every_second_the_journal_is_synced_while_a_checkpoint_takes_long() {
     let store = EmbeddedStore::open(folder.path(), small(FsyncPolicy::EverySecond)).unwrap();
     set(&store, b"key", b"value");
     {
-        // What the checkpoint waits for, behind its own sync.
+        // What the checkpoint waits for, after its own sync.
         let _writer = store.shared.writer.lock();
         wait_until(|| !store.shared.is_unsynced.load(Ordering::SeqCst));
         let mut record = journal::Record::new();
@@ -195,13 +195,13 @@ fn a_full_map_applies_nothing_and_leaves_the_store_usable() {
     for index in 0..32u8 {
         transaction.set(&[b'x', index], &vec![0; MIB]);
     }
-    transaction.set(b"behind the failure", b"");
+    transaction.set(b"after the failure", b"");
     let refused = now(transaction.commit());
     assert!(matches!(refused, Err(StoreError::NoRoom(_))));
     assert_eq!(get(&store, b"key").as_deref(), Some(b"old".as_slice()));
     set(&store, b"key", b"newer");
     assert_eq!(get(&store, b"key").as_deref(), Some(b"newer".as_slice()));
-    assert_eq!(get(&store, b"behind the failure"), None);
+    assert_eq!(get(&store, b"after the failure"), None);
 }
 
 #[test]
@@ -262,10 +262,10 @@ fn what_the_system_lacks_for_a_while_does_not_break_the_store() {
         libc::EINTR,
     ] {
         let lacking = std::io::Error::from_raw_os_error(code);
-        let told = store
+        let error = store
             .shared
             .failed(error::store_error(heed::Error::Io(lacking)));
-        assert!(!matches!(told, StoreError::Fatal(_)), "{code}");
+        assert!(!matches!(error, StoreError::Fatal(_)), "{code}");
     }
     set(&store, b"key", b"value");
 }
@@ -317,7 +317,7 @@ fn a_watch_sleeps_through_changes_of_other_keys() {
 }
 
 #[test]
-fn a_watch_that_is_dropped_leaves_nothing_behind() {
+fn a_watch_that_is_dropped_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let watched = now(store.watch(b"key")).unwrap();
@@ -327,7 +327,7 @@ fn a_watch_that_is_dropped_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_fired_watch_leaves_nothing_behind() {
+fn a_fired_watch_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let mut watched = now(store.watch(b"key")).unwrap();
@@ -348,7 +348,7 @@ fn more_touched_keys_than_are_remembered_wake_everyone() {
 }
 
 #[test]
-fn readers_beyond_the_limit_are_told_and_none_is_harmed() {
+fn readers_above_the_limit_get_an_error_and_harm_none() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let mut open = Vec::new();

@@ -27,20 +27,20 @@ use crate::store::{
     Transaction,
 };
 
-/// Bytes of a layer of the embedded store's overlay above which it is drained into the data file.
+/// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
 const LAYER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of the journal after which a checkpoint is made before its time.
 const JOURNAL_CHECKPOINT_BYTES: u64 = 128 * 1024 * 1024;
 
-/// How long a transaction waits before it looks again whether there is room.
+/// How long a transaction waits before it checks again whether there is room.
 const ROOM_WAIT: Duration = Duration::from_millis(2);
-/// Bytes that the journal must have for a record before a transaction begins: what a command that
-/// removes thousands of elements takes.
+/// Bytes that the journal must have for a record before a transaction begins. Enough for a command
+/// that removes thousands of elements.
 const RECORD_ROOM_BYTES: u64 = 512 * 1024;
-/// Checkpoints that a transaction waits for, to get room for its record.
+/// Checkpoints that a transaction waits for to get room for its record.
 const CHECKPOINTS_FOR_ROOM: u64 = 2;
 
-/// The journal is full, and must not be written over.
+/// The journal is full, and must not be overwritten.
 #[derive(Debug, thiserror::Error)]
 #[error("the journal is full, as commits cannot be archived: {0}")]
 struct ArchiveBlocked(String);
@@ -91,26 +91,25 @@ impl ReadTransaction for EmbeddedSnapshot<'_> {
     }
 }
 
-/// The embedded store's one writer.
+/// The embedded store's write transaction. There is one at a time.
 pub(super) struct EmbeddedTransaction<'s> {
     store: &'s EmbeddedStore,
     state: RefCell<WriteState<'s>>,
 }
 
 struct WriteState<'s> {
-    /// The first has the transaction's own writes.
+    /// The first layer has the transaction's own writes.
     layers: Vec<Layer>,
     transaction: RoTxn<'s, WithoutTls>,
     /// Dropped last.
     writer: MutexGuard<'s, ()>,
-    /// Additions that are not yet in the rows: a counter that a whole batch adds to is written
-    /// once.
+    /// Additions that are not yet in the rows, so that a counter is written once for a whole batch.
     pending_adds: BTreeMap<Blob, i64>,
     last_scan: LastScan,
-    /// The first write that failed; the commit tells it.
+    /// The first error of a write. The commit returns it.
     failure: Option<StoreError>,
     touched: Touched,
-    /// The writes so far, as the journal takes them.
+    /// The writes so far, for the journal.
     record: Record,
     size_bytes: usize,
     mutation_count: u64,
@@ -122,7 +121,7 @@ impl<'s> EmbeddedTransaction<'s> {
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
         wait_for_room(store)?;
         let writer = store.shared.writer.lock();
-        // The wait may have been for a writer whose commit broke the store.
+        // The commit of the writer before may have broken the store.
         store.shared.check()?;
         let snapshot = store.shared.overlay.snapshot(&store.environment, 1);
         let (layers, transaction) = snapshot.map_err(store_error)?;
@@ -192,7 +191,7 @@ impl<'s> EmbeddedTransaction<'s> {
             return Ok(());
         };
         check_room(store, &writes)?;
-        // The newest layer is changed in place where nobody else has it.
+        // Without other references, the newest layer is changed in place.
         drop((layers, state.transaction));
         let sequence = append(store, &mut state.record)?;
         let (newest_bytes, is_draining) = store.shared.overlay.publish(writes, sequence);
@@ -207,8 +206,9 @@ impl<'s> EmbeddedTransaction<'s> {
     }
 }
 
-/// Makes a transaction wait while the journal, or the overlay, is much ahead of the data file, and
-/// while there is no room for a record. Not to be called by the writer: making room needs its lock.
+/// Makes a transaction wait while the journal or the overlay is too far ahead of the data file, and
+/// while there is no room for a record. Not to be called with the writer's lock, which is needed to
+/// make room.
 fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     let shared = &store.shared;
     let checkpoints = || shared.checkpoints.load(Ordering::SeqCst);
@@ -235,7 +235,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
                 return Err(store_error(error.into()));
             }
             Err(_) => {
-                // Also where nothing was committed since the last one.
+                // Even if nothing was committed since the last checkpoint.
                 shared.committed();
                 store.wake_checkpoint();
             }
@@ -250,7 +250,7 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
                     store.wake_drain();
                 }
             }
-            // How much there is will be known when what is in memory is in the data file.
+            // How much room there is will be known when the data file has what is in memory.
             Ok(()) if has_failed || has_waited => return Ok(()),
             Ok(()) => store.wake_checkpoint(),
         }
@@ -258,11 +258,11 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     }
 }
 
-/// Refuses rows that the disk would have no room for.
+/// Refuses rows that the disk has no room for.
 fn check_room(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
     let pending = store.shared.overlay.bytes().saturating_add(writes.bytes());
     let room = &store.shared.room;
-    // What all of it takes is known; what of that is rows has to be counted.
+    // The size of all writes is known. That of the rows alone has to be counted.
     if [Layer::bytes, Layer::row_bytes]
         .iter()
         .any(|count| room.takes(count(writes) as u64, pending as u64))
@@ -272,7 +272,7 @@ fn check_room(store: &EmbeddedStore, writes: &Layer) -> Result<(), StoreError> {
     Err(store_error(heed::Error::Mdb(MdbError::MapFull)))
 }
 
-/// Puts a transaction's writes into the journal: from then on they survive a crash. Answers the
+/// Appends a transaction's writes to the journal, after which they survive a crash. Returns the
 /// record's number.
 fn append(store: &EmbeddedStore, record: &mut Record) -> Result<u64, StoreError> {
     let appended = store.journal.append(record).map_err(|error| {
@@ -312,8 +312,8 @@ impl WriteState<'_> {
         }
     }
 
-    /// Undoes the writes since a savepoint. `touched` keeps theirs: a watch may fire without a
-    /// change.
+    /// Undoes the writes since a savepoint. Their keys stay in `touched`, as a watch may fire
+    /// without a change.
     fn rollback(&mut self, savepoint: Savepoint) {
         let Some(writes) = self.layers.first_mut() else {
             return;
@@ -351,8 +351,8 @@ impl WriteState<'_> {
         self.mutation_count += 1;
     }
 
-    /// The pending addition to a key. The maps' emptiness is asked first: most batches that pop
-    /// or read have none, and a lookup compares whole keys.
+    /// The pending addition to a key. Most batches that pop or read have none, so this checks first
+    /// whether the map is empty. A lookup would compare whole keys.
     fn pending_add(&self, key: &[u8]) -> Option<i64> {
         if self.pending_adds.is_empty() {
             return None;
@@ -368,7 +368,7 @@ impl WriteState<'_> {
         }
     }
 
-    /// Takes the pending additions to keys in `begin..end` (`None`: without end).
+    /// Takes the pending additions to keys in `begin..end`. Without `end`, to the last.
     fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Blob, i64)> {
         if self.pending_adds.is_empty() || end.is_some_and(|end| begin >= end) {
             return Vec::new();
@@ -516,12 +516,12 @@ impl Transaction for EmbeddedTransaction<'_> {
     }
 
     fn add_conflict_unless_own(&self, _section: (&[u8], &[u8]), _range: (&[u8], &[u8])) -> bool {
-        // No other writer can put a row between those of the range, as if it conflicted.
+        // No other writer can change the range, as if the transaction conflicted on it.
         true
     }
 
     fn conflict_on_own_rows(&self) {
-        // It conflicts on nothing.
+        // It never conflicts.
     }
 
     fn savepoint(&self) -> Savepoint {

@@ -6,19 +6,18 @@ use crate::store::savepoints::UndoLog;
 /// The undo log of a transaction.
 pub(super) type Log = UndoLog<Mark, Undo>;
 
-/// The entry that a change replaced in one of a transaction's maps: its key, and its value, if there
-/// was one.
+/// The entry of a map that a change replaced: its key, and its value. `None` if there was none.
 #[derive(Debug)]
 pub(super) enum Undo {
-    /// Of the layer's rows.
+    /// In the layer's rows.
     Row(Blob, Option<Blob>),
-    /// Of the layer's cleared ranges.
+    /// In the layer's cleared ranges.
     Cleared(Blob, Option<Blob>),
-    /// Of the pending additions.
+    /// In the pending additions.
     Add(Blob, Option<i64>),
 }
 
-/// What else a transaction was at a savepoint.
+/// What else a rollback restores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mark {
     pub(super) record_bytes: usize,

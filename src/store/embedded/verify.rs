@@ -1,32 +1,31 @@
-//! Looking at every row of the data file.
+//! Verifies every row of the data file.
 
 use super::EmbeddedStore;
 use super::checksum::{shown_key, verified};
 use super::data_file::{DATA_FILE, DataFile, DataFileError};
 
-/// How many damaged rows are named.
+/// Most damaged rows that are named.
 const EXAMPLES_MAX: usize = 5;
-/// After how many rows it tells how far it is.
+/// Rows between two reports of the progress.
 const PROGRESS_ROWS: u64 = 1000;
 
-/// What was found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Rows of the data file.
     pub rows: u64,
-    /// Those whose bytes are not as they were written.
+    /// Rows whose bytes are not as they were written.
     pub damaged: u64,
     /// Keys of some of these, with escapes.
     pub examples: Vec<String>,
 }
 
 impl EmbeddedStore {
-    /// Reads all pages of the data file and all rows in them, without the engine, and compares each
-    /// row with its checksums. To be called while nothing is written. `progress` is told the number
-    /// of rows now and then.
+    /// Reads all pages of the data file, without LMDB, and compares each row with its checksums. To
+    /// be called while nothing is written. `progress` is called at times with the number of rows.
     ///
     /// # Errors
-    /// Where a page is damaged, so that the engine cannot be trusted with the file.
+    /// If a page is damaged, with which LMDB might crash.
     pub fn verify(&self, progress: &mut dyn FnMut(u64)) -> Result<Verified, DataFileError> {
         let mut found = Verified::default();
         DataFile::open(&self.folder.join(DATA_FILE))?.check_pages(|key, stored| {

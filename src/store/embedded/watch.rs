@@ -1,4 +1,4 @@
-//! Watches of the embedded store: who waits for which key, and what a transaction touched.
+//! Watches of the embedded store, and the keys that a transaction touched.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,20 +13,19 @@ use tokio::sync::oneshot;
 use crate::limits;
 use crate::store::StoreError;
 
-/// Bytes of keys that a transaction of the embedded store remembers for watches; one that wrote
-/// more wakes them all.
+/// Bytes of keys that a transaction remembers for watches. One that wrote more wakes all watches.
 pub(super) const TOUCHED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Cleared ranges that a transaction of the embedded store remembers for watches.
+/// Cleared ranges that a transaction remembers for watches.
 const TOUCHED_RANGES_MAX: usize = 1024;
 
 #[derive(Debug, thiserror::Error)]
 #[error("more than {} watches are open", limits::EMBEDDED_WATCHES_MAX)]
 struct TooManyWatches;
 
-/// Everyone who waits for a key of one store.
+/// The watches of one store.
 #[derive(Debug, Default)]
 pub(super) struct WatchRegistry {
-    /// Watches that are open; lets a transaction skip its bookkeeping where there are none.
+    /// Watches that are open. If there are none, a transaction skips its bookkeeping.
     count: AtomicUsize,
     waiters: Mutex<Waiters>,
 }
@@ -37,18 +36,18 @@ struct Waiters {
     by_key: BTreeMap<Key, Vec<Waiter>>,
 }
 
-/// A watch's number and how to wake it.
+/// A watch's number, and its sender.
 type Waiter = (u64, oneshot::Sender<()>);
 
 type Key = Box<[u8]>;
 
 impl WatchRegistry {
-    /// Whether anyone waits for anything.
+    /// Whether any watch is open.
     pub(super) fn is_used(&self) -> bool {
         self.count.load(Ordering::SeqCst) > 0
     }
 
-    /// Begins to watch. Read the key after this, so that no change falls between.
+    /// Opens a watch. Read the key after this, so that no change is missed in between.
     pub(super) fn register(self: &Arc<Self>, key: &[u8]) -> Result<WatchHandle, StoreError> {
         let mut waiters = self.lock();
         if self.count.load(Ordering::SeqCst) >= limits::EMBEDDED_WATCHES_MAX {
@@ -71,7 +70,7 @@ impl WatchRegistry {
         })
     }
 
-    /// Wakes whoever waits for something that a committed transaction touched.
+    /// Wakes the watches of keys that a committed transaction touched.
     pub(super) fn notify(&self, touched: &Touched) {
         if !self.is_used() {
             return;
@@ -102,7 +101,7 @@ impl WatchRegistry {
         self.count.fetch_sub(woken.len(), Ordering::SeqCst);
         drop(waiters);
         for (_, sender) in woken {
-            // A waiter that is gone needs no wake-up.
+            // A watch that was dropped need not be woken.
             let _ = sender.send(());
         }
     }
@@ -126,7 +125,7 @@ impl WatchRegistry {
     }
 }
 
-/// One watch: resolves after the first commit that touched its key; ends when it is dropped.
+/// One watch. It resolves after the first commit that touches its key, and ends when it is dropped.
 pub(super) struct WatchHandle {
     registry: Arc<WatchRegistry>,
     key: Key,
@@ -138,7 +137,7 @@ impl Future for WatchHandle {
     type Output = Result<(), StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // A registry that is gone took the store with it: wake the waiter to find that out.
+        // Without a registry the store is gone. The caller finds out when it is woken.
         Pin::new(&mut self.receiver).poll(context).map(|_| Ok(()))
     }
 }
@@ -149,13 +148,13 @@ impl Drop for WatchHandle {
     }
 }
 
-/// What a transaction wrote, kept only while somebody watches.
+/// The keys that a transaction wrote, if there are watches.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// Whether every write is in here. A transaction that began before the first watch does not
-    /// know what it wrote; it wakes everyone, which a watch permits.
+    /// Whether every write is noted. A transaction that began before the first watch does not
+    /// know what it wrote. It wakes all watches, as a watch may resolve without a change.
     is_tracking: bool,
-    /// Keys one behind the other: cheaper than an allocation for each.
+    /// Keys, one after the other. Cheaper than an allocation for each.
     key_bytes: Vec<u8>,
     key_ends: Vec<usize>,
     ranges: Vec<(Key, Key)>,

@@ -1,12 +1,12 @@
-//! The lock that makes one transaction write at a time.
+//! The writer's lock, by which one transaction writes at a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock for which nobody waits longer than the one before takes: whoever lets it go and wants
-/// it again at once, as a busy writer does, queues behind who waits already.
+/// A fair lock: a busy writer that releases it and wants it again at once waits for the others that
+/// already wait.
 #[derive(Debug, Default)]
 pub(super) struct WriterLock {
-    /// Held while waiting for `lock`.
+    /// Locked while waiting for `lock`.
     queue: Mutex<()>,
     lock: Mutex<()>,
 }

@@ -164,7 +164,7 @@ fn rates_are_kept_about() {
 }
 
 #[test]
-fn a_smaller_transaction_limit_is_told_and_kept() {
+fn a_smaller_transaction_limit_is_reported_and_enforced() {
     let opened = faulty(FaultRates::default());
     opened.store.set_transaction_bytes_max(100);
     assert_eq!(opened.store.capabilities().transaction_bytes_max, 100);

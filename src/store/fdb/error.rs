@@ -49,7 +49,7 @@ pub enum OpenError {
         file.display()
     )]
     NoClusterFile {
-        /// Where it was looked for.
+        /// The file that was expected.
         file: PathBuf,
     },
     /// The cluster file cannot be used.
@@ -94,7 +94,7 @@ pub enum OpenError {
         /// Why, in the words of the library.
         reason: String,
     },
-    /// The cluster answers, but does not let this process in.
+    /// The cluster answers, but does not accept this process.
     #[error(
         "the FoundationDB cluster at {} does not trust this server: {source}{tls_hint}",
         file.display()

@@ -7,7 +7,7 @@ use crate::store::rules::{added, lowered};
 
 /// What a transaction has written to one key.
 pub(super) enum Entry {
-    /// A value, or none where it was cleared.
+    /// A value, or `None` if the key was cleared.
     Value(Option<Bytes>),
     /// Atomic operations on the value in the store, in order. At least one.
     Atomic(Vec<AtomicOp>),

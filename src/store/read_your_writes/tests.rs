@@ -21,7 +21,7 @@ use crate::store::{
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Waits for an answer that needs nobody else.
+/// Waits for a result that is there after some polls.
 fn now<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     for _ in 0..100 {
@@ -59,7 +59,7 @@ enum Step {
     Range(OwnedQuery),
     /// Reads and clears rows from one end of a range, as a pop does.
     Pop(OwnedQuery),
-    /// The same in the section of elements, whose keys nobody puts twice: what the transaction has
+    /// The same in the section of elements, whose keys are never set twice: what the transaction has
     /// put there itself need not conflict.
     Take(OwnedQuery),
 }
@@ -647,7 +647,7 @@ fn put_and_pop_beside_another(
 }
 
 #[test]
-fn what_was_put_into_an_empty_queue_and_popped_conflicts_with_nobody() {
+fn what_was_put_into_an_empty_queue_and_popped_conflicts_with_none() {
     put_and_pop_beside_another(&[], |_| {}).unwrap();
 }
 
@@ -668,10 +668,10 @@ fn a_transaction_that_changes_several_keys_at_one_moment_conflicts_on_its_own_to
 
 #[test]
 fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
-    let left_behind = |first: &dyn Transaction| {
+    let left_over = |first: &dyn Transaction| {
         first.set(b"n", b"");
     };
-    let outcome = put_and_pop_beside_another(&[], left_behind);
+    let outcome = put_and_pop_beside_another(&[], left_over);
     assert!(matches!(outcome, Err(StoreError::Conflict)), "{outcome:?}");
     let folder = tempfile::tempdir().unwrap();
     let store = OptimisticStore::new(open(&folder));
@@ -691,7 +691,7 @@ fn what_is_popped_of_a_push_conflicts_unless_the_rest_is_popped_too() {
         first.add_conflict_unless_own(section, (b"a", &key_after(key)));
         first.clear(key);
     }
-    // What comes behind is another push.
+    // What comes later is another push.
     first.set(b"o", b"");
     let second = store.begin_write().unwrap();
     second.set(b"b", b"");

@@ -16,7 +16,7 @@ const COPY_CHUNK_BYTES: usize = 8 * 1024;
 
 /// What a transaction has written to a key, cleared ranges included.
 pub(super) enum Written<'w> {
-    /// A value, or none where it was cleared.
+    /// A value, or `None` if the key was cleared.
     Value(Option<Bytes>),
     /// Atomic operations.
     Atomic(&'w Entry),

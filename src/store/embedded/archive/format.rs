@@ -16,15 +16,15 @@ pub(super) const RECORD_HEADER_BYTES: usize = 32;
 const MAGIC: &[u8; 16] = b"quoin-archive-01";
 const SUFFIX: &str = ".journal";
 const BUFFER_BYTES: usize = 256 * 1024;
-/// What is read of a body at a time, before it is known that so much is there.
+/// Bytes of a body that are read at a time, as its length may be damaged.
 const READ_STEP_BYTES: u64 = 1024 * 1024;
 
-/// The name of the segment that begins with a commit. Their order is that of the commits.
+/// The name of the segment that begins with a commit. Names are in the order of the commits.
 pub(super) fn segment_name(first: u64) -> String {
     format!("{first:020}{SUFFIX}")
 }
 
-/// The first commit of a segment, by its name.
+/// The first commit of the segment with this name.
 pub(super) fn first_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(SUFFIX)?;
     let is_number = number.len() == 20 && number.bytes().all(|byte| byte.is_ascii_digit());
@@ -39,14 +39,14 @@ fn checksum(parts: &[&[u8]]) -> [u8; 8] {
     hasher.finish().to_le_bytes()
 }
 
-/// What a segment begins with.
+/// The header of a segment.
 pub(super) fn segment_header(store: &StoreId, first: u64) -> Vec<u8> {
     let fields = [MAGIC.as_slice(), &store.to_bytes(), &first.to_le_bytes()].concat();
     let sum = checksum(&[&fields]);
     [fields, sum.to_vec()].concat()
 }
 
-/// What stands in front of a record's body.
+/// The header of a record.
 pub(super) fn record_header(store: &StoreId, commit: u64, time_ms: u64, body: &[u8]) -> Vec<u8> {
     let fields = [body.len() as u64, commit, time_ms].map(u64::to_le_bytes);
     let fields = fields.concat();
@@ -61,16 +61,16 @@ pub(super) struct Found {
     pub(super) time_ms: u64,
 }
 
-/// Where reading a segment has come to.
+/// What comes next in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A whole record, whose body can be asked for.
+    /// A complete record.
     Record(Found),
-    /// The end, behind a whole record.
+    /// The end, after a complete record.
     End,
-    /// The file ends amid a record.
+    /// The file ends within a record.
     Unfinished,
-    /// What is there is no record.
+    /// Bytes that are not a record.
     Damaged,
 }
 
@@ -78,9 +78,9 @@ pub(super) enum Next {
 pub(super) struct Segment {
     input: BufReader<File>,
     store: StoreId,
-    /// Where the next record begins.
+    /// The offset of the next record.
     at: u64,
-    /// The number that it must have, where that is known.
+    /// The number that the next record must have, if that is known.
     next: Option<u64>,
     body: Vec<u8>,
     has_header: bool,
@@ -104,17 +104,17 @@ impl Segment {
         })
     }
 
-    /// Where the record begins that [`Self::next`] answers next, or what is none.
+    /// The offset of what [`Self::next`] returns next.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
 
-    /// The body of the record that was answered last.
+    /// The body of the record that was returned last.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// The next record. Records follow each other without a gap.
+    /// The next record. Records have no gaps.
     pub(super) fn next(&mut self) -> io::Result<Next> {
         if !self.has_header {
             let is_short = self.at < SEGMENT_HEADER_BYTES as u64;

@@ -1,7 +1,7 @@
-//! Bringing the journal into the archive while the store serves.
+//! Copies the journal into the archive while the store is in use.
 //!
-//! By a thread of its own: a folder on a network that does not answer holds up nothing but the
-//! journal's next switch.
+//! This runs in a separate thread. If the archive is on a network that does not answer, only the
+//! journal's next switch has to wait.
 
 use std::io;
 use std::path::Path;
@@ -17,15 +17,15 @@ use crate::store::embedded::journal::{Journal, Part, Survey};
 use crate::store::embedded::marker::StoreId;
 use crate::store::embedded::shared::{Shared, guarded};
 
-/// Time after which the thread tries again, or looks whether there is something.
+/// Time after which the thread tries again, or checks whether there is something to archive.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of an archive.
+/// The status of an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArchiveStatus {
-    /// The last commit that is on its disk.
+    /// The last commit that is on the archive's disk.
     pub last: Option<u64>,
-    /// Why commits cannot be archived at present.
+    /// Why commits cannot be archived at present, if so.
     pub error: Option<String>,
 }
 
@@ -33,17 +33,17 @@ pub struct ArchiveStatus {
 #[derive(Debug)]
 pub(in super::super) struct Keeper {
     archive: Mutex<Archive>,
-    /// What others see while the archive is being written.
+    /// The status for others, without waiting for a write to the archive.
     status: Mutex<ArchiveStatus>,
     log: LogThrottle,
 }
 
 impl Keeper {
-    /// Opens the archive of a store that ends with the commit `applied`, and takes what the files
-    /// of its journal have, which are written over next.
+    /// Opens the archive of a store that ends with the commit `applied`, and copies the journal's
+    /// files, which are overwritten next.
     ///
     /// # Errors
-    /// Where that cannot be done, or the archive has commits that the store has not.
+    /// If that fails, or the archive has commits that the store does not have.
     pub(in super::super) fn open(
         archive: &Path,
         store: StoreId,
@@ -112,7 +112,7 @@ impl Keeper {
         })
     }
 
-    /// What is known of it.
+    /// The archive's status.
     pub(in super::super) fn status(&self) -> ArchiveStatus {
         self.status
             .lock()
@@ -120,7 +120,7 @@ impl Keeper {
             .clone()
     }
 
-    /// Takes the journal's file that was closed, if there is one; says whether none is left.
+    /// Archives the journal's closed file, if there is one. Returns whether none is left.
     pub(in super::super) fn take_closed(&self, journal: &Journal) -> bool {
         let Some(part) = journal.closed() else {
             return true;
@@ -132,7 +132,7 @@ impl Keeper {
         is_taken
     }
 
-    /// Takes all of a journal to which nobody appends any more; says whether it has it.
+    /// Archives all of a journal that is no longer appended to. Returns whether that succeeded.
     pub(in super::super) fn take_all(&self, journal: &Journal) -> bool {
         self.take_closed(journal)
             && match journal.current() {
@@ -174,7 +174,7 @@ fn try_take(archive: &mut Archive, part: &Part) -> Result<(), ArchiveError> {
 }
 
 impl From<io::Error> for ArchiveError {
-    /// What reading the journal fails with.
+    /// The error of reading the journal.
     fn from(source: io::Error) -> Self {
         Self::Journal(source)
     }
@@ -182,7 +182,7 @@ impl From<io::Error> for ArchiveError {
 
 /// The thread that archives, until it is dropped.
 pub(in super::super) struct Archiving {
-    /// `None` once the thread was told to end.
+    /// `None` after the thread was asked to end.
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -203,10 +203,10 @@ impl Archiving {
         })
     }
 
-    /// Has a file archived that was closed.
+    /// Wakes the thread, to archive a closed file.
     pub(in super::super) fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // Where it was told already there is nothing to do.
+            // If it is to wake already, there is nothing to do.
             let _ = wake.try_send(());
         }
     }

@@ -1,4 +1,4 @@
-//! Reading the archive.
+//! Reads the archive.
 
 use std::fmt;
 use std::io;
@@ -15,30 +15,30 @@ use crate::store::embedded::StoreId;
 pub struct Archived<'r> {
     /// Its number.
     pub commit: u64,
-    /// When it was made, in milliseconds since the Unix epoch; 0 where that is not known.
+    /// When it was made, in milliseconds since the Unix epoch. 0 if that is not known.
     pub time_ms: u64,
-    /// Its writes, as in the journal.
+    /// Its writes, in the journal's format.
     pub(in super::super) body: &'r [u8],
 }
 
-/// How far an archive is to be read.
+/// How far to read an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// To its end.
     End,
-    /// Up to this commit, which must be there.
+    /// Up to this commit, which must exist.
     Commit(u64),
-    /// Up to the last commit before the first that was made later than this, in milliseconds
-    /// since the Unix epoch.
+    /// Up to this time, in milliseconds since the Unix epoch: all commits before the first that was
+    /// made later.
     Time(u64),
 }
 
-/// How far it was read.
+/// How far an archive was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reached {
     /// The last commit.
     pub commit: u64,
-    /// When it was made; `None` where that is not known.
+    /// When it was made. `None` if that is not known.
     pub time_ms: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Reached {
     }
 }
 
-/// The segments in a folder: first commit and file, in their order.
+/// The segments in a folder, in order, with their first commits.
 pub(super) fn segments(folder: &Path) -> Result<Vec<(u64, PathBuf)>, ArchiveError> {
     let failed = || ArchiveError::io("read the folder", folder);
     let entries = match std::fs::read_dir(folder) {
@@ -71,11 +71,11 @@ pub(super) fn segments(folder: &Path) -> Result<Vec<(u64, PathBuf)>, ArchiveErro
     Ok(found)
 }
 
-/// Calls `visit` with each commit of a store behind `after`, in their order, up to the limit;
-/// answers how far that was.
+/// Calls `visit` with each commit of a store after `after`, in order, up to the limit. Returns how
+/// far that was.
 ///
 /// # Errors
-/// Where a commit before the limit is missing or damaged, and what `visit` failed with.
+/// If a commit before the limit is missing or damaged, and those of `visit`.
 pub fn read_archive<E: From<ArchiveError>>(
     archive: &Path,
     store: &StoreId,
@@ -88,13 +88,13 @@ pub fn read_archive<E: From<ArchiveError>>(
     if all.is_empty() {
         return Err(ArchiveError::Nothing { folder }.into());
     }
-    // Earlier segments have nothing that is wanted.
+    // Earlier segments are not needed.
     let begin = all
         .iter()
         .rposition(|(first, _)| *first <= after.commit + 1)
         .unwrap_or(0);
     let mut reached = after;
-    // What was wrong at the end of the segment before.
+    // What is wrong at the end of the segment before.
     let mut trouble: Option<Trouble> = None;
     for (first, path) in all.iter().skip(begin) {
         if is_enough(limit, reached.commit) {
@@ -116,7 +116,7 @@ pub fn read_archive<E: From<ArchiveError>>(
                     trouble = None;
                     break;
                 }
-                // Where that is not the end of all, another segment goes on.
+                // Another segment may go on from here.
                 end => {
                     trouble = Some(Trouble {
                         is_damage: end == Next::Damaged,
@@ -147,16 +147,16 @@ pub fn read_archive<E: From<ArchiveError>>(
         (Limit::Commit(wanted), _) if wanted <= reached.commit => Ok(reached),
         (Limit::Commit(wanted), None) => Err(ArchiveError::Short { wanted, reached }.into()),
         (Limit::Commit(_), trouble) => Err(gap(reached, trouble).into()),
-        // A kill amid writing leaves an end that was not finished: no commit that is there is
-        // lost by that. What is damaged may have been one.
+        // An interrupted write leaves an incomplete end, which is not a commit. Damage may have been
+        // one.
         (_, Some(trouble)) if trouble.is_damage => Err(gap(reached, Some(trouble)).into()),
         _ => Ok(reached),
     }
 }
 
-/// What is no record in a segment.
+/// Bytes of a segment that are not a record.
 struct Trouble {
-    /// Whether it is more than an end that was not finished.
+    /// Whether it is damage, and not an incomplete end.
     is_damage: bool,
     path: PathBuf,
     at: u64,

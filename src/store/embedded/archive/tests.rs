@@ -165,7 +165,7 @@ fn another_stores_commits_are_not_taken() {
     assert!(matches!(read, Err(ArchiveError::Nothing { .. })));
     let others = Archive::open(folder.path(), other()).unwrap();
     assert_eq!(others.last(), None);
-    // Nor where somebody has moved the file.
+    // Nor if the file was moved.
     let name = segment_name(1);
     std::fs::copy(segment(folder.path(), 1), others.folder().join(name)).unwrap();
     let reached = read_archive(folder.path(), &other(), NOTHING, Limit::End, |_| {
@@ -181,7 +181,7 @@ fn what_was_not_synced_is_added_again() {
     archive.append(1, 10, &body(1)).unwrap();
     archive.sync().unwrap();
     archive.append(2, 20, &body(2)).unwrap();
-    // As if somebody had cleaned up.
+    // As if the files had been removed.
     let path = segment(folder.path(), 1);
     let aside = folder.path().join("aside");
     std::fs::rename(&path, &aside).unwrap();

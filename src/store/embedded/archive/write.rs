@@ -1,4 +1,4 @@
-//! Appending to the archive.
+//! Appends to the archive.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -13,14 +13,14 @@ use crate::store::embedded::StoreId;
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// The archive of a store that serves.
+/// The archive of an open store.
 #[derive(Debug)]
 pub(in super::super) struct Archive {
     folder: PathBuf,
     store: StoreId,
     /// The last commit that is on the archive's disk.
     last: Option<u64>,
-    /// The segment that is appended to.
+    /// The current segment.
     open: Option<Open>,
     segment_bytes: u64,
 }
@@ -29,17 +29,17 @@ pub(in super::super) struct Archive {
 struct Open {
     file: File,
     path: PathBuf,
-    /// Where the next record goes.
+    /// The offset of the next record.
     end: u64,
     /// The last commit in it.
     last: u64,
 }
 
 impl Archive {
-    /// Opens the archive of a store in a folder, which is made where it is missing.
+    /// Opens the archive of a store in a folder. Creates the folder if it is missing.
     ///
     /// # Errors
-    /// Where the folder cannot be read or made.
+    /// If the folder cannot be read or created.
     pub(in super::super) fn open(folder: &Path, store: StoreId) -> Result<Self, ArchiveError> {
         let folder = folder.join(store.to_string());
         DirBuilder::new()
@@ -68,8 +68,8 @@ impl Archive {
                 last = Some(found.commit);
             }
             if last.is_some() {
-                // A process that was killed may have left it to the system's memory, and the journal
-                // is written over next.
+                // A process that was killed may not have synced it, and the journal is overwritten
+                // next.
                 File::open(&path)
                     .and_then(|file| file.sync_all())
                     .and_then(|()| File::open(&self.folder)?.sync_all())
@@ -80,7 +80,7 @@ impl Archive {
         Ok(None)
     }
 
-    /// Segments as small as a test needs them.
+    /// Sets the size of segments, for a test.
     #[cfg(test)]
     pub(in super::super) fn set_segment_bytes(&mut self, bytes: u64) {
         self.segment_bytes = bytes;
@@ -91,16 +91,16 @@ impl Archive {
         self.last
     }
 
-    /// Where the segments lie.
+    /// The folder of the segments.
     pub(in super::super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Adds the commit behind the last one. It is there for good after [`Self::sync`]; after an
-    /// error all since the last of those is to be added again.
+    /// Appends the next commit. It is durable after [`Self::sync`]. After an error all commits since
+    /// the last sync must be appended again.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If it cannot be written.
     pub(in super::super) fn append(
         &mut self,
         commit: u64,
@@ -139,14 +139,14 @@ impl Archive {
         Ok(())
     }
 
-    /// Puts on the disk what was added. After an error all of it is to be added again.
+    /// Syncs what was appended. After an error all of it must be appended again.
     ///
     /// # Errors
-    /// Where it is not there for good.
+    /// If the sync fails.
     pub(in super::super) fn sync(&mut self) -> Result<(), ArchiveError> {
         let synced = self.try_sync();
         if synced.is_err() {
-            // The next sync might not say so, of the same bytes: another segment gets them.
+            // The next sync might report success for the same bytes. Another segment gets them.
             self.open = None;
         }
         synced
@@ -158,7 +158,7 @@ impl Archive {
         };
         let failed = || ArchiveError::io("sync", &open.path);
         open.file.sync_data().map_err(failed())?;
-        // What was written to a file without a name is gone when it is closed.
+        // A file without a name is gone when it is closed.
         let named = open.path.metadata().map_err(failed())?;
         let own = open.file.metadata().map_err(failed())?;
         if (named.ino(), named.dev()) != (own.ino(), own.dev()) {
@@ -170,7 +170,7 @@ impl Archive {
     }
 }
 
-/// Begins a segment. One that has this name has nothing from this commit on that is whole.
+/// Begins a segment. An existing file of this name has no complete record from this commit on.
 fn begin(folder: &Path, store: &StoreId, first: u64) -> Result<Open, ArchiveError> {
     let path = folder.join(segment_name(first));
     let failed = || ArchiveError::io("make", &path);

@@ -1,7 +1,7 @@
 //! The two files that checkpoints are written to in turn.
 //!
-//! Both have their blocks and stay open, so that a checkpoint can be made when the disk is full
-//! and the process has no more descriptors.
+//! Both have their blocks and stay open. So a checkpoint is possible when the disk is full and the
+//! process has no more file descriptors.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use super::super::create::private_file;
 
 pub(in super::super) const CHECKPOINT_FILE: &str = "CHECKPOINT";
-/// Where the next is written, which has the content of the one before until then.
+/// The file that the next checkpoint is written to. Until then it has an older one.
 pub(super) const CHECKPOINT_NEW_FILE: &str = "CHECKPOINT.new";
 
-/// The files of a folder that are open while checkpoints are made.
+/// The open files of a folder that checkpoints use.
 #[derive(Debug)]
 pub(super) struct Slots {
     /// The folder, whose sync makes a change of names durable.
@@ -24,22 +24,22 @@ pub(super) struct Slots {
     path: PathBuf,
     /// The data file, for its meta pages.
     data: File,
-    /// What the present checkpoint is in, once one was made here.
+    /// The file of the current checkpoint, after the first one.
     current: Option<File>,
-    /// Where the next one goes; opened when it is needed, where that could not be done before.
+    /// The file of the next one. If it could not be opened before, it is opened when it is needed.
     next: Option<File>,
-    /// Which name belongs to which file may not be on the disk.
+    /// The change of names may not be on the disk.
     is_folder_unsynced: bool,
 }
 
 impl Slots {
-    /// Opens what is needed. `data` is the data file.
+    /// Opens the files. `data` is the data file.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Those of the operating system.
     pub(super) fn open(folder: &Path, data: File) -> io::Result<Self> {
         let opened = File::open(folder)?;
-        // A process that was killed may have exchanged the names just before.
+        // A process that was killed may have exchanged the names just before the sync.
         opened.sync_all()?;
         Ok(Self {
             folder: opened,
@@ -56,14 +56,14 @@ impl Slots {
         &self.data
     }
 
-    /// Makes these bytes the checkpoint, all at once.
+    /// Makes these bytes the checkpoint, atomically.
     ///
     /// # Errors
-    /// What the operating system says. The checkpoint before is then still there, unless the sync
-    /// of the folder has failed.
+    /// Those of the operating system. The checkpoint before is then still there, unless the sync of
+    /// the folder has failed.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.is_folder_unsynced {
-            // Else the file that is written to might still be the checkpoint on the disk.
+            // Otherwise the file that is written to might still be the checkpoint on the disk.
             self.sync_folder()?;
         }
         let next = match &self.next {
@@ -95,8 +95,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Makes the file that the next checkpoint goes to, and has it get its blocks: the disk may be
-    /// full by then. Where that fails it is for the next checkpoint to say so.
+    /// Creates the file of the next checkpoint with its blocks, as the disk may be full later. If
+    /// this fails, the next checkpoint reports it.
     fn prepare_next(&mut self, bytes: &[u8]) {
         if let Ok(next) = open_next(&self.path) {
             let _ = put(&next, bytes);
@@ -104,12 +104,12 @@ impl Slots {
         }
     }
 
-    /// Has the two files change names.
+    /// Exchanges the names of the two files.
     fn exchange(&self) -> io::Result<()> {
         let [new, current] = [CHECKPOINT_NEW_FILE, CHECKPOINT_FILE].map(CString::new);
         let (new, current) = (new?, current?);
         let folder = self.folder.as_raw_fd();
-        // SAFETY: the folder is open, and both names end with a zero.
+        // SAFETY: the folder is open, and both names end with a zero byte.
         #[allow(unsafe_code)]
         let done = unsafe {
             libc::renameat2(
@@ -144,7 +144,7 @@ fn open_next(folder: &Path) -> io::Result<File> {
     options.open(folder.join(CHECKPOINT_NEW_FILE))
 }
 
-/// Whether there is nothing to exchange with yet, or a file system that cannot do it.
+/// Whether there is no second file yet, or the file system cannot exchange names.
 fn is_refused(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -35,7 +35,7 @@ fn written(folder: &Path, rows: &Contents) -> std::path::PathBuf {
 fn lmdb(folder: &Path) -> (Env<WithoutTls>, Database<'static, Raw, Raw>) {
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening.map_size(MAP_BYTES);
-    // SAFETY: nobody else opens it.
+    // SAFETY: nothing else opens it.
     #[allow(unsafe_code)]
     let environment = unsafe { opening.open(folder).unwrap() };
     let database = open_database(&environment).unwrap();

@@ -69,7 +69,7 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// A store that only drains when it is told to, with rows in its file; and what its thread would
+/// A store that only drains on request, with rows in its file; and what its thread would
 /// have, to be kept.
 fn without_thread(
     folder: &Path,

@@ -114,7 +114,7 @@ fn another_programs_lmdb_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut opening = EnvOpenOptions::new().read_txn_without_tls();
         opening.map_size(16 << 20);
-        // SAFETY: nobody else opens it.
+        // SAFETY: nothing else opens it.
         #[allow(unsafe_code)]
         let environment = unsafe { opening.open(folder.path()).unwrap() };
         let theirs = open_database(&environment).unwrap();
@@ -168,14 +168,14 @@ fn a_store_whose_data_file_is_missing_is_refused() {
 }
 
 #[test]
-fn a_data_folder_that_is_a_file_is_told() {
+fn a_data_folder_that_is_a_file_is_reported() {
     let folder = folder_with(&[("file", b"")]);
     let error = open(&folder.path().join("file")).err().unwrap().to_string();
     assert!(error.contains("this is a file"), "{error}");
 }
 
 #[test]
-fn a_folder_that_must_not_be_written_is_told_as_such() {
+fn a_folder_that_must_not_be_written_is_reported_as_such() {
     let folder = closed();
     // A folder in place of the file works for a superuser too.
     let lock = folder.path().join(LOCK_FILE);
@@ -228,7 +228,7 @@ fn a_store_keeps_its_id_and_another_has_another() {
 }
 
 #[test]
-fn a_second_server_is_told_the_process_of_the_first() {
+fn a_second_server_reports_the_process_of_the_first() {
     let folder = tempfile::tempdir().unwrap();
     let _first = open(folder.path()).unwrap();
     let error = open(folder.path()).err().unwrap().to_string();
@@ -248,7 +248,7 @@ fn a_first_start_that_ended_before_its_marker_goes_on() {
 }
 
 #[test]
-fn nobody_else_may_look_into_a_new_folder_or_its_files() {
+fn only_the_owner_may_read_a_new_folder_or_its_files() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("a/b");
     let store = open(&folder).unwrap();
@@ -307,7 +307,7 @@ fn a_copy_of_a_store_that_was_open_is_refused_unless_it_is_accepted() {
 }
 
 #[test]
-fn a_copy_of_a_store_that_was_closed_in_order_is_opened() {
+fn a_copy_of_a_store_that_was_closed_cleanly_is_opened() {
     let folder = closed();
     // What ended between the last two steps of an orderly end.
     super::super::identity::record(folder.path()).unwrap();
@@ -326,7 +326,7 @@ fn an_orderly_end_leaves_data_marker_and_locks() {
 }
 
 #[test]
-fn a_data_file_whose_format_is_not_told_is_refused_where_there_is_a_marker() {
+fn a_data_file_without_a_format_is_refused_if_there_is_a_marker() {
     let folder = closed();
     Marker::new(&SeededRandom::new(1))
         .write(folder.path())

@@ -12,11 +12,11 @@ pub(super) fn paths(folder: &Path) -> [PathBuf; 2] {
     FILE_NAMES.map(|name| folder.join(name))
 }
 
-/// Gives other names to the files of a damaged journal, under which nothing looks for them, and
-/// makes an empty one in their place.
+/// Renames the files of a damaged journal, so that they are kept and not used, and creates an empty
+/// file in their place.
 ///
 /// # Errors
-/// What the operating system says.
+/// Those of the operating system.
 pub(in super::super) fn set_aside(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {
         let named = |number: u32| {
@@ -36,7 +36,7 @@ pub(in super::super) fn set_aside(folder: &Path) -> io::Result<()> {
     make_file(folder)
 }
 
-/// Puts on the disk what a process that died had appended.
+/// Syncs what a process that crashed had appended.
 pub(in super::super) fn sync_files(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {
         match File::open(path) {
@@ -54,15 +54,15 @@ pub(in super::super) fn exists(folder: &Path) -> io::Result<bool> {
     Ok(first.try_exists()? || second.try_exists()?)
 }
 
-/// Makes an empty file where there is none, before the first checkpoint: so none is without a
-/// journal, and one that is missing later was lost.
+/// Creates an empty file if there is none. Every checkpoint then has a journal, and a journal that
+/// is missing later was lost.
 pub(in super::super) fn make_file(folder: &Path) -> io::Result<()> {
     let [first, _] = paths(folder);
     private_file().create(true).append(true).open(first)?;
     File::open(folder)?.sync_all()
 }
 
-/// Removes the journal, when everything in it is in the synced data file.
+/// Removes the journal, after the data file has everything and is synced.
 pub(in super::super) fn remove(folder: &Path) -> io::Result<()> {
     for path in paths(folder) {
         match std::fs::remove_file(path) {

@@ -4,14 +4,14 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// Bytes of one journal record: a transaction of the largest size, with room for its framing.
+/// Largest record, in bytes: a transaction of the largest size, with its framing.
 pub(in super::super) const RECORD_BYTES_MAX: u64 = 3 * 1024 * 1024 * 1024;
 
-/// Bytes in front of a file's records.
+/// Bytes before a file's records.
 pub(super) const FILE_HEADER_BYTES: usize = 32;
-/// Bytes in front of a record's writes.
+/// Bytes before a record's writes.
 pub(super) const RECORD_HEADER_BYTES: usize = 48;
-/// The same in files of the first version, which lack what was on the disk, and the time.
+/// The same in files of the first version, which have neither `synced` nor the time.
 const OLD_RECORD_HEADER_BYTES: usize = 24;
 
 const MAGIC: &[u8; 16] = b"quoin-journal-02";
@@ -29,27 +29,27 @@ pub(in super::super) enum Write<'r> {
     ClearRange(&'r [u8], &'r [u8]),
 }
 
-/// A record under construction.
+/// A record that is being built.
 #[derive(Debug)]
 pub(in super::super) struct Record {
     bytes: Vec<u8>,
 }
 
-/// What stands in front of a record's writes.
+/// The header of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct RecordHeader {
     /// Bytes of the writes.
     pub(in super::super) length: u64,
-    /// Number of the record. Numbers follow each other without a gap.
+    /// Number of the record. Numbers have no gaps.
     pub(in super::super) sequence: u64,
     /// All records up to this number were on the disk when this one was appended.
     pub(in super::super) synced: u64,
-    /// When it was appended, in milliseconds since the Unix epoch. 0 where that is not known.
+    /// When it was appended, in milliseconds since the Unix epoch. 0 if that is not known.
     pub(in super::super) time_ms: u64,
     body_checksum: u64,
 }
 
-/// How the records of a file are laid out.
+/// The format of a file's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Version {
     /// Length, sequence, checksum.
@@ -80,34 +80,34 @@ impl Record {
         }
     }
 
-    /// Its length so far, in bytes.
+    /// Its length, in bytes.
     pub(in super::super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes away the writes since it had this length.
+    /// Removes the writes since it had this length.
     pub(in super::super) fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// A record of such bytes.
+    /// A record with these bytes.
     #[cfg(test)]
     pub(super) fn of(bytes: Vec<u8>) -> Self {
         Self { bytes }
     }
 
-    /// Makes its first write one that is none.
+    /// Makes its first write an invalid one.
     #[cfg(test)]
     pub(super) fn spoil(&mut self) {
         self.bytes[RECORD_HEADER_BYTES] = 0xff;
     }
 
-    /// Whether there is no write in it; such a record is not to be appended.
+    /// Whether it has no writes. Such a record is not to be appended.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.bytes.len() <= RECORD_HEADER_BYTES
     }
 
-    /// The record as the file gets it, once it was sealed.
+    /// The record's bytes in the file, after [`Self::seal`].
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -137,8 +137,8 @@ impl Version {
         }
     }
 
-    /// Reads a record's header. `None` for bytes that are not one of this epoch. Files of the
-    /// first version have no checksum of the header, so theirs may be anything.
+    /// Reads a record's header. `None` if the bytes are not a header of this epoch. Files of the
+    /// first version have no checksum of the header, so any bytes may seem to be one.
     pub(in super::super) fn record_header(self, epoch: u64, bytes: &[u8]) -> Option<RecordHeader> {
         let header = match self {
             Self::First => {
@@ -146,7 +146,7 @@ impl Version {
                 RecordHeader {
                     length,
                     sequence,
-                    // Those files do not say; with `always` it was so.
+                    // These files do not say. With `always` it was so.
                     synced: sequence.checked_sub(1)?,
                     time_ms: 0,
                     body_checksum,
@@ -178,7 +178,7 @@ impl Version {
         is_possible.then_some(header)
     }
 
-    /// Whether these are the writes that the header was made for.
+    /// Whether the body is the one that the header was made for.
     pub(in super::super) fn is_whole(self, header: &RecordHeader, epoch: u64, body: &[u8]) -> bool {
         let (sequence, length) = (header.sequence, header.length);
         let made_for = match self {
@@ -202,7 +202,7 @@ fn checksum(epoch: u64, fields: &[u64], body: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// What stands at the start of a file whose records have this epoch.
+/// The header of a file whose records have this epoch.
 pub(in super::super) fn file_header(epoch: u64) -> Vec<u8> {
     let checksum = file_checksum(MAGIC, epoch);
     [
@@ -213,8 +213,8 @@ pub(in super::super) fn file_header(epoch: u64) -> Vec<u8> {
     .concat()
 }
 
-/// Reads the start of a file: the version and epoch of its records. `None` for a file that was
-/// never used, and for one whose header is damaged.
+/// Reads the header of a file: the version and epoch of its records. `None` if the file was never
+/// used, or its header is damaged.
 pub(in super::super) fn read_file_header(bytes: &[u8]) -> Option<(Version, u64)> {
     let (magic, fields) = bytes.split_first_chunk::<16>()?;
     let version = match magic {
@@ -239,7 +239,7 @@ fn file_checksum(magic: &[u8; 16], epoch: u64) -> u64 {
     hasher.finish()
 }
 
-/// The first integers of some bytes, where there are so many.
+/// The first integers of some bytes, if there are enough.
 fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
     let mut words = [0; COUNT];
     for (word, chunk) in words
@@ -251,7 +251,7 @@ fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
     Some(words)
 }
 
-/// The writes of a record's body, in order. `None` for one that is no write.
+/// The writes of a record's body, in order. `None` for an invalid one, which is the last.
 pub(in super::super) fn writes(mut body: &[u8]) -> impl Iterator<Item = Option<Write<'_>>> {
     std::iter::from_fn(move || {
         if body.is_empty() {

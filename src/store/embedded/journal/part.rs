@@ -1,4 +1,4 @@
-//! Reading back, for the archive, what this process has appended.
+//! Reads what this process has appended, for the archive.
 
 use std::fs::File;
 use std::io;
@@ -7,27 +7,27 @@ use std::sync::Arc;
 
 use super::format::{FILE_HEADER_BYTES, RecordHeader, Version};
 
-/// The records of a file in one turn of it. Nobody writes to them while it is not forgotten.
+/// The records of a file in one of its turns. They are not overwritten until it is forgotten.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Part {
     pub(super) file: Arc<File>,
     pub(super) epoch: u64,
-    /// Where the last record ends.
+    /// The offset of the last record's end.
     pub(super) end: u64,
 }
 
 impl Part {
-    /// Calls `visit` with each record, in their order.
+    /// Calls `visit` with each record, in order.
     ///
     /// # Errors
-    /// What reading, or `visit`, failed with.
+    /// Those of reading and of `visit`.
     pub(in super::super) fn read<E: From<io::Error>>(
         &self,
         mut visit: impl FnMut(&RecordHeader, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         const VERSION: Version = Version::Second;
         let unreadable = || {
-            let text = "the journal does not hold what was written to it";
+            let text = "the journal does not contain what was written to it";
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
         let mut header_bytes = vec![0; VERSION.header_bytes()];

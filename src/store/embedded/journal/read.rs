@@ -1,9 +1,8 @@
-//! Finding the records of the journal, and what of it is damaged.
+//! Finds the records of the journal, and damage in it.
 //!
-//! A process that dies, or a power failure, leaves at most an end that was never finished: no
-//! record after it says that it was on the disk ([`RecordHeader::synced`]). So a record that
-//! cannot be read is damage where a later one says so, and acknowledged commits would be lost by
-//! taking it for the end.
+//! A crash of the process or a power failure leaves at most an incomplete end. No later record says
+//! that this was on the disk ([`RecordHeader::synced`]). If a later record does say so, a record
+//! that cannot be read is damage. Taking it for the end would lose acknowledged commits.
 
 use std::fmt;
 use std::fs::File;
@@ -16,19 +15,19 @@ use super::format::{FILE_HEADER_BYTES, RecordHeader, Version, claimed_epoch, rea
 
 /// Bytes that are read at a time.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Bytes of bodies that are looked at for each byte of a file, in the search for records of the
-/// first version: the content of a value may look like many headers.
+/// Bytes of bodies that are checked for each byte of a file, in a search for records of the first
+/// version. (The content of a value may look like many headers.)
 const SEARCH_FACTOR: u64 = 8;
 
-/// Records of a file that follow each other.
+/// Consecutive records of a file.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Run {
     path: PathBuf,
     version: Version,
     epoch: u64,
-    /// Where the first record begins.
+    /// The offset of the first record.
     begin: u64,
-    /// Where the last record ends.
+    /// The offset of the last record's end.
     end: u64,
     first: u64,
     last: u64,
@@ -36,26 +35,26 @@ pub(in super::super) struct Run {
     synced: u64,
 }
 
-/// What the files of a journal hold.
+/// What the files of a journal contain.
 #[derive(Debug, Default)]
 pub(in super::super) struct Survey {
     /// In the order of their records.
     runs: Vec<Run>,
 }
 
-/// A gap in the journal, with whole records after it.
+/// A gap in the journal, with complete records after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// The file with what cannot be read, and where that begins. `None` where a file is missing.
+    /// The file and the offset of what cannot be read. `None` if a file is missing.
     at: Option<(PathBuf, u64)>,
     /// The first record that is missing.
     missing: u64,
-    /// Whole records after the gap.
-    behind: u64,
+    /// Complete records after the gap.
+    after: u64,
     /// Number of the last of those.
     last: u64,
-    /// Whether the missing record was on the disk. Where it was not, a power failure may have
-    /// left the gap.
+    /// Whether the missing record was on the disk. If it was not, a power failure may have left the
+    /// gap.
     was_synced: bool,
 }
 
@@ -69,7 +68,7 @@ pub struct Gap {
 pub(in super::super) struct JournalDamage(pub(in super::super) Gap);
 
 impl Gap {
-    /// Whether acknowledged commits would be lost by going on without what is missing.
+    /// Whether going on without the missing commits would lose acknowledged ones.
     pub fn is_damage(&self) -> bool {
         self.was_synced
     }
@@ -79,7 +78,7 @@ impl fmt::Display for Gap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             missing,
-            behind,
+            after,
             last,
             ..
         } = self;
@@ -93,25 +92,25 @@ impl fmt::Display for Gap {
         }
         write!(
             formatter,
-            ", and {behind} commits up to number {last} lie behind it"
+            ", and {after} commits up to number {last} come after it"
         )
     }
 }
 
 impl Survey {
-    /// Looks at all files of a folder's journal.
+    /// Reads all files of a folder's journal.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub(in super::super) fn of(folder: &Path) -> io::Result<Self> {
         Self::after(folder, 0)
     }
 
-    /// The same where records up to `applied` are not needed: those between damaged ones may be
-    /// missing in it.
+    /// Reads all files of a folder's journal. Records up to `applied` are not needed, and some of
+    /// them may be missing in the result.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// If a file cannot be read.
     pub(in super::super) fn after(folder: &Path, applied: u64) -> io::Result<Self> {
         let mut files = Vec::new();
         for path in paths(folder) {
@@ -138,8 +137,8 @@ impl Survey {
         self.runs.first().map(|run| run.first)
     }
 
-    /// The gap behind which records are of no use, where all up to `applied` are not needed.
-    /// `None` for the latter: only what the files have of each other is compared.
+    /// The first gap. Records after it cannot be applied. Those up to `applied` are not needed. If
+    /// `applied` is `None`, only gaps between the files' records count.
     pub(in super::super) fn gap(&self, applied: Option<u64>) -> Option<Gap> {
         let mut runs = self.runs.iter();
         let mut before: Option<&Run> = None;
@@ -150,7 +149,7 @@ impl Survey {
                 if first.begin == FILE_HEADER_BYTES as u64 {
                     first.first.saturating_sub(1)
                 } else {
-                    // There were others in front of it.
+                    // There were others before it.
                     first.first.saturating_sub(2)
                 }
             }
@@ -166,7 +165,7 @@ impl Survey {
             is_gap
         })?;
         let missing = reached + 1;
-        let behind = || std::iter::once(next).chain(runs.clone());
+        let later = || std::iter::once(next).chain(runs.clone());
         let same_file =
             next.begin > FILE_HEADER_BYTES as u64 && before.is_none_or(|run| run.path == next.path);
         let at = match before {
@@ -177,23 +176,23 @@ impl Survey {
         Some(Gap {
             at,
             missing,
-            behind: behind().map(|run| run.last - run.first + 1).sum(),
-            last: behind().map(|run| run.last).max().unwrap_or(missing),
-            was_synced: behind().any(|run| run.synced >= missing),
+            after: later().map(|run| run.last - run.first + 1).sum(),
+            last: later().map(|run| run.last).max().unwrap_or(missing),
+            was_synced: later().any(|run| run.synced >= missing),
         })
     }
 
-    /// Whole records, and the number of the last one.
+    /// The number of complete records, and the number of the last one.
     pub(in super::super) fn records_of(&self, path: &Path) -> (u64, Option<u64>) {
         let runs = || self.runs.iter().filter(|run| run.path == path);
         let records = runs().map(|run| run.last - run.first + 1).sum();
         (records, runs().map(|run| run.last).max())
     }
 
-    /// Calls `apply` with every record after `applied`, in their order, up to the first gap.
+    /// Calls `apply` with every record after `applied`, in order, up to the first gap.
     ///
     /// # Errors
-    /// What reading the files, or `apply`, failed with.
+    /// Those of reading the files and of `apply`.
     pub(in super::super) fn read(
         &self,
         applied: u64,
@@ -226,11 +225,11 @@ impl Survey {
 }
 
 fn changed() -> io::Error {
-    io::Error::other("the journal has changed while it was read")
+    io::Error::other("the journal changed while it was read")
 }
 
-/// The epochs of which a file may have records. One whose header is damaged may have those of the
-/// epoch that it seems to name, or of the one before or after the other file's.
+/// The epochs that a file's records may have. If its header is damaged, these are the epoch that it
+/// seems to have, and those before and after the other file's.
 fn epochs(header: &[u8], others: impl Iterator<Item = (Version, u64)>) -> Vec<(Version, u64)> {
     if let Some(known) = read_file_header(header) {
         return vec![known];
@@ -249,7 +248,7 @@ fn epochs(header: &[u8], others: impl Iterator<Item = (Version, u64)>) -> Vec<(V
     found
 }
 
-/// A file of which a part is in memory.
+/// A file, with a part of it in memory.
 struct Window {
     path: PathBuf,
     file: File,
@@ -275,8 +274,7 @@ impl Window {
         }))
     }
 
-    /// What is in memory from `offset` on, at least `least` bytes. `None` where the file has not
-    /// so many.
+    /// Bytes from `offset` on, at least `least`. `None` if the file has fewer.
     fn at_least(&mut self, offset: u64, least: u64) -> io::Result<Option<&[u8]>> {
         let end = offset.saturating_add(least);
         if end > self.length {
@@ -293,14 +291,14 @@ impl Window {
         Ok(self.bytes.get(from..))
     }
 
-    /// So many bytes from `offset` on, where the file has them.
+    /// `length` bytes from `offset` on. `None` if the file has fewer.
     fn bytes(&mut self, offset: u64, length: u64) -> io::Result<Option<&[u8]>> {
         let found = self.at_least(offset, length)?;
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         Ok(found.and_then(|found| found.get(..length)))
     }
 
-    /// The whole record at an offset, if there is one.
+    /// The complete record at an offset, if there is one.
     fn record(
         &mut self,
         version: Version,
@@ -320,8 +318,8 @@ impl Window {
             .map(|body| (header, body)))
     }
 
-    /// Adds the runs of a file's records of one epoch. What is damaged is searched for records from
-    /// `wanted` on.
+    /// Adds the runs of a file's records of one epoch. Searches damaged parts for records from
+    /// number `wanted` on.
     fn survey(
         &mut self,
         version: Version,
@@ -336,7 +334,7 @@ impl Window {
             let found = self
                 .record(version, epoch, offset)?
                 .map(|(header, _)| header);
-            // One that repeats or goes back is not of this turn of the file.
+            // A number that is not larger belongs to another turn of the file.
             let Some(header) = found.filter(|header| header.sequence >= next) else {
                 match self.search(version, epoch, offset + 1, next.max(wanted))? {
                     Some(found) => offset = found,
@@ -370,7 +368,7 @@ impl Window {
         Ok(())
     }
 
-    /// Where the next whole record begins, at `from` or after it, whose number is at least `next`.
+    /// The offset of the next complete record at or after `from` whose number is at least `next`.
     fn search(
         &mut self,
         version: Version,
@@ -406,9 +404,9 @@ impl Window {
     }
 }
 
-/// Whether a header's number can be that of a record from `next` on. Asked at each byte of a file.
+/// Whether a header's number can be that of a record from `next` on. Checked at each byte of a file.
 fn is_numbered(header: &[u8], next: u64) -> bool {
-    /// More records than a journal's two files can have.
+    /// More records than the two files of a journal can have.
     const RECORDS_MAX: u64 = 1 << 40;
     let Some((_, number)) = header.split_first_chunk::<8>() else {
         return false;

@@ -28,11 +28,11 @@ fn a_row_that_is_set_after_its_range_was_cleared_is_there() {
     let mut layer = Layer::default();
     layer.set(b"b", b"old", &mut Log::default());
     layer.clear_range(b"a", b"z", &mut Log::default());
-    assert_eq!(layer.look(b"b"), Said::Cleared);
+    assert_eq!(layer.get(b"b"), Lookup::Cleared);
     layer.set(b"b", b"new", &mut Log::default());
-    assert_eq!(layer.look(b"b"), Said::Value(b"new"));
-    assert_eq!(layer.look(b"c"), Said::Cleared);
-    assert_eq!(layer.look(b"z"), Said::Nothing);
+    assert_eq!(layer.get(b"b"), Lookup::Value(b"new"));
+    assert_eq!(layer.get(b"c"), Lookup::Cleared);
+    assert_eq!(layer.get(b"z"), Lookup::Nothing);
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_copy_stays_as_it_was() {
     let copy = layer.clone();
     layer.clear_range(b"", b"z", &mut Log::default());
     layer.set(b"b", b"2", &mut Log::default());
-    assert_eq!(copy.look(b"a"), Said::Value(b"1"));
-    assert_eq!(copy.look(b"b"), Said::Nothing);
+    assert_eq!(copy.get(b"a"), Lookup::Value(b"1"));
+    assert_eq!(copy.get(b"b"), Lookup::Nothing);
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ fn apply(layer: &mut Layer, model: &mut Model, step: &Step, log: &mut Log) {
     }
 }
 
-/// The layer's own count of its bytes, made anew.
+/// The layer's bytes, counted again.
 fn counted(layer: &Layer) -> usize {
     let entries = layer.rows().iter().chain(layer.cleared().iter());
     entries.map(|(first, second)| cost(first, second)).sum()
@@ -90,9 +90,9 @@ fn counted(layer: &Layer) -> usize {
 fn check(layer: &Layer, model: &Model) {
     for key in 0..31_u8 {
         match model.get(&key) {
-            Some(Some(value)) => assert_eq!(layer.look(&[key]), Said::Value(&[*value])),
-            Some(None) => assert_eq!(layer.look(&[key]), Said::Cleared, "{key}"),
-            None => assert_eq!(layer.look(&[key]), Said::Nothing, "{key}"),
+            Some(Some(value)) => assert_eq!(layer.get(&[key]), Lookup::Value(&[*value])),
+            Some(None) => assert_eq!(layer.get(&[key]), Lookup::Cleared, "{key}"),
+            None => assert_eq!(layer.get(&[key]), Lookup::Nothing, "{key}"),
         }
     }
     let ranges = ranges(layer);

@@ -58,7 +58,7 @@ fn fill(folder: &Path) {
 }
 
 /// A store with a checkpoint, and what it holds.
-fn closed_in_order() -> tempfile::TempDir {
+fn closed_cleanly() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(folder.path(), options()).unwrap();
     write(&store, &SeededRandom::new(1), 5_000);
@@ -68,7 +68,7 @@ fn closed_in_order() -> tempfile::TempDir {
 #[test]
 fn pages_that_a_replay_has_freed_are_used_again() {
     let random = SeededRandom::new(2);
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let (store, work, first) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
     for _ in 0..400 {
         write(&store, &random, 100);
@@ -80,13 +80,13 @@ fn pages_that_a_replay_has_freed_are_used_again() {
     let before = size();
     let (reopened, ..) = EmbeddedStore::prepare(after.path(), options()).unwrap();
     assert!(rows(&reopened) == expected);
-    // Each of some 35 steps writes about half of the pages anew.
+    // Each of some 35 steps rewrites about half of the pages.
     assert!(before > MIB && size() < 5 * before, "{before} {}", size());
 }
 
 #[test]
 fn a_store_with_nothing_to_apply_opens_where_no_checkpoint_has_room() {
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
     let expected = rows(&store);
     let after = killed(folder.path());
@@ -110,7 +110,7 @@ fn a_store_with_nothing_to_apply_opens_where_no_checkpoint_has_room() {
 
 #[test]
 fn a_start_without_room_for_what_is_to_be_applied_says_so_and_loses_nothing() {
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
     write(&store, &SeededRandom::new(4), 3_000);
     let expected = rows(&store);
@@ -127,8 +127,8 @@ fn a_start_without_room_for_what_is_to_be_applied_says_so_and_loses_nothing() {
 }
 
 #[test]
-fn a_start_that_is_killed_goes_on_behind_its_last_step() {
-    let folder = closed_in_order();
+fn a_start_that_is_killed_goes_on_after_its_last_step() {
+    let folder = closed_cleanly();
     let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
     let random = SeededRandom::new(5);
     for _ in 0..50 {
@@ -151,7 +151,7 @@ fn a_start_that_is_killed_goes_on_behind_its_last_step() {
 
 #[test]
 fn a_start_with_little_room_applies_the_journal_in_smaller_steps() {
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
     let random = SeededRandom::new(6);
     for _ in 0..20 {
@@ -171,7 +171,7 @@ fn a_start_with_little_room_applies_the_journal_in_smaller_steps() {
 
 #[test]
 fn a_copy_without_the_journal_is_refused_with_words_that_help() {
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let (store, ..) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
     let checkpointed = rows(&store);
     write(&store, &SeededRandom::new(7), 10);
@@ -189,7 +189,7 @@ fn a_copy_without_the_journal_is_refused_with_words_that_help() {
 
 #[test]
 fn a_start_makes_no_checkpoint_before_there_is_a_file_of_the_journal() {
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let first = folder.path().join("JOURNAL.0");
     std::os::unix::fs::symlink(folder.path().join("missing/file"), &first).unwrap();
     assert!(EmbeddedStore::open(folder.path(), options()).is_err());
@@ -206,7 +206,7 @@ fn killed_with_journal() -> (tempfile::TempDir, Vec<Row>) {
         fsync: FsyncPolicy::Always,
         ..options()
     };
-    let folder = closed_in_order();
+    let folder = closed_cleanly();
     let (store, ..) = EmbeddedStore::prepare(folder.path(), options).unwrap();
     let random = SeededRandom::new(8);
     for _ in 0..10 {

@@ -57,7 +57,7 @@ fn old_store(folder: &Path, rows: &Contents, pending: &Contents) {
     std::fs::write(folder.join("LOCK"), b"").unwrap();
     let mut opening = EnvOpenOptions::new().read_txn_without_tls();
     opening.map_size(MAP_BYTES);
-    // SAFETY: nobody else opens it.
+    // SAFETY: nothing else opens it.
     #[allow(unsafe_code)]
     let environment = unsafe { opening.open(folder).unwrap() };
     let database: Database<Raw, Raw> = open_database(&environment).unwrap();
@@ -199,9 +199,9 @@ fn compacting_gives_room_back_and_changes_no_row() {
     }
     transaction.commit().now_or_never().unwrap().unwrap();
     drop(store);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let compacted = compact(folder.path(), &options(), &mut |rows, written| {
-        told.push((rows, written));
+        reports.push((rows, written));
     });
     let compacted = compacted.unwrap();
     assert!(
@@ -210,7 +210,8 @@ fn compacting_gives_room_back_and_changes_no_row() {
     );
     assert_eq!(compacted.rows, kept.len() as u64);
     assert!(
-        told.last()
+        reports
+            .last()
             .is_some_and(|(_, written)| written.rows == compacted.rows)
     );
     assert_eq!(

@@ -69,7 +69,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A store of these rows, and of the archived commits behind them.
+/// A store of these rows, and of the archived commits after them.
 fn replayed(
     folder: &Path,
     store: &EmbeddedStore,
