@@ -288,3 +288,55 @@ fn a_journal_that_is_missing_before_the_first_commit_is_refused() {
     let error = EmbeddedStore::open(after.path(), options()).err().unwrap();
     assert!(error.to_string().contains("is missing"), "{error}");
 }
+
+/// Writes and undoes at random.
+fn write_and_roll_back(store: &EmbeddedStore, random: &SeededRandom) {
+    let transaction = store.begin_write().unwrap();
+    let mut open = Vec::new();
+    for _ in 0..40 {
+        let [key, other] = [0; 2].map(|_| random.below(60).to_be_bytes());
+        match random.below(9) {
+            0 => open.push(transaction.savepoint()),
+            1 | 2 => {
+                if let Some(savepoint) = open.pop() {
+                    transaction.rollback(savepoint);
+                }
+            }
+            3 => transaction.clear(&key),
+            4 => transaction.clear_range(&key, &other),
+            5 => transaction.atomic_add(&key, 1),
+            6 => {
+                let query = RangeQuery {
+                    begin: &key,
+                    end: &other,
+                    limit: 2,
+                    reverse: false,
+                    isolation: Isolation::Snapshot,
+                };
+                let rows = transaction.get_range(query).now_or_never().unwrap();
+                for row in rows.unwrap() {
+                    transaction.clear(&row.key);
+                }
+            }
+            _ => transaction.set(&key, &random.next_u64().to_le_bytes()),
+        }
+    }
+    transaction.commit().now_or_never().unwrap().unwrap();
+}
+
+#[test]
+fn the_journal_has_what_rollbacks_have_left() {
+    for seed in 0..20 {
+        let random = SeededRandom::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let (store, work, first) = EmbeddedStore::prepare(folder.path(), options()).unwrap();
+        for _ in 0..10 {
+            write_and_roll_back(&store, &random);
+        }
+        let expected = rows(&store);
+        let after = killed(folder.path());
+        drop((store, work, first));
+        let store = EmbeddedStore::open(after.path(), options()).unwrap();
+        assert!(rows(&store) == expected, "seed {seed}");
+    }
+}
