@@ -69,7 +69,7 @@ pub(super) async fn examine(target: &DoctorTarget<'_>, show: &mut dyn FnMut(&Lin
     let shown = target
         .read(async |transaction: &dyn ReadTransaction| {
             target
-                .shown_namespaces(transaction, Isolation::Snapshot)
+                .current_namespaces(transaction, Isolation::Snapshot)
                 .await
         })
         .await;

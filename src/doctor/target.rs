@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
 };
-use crate::types::context::shown_namespace;
+use crate::types::context::current_namespace;
 use crate::types::presence::{Presence, presence};
 use crate::types::staging::has_claims;
 
@@ -165,8 +165,8 @@ impl DoctorTarget<'_> {
         }
     }
 
-    /// The namespaces that databases show.
-    pub(super) async fn shown_namespaces(
+    /// The current namespaces of all databases.
+    pub(super) async fn current_namespaces(
         &self,
         transaction: &dyn ReadTransaction,
         isolation: Isolation,
@@ -175,7 +175,7 @@ impl DoctorTarget<'_> {
         for database in 0..DATABASES {
             let key = self.layout.database_key(database);
             let row = transaction.get(&key, isolation).await?;
-            shown.push((shown_namespace(database, row.as_ref())?, database));
+            shown.push((current_namespace(database, row.as_ref())?, database));
         }
         Ok(shown)
     }

@@ -30,15 +30,17 @@ use pops::{Pops, Request};
 const BACKOFF_FIRST_MS: u64 = 1;
 const BACKOFF_MAX_MS: u64 = 100;
 
-/// Clients that wait whose commands one batch runs. Further ones are woken by batches of their own.
+/// Clients that one batch may wake. Later batches wake the rest.
 pub(super) const WAITERS_WOKEN_PER_BATCH_MAX: usize = 1024;
-/// Clients that wait for one key whose commands a batch runs in vain. The next goes on after them.
+/// Waiters of one key whose commands a batch runs and that find nothing. The next batch continues
+/// after them.
 pub(super) const WAITERS_TRIED_PER_KEY_MAX: usize = 64;
 
-/// A place in which one batch at a time can be under way. Its number names the row by which a
-/// batch of unknown result is recognised.
+/// One of the transactions that may be in flight at once. Its number names the row by which a batch
+/// whose commit result is unknown recognises whether it was applied.
 pub(super) struct Slot {
     number: u64,
+    /// Attempts made in this slot. The value that an attempt writes to the row.
     batches: u64,
 }
 
@@ -52,11 +54,11 @@ impl Slot {
 pub(super) struct BatchResult {
     pub(super) slot: Slot,
     pub(super) locks: Vec<KeyLocks>,
-    /// Submissions of which nothing was run, for the next batch.
+    /// Submissions of which no command was run, for the next batch.
     pub(super) not_run: Vec<Submission>,
-    /// How many clients were answered, those that had waited included.
+    /// How many clients were answered, including woken clients.
     pub(super) answered: usize,
-    /// How many of their commands.
+    /// How many commands were answered, without those of woken clients.
     pub(super) commands: usize,
     /// Other servers were asked to pop for it.
     pub(super) is_staged: bool,
@@ -73,39 +75,40 @@ pub(super) struct Batch<'s> {
     shared: &'s Arc<Shared>,
     slot: Slot,
     submissions: Vec<Submission>,
-    /// Replies of each submission's first commands, from the latest attempt.
+    /// Replies of the latest attempt: of each submission, those of its first commands.
     replies: Vec<Vec<Reply>>,
-    /// Commands that get their error without being run: the store refused a transaction for what
-    /// they do in it.
+    /// Commands that get this error instead of being run, because the store refused a transaction
+    /// on their account.
     refused: HashMap<CommandId, CommandError>,
-    /// Commands that this batch may run; the rest waits for the next.
+    /// Number of commands that this batch may run. The rest waits for the next batch.
     commands_max: usize,
-    /// What was too slow for a transaction though nothing else was run in it.
+    /// The command that was too slow for a transaction although nothing else was run in it.
     slow: Option<CommandId>,
-    /// What others are to hear of, from the latest attempt.
+    /// What the latest attempt tells others after the commit.
     signals: Signals,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
-    /// Clients that waited and got something, with their replies.
+    /// Woken clients with their replies. They are in service until the commit.
     woken: Vec<(Arc<Waiter>, Reply)>,
-    /// Clients that wait, and whose commands the latest attempt was running when it ended.
+    /// Waiters whose commands the latest attempt was running when it ended.
     in_service: Vec<Arc<Waiter>>,
-    /// Most waiters that the batch may wake.
+    /// Number of waiters that the batch may wake. It falls when the batch conflicts or does not fit
+    /// because of them. Later batches then wake the rest.
     woken_max: usize,
     /// How often it has conflicted.
     conflicts: u32,
     /// The latest attempt has run a read after a write of its client.
     has_read_after_write: bool,
-    /// Submissions end where a read follows a write.
+    /// Each submission ends before a read that follows a write. Its rest is submitted again.
     ends_before_reads: bool,
-    /// Keys that may have something for more waiters than this batch could wake, and where the
-    /// next batch goes on.
-    left_waiting: HashMap<ClientKey, Cursor>,
-    /// What became ready in the latest attempt, where others may have begun to wait meanwhile.
+    /// Keys with more waiters to wake than this batch could, and where a later batch continues.
+    deferred: HashMap<ClientKey, Cursor>,
+    /// What became ready in the latest attempt, if other batches may be running concurrently. Read
+    /// after the commit, for clients that began to wait in those batches.
     made_ready: Vec<Ready>,
-    /// The place of whoever was parked last when the latest attempt began.
-    last_order: u64,
-    /// Why the batch was run again last: what its clients are told when it is given up.
+    /// The latest position of a waiter when the latest attempt began.
+    last_position: u64,
+    /// Why the batch was last run again. Its clients get this error when it is given up.
     last_error: Option<StoreError>,
     /// What can be staged of the batch's pops.
     pops: Vec<Pops>,
@@ -124,9 +127,9 @@ pub(super) struct Batch<'s> {
 /// A command that the batch runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum CommandId {
-    /// Of one of its submissions.
+    /// A command of one of its submissions.
     Submitted { submission: usize, call: usize },
-    /// Of a client that waited, by its place.
+    /// The command of a waiter, by the waiter's position. `u64::MAX` is no particular waiter.
     Waiter(u64),
 }
 
@@ -147,7 +150,8 @@ impl From<(usize, usize)> for CommandId {
 enum AttemptEnd {
     /// Everything in `replies` is durable.
     Committed,
-    /// Nothing was applied; run the batch again, at once where it was made smaller.
+    /// Nothing was applied. Run the batch again: at once if the batch was changed so that the cause
+    /// is gone, else after a pause.
     Again { after_pause: bool },
     /// The store failed, for every command of the batch.
     Failed(StoreError),
@@ -180,9 +184,9 @@ impl<'s> Batch<'s> {
             conflicts: 0,
             has_read_after_write: false,
             ends_before_reads: false,
-            left_waiting: HashMap::new(),
+            deferred: HashMap::new(),
             made_ready: Vec::new(),
-            last_order: 0,
+            last_position: 0,
             last_error: None,
             pops: Vec::new(),
             requests: Vec::new(),

@@ -1,4 +1,4 @@
-//! What is submitted to the executor, and what becomes of it.
+//! Submissions to the executor, and their results.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,31 +15,31 @@ use crate::store::StoreError;
 use crate::types::key::ClientKey;
 use crate::types::{ReadContext, WriteContext};
 
-/// Work that the server itself does in a snapshot, see [`Executor::read`](super::Executor::read).
+/// Work of the server itself on a snapshot, see [`Executor::read`](super::Executor::read).
 pub type ReadJob = Box<dyn for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send>;
 
-/// Work that the server itself does in a transaction, see [`Executor::transact`](super::Executor::transact).
+/// Work of the server itself in a transaction, see [`Executor::transact`](super::Executor::transact).
 pub type WriteJob = Box<dyn for<'c> Fn(&'c WriteContext<'c>) -> HandlerFuture<'c> + Send>;
 
-/// What is to be run.
+/// Something to run.
 pub enum Work {
     /// A command.
     Command(Invocation),
-    /// EXEC: several commands in one store transaction, nothing of others between them. The reply
-    /// is an array of theirs, or a null array where a watched key has changed.
+    /// EXEC: several commands in one store transaction, with no other client's command between them.
+    /// The reply is an array of their replies, or a null array if a watched key has changed.
     Transaction(Box<Bundle>),
-    /// Runs the commands of clients that wait for a key, from a cursor on.
+    /// A wake-up: runs the commands of clients that wait for a key, from a cursor on.
     WakeUp(ClientKey, Cursor),
     /// Work of the server itself that reads.
     ReadJob {
-        /// The database that it sees.
+        /// The database that it works in.
         database: u32,
         /// Its code, which may run more than once.
         run: ReadJob,
     },
     /// Work of the server itself that writes.
     WriteJob {
-        /// The database that it sees.
+        /// The database that it works in.
         database: u32,
         /// Its code, which may run more than once.
         run: WriteJob,
@@ -62,13 +62,13 @@ pub(super) fn only_reads(invocation: &Invocation) -> bool {
     !matches!(invocation.row.handler, Handler::Write(_))
 }
 
-/// What EXEC carries out.
+/// The commands and conditions of one EXEC.
 pub struct Bundle {
     /// The commands.
     pub invocations: Vec<Invocation>,
-    /// The keys that must not have changed.
+    /// The watched keys. If one has changed, no command is run.
     pub watched: Vec<WatchedKey>,
-    /// Set when this server has seen one of them change.
+    /// Set when a batch of this server has changed a watched key.
     pub touched: watchers::Touched,
 }
 
@@ -83,23 +83,23 @@ impl Bundle {
 pub struct WatchedKey {
     /// The key.
     pub key: ClientKey,
-    /// What [`ReadContext::fingerprint`] said.
+    /// The result of [`ReadContext::fingerprint`] at that time.
     pub fingerprint: Option<Bytes>,
 }
 
 /// One piece of work, ready to be run.
 pub struct Call {
-    /// What is to be run.
+    /// The work.
     pub work: Work,
-    /// What it will do to its keys, where the executor asked for that ([`Executor::plans`](super::Executor::plans)).
+    /// What it will do to its keys, if the executor wants to know ([`Executor::plans`](super::Executor::plans)).
     pub access: Access,
-    /// Where the command blocks and finds nothing, its waiter. Such a command must be the last of
-    /// its submission.
+    /// The waiter to park if the command finds nothing. Only for a blocking command, which must be the
+    /// last of its submission.
     pub waiter: Option<Arc<Waiter>>,
 }
 
 impl Call {
-    /// A command, of which the executor knows what it will do where it `plans`.
+    /// A command. If the executor `plans`, it learns what the command will do to its keys.
     pub fn command(invocation: Invocation, plans: bool) -> Self {
         let access = if plans {
             Access::of(invocation.row, invocation.database, &invocation.arguments)
@@ -113,7 +113,7 @@ impl Call {
         }
     }
 
-    /// EXEC, of which the executor knows what it will do where it `plans`.
+    /// EXEC. If the executor `plans`, it learns what the commands will do to their keys.
     pub fn transaction(bundle: Bundle, plans: bool) -> Self {
         let access = if plans {
             Access::of_all(&bundle.invocations)
@@ -127,7 +127,7 @@ impl Call {
         }
     }
 
-    /// The arguments of a command.
+    /// The arguments, if this is a command.
     pub fn arguments(&self) -> Option<&[Bytes]> {
         match &self.work {
             Work::Command(invocation) => Some(&invocation.arguments),
@@ -135,7 +135,7 @@ impl Call {
         }
     }
 
-    /// Work of the server itself that reads, as it sees `database`.
+    /// Work of the server itself that reads in `database`.
     pub fn read_job(
         database: u32,
         run: impl for<'c> Fn(&'c ReadContext<'c>) -> HandlerFuture<'c> + Send + 'static,
@@ -144,7 +144,7 @@ impl Call {
         Self::job(Work::ReadJob { database, run }, KeyLocks::Nothing)
     }
 
-    /// Work of the server itself that writes, as it sees `database`.
+    /// Work of the server itself that writes in `database`.
     pub fn write_job(
         database: u32,
         locks: KeyLocks,
@@ -163,28 +163,28 @@ impl Call {
     }
 }
 
-/// What became of a submission.
+/// The result of a submission.
 pub struct SubmissionResult {
-    /// Replies of the first commands, in order; at least one unless there were none.
+    /// Replies of the first commands, in order. At least one, unless the submission was empty or its
+    /// only answered command was parked.
     pub replies: Vec<Reply>,
-    /// The commands that those replies answer. Where it is shorter, the replies say why the store
-    /// failed.
+    /// The commands that those replies answer. If there are fewer, the replies are the store's error.
     pub done: Vec<Call>,
-    /// Why the store failed, where it did: what the replies say.
+    /// The store's error, if it failed. The replies say the same.
     pub failure: Option<StoreError>,
-    /// Commands that were not run yet, because replies or the batch had grown too large or because
-    /// they belong into another transaction: to be submitted again when the replies are on their way
-    /// to the client.
+    /// Commands that were not run yet, because the replies or the batch had grown too large or because
+    /// they belong in another transaction. The client's connection submits them again after it has
+    /// sent the replies.
     pub rest: Vec<Call>,
-    /// The last command of `done` has no reply yet: it waits, and its outcome will arrive where
-    /// [`Waiter::new`] said.
+    /// The last command of `done` waits and has no reply yet. The receiver from [`Waiter::new`] gets
+    /// its outcome.
     pub is_parked: bool,
 }
 
 /// A run of commands of one connection.
 pub(super) struct Submission {
     pub(super) calls: Vec<Call>,
-    /// `None` of a wake-up, which is the lane's own.
+    /// Receives the result. `None` for a wake-up, which the lane itself submits.
     pub(super) respond: Option<oneshot::Sender<SubmissionResult>>,
 }
 

@@ -1,4 +1,5 @@
-//! The write lane: forms batches and keeps as many of them under way as the store can use.
+//! The write lane: the thread that forms batches of commands and runs as many of them at once as the
+//! store can use.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -32,27 +33,30 @@ pub(super) struct WriteLane {
     pending: VecDeque<Submission>,
     /// Keys that already have a wake-up submission in `pending`.
     to_wake: HashSet<ClientKey>,
-    /// Keys of batches that are under way.
+    /// Keys of batches that are in flight.
     locked: LockSet,
+    /// Keys of submissions that the batch being formed leaves out. Younger submissions on these keys
+    /// must not overtake them.
     passed_over: LockSet,
+    /// Keys of the batch being formed.
     chosen: LockSet,
     /// What the last batch suggests about the next, see [`Gathering`].
     gathering: Option<Gathering>,
-    /// Keys of batches that have ended a moment ago.
+    /// Locks of batches that ended a moment ago.
     held: Vec<Held>,
-    /// Submissions that have arrived so far.
+    /// Number of submissions that have arrived so far.
     arrived: u64,
 }
 
-/// Locks on keys that are kept for a moment after their batch.
+/// Locks on keys that are held for a moment after their batch, so that its returning clients form
+/// one batch again.
 ///
-/// What [`Gathering`] says of cohorts holds for the clients of one key on a cluster too, where a
-/// cohort costs a transaction, and where servers pop for each other three. Other keys go on
-/// meanwhile.
+/// This is [`Gathering`] for the clients of one key on a cluster. There each cohort costs a
+/// transaction, or three if servers pop for each other. Other keys are not held up.
 struct Held {
     locks: Vec<KeyLocks>,
     until: Instant,
-    /// Everyone is back when so many submissions have arrived.
+    /// All clients are back when this many submissions have arrived.
     arrived: u64,
 }
 
@@ -67,17 +71,17 @@ impl Held {
 /// How long the next batch waits for the clients of the last one to come back.
 ///
 /// Clients that wait for each reply come in cohorts: while one cohort's batch is being synced to
-/// disk the other's arrives. A short pause after a commit lets them join in one batch and share
-/// one sync. It is a fraction of what a commit takes, ends as soon as everyone is back, and
-/// follows only upon a commit with several clients: an idle server commits at once.
+/// disk, the other cohort's commands arrive. A short pause after a commit lets both join in one
+/// batch and share one sync. The pause is a fraction of a commit's duration and ends as soon as all
+/// clients are back. It follows only a commit with several clients: an idle server commits at once.
 struct Gathering {
-    /// Clients that were in the last batch or waited behind it.
+    /// Clients that were in the last batch or waited for it to end.
     expected: usize,
     /// When the pause ends at the latest.
     until: Instant,
 }
 
-/// Further keys of a key's waiters that no other batch works on while one wakes them.
+/// Other keys of a key's waiters that a wake-up of the key locks too.
 const WAKE_UP_KEYS_MAX: usize = 64;
 /// The pause is this part of the last batch's duration.
 const GATHER_DIVISOR: u32 = 4;
@@ -105,7 +109,7 @@ impl WriteLane {
         }
     }
 
-    /// Serves until every sender is gone and everything has been answered.
+    /// Runs until every sender is gone and everything has been answered.
     pub(super) async fn run(mut self, mut receiver: mpsc::Receiver<Submission>) {
         let store = Arc::clone(&self.store);
         let environment = Arc::clone(&self.environment);
@@ -116,7 +120,7 @@ impl WriteLane {
         let mut under_way = FuturesUnordered::new();
         let mut is_open = true;
         while is_open || !self.pending.is_empty() || !under_way.is_empty() {
-            // Whatever has arrived meanwhile belongs to the next batch.
+            // Submissions that have arrived meanwhile belong to the next batch.
             is_open &= self.take_arrived(&mut receiver);
             self.gather(&mut receiver);
             self.take_scheduled();
@@ -161,8 +165,8 @@ impl WriteLane {
         }
     }
 
-    /// Ends a batch's locks on its keys, or on a cluster keeps them for a moment where the next
-    /// batch had better wait for the clients of this one.
+    /// Ends a batch's locks on its keys. On a cluster, holds them for a moment if the next batch had
+    /// better wait for the clients of this one.
     fn release(&mut self, done: BatchResult, was_all_run: bool) -> Slot {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
         let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_staged;
@@ -172,7 +176,7 @@ impl WriteLane {
             until: Instant::now() + pause,
             arrived: self.arrived + answered,
         };
-        // Other servers wait for the next batch where this one has popped for them.
+        // If this batch has popped for other servers, they wait for the next one.
         let may_wait = self.environment.capabilities.parallel_batches > 1
             && was_all_run
             && !done.has_fulfilled;
@@ -184,7 +188,7 @@ impl WriteLane {
         done.slot
     }
 
-    /// Ends locks that were kept for long enough.
+    /// Ends locks that were held for long enough.
     fn release_held(&mut self) {
         let now = Instant::now();
         let arrived = self.arrived;
@@ -194,13 +198,15 @@ impl WriteLane {
         }
     }
 
-    /// Puts the wake-ups that are scheduled in line, each by itself.
+    /// Makes each scheduled wake-up a submission of its own. It stays in `pending`, or in its batch,
+    /// until the batch is durable or fails.
     fn take_scheduled(&mut self) {
         for (key, cursor) in self.shared.waiters.take_scheduled(BATCH_COMMANDS_MAX) {
-            // A client that waits for several keys must not be overtaken at one of them while
-            // another batch runs its command for another.
-            let beside = self.shared.waiters.keys_beside(&key, WAKE_UP_KEYS_MAX);
-            let locked = beside.iter().chain([&key]);
+            // A client that waits for several keys must not be overtaken at one of them while a batch
+            // runs its command for another of them.
+            let waiters = &self.shared.waiters;
+            let other_keys = waiters.other_keys_of_waiters(&key, WAKE_UP_KEYS_MAX);
+            let locked = other_keys.iter().chain([&key]);
             let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
             let locks = KeyLocks::Keys(locks.collect());
             // In front: these clients have waited longer than those that have just come.
@@ -211,8 +217,8 @@ impl WriteLane {
         }
     }
 
-    /// Puts a submission in front of the others. A wake-up that has not begun does for every wake-up
-    /// of its key: a busy key has more of them scheduled than there are looks at its waiters.
+    /// Puts a submission in front of the others. A wake-up that has not begun replaces every other
+    /// wake-up of its key, because a busy key has them scheduled faster than they are run.
     fn put_in_front(&mut self, mut submission: Submission) {
         if let Some((key, cursor)) = wake_up_of(&mut submission)
             && !self.to_wake.insert(key.clone())
@@ -222,7 +228,7 @@ impl WriteLane {
                     && other_key == key
                 {
                     *cursor = cursor.joined(*other_cursor);
-                    // Its locks are those of the clients that wait now.
+                    // The new submission's locks are those of the clients that wait now.
                     *other = submission;
                     return;
                 }
@@ -236,7 +242,7 @@ impl WriteLane {
         self.pending.push_back(submission);
     }
 
-    /// Moves what has arrived to `pending`; false when no more can come.
+    /// Moves what has arrived to `pending`. Returns false when no more can come.
     fn take_arrived(&mut self, receiver: &mut mpsc::Receiver<Submission>) -> bool {
         while self.pending.len() < BATCH_COMMANDS_MAX {
             match receiver.try_recv() {
@@ -259,8 +265,8 @@ impl WriteLane {
         })
     }
 
-    /// Pauses as planned. Blocks the lane's thread, which on a store with a single writer has
-    /// nothing else to do; the runtime's timers are too coarse.
+    /// Pauses as planned. Blocks the lane's thread, which on a store with a single writer has nothing
+    /// else to do. The runtime's timers are too coarse for such a pause.
     fn gather(&mut self, receiver: &mut mpsc::Receiver<Submission>) {
         let Some(gathering) = self.gathering.take() else {
             return;
@@ -273,9 +279,9 @@ impl WriteLane {
         }
     }
 
-    /// The oldest submissions that may run now, up to a batch's limit of commands; where several
-    /// batches can be under way (`free_slots` > 1), only its share of the keys that wait, but
-    /// everything that waits for those keys.
+    /// Takes the oldest submissions that may run now, up to a batch's limit of commands. If several
+    /// batches can be in flight (`free_slots` > 1), the batch gets only its share of the keys in
+    /// `pending`, but all submissions for those keys.
     fn form_batch(&mut self, uses_locks: bool, free_slots: usize) -> Vec<Submission> {
         let share = self
             .pending
@@ -343,7 +349,7 @@ async fn sleep_until(at: Option<Instant>) {
     }
 }
 
-/// The key whose waiters a submission wakes, and where from, if it is a wake-up.
+/// The key whose waiters a submission wakes, and its cursor, if it is a wake-up.
 fn wake_up_of(submission: &mut Submission) -> Option<(&ClientKey, &mut Cursor)> {
     match &mut submission.calls.first_mut()?.work {
         Work::WakeUp(key, cursor) => Some((key, cursor)),

@@ -1,4 +1,4 @@
-//! Which batches may be under way at the same time.
+//! Decides which batches may be in flight at the same time.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use crate::commands::KeyLocks;
 use crate::sparse::Sparse;
 
-/// Takes locks as they are: they are hashes already, with a key that clients do not know.
+/// Uses locks as their own hashes: they already are hashes, with a secret that clients do not know.
 #[derive(Debug, Default)]
 pub(crate) struct LockHasher(u64);
 
@@ -26,10 +26,10 @@ impl Hasher for LockHasher {
     }
 }
 
-/// For tables of locks.
+/// Builds [`LockHasher`]s for tables of locks.
 pub(crate) type BuildLockHasher = BuildHasherDefault<LockHasher>;
 
-/// The locks of batches that are under way.
+/// A set of locks, such as those of the batches in flight.
 #[derive(Debug, Default)]
 pub(crate) struct LockSet {
     keys: HashSet<u64, BuildLockHasher>,
@@ -38,7 +38,7 @@ pub(crate) struct LockSet {
 
 impl LockSet {
     pub(crate) fn clear(&mut self) {
-        // By what was in it the last time.
+        // Before the set is emptied, so that its recent size decides.
         self.keys.shrink_if_sparse();
         self.keys.clear();
         self.everything = false;
@@ -48,7 +48,7 @@ impl LockSet {
         !self.everything && self.keys.is_empty()
     }
 
-    /// Whether no batch has locked any of it.
+    /// Whether the set holds none of these locks.
     pub(crate) fn is_free(&self, locks: &KeyLocks) -> bool {
         match locks {
             KeyLocks::Nothing => true,

@@ -51,8 +51,8 @@ pub use watchers::Watchers;
 pub struct ExecutorOptions {
     /// Threads that serve runs of commands which only read.
     pub read_lanes: usize,
-    /// Keys that are watched at once for clients that wait, where other servers write too.
-    /// Further ones are polled.
+    /// Keys that are watched at once for clients that wait, if other servers write too. Keys above
+    /// this limit are polled.
     pub wake_watches_max: usize,
 }
 
@@ -150,7 +150,7 @@ impl Executor {
         })
     }
 
-    /// Whether [`Call::access`] is looked at: not on a store with a single writer.
+    /// Whether [`Call::access`] is used: not on a store with a single writer.
     pub fn plans(&self) -> bool {
         self.environment.capabilities.parallel_batches > 1
     }
@@ -170,8 +170,8 @@ impl Executor {
         &self.shared.watchers
     }
 
-    /// To be called by whoever has just subscribed: returns when messages that other servers
-    /// publish from now on will be heard.
+    /// To be called after a client has subscribed: returns when the client will hear messages that
+    /// other servers publish from now on.
     pub async fn listen(&self) {
         if !self.environment.capabilities.single_writer {
             self.shared.relay.listen().await;

@@ -1,4 +1,4 @@
-//! A read lane: runs of commands that only read share a snapshot.
+//! A read lane: a thread that answers submissions that only read. Several of them share a snapshot.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ impl ReadLane {
         }
     }
 
-    /// Serves until every sender is gone and everything has been answered.
+    /// Runs until every sender is gone and everything has been answered.
     pub(super) async fn run(self, mut receiver: mpsc::Receiver<Submission>) {
         // Reads of the embedded store never wait, so there is nothing to overlap.
         let parallel = if self.environment.capabilities.single_writer {
@@ -73,7 +73,7 @@ impl ReadLane {
     }
 
     async fn serve(&self, mut submissions: Vec<Submission>) {
-        // Of the submission in front.
+        // Consecutive failures of the first submission.
         let mut failures = 0_u32;
         let mut tried_since = Instant::now();
         while !submissions.is_empty() {
@@ -88,7 +88,8 @@ impl ReadLane {
                 failures += 1;
                 let is_given_up = failures >= COMMIT_ATTEMPTS_MAX
                     || tried_since.elapsed() >= Duration::from_millis(COMMIT_RETRY_MAX_MS);
-                // What is too much for one snapshot must not hold the others up, nor fail them.
+                // A submission that needs longer than a snapshot lives must not hold up the others or
+                // fail them.
                 let failed = if !error.is_retryable() {
                     submissions.len()
                 } else if is_given_up {
@@ -113,8 +114,8 @@ impl ReadLane {
         }
     }
 
-    /// Answers submissions from the front until all are answered or the snapshot has become
-    /// old: an open snapshot keeps freed pages from being used again.
+    /// Answers submissions in order, until all are answered or the snapshot is too old: an open
+    /// snapshot keeps freed pages from being reused.
     async fn serve_on_one_snapshot(
         &self,
         submissions: &mut Vec<Submission>,
@@ -176,7 +177,7 @@ fn answer(mut submission: Submission, replies: Vec<Reply>, failure: Option<Store
         rest,
         is_parked: false,
     };
-    // A client that is gone has nobody to tell.
+    // Fails if the client is gone.
     if let Some(respond) = submission.respond {
         let _ = respond.send(result);
     }

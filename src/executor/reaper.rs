@@ -1,6 +1,6 @@
 //! Background work: removes expired keys, clears trash, runs timers, sweeps the metadata of empty
-//! keys, and ends claims that have lapsed. It goes through the executor like any client, in small
-//! passes, with pauses in which clients have their turn.
+//! keys, and ends claims that have lapsed. It uses the executor as clients do, in small passes with
+//! pauses for the clients' commands.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ mod tests;
 
 /// One kind of background work.
 struct Job {
-    /// What logs call it.
+    /// Its name in logs.
     name: &'static str,
-    /// How long it rests when there was nothing to do.
+    /// Pause after a pass that found nothing to do.
     interval_ms: u64,
-    /// How long it rests when there was.
+    /// Pause after a pass that did something.
     busy_interval_ms: u64,
-    /// Whether there is only something to do where several servers write.
+    /// Whether it is needed only if several servers write to the store.
     is_for_cluster: bool,
-    /// One pass; answers whether there was anything to do.
+    /// Makes one pass. Returns whether there was anything to do.
     run: for<'r> fn(&'r mut Reaper, &'r Executor) -> JobRun<'r>,
 }
 
@@ -80,7 +80,7 @@ pub struct Reaper {
 }
 
 impl Reaper {
-    /// Background work that has done nothing yet.
+    /// Creates the state of background work that has not begun.
     pub fn new(executor: &Executor) -> Self {
         Self {
             expires_actively: Arc::new(AtomicBool::new(true)),
@@ -112,7 +112,7 @@ impl Reaper {
             .collect();
         loop {
             for (job, at) in due.iter_mut().filter(|(_, at)| *at <= Instant::now()) {
-                // A failure of one does not keep the others from their turn.
+                // A failure of one job does not stop the others.
                 *at = after(match (job.run)(&mut self, &executor).await {
                     Ok(true) => job.busy_interval_ms,
                     Ok(false) => job.interval_ms,
@@ -131,8 +131,8 @@ impl Reaper {
         }
     }
 
-    /// One look for expired keys, trash and timers, and one pass over each where there is any. Answers
-    /// whether there was.
+    /// Looks for expired keys, trash and due timers, and makes one pass over each kind that it finds.
+    /// Returns whether there was any.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -143,7 +143,7 @@ impl Reaper {
             })
             .await?;
         let expires = due.expired && self.expires_actively.load(Ordering::Relaxed);
-        // Where one of them fails the others have their turn all the same.
+        // If one of them fails, the others are done all the same.
         let expired = match expires {
             true => remove_expired(executor).await,
             false => Ok(()),
@@ -166,7 +166,8 @@ impl Reaper {
         Ok(had_work)
     }
 
-    /// One pass over what servers have popped for each other; answers how many claims had lapsed.
+    /// Makes one pass over what servers have popped for each other. Returns how many claims had
+    /// lapsed.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -174,8 +175,8 @@ impl Reaper {
         self.lapsed_claims.pass(executor).await
     }
 
-    /// One pass of the sweep for metadata of empty keys: sweeps what was found long enough ago, and
-    /// looks for more. Answers how many were swept.
+    /// Makes one pass of the sweep for metadata of empty keys: sweeps what was found long enough ago,
+    /// and looks for more. Returns how many were swept.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -184,7 +185,7 @@ impl Reaper {
     }
 }
 
-/// Background work that runs.
+/// Controls the running background work.
 #[derive(Debug)]
 pub struct ReaperHandle {
     stop: watch::Sender<bool>,
@@ -193,13 +194,13 @@ pub struct ReaperHandle {
 }
 
 impl ReaperHandle {
-    /// Switches the removal of expired keys on or off (DEBUG SET-ACTIVE-EXPIRE). Keys past their
-    /// time do not exist for clients either way.
+    /// Switches the removal of expired keys on or off (DEBUG SET-ACTIVE-EXPIRE). For clients, expired
+    /// keys do not exist either way.
     pub fn set_active_expire(&self, is_active: bool) {
         self.expires_actively.store(is_active, Ordering::Relaxed);
     }
 
-    /// Ends the work after the pass that it is at; then it holds the executor no more.
+    /// Ends the work after the current pass. Then it no longer holds the executor.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if self.task.await.is_err() {
@@ -227,8 +228,8 @@ async fn clear_trash(executor: &Executor) -> Result<(), JobError> {
         .await
 }
 
-/// Answers how many timers were looked at. On a cluster what clients of this server do with queues
-/// that have something to do waits, and so does not conflict with it.
+/// Runs due timers of task queues. Returns how many were examined. On a cluster it locks those queues,
+/// so that commands of this server's clients wait and do not conflict with it.
 async fn run_timers(executor: &Executor) -> Result<i64, JobError> {
     let turn = executor.environment().random.below(1 << 32);
     let mut locks = KeyLocks::Nothing;

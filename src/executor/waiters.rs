@@ -1,21 +1,38 @@
-//! Clients that wait for something in a key.
+//! Clients that wait for data in a key.
 //!
-//! A blocking command that finds nothing is *parked* here by the batch that ran it. A batch that
-//! puts something into a key runs the commands of the clients that wait for it, oldest first, in its
-//! own transaction, right after the command that did it. So a push and the pop that it feeds are one
-//! commit, and no client that comes later can get in between. Where other servers write too,
+//! A blocking command whose first run found nothing is *parked* here by the batch that ran it. A
+//! batch that puts data into a key runs the commands of the key's waiters in its own transaction,
+//! right after the command that did it. So a push and the pop that it feeds are one commit. The
+//! oldest waiter comes first, and no later client can get in between. Only waiters that another
+//! batch holds are passed over (see below). Where other servers write too,
 //! [wake watches](super::wake_watches) *schedule a wake-up* of keys that may have become ready: the
-//! write lane then runs the commands of their waiters.
+//! write lane then submits work that runs the commands of their waiters. The write lane is the
+//! thread that runs batches. A *slot* is the number of one of its in-flight transactions.
 //!
-//! | Stage | Who may run its command | Ends |
+//! | Stage | Who may run its command | Next stage |
 //! | --- | --- | --- |
-//! | away | nothing: it is in no queue | parked: [`park`](Waiters::park) |
-//! | parked | the batch that parked it: run again, its own first look may find something after all | waiting: [`settle`](Waiters::settle), when that batch is durable. Away: [`unpark`](Waiters::unpark), when that batch is run again |
-//! | waiting | any batch | in service: [`begin_service`](Waiters::begin_service). Away: [`cancel`](Waiters::cancel) |
-//! | in service | the batch that does | away: [`answer`](Waiters::answer), when that batch is durable. As before, at its old place: [`release`](Waiters::release), when there is nothing for it or the batch is run again |
+//! | away: in no queue | nobody | parked by [`park`](Waiters::park), when its command found nothing |
+//! | parked | the batch that parked it, if a later command of that batch puts data into a key | waiting by [`settle`](Waiters::settle), when that batch is durable |
+//! | | | in service by [`begin_service`](Waiters::begin_service) of that batch |
+//! | | | away by [`unpark`](Waiters::unpark), when that batch is run again |
+//! | | | away by [`cancel`](Waiters::cancel) |
+//! | waiting | any batch | in service by [`begin_service`](Waiters::begin_service) |
+//! | | | away by [`cancel`](Waiters::cancel) |
+//! | in service | the batch that took it into service | away by [`answer`](Waiters::answer): that batch is durable, or whether it is stays unknown |
+//! | | | parked or waiting as before, at the same position, by [`release`](Waiters::release): its command found nothing, or the batch is run again or failed |
+//! | | | away by [`release`](Waiters::release), if its client has given up meanwhile |
+//! | | | away by [`unpark`](Waiters::unpark), if the batch also parked it and is run again |
 //!
-//! A batch that has something for a client which is parked or in service with another batch *misses*
-//! it. A wake-up of its keys is then scheduled when the other batch lets go of it.
+//! No other batch may run the command of a parked waiter, because the batch that parked it may be
+//! run again and its command may then find data at once.
+//!
+//! A batch *passes over* a waiter that is parked or in service with another batch, and marks it. It
+//! does so before anybody knows whether there is data for it. When the other batch returns the
+//! waiter to the stage *waiting*, a wake-up of all its keys is scheduled.
+//!
+//! A waiter in service stays in service until its batch's commit. If the commit's result is unknown,
+//! the batch first finds out whether it was applied. If even that fails, waiters that had a reply get
+//! the error: to wait on would hide data that was perhaps popped for them.
 
 mod cursor;
 mod queues;
@@ -39,21 +56,24 @@ pub use wait::Wait;
 pub use waiter::{Outcome, Waiter};
 use waiter::{Stage, State};
 
-/// All clients of a server that wait, by what they wait for.
+/// All waiters of a server, by the keys that they wait for.
 #[derive(Default)]
 pub struct Waiters {
     queues: Mutex<Queues>,
-    /// How many wait. Asked before anything is locked.
+    /// Number of waiters. Read without the lock.
     count: AtomicUsize,
+    /// Notified when a wake-up is scheduled.
     scheduled: Notify,
-    /// Whether [`Self::wait_changed`] is asked.
+    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `changed_keys` of the
+    /// queues.
     has_wake_watches: bool,
-    changed: Notify,
+    /// Notified when there are such keys.
+    keys_changed: Notify,
 }
 
 impl Waiters {
-    /// No client waits. `has_wake_watches`: where other servers write too, watches follow which keys
-    /// clients wait for.
+    /// Creates an empty registry. `has_wake_watches`: whether wake watches follow which keys are
+    /// awaited, because other servers write too.
     pub(super) fn new(has_wake_watches: bool) -> Self {
         Self {
             has_wake_watches,
@@ -75,31 +95,32 @@ impl Waiters {
         self.queues().by_key.len()
     }
 
-    /// Puts a waiter into the queues of its keys: after all others, or back to its place. Until
-    /// it is [settled](Self::settle), only the batch in this slot can run its command.
+    /// Puts a waiter into the queues of its keys: after all others, or back at its position. Until it
+    /// is [settled](Self::settle), only the batch in this slot may run its command. Does nothing if
+    /// the client has given up.
     pub(super) fn park(&self, waiter: &Arc<Waiter>, slot: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         if state.stage != Stage::Away || state.is_given_up {
             return;
         }
-        let order = *state.order.get_or_insert_with(|| {
-            queues.last_order += 1;
-            queues.last_order
+        let position = *state.position.get_or_insert_with(|| {
+            queues.last_position += 1;
+            queues.last_position
         });
         state.stage = Stage::Parked {
             slot,
-            was_missed: false,
+            was_passed_over: false,
         };
-        queues.insert(waiter, order);
+        queues.insert(waiter, position);
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.has_wake_watches {
-            queues.changed.extend(waiter.client_keys());
-            self.changed.notify_one();
+            queues.changed_keys.extend(waiter.client_keys());
+            self.keys_changed.notify_one();
         }
     }
 
-    /// Takes a waiter out again, whose batch is run again.
+    /// Removes a waiter because the batch that parked it is being rerun.
     pub(super) fn unpark(&self, waiter: &Waiter) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -107,18 +128,22 @@ impl Waiters {
         state.stage = Stage::Away;
     }
 
-    /// The batch that parked a waiter is durable: now others can run its command too.
+    /// The batch that parked a waiter is durable: now any batch may run its command.
     pub(super) fn settle(&self, waiter: &Waiter) {
         let mut queues = self.queues();
         let mut state = waiter.state();
-        if let Stage::Parked { was_missed, .. } = state.stage {
+        if let Stage::Parked {
+            was_passed_over, ..
+        } = state.stage
+        {
             state.stage = Stage::Waiting;
-            self.wake_if_missed(&mut queues, waiter, was_missed);
+            self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
         }
     }
 
-    fn wake_if_missed(&self, queues: &mut Queues, waiter: &Waiter, was_missed: bool) {
-        if was_missed {
+    /// Schedules a wake-up of all keys of a waiter that another batch has passed over.
+    fn wake_if_passed_over(&self, queues: &mut Queues, waiter: &Waiter, was_passed_over: bool) {
+        if was_passed_over {
             for key in waiter.client_keys() {
                 queues.schedule(key, Cursor::START);
             }
@@ -127,20 +152,21 @@ impl Waiters {
     }
 
     fn take_out(&self, queues: &mut Queues, waiter: &Waiter, state: &State) {
-        if let (Some(order), true) = (state.order, state.stage != Stage::Away) {
-            queues.remove(waiter, order);
+        if let (Some(position), true) = (state.position, state.stage != Stage::Away) {
+            queues.remove(waiter, position);
             self.count.fetch_sub(1, Ordering::SeqCst);
             if self.has_wake_watches {
-                let left = waiter.client_keys();
-                let left = left.filter(|key| !queues.by_key.contains_key(key));
-                queues.changed.extend(left.collect::<Vec<_>>());
-                self.changed.notify_one();
+                let unawaited = waiter.client_keys();
+                let unawaited = unawaited.filter(|key| !queues.by_key.contains_key(key));
+                queues.changed_keys.extend(unawaited.collect::<Vec<_>>());
+                self.keys_changed.notify_one();
             }
         }
     }
 
-    /// The oldest from the place `from` on that waits for a key of this type and `may_wake`. It is in
-    /// service by the batch in a slot from then on.
+    /// Takes into service, for the batch in `slot`, the oldest waiter at or after the position `from`
+    /// that waits for this key and type and satisfies `may_wake`. Waiters that another batch holds
+    /// are passed over and marked.
     pub(super) fn begin_service(
         &self,
         key: &ClientKey,
@@ -156,34 +182,40 @@ impl Waiters {
                 continue;
             }
             let mut state = waiter.state();
-            let (parked_by, was_missed) = match &mut state.stage {
+            let (parked_by, was_passed_over) = match &mut state.stage {
                 Stage::Waiting => (None, false),
                 Stage::Parked {
                     slot: own,
-                    was_missed,
-                } if *own == slot => (Some(slot), *was_missed),
-                Stage::Parked { was_missed, .. } | Stage::InService { was_missed, .. } => {
-                    *was_missed = true;
+                    was_passed_over,
+                } if *own == slot => (Some(slot), *was_passed_over),
+                Stage::Parked {
+                    was_passed_over, ..
+                }
+                | Stage::InService {
+                    was_passed_over, ..
+                } => {
+                    *was_passed_over = true;
                     continue;
                 }
                 Stage::Away => continue,
             };
             state.stage = Stage::InService {
                 parked_by,
-                was_missed,
+                was_passed_over,
             };
             return Some(Arc::clone(waiter));
         }
         None
     }
 
-    /// Ends the service of a waiter, which keeps its place.
+    /// Ends the service of a waiter without a reply: back to its stage before, at the same position.
+    /// If its client has given up, ends the wait with [`Outcome::Cancelled`].
     pub(super) fn release(&self, waiter: &Waiter) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         let Stage::InService {
             parked_by,
-            was_missed,
+            was_passed_over,
         } = state.stage
         else {
             return;
@@ -194,19 +226,24 @@ impl Waiters {
             return;
         }
         if let Some(slot) = parked_by {
-            state.stage = Stage::Parked { slot, was_missed };
+            state.stage = Stage::Parked {
+                slot,
+                was_passed_over,
+            };
             return;
         }
         state.stage = Stage::Waiting;
-        self.wake_if_missed(&mut queues, waiter, was_missed);
+        self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
     }
 
-    /// Whether the client of a waiter in service has given up.
+    /// Whether the client of a waiter in service has given up. A batch asks this just before its
+    /// commit ([`Batch::run`](super::batch::Batch::run)), and is run again without that waiter.
     pub(super) fn is_cancelled(&self, waiter: &Waiter) -> bool {
         waiter.state().is_given_up
     }
 
-    /// Hands a waiter in service its reply: the batch that made it is durable.
+    /// Ends the wait of a waiter in service with a reply: its batch is durable, or the reply is the
+    /// error that the batch's result is unknown.
     pub(super) fn answer(&self, waiter: &Waiter, reply: Reply) {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -214,9 +251,12 @@ impl Waiters {
         state.end(Outcome::Replied(reply));
     }
 
-    /// Ends a wait without a reply. False where the waiter is in service: its outcome arrives in a
-    /// moment and must be looked at, since something may have been popped. False too where it has
-    /// ended already, with an outcome that must be looked at.
+    /// Ends a wait without a reply. True if the waiter was parked or waiting: no outcome is sent.
+    ///
+    /// False if it is in service: its outcome arrives soon and must be received, because something
+    /// may have been popped for it. False also if it is away. Then its outcome was sent and must be
+    /// received, unless it was never parked, was just unparked or was cancelled before: then none is
+    /// sent.
     pub fn cancel(&self, waiter: &Waiter) -> bool {
         let mut queues = self.queues();
         let mut state = waiter.state();
@@ -230,12 +270,12 @@ impl Waiters {
         was_there
     }
 
-    /// Whether a wait has ended, or never began: nothing more is done for it.
+    /// Whether a wait has ended or never began, so that no outcome is to come.
     pub fn is_ended(&self, waiter: &Waiter) -> bool {
         waiter.state().stage == Stage::Away
     }
 
-    /// The keys of a database that clients wait for.
+    /// The awaited keys of a database.
     pub(super) fn keys_of(&self, database: u32) -> Vec<ClientKey> {
         let queues = self.queues();
         let keys = queues.by_key.keys();
@@ -249,31 +289,37 @@ impl Waiters {
         self.queues().by_key.contains_key(key)
     }
 
-    /// Whether a client that was parked after the place `order` waits for a key of this type.
+    /// Whether a client waits for a key of this type.
+    pub(super) fn is_awaited_as(&self, key: &ClientKey, value_type: ValueType) -> bool {
+        self.queues().queue(key, value_type).is_some()
+    }
+
+    /// Whether a client that came after the waiter at `position` waits for a key of this type.
     pub(super) fn is_awaited_since(
         &self,
         key: &ClientKey,
         value_type: ValueType,
-        order: u64,
+        position: u64,
     ) -> bool {
         let queues = self.queues();
         let queue = queues.queue(key, value_type);
         let last = queue.and_then(|queue| queue.waiters.last_key_value());
-        last.is_some_and(|(last, _)| *last > order)
+        last.is_some_and(|(last, _)| *last > position)
     }
 
-    /// Whether any client that waits for a key of this type is woken whatever the others find.
+    /// Whether any client that waits for a key of this type is woken even if the others find nothing
+    /// ([`Wake::All`](crate::commands::Wake::All)).
     pub(super) fn wakes_all(&self, key: &ClientKey, value_type: ValueType) -> bool {
         let queues = self.queues();
         queues.queue(key, value_type).is_some_and(Queue::wakes_all)
     }
 
-    /// The place of the waiter that was parked last.
-    pub(super) fn last_order(&self) -> u64 {
-        self.queues().last_order
+    /// The latest position that was given to a waiter.
+    pub(super) fn last_position(&self) -> u64 {
+        self.queues().last_position
     }
 
-    /// Has the write lane look at the waiters of a key.
+    /// Has the write lane wake the waiters of a key. Does nothing if the key has none.
     pub(super) fn schedule_wake_up(&self, key: ClientKey, cursor: Cursor) {
         let mut queues = self.queues();
         if queues.by_key.contains_key(&key) {
@@ -287,7 +333,7 @@ impl Waiters {
         self.scheduled.notified().await;
     }
 
-    /// The keys whose waiters are to be looked at, up to `keys_max`, and where from.
+    /// Takes up to `keys_max` scheduled wake-ups: the keys, and where in their queues to begin.
     pub(super) fn take_scheduled(&self, keys_max: usize) -> Vec<(ClientKey, Cursor)> {
         if self.is_empty() {
             return Vec::new();
@@ -305,8 +351,9 @@ impl Waiters {
         taken
     }
 
-    /// What else the first waiters of a key wait for, up to `keys_max`.
-    pub(super) fn keys_beside(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
+    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for. A wake-up locks
+    /// them too: while it runs, no other batch may wake younger waiters of these keys first.
+    pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
         let queues = self.queues();
         let of_key = queues.by_key.get(key).map(Vec::as_slice);
         let waiters = of_key.unwrap_or_default().iter();
@@ -315,14 +362,14 @@ impl Waiters {
         keys.filter(|other| other != key).take(keys_max).collect()
     }
 
-    /// Waits until a client begins to wait, or the last of a key leaves, and answers for which keys.
-    pub(super) async fn wait_changed(&self) -> Vec<ClientKey> {
+    /// Waits for changes and returns the keys that got another waiter or lost their last.
+    pub(super) async fn wait_keys_changed(&self) -> Vec<ClientKey> {
         loop {
-            let changed = std::mem::take(&mut self.queues().changed);
-            if !changed.is_empty() {
-                return changed.into_iter().collect();
+            let changed_keys = std::mem::take(&mut self.queues().changed_keys);
+            if !changed_keys.is_empty() {
+                return changed_keys.into_iter().collect();
             }
-            self.changed.notified().await;
+            self.keys_changed.notified().await;
         }
     }
 }

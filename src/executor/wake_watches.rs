@@ -1,14 +1,17 @@
-//! Wake watches: how clients that wait learn of what other servers put somewhere.
+//! Wake watches: they notice data that other servers write to awaited keys.
 //!
-//! For each key that clients wait for, however many, the server watches one row of the store: the
-//! key's length, which every push changes without a conflict. When it has changed, a wake-up of the
-//! key is scheduled. Between a client's first look and the arming of the watch something may have
-//! come, so each key is looked at again after its watch is armed, and for each client that joins.
-//! Watches can be lost (a cluster that recovers), so each key is looked at now and then. Above a
-//! limit on watches, keys are polled.
+//! For each awaited key, whatever the number of its clients, the server watches one row of the
+//! store: the row that holds the key's length. Every push changes it by an atomic add, so pushes do
+//! not conflict. When the row changes, a wake-up of the key is scheduled.
 //!
-//! Which row that is depends on what the key's database shows. So the database is watched too, and
-//! first: when it changes after a key's row was looked up, the key's watch is armed again.
+//! Data may arrive between a command's first run, which found nothing, and the arming of the watch.
+//! So arming a watch also returns the current value, and every client that joins later triggers a
+//! wake-up. The store may lose a watch (for example during a cluster recovery), so each watch is
+//! renewed periodically. Above a limit on watches, keys are polled.
+//!
+//! A key's row lies in the current namespace of its database. FLUSHDB gives a database a new
+//! namespace, and SWAPDB exchanges those of two databases. So each database with awaited keys has
+//! a watch too, which is armed first: when its namespace changes, its keys' watches are armed again.
 //!
 //! A store with a single writer needs no wake watches: its one server sees every push.
 
@@ -31,28 +34,31 @@ use crate::layout::{Id, KeyName, decode_length};
 use crate::sparse::Sparse;
 use crate::store::{Isolation, Store, StoreError, Watch};
 use crate::types::Environment;
-use crate::types::context::shown_namespace;
+use crate::types::context;
 use crate::types::key::ClientKey;
 
-/// How often a key is polled that is not watched.
+/// How often an unwatched key is polled.
 const POLL: Duration = Duration::from_millis(500);
-/// Polls per second. With more keys each is polled more rarely.
+/// Limit on polls per second; the interval grows with the number of keys. It grows by whole
+/// seconds, so up to twice as many polls are possible.
 const POLLS_PER_SECOND_MAX: u64 = 4_000;
-/// After what time a watch is renewed, in case it was lost.
+/// Maximum age of a watch. Then it is renewed, in case it was lost. The actual age is random and at
+/// least half of this.
 const RENEWAL: Duration = Duration::from_secs(20);
-/// Renewals per second. With more watches each is renewed more rarely, so that clients which only
-/// wait cost next to nothing.
+/// Approximate limit on renewals per second, so that idle waiting clients cost next to nothing.
+/// With many watches it raises the maximum age above [`RENEWAL`].
 const RENEWALS_PER_SECOND_MAX: u64 = 25;
-/// Times in a row that an awaited key was found empty after it had changed, after which it is looked
-/// at before its waiters are woken, and not more often than [`REST`] allows.
-const CHANGES_IN_VAIN_MAX: u32 = 3;
-/// The pause before such a look.
-const REST: Duration = Duration::from_millis(4);
-/// How long a key stays watched that no client waits for any more: clients come back.
+/// After this many changes in a row that left the key empty, it is read before its waiters are
+/// woken, at most once per [`FRUITLESS_CHANGES_BACKOFF`].
+const FRUITLESS_CHANGES_MAX: u32 = 3;
+/// See [`FRUITLESS_CHANGES_MAX`].
+const FRUITLESS_CHANGES_BACKOFF: Duration = Duration::from_millis(4);
+/// How long an unchanged key stays watched after its last client has left, because clients often
+/// come back.
 const LINGER: Duration = Duration::from_secs(5);
-/// Pause before a watch is tried again that the store asks to try again.
+/// Pause before retrying a watch after a retryable error.
 const RETRY_SOON: Duration = Duration::from_millis(10);
-/// Pause after a watch that failed.
+/// Pause before retrying a watch after any other error.
 const RETRY: Duration = Duration::from_millis(500);
 
 /// The wake watches of one server.
@@ -60,18 +66,18 @@ pub(super) struct WakeWatches {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     shared: Arc<Shared>,
-    /// Keys watched at once. Further ones are polled.
+    /// Keys watched at once. Keys above this limit are polled.
     watches_max: usize,
-    /// Keys that are watched.
+    /// Number of watched keys.
     watched: Cell<usize>,
-    /// Keys that are polled.
+    /// Number of polled keys.
     polled: Cell<usize>,
 }
 
-/// The namespace that a database shows. `None` until it is known.
-type Shown = watch::Sender<Option<Id>>;
+/// Publishes a database's current namespace to the tasks of its keys. `None` until it is known.
+type CurrentNamespace = watch::Sender<Option<Id>>;
 
-/// Counts one while it lives.
+/// Increments a counter for as long as it exists.
 struct Counted<'c>(&'c Cell<usize>);
 
 impl<'c> Counted<'c> {
@@ -87,24 +93,27 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// A watch of the store, counted in the executor's figures.
-struct Armed<'c> {
+/// A watch that is armed in the store. It counts among the server's open watches.
+struct ArmedWatch<'c> {
+    /// The row's value when the watch was armed.
     value: Option<Bytes>,
-    changed: Watch,
-    open: &'c AtomicUsize,
+    /// Resolves when the row has changed.
+    fired: Watch,
+    open_watches: &'c AtomicUsize,
 }
 
-impl Drop for Armed<'_> {
+impl Drop for ArmedWatch<'_> {
     fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::SeqCst);
+        self.open_watches.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A key's row as it was last seen.
-struct Looked<'c> {
+/// A key's length row as it was read last.
+struct Observation<'c> {
     value: Option<Bytes>,
-    /// Its next change. Without it the key is polled.
-    armed: Option<Armed<'c>>,
+    /// A watch for the next change of this value. `None` if the key is polled.
+    watch: Option<ArmedWatch<'c>>,
+    /// Counts the key as watched or polled.
     _counted: Counted<'c>,
 }
 
@@ -127,76 +136,81 @@ impl WakeWatches {
 
     /// Runs until `stop` resolves.
     pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        let mut joined: HashMap<ClientKey, Rc<Notify>> = HashMap::new();
-        let mut databases: HashMap<u32, Rc<Shown>> = HashMap::new();
-        let mut watching: FuturesUnordered<LocalBoxFuture<'_, Ended>> = FuturesUnordered::new();
+        // One task per watched key. Its notifier fires when a client starts waiting or the last one
+        // leaves.
+        let mut key_tasks: HashMap<ClientKey, Rc<Notify>> = HashMap::new();
+        let mut databases: HashMap<u32, Rc<CurrentNamespace>> = HashMap::new();
+        let mut tasks: FuturesUnordered<LocalBoxFuture<'_, Ended>> = FuturesUnordered::new();
         loop {
-            let changed: Vec<ClientKey> = tokio::select! {
+            let changed_keys: Vec<ClientKey> = tokio::select! {
                 _ = &mut stop => return,
-                changed = self.shared.waiters.wait_changed() => changed,
-                Some(ended) = watching.next() => match ended {
+                changed_keys = self.shared.waiters.wait_keys_changed() => changed_keys,
+                Some(ended) = tasks.next() => match ended {
                     Ended::Key(key) => {
-                        joined.remove(&key);
-                        joined.shrink_if_sparse();
-                        // A client may have come while it was ending.
+                        key_tasks.remove(&key);
+                        key_tasks.shrink_if_sparse();
+                        // A client may have come while the task was ending.
                         let is_awaited = self.shared.waiters.is_awaited(&key);
                         Vec::from_iter(is_awaited.then_some(key))
                     }
-                    Ended::Database(database, shown) => {
-                        if shown.receiver_count() == 0 {
+                    Ended::Database(database, current_namespace) => {
+                        if current_namespace.receiver_count() == 0 {
                             databases.remove(&database);
                         } else {
-                            watching.push(Box::pin(self.watch_database(database, shown)));
+                            tasks.push(Box::pin(self.watch_database(database, current_namespace)));
                         }
                         Vec::new()
                     }
                 },
             };
-            for key in changed {
-                if let Some(joined) = joined.get(&key) {
-                    joined.notify_one();
+            for key in changed_keys {
+                if let Some(notifier) = key_tasks.get(&key) {
+                    notifier.notify_one();
                     continue;
                 }
                 if !self.shared.waiters.is_awaited(&key) {
                     continue;
                 }
-                let shown = databases.entry(key.database).or_insert_with(|| {
-                    let shown = Rc::new(watch::Sender::new(None));
-                    let database = self.watch_database(key.database, Rc::clone(&shown));
-                    watching.push(Box::pin(database));
-                    shown
+                let current_namespace = databases.entry(key.database).or_insert_with(|| {
+                    let current_namespace = Rc::new(watch::Sender::new(None));
+                    let sender = Rc::clone(&current_namespace);
+                    tasks.push(Box::pin(self.watch_database(key.database, sender)));
+                    current_namespace
                 });
-                let waiters_changed = Rc::new(Notify::new());
-                joined.insert(key.clone(), Rc::clone(&waiters_changed));
-                watching.push(Box::pin(self.watch_key(
+                let notifier = Rc::new(Notify::new());
+                key_tasks.insert(key.clone(), Rc::clone(&notifier));
+                tasks.push(Box::pin(self.watch_key(
                     key,
-                    waiters_changed,
-                    shown.subscribe(),
+                    notifier,
+                    current_namespace.subscribe(),
                 )));
             }
         }
     }
 
-    /// Schedules a wake-up of a key whenever it may have something, until no client has waited for it
-    /// for a while. `waiters_changed`: other clients wait for it than before.
+    /// The task of one key. Requests a wake-up of the key whenever it may have data, until no client
+    /// has waited for it for [`LINGER`]. `waiters_changed` is notified when a client starts waiting
+    /// or the last one leaves.
     async fn watch_key(
         &self,
         key: ClientKey,
         waiters_changed: Rc<Notify>,
-        mut shown: watch::Receiver<Option<Id>>,
+        mut current_namespace: watch::Receiver<Option<Id>>,
     ) -> Ended {
+        // The row's value at the last observation. `None` makes the next one count as a change.
         let mut last_value: Option<Option<Bytes>> = None;
-        // What another server puts there it may give to its own waiters: then the key is empty again
-        // when this server hears of it, time after time.
-        let mut has_changed = false;
-        let mut in_vain = 0_u32;
+        // Another server may push and feed its own waiter at once, so the key is empty again by the
+        // time this server is notified. This can happen repeatedly.
+        let mut fruitless_changes = 0_u32;
+        // The watch has fired since the last observation.
+        let mut has_fired = false;
         loop {
-            if in_vain >= CHANGES_IN_VAIN_MAX {
-                // It may change with every commit of every server.
-                tokio::time::sleep(REST).await;
+            if fruitless_changes >= FRUITLESS_CHANGES_MAX {
+                // A busy key may change with every commit: limit how often it is read.
+                tokio::time::sleep(FRUITLESS_CHANGES_BACKOFF).await;
             }
-            let looked = match self.look(&key, &mut shown).await {
-                Ok(looked) => looked,
+            let observation = match self.observe(&key, &mut current_namespace).await {
+                Ok(observation) => observation,
                 Err(error) => {
                     tracing::debug!(%error, "a key that clients wait for cannot be watched");
                     pause_after(&error).await;
@@ -204,33 +218,39 @@ impl WakeWatches {
                     continue;
                 }
             };
-            let is_changed = last_value.as_ref() != Some(&looked.value);
-            // What cannot be read, the commands of the waiters will tell.
-            let is_empty = matches!(decode_length(looked.value.as_ref()), Ok(0));
-            in_vain = match is_empty {
-                true => in_vain + u32::from(has_changed),
+            // Beside the length the row holds a counter of changes, so every change gives another
+            // value, even where the length is the same again. That is why comparing values is
+            // right. See docs/understand/decisions/009-length-counts-changes.md.
+            let has_changed = last_value.as_ref() != Some(&observation.value);
+            // A length row that cannot be decoded does not count as empty, so that the wake-up reports
+            // it: its batch logs a row that it cannot read, the length or the metadata, and wakes no
+            // client.
+            let is_empty = matches!(decode_length(observation.value.as_ref()), Ok(0));
+            fruitless_changes = match is_empty {
+                true => fruitless_changes + u32::from(has_fired),
                 false => 0,
             };
-            has_changed = false;
-            if is_changed && !is_empty {
-                self.wake_up(&key);
+            has_fired = false;
+            if has_changed && !is_empty {
+                self.request_wake_up(&key);
             }
-            last_value = Some(looked.value);
-            let mut armed = looked.armed;
+            last_value = Some(observation.value);
+            let mut watch = observation.watch;
             loop {
-                let pause = match &armed {
+                let pause = match &watch {
                     _ if !self.shared.waiters.is_awaited(&key) => LINGER,
-                    Some(_) => self.renewal(),
+                    Some(_) => self.renewal_delay(),
                     None => self.poll_pause(),
                 };
-                let is_watched = armed.is_some();
+                let is_watched = watch.is_some();
                 tokio::select! {
-                    changed = wait_changed(armed.as_mut()) => {
-                        has_changed = changed.is_ok();
-                        match changed {
-                            // It has something most likely: there is no need to look first.
-                            Ok(()) if is_empty && in_vain < CHANGES_IN_VAIN_MAX => {
-                                self.wake_up(&key);
+                    fired = watch_fired(watch.as_mut()) => {
+                        has_fired = fired.is_ok();
+                        match fired {
+                            // It was empty and has changed, so it very likely has data now: wake
+                            // without reading.
+                            Ok(()) if is_empty && fruitless_changes < FRUITLESS_CHANGES_MAX => {
+                                self.request_wake_up(&key);
                             }
                             Ok(()) => {}
                             Err(error) => pause_after(&error).await,
@@ -238,18 +258,18 @@ impl WakeWatches {
                         break;
                     }
                     () = tokio::time::sleep(pause) => {
-                        // The waiters of a watched key are woken all the same, in case that what it
-                        // has was seen and passed over.
+                        // A renewal wakes the waiters even if the value is unchanged, in case an
+                        // earlier wake-up saw the data and passed the waiters over.
                         if is_watched {
                             last_value = None;
                         }
                         break;
                     }
-                    Ok(()) = shown.changed() => {
+                    Ok(()) = current_namespace.changed() => {
                         last_value = None;
                         break;
                     }
-                    () = waiters_changed.notified() => self.wake_up(&key),
+                    () = waiters_changed.notified() => self.request_wake_up(&key),
                 }
             }
             if !self.shared.waiters.is_awaited(&key) {
@@ -258,23 +278,24 @@ impl WakeWatches {
         }
     }
 
-    fn wake_up(&self, key: &ClientKey) {
+    /// Has the write lane wake the waiters of a key, if it still has any.
+    fn request_wake_up(&self, key: &ClientKey) {
         let waiters = &self.shared.waiters;
         waiters.schedule_wake_up(key.clone(), Cursor::START);
     }
 
-    /// Reads a key's length row and watches it, or above the limit only reads it.
-    async fn look(
+    /// Reads a key's length row. Also arms a watch of it, unless there are too many watches.
+    async fn observe(
         &self,
         key: &ClientKey,
-        shown: &mut watch::Receiver<Option<Id>>,
-    ) -> Result<Looked<'_>, StoreError> {
-        let namespace = match shown.wait_for(Option::is_some).await {
-            Ok(shown) => *shown,
+        current_namespace: &mut watch::Receiver<Option<Id>>,
+    ) -> Result<Observation<'_>, StoreError> {
+        let namespace = match current_namespace.wait_for(Option::is_some).await {
+            Ok(namespace) => *namespace,
             Err(_) => None,
         };
         let Some(namespace) = namespace else {
-            // Never: the database is watched while one of its keys is.
+            // Unreachable: the sender outlives its key tasks.
             return std::future::pending().await;
         };
         let layout = &self.environment.layout;
@@ -282,61 +303,67 @@ impl WakeWatches {
         if self.watched.get() >= self.watches_max {
             let counted = Counted::new(&self.polled);
             let transaction = self.store.begin_read()?;
-            return Ok(Looked {
+            return Ok(Observation {
                 value: transaction.get(&length_key, Isolation::Snapshot).await?,
-                armed: None,
+                watch: None,
                 _counted: counted,
             });
         }
         let counted = Counted::new(&self.watched);
-        let mut armed = self.arm(&length_key).await?;
-        Ok(Looked {
-            value: armed.value.take(),
-            armed: Some(armed),
+        let mut watch = self.arm(&length_key).await?;
+        Ok(Observation {
+            value: watch.value.take(),
+            watch: Some(watch),
             _counted: counted,
         })
     }
 
-    async fn arm(&self, row: &[u8]) -> Result<Armed<'_>, StoreError> {
+    /// Reads a row and arms a watch of it.
+    async fn arm(&self, row: &[u8]) -> Result<ArmedWatch<'_>, StoreError> {
         let watched = self.store.watch(row).await?;
-        let open = &self.shared.open_watches;
-        open.fetch_add(1, Ordering::SeqCst);
-        Ok(Armed {
+        let open_watches = &self.shared.open_watches;
+        open_watches.fetch_add(1, Ordering::SeqCst);
+        Ok(ArmedWatch {
             value: watched.value,
-            changed: watched.changed,
-            open,
+            fired: watched.changed,
+            open_watches,
         })
     }
 
-    /// When a watch is renewed: at different times for different keys.
-    fn renewal(&self) -> Duration {
-        let all_take_s = self.watched.get() as u64 / RENEWALS_PER_SECOND_MAX;
-        let longest = RENEWAL.max(Duration::from_secs(all_take_s));
+    /// How long until a watch is renewed. Randomised, so that renewals are spread out.
+    fn renewal_delay(&self) -> Duration {
+        let cycle_s = self.watched.get() as u64 / RENEWALS_PER_SECOND_MAX;
+        let longest = RENEWAL.max(Duration::from_secs(cycle_s));
         let spread_ms = longest.as_millis() as u64 / 2;
-        let earlier_ms = self.environment.random.below(spread_ms.max(1));
-        longest.saturating_sub(Duration::from_millis(earlier_ms))
+        let jitter_ms = self.environment.random.below(spread_ms.max(1));
+        longest.saturating_sub(Duration::from_millis(jitter_ms))
     }
 
     fn poll_pause(&self) -> Duration {
-        let all_take_s = self.polled.get() as u64 / POLLS_PER_SECOND_MAX;
-        POLL.max(Duration::from_secs(all_take_s))
+        let cycle_s = self.polled.get() as u64 / POLLS_PER_SECOND_MAX;
+        POLL.max(Duration::from_secs(cycle_s))
     }
 
-    /// Tells which namespace a database shows, until no client waits for any of its keys.
-    async fn watch_database(&self, database: u32, shown: Rc<Shown>) -> Ended {
+    /// Publishes the database's current namespace until no task watches any of its keys.
+    async fn watch_database(
+        &self,
+        database: u32,
+        current_namespace: Rc<CurrentNamespace>,
+    ) -> Ended {
         let row = self.environment.layout.database_key(database);
-        while shown.receiver_count() > 0 {
-            let armed = match self.arm(&row).await {
-                Ok(armed) => armed,
+        while current_namespace.receiver_count() > 0 {
+            let watch = match self.arm(&row).await {
+                Ok(watch) => watch,
                 Err(error) => {
                     pause_after(&error).await;
                     continue;
                 }
             };
-            let mut armed = match shown_namespace(database, armed.value.as_ref()) {
+            let mut watch = match context::current_namespace(database, watch.value.as_ref()) {
                 Ok(namespace) => {
-                    shown.send_if_modified(|shown| shown.replace(namespace) != Some(namespace));
-                    armed
+                    current_namespace
+                        .send_if_modified(|current| current.replace(namespace) != Some(namespace));
+                    watch
                 }
                 Err(error) => {
                     tracing::error!(%error, database, "a database's row cannot be read");
@@ -345,22 +372,23 @@ impl WakeWatches {
                 }
             };
             tokio::select! {
-                changed = wait_changed(Some(&mut armed)) => {
-                    if let Err(error) = changed {
+                fired = watch_fired(Some(&mut watch)) => {
+                    if let Err(error) = fired {
                         pause_after(&error).await;
                     }
                 }
-                () = tokio::time::sleep(self.renewal()) => {}
-                () = shown.closed() => {}
+                () = tokio::time::sleep(self.renewal_delay()) => {}
+                () = current_namespace.closed() => {}
             }
         }
-        Ended::Database(database, shown)
+        Ended::Database(database, current_namespace)
     }
 }
 
-async fn wait_changed(armed: Option<&mut Armed<'_>>) -> Result<(), StoreError> {
-    match armed {
-        Some(armed) => (&mut armed.changed).await,
+/// Waits until the watched row changes; for ever without a watch.
+async fn watch_fired(watch: Option<&mut ArmedWatch<'_>>) -> Result<(), StoreError> {
+    match watch {
+        Some(watch) => (&mut watch.fired).await,
         None => std::future::pending().await,
     }
 }
@@ -374,9 +402,10 @@ async fn pause_after(error: &StoreError) {
     tokio::time::sleep(pause).await;
 }
 
+/// A task that has ended.
 enum Ended {
-    /// No client waits for this key any more.
+    /// The task of a key: no client waits for the key any more.
     Key(ClientKey),
-    /// No client waits for any key of this database any more.
-    Database(u32, Rc<Shown>),
+    /// The task of a database: no task watched any key of the database when it ended.
+    Database(u32, Rc<CurrentNamespace>),
 }

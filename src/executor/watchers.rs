@@ -1,9 +1,9 @@
-//! WATCH within one server: which clients' transactions a change of a key spoils.
+//! WATCH within one server: marks the clients whose watched keys have changed.
 //!
-//! What decides at EXEC is the store, see
-//! [`fingerprint`](crate::types::ReadContext::fingerprint): it sees the changes of all servers.
-//! It does not see a key that came and went between WATCH and EXEC, which Redis counts as a
-//! change; within one server this does.
+//! At EXEC the store decides, by comparing fingerprints
+//! ([`fingerprint`](crate::types::ReadContext::fingerprint)), because that covers the changes of all
+//! servers. A fingerprint does not show a key that was created and removed between WATCH and EXEC,
+//! which Redis counts as a change. For changes made by this server, this registry does.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,14 +15,14 @@ use crate::sparse::Sparse;
 use crate::types::key::ClientKey;
 use crate::types::signals::{Exchanged, WatchedKeys};
 
-/// Whether a key that a client watches was changed.
+/// Set when a key that a client watches was changed.
 pub type Touched = Arc<AtomicBool>;
 
-/// All watched keys.
+/// All watched keys of this server's clients.
 #[derive(Debug, Default)]
 pub struct Watchers {
     by_key: Mutex<HashMap<ClientKey, Vec<Weak<AtomicBool>>>>,
-    /// How many keys are watched; asked before anything is locked.
+    /// Number of watched keys. Read without the lock.
     count: AtomicUsize,
 }
 
@@ -31,14 +31,14 @@ impl Watchers {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to note changes of a key in `touched`; ends when [`Self::forget`] is called.
+    /// Sets `touched` on each change of a key from now on, until [`Self::forget`].
     pub fn watch(&self, key: ClientKey, touched: &Touched) {
         let mut by_key = self.by_key();
         by_key.entry(key).or_default().push(Arc::downgrade(touched));
         self.count.store(by_key.len(), Ordering::SeqCst);
     }
 
-    /// Ends what [`Self::watch`] began.
+    /// Stops watching keys for the client of `touched`.
     pub fn forget(&self, keys: impl IntoIterator<Item = ClientKey>, touched: &Touched) {
         let mut by_key = self.by_key();
         for key in keys {
@@ -60,7 +60,7 @@ impl Watchers {
         self.count.load(Ordering::SeqCst) == 0
     }
 
-    /// Notes that keys were changed.
+    /// Marks the clients that watch these keys: the keys were changed.
     pub(super) fn touch(&self, keys: &[ClientKey]) {
         let by_key = self.by_key();
         for flag in keys.iter().filter_map(|key| by_key.get(key)).flatten() {
@@ -70,8 +70,9 @@ impl Watchers {
         }
     }
 
-    /// Notes that a database shows other keys than before: those that were watched when the command
-    /// that did it had looked already count as changed, since what they were is not known.
+    /// Marks clients after a database got another namespace (FLUSHDB, SWAPDB). The command itself has
+    /// compared the keys that were watched when it ran. Keys that are watched since then all count as
+    /// changed, because it is not known what they were before.
     pub(super) fn touch_later(&self, exchanged: &Exchanged) {
         let by_key = self.by_key();
         let is_later = |key: &ClientKey| {

@@ -84,11 +84,11 @@ pub struct ReadContext<'t> {
     namespaces: &'t NamespaceCache,
 }
 
-/// The namespace that a database with this row shows.
+/// The current namespace of a database with this row. FLUSHDB and SWAPDB give a database another.
 ///
 /// # Errors
 /// `Corrupt` where the row is none.
-pub fn shown_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
+pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, StoreError> {
     match row {
         Some(value) => Ok(decode_id(value)?),
         None => Ok(Id {
@@ -159,7 +159,7 @@ impl<'t> ReadContext<'t> {
         &self.environment.layout
     }
 
-    /// The namespace that the client's database shows.
+    /// The current namespace of the client's database.
     ///
     /// # Errors
     /// When the store fails.
@@ -167,7 +167,7 @@ impl<'t> ReadContext<'t> {
         self.namespace_of(self.database).await
     }
 
-    /// The namespace that a database shows. Read serializably by commands that write, so that
+    /// The current namespace of a database. Read serializably by commands that write, so that
     /// FLUSHDB and SWAPDB conflict with everything that they must.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl<'t> ReadContext<'t> {
                 Isolation::Serializable,
             )
             .await?;
-        let namespace = shown_namespace(database, stored.as_ref())?;
+        let namespace = current_namespace(database, stored.as_ref())?;
         self.namespaces
             .known
             .borrow_mut()

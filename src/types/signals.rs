@@ -25,8 +25,8 @@ pub enum Ready {
         value_type: ValueType,
         /// What its clients are told of them.
         offer: Arc<dyn Offer>,
-        /// Where each is ([`Signals::is_item_there`]).
-        places: Vec<Bytes>,
+        /// The location of each ([`Signals::is_item_there`]).
+        locations: Vec<Bytes>,
     },
     /// A database shows other keys than before (SWAPDB).
     Database(u32),
@@ -106,7 +106,7 @@ pub struct Signals {
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
     has_ready: Cell<bool>,
-    /// The places of items that became ready and were not taken since.
+    /// The locations of items that became ready and were not taken since.
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, so that they can be undone.
     item_changes: RefCell<Vec<ItemChange>>,
@@ -128,7 +128,7 @@ pub struct SignalsSavepoint {
     exchanged: usize,
     ready: usize,
     /// Places of the last entry of `ready`, if that names items.
-    last_places: usize,
+    last_locations: usize,
     messages: usize,
     message_bytes: usize,
     item_changes: usize,
@@ -144,8 +144,8 @@ impl Signals {
             touched: self.touched.borrow().len(),
             exchanged: self.exchanged.borrow().len(),
             ready: ready.len(),
-            last_places: match ready.last() {
-                Some(Ready::Items { places, .. }) => places.len(),
+            last_locations: match ready.last() {
+                Some(Ready::Items { locations, .. }) => locations.len(),
                 _ => 0,
             },
             messages: self.messages.borrow().len(),
@@ -161,8 +161,8 @@ impl Signals {
         self.exchanged.borrow_mut().truncate(savepoint.exchanged);
         let mut ready = self.ready.borrow_mut();
         ready.truncate(savepoint.ready);
-        if let Some(Ready::Items { places, .. }) = ready.last_mut() {
-            places.truncate(savepoint.last_places);
+        if let Some(Ready::Items { locations, .. }) = ready.last_mut() {
+            locations.truncate(savepoint.last_locations);
         }
         self.has_ready.set(!ready.is_empty());
         self.messages.borrow_mut().truncate(savepoint.messages);
@@ -171,8 +171,8 @@ impl Signals {
         let mut items = self.ready_items.borrow_mut();
         for change in changes.drain(savepoint.item_changes..).rev() {
             match change {
-                ItemChange::Added(place) => drop(items.remove(&place)),
-                ItemChange::Removed(place) => drop(items.insert(place)),
+                ItemChange::Added(location) => drop(items.remove(&location)),
+                ItemChange::Removed(location) => drop(items.insert(location)),
             }
         }
         self.to_recall.borrow_mut().truncate(savepoint.to_recall);
@@ -233,16 +233,16 @@ impl Signals {
         self.has_ready.set(true);
     }
 
-    /// An item became ready in a key. No other item has its `place`.
+    /// An item became ready in a key. No other item has its `location`.
     pub fn item_ready(
         &self,
         key: ClientKey,
         value_type: ValueType,
         offer: Arc<dyn Offer>,
-        place: Bytes,
+        location: Bytes,
     ) {
-        if self.ready_items.borrow_mut().insert(place.clone()) {
-            let added = ItemChange::Added(place.clone());
+        if self.ready_items.borrow_mut().insert(location.clone()) {
+            let added = ItemChange::Added(location.clone());
             self.item_changes.borrow_mut().push(added);
         }
         let mut all = self.ready.borrow_mut();
@@ -250,30 +250,30 @@ impl Signals {
             Some(Ready::Items {
                 key: last,
                 offer: same,
-                places,
+                locations,
                 ..
-            }) if *last == key && same.is_same(&*offer) => places.push(place),
+            }) if *last == key && same.is_same(&*offer) => locations.push(location),
             _ => all.push(Ready::Items {
                 key,
                 value_type,
                 offer,
-                places: vec![place],
+                locations: vec![location],
             }),
         }
         self.has_ready.set(true);
     }
 
     /// An item that was ready was taken or removed.
-    pub fn item_left(&self, place: &[u8]) {
-        if let Some(place) = self.ready_items.borrow_mut().take(place) {
-            let removed = ItemChange::Removed(place);
+    pub fn item_left(&self, location: &[u8]) {
+        if let Some(location) = self.ready_items.borrow_mut().take(location) {
+            let removed = ItemChange::Removed(location);
             self.item_changes.borrow_mut().push(removed);
         }
     }
 
     /// Whether an item that became ready is still there.
-    pub fn is_item_there(&self, place: &[u8]) -> bool {
-        self.ready_items.borrow().contains(place)
+    pub fn is_item_there(&self, location: &[u8]) -> bool {
+        self.ready_items.borrow().contains(location)
     }
 
     /// Nothing will ask for the items that have become ready so far.
@@ -345,16 +345,21 @@ mod tests {
             database: 0,
             key: Bytes::from("q"),
         };
-        let places = [Bytes::from("first"), Bytes::from("second")];
-        for place in &places {
-            signals.item_ready(key.clone(), value_type, Arc::clone(&offer), place.clone());
+        let locations = [Bytes::from("first"), Bytes::from("second")];
+        for location in &locations {
+            signals.item_ready(
+                key.clone(),
+                value_type,
+                Arc::clone(&offer),
+                location.clone(),
+            );
         }
         signals.item_left(b"first");
         let ready = Ready::Items {
             key,
             value_type,
             offer,
-            places: places.to_vec(),
+            locations: locations.to_vec(),
         };
         assert_eq!(signals.take_ready(), [ready]);
         assert!(!signals.is_item_there(b"first") && signals.is_item_there(b"second"));

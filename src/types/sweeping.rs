@@ -110,7 +110,7 @@ impl WriteContext<'_> {
     pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
         let rows = self.first_rows(&range, keys_max).await?;
-        let shown = self.shown_namespaces().await?;
+        let shown = self.current_namespaces().await?;
         let mut removed = 0;
         for some in rows.chunks(REAPER_READS_AT_ONCE) {
             removed += self.expire_some(some, &shown).await?;
@@ -121,8 +121,8 @@ impl WriteContext<'_> {
         Ok(removed)
     }
 
-    /// The namespaces that databases show, where the end of a key is told to anybody.
-    async fn shown_namespaces(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+    /// The current namespaces of all databases, if the expiry of a key is published. Else none.
+    async fn current_namespaces(&self) -> Result<Vec<(Id, u32)>, StoreError> {
         let mut shown = Vec::new();
         if self.tells_of(EventClasses::EXPIRED) {
             for database in 0..DATABASES {

@@ -13,7 +13,7 @@ pub(super) async fn check(
     let (shown, used) = target
         .read(async |transaction: &dyn ReadTransaction| {
             let shown = target
-                .shown_namespaces(transaction, Isolation::Snapshot)
+                .current_namespaces(transaction, Isolation::Snapshot)
                 .await?;
             Ok((shown, used_namespaces(target, transaction).await?))
         })
@@ -50,7 +50,7 @@ pub(super) async fn check(
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let shown = target
-                    .shown_namespaces(transaction, Isolation::Serializable)
+                    .current_namespaces(transaction, Isolation::Serializable)
                     .await?;
                 let is_lost = shown.iter().all(|(known, _)| *known != namespace);
                 if is_lost {

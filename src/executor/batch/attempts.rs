@@ -15,10 +15,9 @@ use crate::store::{StoreError, Transaction};
 use crate::types::relay::write_messages;
 use crate::types::signals::{Ready, Signals};
 
-/// Conflicts of a batch after which it leaves the clients that wait for what it has put somewhere to a
-/// batch of their own.
+/// After this many conflicts a batch wakes no clients any more, and leaves that to a later batch.
 const WOKEN_CONFLICTS_MAX: u32 = 2;
-/// When keys with clients that wait are looked at again after the store failed.
+/// When wake-ups are scheduled again after the store failed.
 const WAKE_UP_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 impl Batch<'_> {
@@ -52,7 +51,7 @@ impl Batch<'_> {
                         self.statistics.retries.add(1);
                         continue;
                     }
-                    // Full jitter, so that servers which met once do not meet again.
+                    // Full jitter, so that servers that conflicted once do not conflict again.
                     let pause_ms = self.environment.random.below(backoff_ms + 1);
                     tokio::time::sleep(Duration::from_millis(pause_ms)).await;
                     backoff_ms = (backoff_ms * 2).min(BACKOFF_MAX_MS);
@@ -63,8 +62,9 @@ impl Batch<'_> {
         self.finish(failure, started.elapsed())
     }
 
-    /// What a batch serves to those who wait on the way may be what others are after too. Its
-    /// own commands need not run again for that: those who wait get a transaction of their own.
+    /// What a batch pops for the clients that it wakes may conflict with pops of other servers. The
+    /// batch's own commands need not run again for that, so after some conflicts it wakes no clients
+    /// any more. Their wake-up is deferred to a transaction of its own.
     fn leave_waiters_out_after_conflicts(&mut self) {
         if !matches!(self.last_error, Some(StoreError::Conflict)) {
             return;
@@ -75,10 +75,10 @@ impl Batch<'_> {
         }
     }
 
-    /// A read after a write of its client conflicts with changes of what it has read. The
-    /// others of the batch, and the writes before it, need not run again for that: the client's next
-    /// submission begins with the read, which then conflicts with nobody. Answers whether there was
-    /// any.
+    /// A read that follows a write of its client conflicts with changes of what it has read. The other
+    /// commands of the batch need not run again for that: from now on each submission ends before
+    /// such a read. The client's next submission begins with the read, which then conflicts with
+    /// nothing. Returns whether there was such a read.
     fn leave_reads_out_after_conflict(&mut self) -> bool {
         let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
         if !is_conflict || !self.has_read_after_write {
@@ -88,14 +88,15 @@ impl Batch<'_> {
         true
     }
 
-    /// Fails the one command, or client that waits, that is too slow for a transaction rather than
-    /// the whole batch. False where it is not known to be one.
+    /// Fails only the command that is too slow for a transaction, rather than the whole batch. It may
+    /// be a waiter's command. Returns false if no such command is known.
     fn give_first_up(&mut self) -> bool {
         let Some(slow) = self.slow.take() else {
             return false;
         };
         if matches!(slow, CommandId::Waiter(_)) {
-            // It is told now; those behind it, who may be as slow, are looked after next.
+            // The waiter gets its error in this batch. Waiters after it may be as slow, so a later
+            // batch wakes them.
             self.woken_max = 1;
         }
         let error = CommandError::Store(StoreError::TooOld);
@@ -136,7 +137,8 @@ impl Batch<'_> {
         if transaction.mutation_count() == own_mutations {
             return AttemptEnd::Committed;
         }
-        if self.has_woken_who_left() {
+        // A waiter that gives up after this check still gets its reply after the commit.
+        if self.has_woken_cancelled_waiter() {
             return AttemptEnd::Again { after_pause: false };
         }
         match transaction.commit().await {
@@ -146,13 +148,13 @@ impl Batch<'_> {
             }
             Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
             Err(StoreError::UnknownResult) => self.resolve_unknown_result().await,
-            // One of the commands adds to a row that is damaged. The others are done without it.
+            // One of the commands adds to a damaged row. The others are done without it.
             Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
             Err(error) => self.after_error(error),
         }
     }
 
-    /// Runs the commands, on what other servers have popped for them where they have.
+    /// Runs the commands. Their pops begin with what other servers have popped for them.
     async fn run_staged(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
         self.recall_claims(attempt).await?;
         self.fetch_claims(attempt).await?;
@@ -160,7 +162,7 @@ impl Batch<'_> {
         self.end_staging(attempt).await
     }
 
-    /// Has the transaction carry what was published to the other servers.
+    /// Writes published messages for the other servers into the transaction.
     fn write_messages(&self, transaction: &dyn Transaction) {
         let messages = self.signals.messages();
         if !messages.is_empty() && !self.environment.capabilities.single_writer {
@@ -169,17 +171,18 @@ impl Batch<'_> {
         }
     }
 
-    /// Forgets what an attempt has done that did not count.
+    /// Forgets the effects of the previous attempt, which was not committed.
     fn start_over(&mut self) {
         self.replies.clear();
         self.has_read_after_write = false;
         self.signals = Signals::default();
         self.made_ready.clear();
-        self.left_waiting.clear();
+        self.deferred.clear();
         self.release_waiters();
-        self.last_order = self.shared.waiters.last_order();
+        self.last_position = self.shared.waiters.last_position();
     }
 
+    /// Removes the waiters that the attempt parked, and ends the service of all others.
     fn release_waiters(&mut self) {
         for (_, waiter) in self.parked.drain() {
             self.shared.waiters.unpark(&waiter);
@@ -190,8 +193,9 @@ impl Batch<'_> {
         }
     }
 
-    /// Whether something was popped for a client that has given up meanwhile.
-    fn has_woken_who_left(&self) -> bool {
+    /// Whether something was popped for a client that has given up meanwhile. Then the batch is run
+    /// again without that client, so that nothing is lost.
+    fn has_woken_cancelled_waiter(&self) -> bool {
         let mut woken = self.woken.iter();
         woken.any(|(waiter, _)| self.shared.waiters.is_cancelled(waiter))
     }
@@ -207,7 +211,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Tells others what was committed.
+    /// Tells watching, subscribed and waiting clients what was committed.
     fn publish_effects(&mut self) {
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
@@ -219,7 +223,7 @@ impl Batch<'_> {
         if let Some(subscribers) = self.environment.subscribers.get() {
             for message in self.signals.take_messages() {
                 subscribers.deliver(&message);
-                // Again: the log may have been looked at before this was in it.
+                // Once more: the relay may have read the log before this message was in it.
                 self.shared.relay.note_news();
             }
         }
@@ -229,18 +233,19 @@ impl Batch<'_> {
         for waiter in self.parked.values() {
             waiters.settle(waiter);
         }
-        for (key, cursor) in self.left_waiting.drain() {
+        for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);
         }
-        // A client that began to wait in another batch may have looked before this was committed.
+        // A client that began to wait in another batch may have run its command on a snapshot from
+        // before this commit.
         for ready in self.made_ready.drain(..) {
             match ready {
                 Ready::Key(key, value_type)
-                    if waiters.is_awaited_since(&key, value_type, self.last_order) =>
+                    if waiters.is_awaited_since(&key, value_type, self.last_position) =>
                 {
                     waiters.schedule_wake_up(key, Cursor::START);
                 }
-                // Items are noted as their keys ([`Self::note_ready`]).
+                // `note_ready` records items as their keys.
                 Ready::Key(..) | Ready::Items { .. } => {}
                 Ready::Database(database) => {
                     for key in waiters.keys_of(database) {
@@ -251,8 +256,9 @@ impl Batch<'_> {
         }
     }
 
-    /// Lets go of the clients that wait. Those for whom something may have been popped are told
-    /// that, as the other clients of the batch are: to wait on would hide it.
+    /// Ends the service of all waiters. If the batch may have been committed, woken clients get the
+    /// error, as the batch's other clients do: to wait on would hide that something may have been
+    /// popped for them.
     fn release_after_failure(&mut self, error: &StoreError) {
         if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
             let line = CommandError::Store(error.clone()).to_line();
@@ -269,7 +275,7 @@ impl Batch<'_> {
             None => self.woken.len(),
             Some(_) => 0,
         };
-        // Before the replies: a client that has seen its own must find that others can know.
+        // Before the replies: a client that has its reply may rely on others being told.
         match &failure {
             None => {
                 self.note_heat();
@@ -303,7 +309,8 @@ impl Batch<'_> {
                 Some(error) => {
                     let line = CommandError::Store(error.clone()).to_line();
                     let told = match error {
-                        // What was not in the transaction was certainly not applied: its turn comes.
+                        // Commands that were not in the transaction were certainly not applied. They
+                        // are run later.
                         StoreError::UnknownResult => run.len(),
                         _ => submission.calls.len(),
                     };
@@ -329,9 +336,9 @@ impl Batch<'_> {
             if is_parked {
                 replies.pop();
             }
-            // Who waits now does not come back soon.
+            // A client that waits now does not submit again soon.
             answered += usize::from(!is_parked);
-            // A client that is gone has nobody to tell; what it asked for is done all the same.
+            // Fails if the client is gone. Its commands were run all the same.
             let _ = respond.send(SubmissionResult {
                 replies,
                 done,
@@ -354,7 +361,7 @@ impl Batch<'_> {
     }
 }
 
-/// Wake-ups in which the store failed are repeated when it may have recovered.
+/// Schedules wake-ups again whose batch failed, when the store may have recovered.
 fn wake_up_again(shared: &Arc<Shared>, calls: Vec<Call>) {
     let waiters = Arc::clone(&shared.waiters);
     tokio::spawn(async move {

@@ -16,16 +16,16 @@ use crate::types::{Environment, Unit};
 pub(super) struct Attempt<'p> {
     pub(super) unit: Unit<'p>,
     started: Instant,
-    /// Commands that were begun.
+    /// Number of commands that were begun.
     pub(super) commands_run: usize,
-    /// The command that runs is there only to wake waiters.
+    /// The call that runs is a wake-up.
     pub(super) only_wakes: bool,
 }
 
-/// What came of a command.
+/// The result of a command.
 enum Ran {
     Reply(Reply),
-    /// The transaction cannot hold it. Nothing of it is in there.
+    /// It does not fit in this transaction, and has left nothing in it.
     NoRoom,
 }
 
@@ -39,7 +39,7 @@ impl<'p> Attempt<'p> {
         }
     }
 
-    /// Whether the transaction holds as much, or is as old, as one should.
+    /// Whether the transaction has reached the size or the age at which it should be committed.
     pub(super) fn is_full(&self) -> bool {
         self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
             || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
@@ -52,7 +52,7 @@ impl<'p> Attempt<'p> {
 }
 
 impl Batch<'_> {
-    /// On a store whose reads are round trips, reads at once what the commands will look at.
+    /// On a store whose reads are round trips, makes the expected reads of all commands at once.
     pub(super) async fn prefetch(&self, attempt: &Attempt<'_>) {
         if self.environment.capabilities.single_writer {
             return;
@@ -69,7 +69,7 @@ impl Batch<'_> {
         context.prefetch(&plan, &self.shared.locations).await;
     }
 
-    /// Runs the batch's commands in order. Fails where the attempt is over.
+    /// Runs the batch's commands in order. An error ends the attempt.
     pub(super) async fn run_commands(
         &mut self,
         attempt: &mut Attempt<'_>,
@@ -129,7 +129,7 @@ impl Batch<'_> {
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
                 if attempt.unit.signals.has_ready() {
-                    self.run_waiters(attempt).await?;
+                    self.wake_ready_keys(attempt).await?;
                 }
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -139,15 +139,15 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a command is a read that has to see what is there when the transaction takes effect,
-    /// which is later than the transaction reads where others write meanwhile. Its client has sent a
-    /// write before it, or it may wait: all other reads
-    /// [`Executor::submit`](crate::executor::Executor::submit) sends to a read lane.
+    /// Whether a command is a read whose result must still hold at the commit, because others may
+    /// write between the transaction's snapshot and its commit. It follows a write of its client, or
+    /// it may wait. [`Executor::submit`](crate::executor::Executor::submit) sends all other reads to
+    /// a read lane.
     fn reads_strictly(&self, call: &Call) -> bool {
         call.work.only_reads() && !self.environment.capabilities.single_writer
     }
 
-    /// Runs what is run whole or not at all: a command, the commands of an EXEC, a job.
+    /// Runs one call, whole or not at all: a command, the commands of an EXEC, a job or a wake-up.
     async fn run_call(
         &mut self,
         id: CommandId,
@@ -179,7 +179,7 @@ impl Batch<'_> {
             }
             Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_up(key, *cursor, attempt).await;
+                let woken = self.wake_key(key, *cursor, attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }
@@ -206,9 +206,11 @@ impl Batch<'_> {
         let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
         if is_slow && matches!(error, StoreError::TooOld) {
             if matches!(id, CommandId::Waiter(_)) && !attempt.only_wakes {
+                // A waiter's command is too slow. The batch's own commands go on without waking
+                // clients: a later batch does that.
                 self.woken_max = 0;
             } else {
-                // The others go on without it; the next batch begins with it.
+                // The commands before it go on without it. The next batch begins with it.
                 self.commands_max = (attempt.commands_run - 1).max(1);
                 self.slow = attempt.is_alone().then_some(id);
             }
@@ -216,8 +218,8 @@ impl Batch<'_> {
         self.after_error(error)
     }
 
-    /// The last of the commands that were run has to wait for the next batch. Where it is the first,
-    /// it is refused.
+    /// Leaves the last of the commands that were run to the next batch. If it is the only one, refuses
+    /// it.
     pub(super) fn leave_out(&mut self, attempt: &Attempt<'_>, error: CommandError) -> AttemptEnd {
         if attempt.commands_run > 1 {
             self.commands_max = attempt.commands_run - 1;
@@ -227,13 +229,13 @@ impl Batch<'_> {
         AttemptEnd::Again { after_pause: false }
     }
 
-    /// Whether the batch's first command is there only to wake waiters.
+    /// Whether the batch's first call is a wake-up.
     pub(super) fn only_wakes(&self) -> bool {
         let first = self.submissions.first().and_then(|one| one.calls.first());
         first.is_some_and(|call| matches!(call.work, Work::WakeUp(..)))
     }
 
-    /// Has the next attempt run half as many commands; not where this one had a single one.
+    /// Has the next attempt run half as many commands. Returns false if this one ran only one.
     pub(super) fn halve(&mut self) -> bool {
         let commands_run: usize = self.replies.iter().map(Vec::len).sum();
         if commands_run > 1 {
@@ -242,18 +244,18 @@ impl Batch<'_> {
         commands_run > 1
     }
 
-    /// The commit refused something of the batch, with this error for the command that did it: half as
-    /// many commands next time, until that one is run alone.
+    /// The commit refused a write of the batch, and it is not known of which command. Halves the
+    /// number of commands with each attempt, until the command is alone and gets this error.
     pub(super) fn make_smaller(&mut self, error: CommandError) -> AttemptEnd {
         if self.halve() {
             return AttemptEnd::Again { after_pause: false };
         }
         if let Some((waiter, _)) = self.woken.first() {
-            // Half as many of those who wait; the last of them gets a transaction of its own,
-            // and where it is alone in one already, its error.
+            // A single command, so halve the woken clients instead. A client that is woken alone is
+            // left to a batch of its own. If this is already such a batch, it gets the error.
             let is_alone = self.woken.len() == 1 && self.only_wakes();
             if is_alone {
-                let id = CommandId::Waiter(waiter.order());
+                let id = CommandId::Waiter(waiter.position());
                 self.refused.insert(id, error);
             } else {
                 self.woken_max = self.woken.len() / 2;
@@ -304,7 +306,7 @@ async fn exec_all(
     Ok(Ok(Reply::Array(replies)))
 }
 
-/// Whether no key that the client watches has changed.
+/// Whether none of the client's watched keys has changed.
 async fn watch_holds(unit: &Unit<'_>, bundle: &Bundle) -> Result<bool, CallError> {
     let watched = bundle.watched.iter().map(|watched| &watched.key);
     if bundle.is_touched() || unit.signals.has_touched(watched) {
@@ -315,7 +317,7 @@ async fn watch_holds(unit: &Unit<'_>, bundle: &Bundle) -> Result<bool, CallError
         let fingerprint = context.fingerprint(&watched.key.key).await;
         match call::check(fingerprint.map_err(CommandError::from))? {
             Ok(fingerprint) if fingerprint == watched.fingerprint => {}
-            // Rows that cannot be read are not as they were.
+            // Rows that cannot be read count as changed.
             Ok(_) | Err(_) => return Ok(false),
         }
     }

@@ -1,4 +1,20 @@
-//! Running the commands of clients that wait for what a batch's commands have put somewhere.
+//! Waking the clients for which a batch's commands have produced data.
+//!
+//! To wake a client is to run its waiting command. A command that finds nothing keeps waiting.
+//!
+//! - [`wake_ready_keys`](Batch::wake_ready_keys) runs after each command of the batch, and wakes the
+//!   waiters of all keys that have become ready.
+//! - [`wake_key_of_type`](Batch::wake_key_of_type) wakes the waiters of a key that a command has just
+//!   written, provided that it still has the type that was written.
+//! - [`wake_key`](Batch::wake_key) wakes the waiters of a key, of the type that it has now. Wake-ups
+//!   that were scheduled come here ([`Work::WakeUp`](crate::executor::Work::WakeUp)).
+//! - [`wake_waiters`](Batch::wake_waiters), common to both, goes through the waiters of a key.
+//! - [`run_waiter`](Batch::run_waiter) runs the command of one waiter.
+//!
+//! Woken clients are still in service until the commit. Then they get their replies
+//! ([`Batch::run`]). If the batch is run again they are released, and woken again or not. A scheduled
+//! wake-up is part of its batch, so it survives conflicts like any command of the batch. If the
+//! batch fails, the wake-up is scheduled again a little later.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,28 +35,31 @@ use crate::types::key::ClientKey;
 use crate::types::signals::Ready;
 use crate::types::wants::{Offer, Wants};
 
-/// Items that became ready in a key and are for the same of its clients.
+/// Items that became ready in a key and suit the same clients.
 struct ReadyItems {
     offer: Arc<dyn Offer>,
-    /// Where each is ([`Signals::item_ready`](crate::types::signals::Signals::item_ready)).
-    places: Vec<Bytes>,
+    /// The location of each ([`Signals::item_ready`](crate::types::signals::Signals::item_ready)).
+    locations: Vec<Bytes>,
 }
 
-/// What came of running a waiter's command.
+/// The result of running a waiter's command.
 enum Woken {
-    /// It has its reply.
+    /// The command has a reply. The waiter stays in service until the commit.
     Replied,
-    /// There was nothing for it.
+    /// The command found nothing.
     Nothing,
-    /// The transaction cannot hold it.
+    /// The command does not fit in this transaction.
     NoRoom,
 }
 
 impl Batch<'_> {
-    /// Runs the commands of clients that wait for keys which have become ready, as Redis does after
-    /// each command: keys in the order in which they became ready, and for each key the oldest client
-    /// first. A waiter's command may make further keys ready (BLMOVE).
-    pub(super) async fn run_waiters(&mut self, attempt: &Attempt<'_>) -> Result<(), AttemptEnd> {
+    /// Wakes the waiters of keys that have become ready, as Redis does after each command: keys in the
+    /// order in which they became ready, and for each key the oldest waiter first. A waiter's command
+    /// may make further keys ready (BLMOVE).
+    pub(super) async fn wake_ready_keys(
+        &mut self,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
         let mut ready = self.note_ready(attempt);
         while let Some(next) = ready.pop_front() {
             if self.shared.waiters.is_empty() {
@@ -48,21 +67,22 @@ impl Batch<'_> {
             }
             match next {
                 Ready::Key(key, value_type) => {
-                    self.wake_for(&key, value_type, None, attempt).await?;
+                    self.wake_key_of_type(&key, value_type, None, attempt)
+                        .await?;
                 }
                 Ready::Items {
                     key,
                     value_type,
                     offer,
-                    places,
+                    locations,
                 } => {
-                    let items = ReadyItems { offer, places };
-                    self.wake_for(&key, value_type, Some(&items), attempt)
+                    let items = ReadyItems { offer, locations };
+                    self.wake_key_of_type(&key, value_type, Some(&items), attempt)
                         .await?;
                 }
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.wake_up(&key, Cursor::START, attempt).await?;
+                        self.wake_key(&key, Cursor::START, attempt).await?;
                     }
                 }
             }
@@ -72,13 +92,15 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// What has become ready since this was asked last. Where other batches are under way beside
-    /// this one it is noted too: clients that begin to wait in those look at it after the commit.
+    /// Takes what has become ready since the last call. If other batches may be running concurrently,
+    /// also records it in `made_ready`, which is read after the commit: clients that began to wait in
+    /// those batches have not seen it, so wake-ups are scheduled for them
+    /// ([`Batch::publish_effects`]).
     fn note_ready(&mut self, attempt: &Attempt<'_>) -> VecDeque<Ready> {
         let ready = attempt.unit.signals.take_ready();
         if !self.environment.capabilities.single_writer {
             for one in &ready {
-                // Those clients look at everything that is there.
+                // A scheduled wake-up covers all data of the key, so the items do not matter.
                 let key = match one {
                     Ready::Items {
                         key, value_type, ..
@@ -93,17 +115,17 @@ impl Batch<'_> {
         ready.into()
     }
 
-    /// Wakes clients that wait for a key into which a command has put something of a type.
-    async fn wake_for(
+    /// Wakes the waiters of a key into which a command has put data of a type.
+    async fn wake_key_of_type(
         &mut self,
         key: &ClientKey,
         value_type: ValueType,
         items: Option<&ReadyItems>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        // A later command of the same EXEC may have put something else there, which is no reason to
-        // tell those clients that the key is of the wrong type.
-        if self.shared.waiters.is_awaited_since(key, value_type, 0)
+        // The key may have been replaced by another type later in the same EXEC. That must not
+        // produce WRONGTYPE for these clients.
+        if self.shared.waiters.is_awaited_as(key, value_type)
             && self.type_of(key, attempt).await? == Some(value_type)
         {
             self.wake_waiters(key, value_type, Cursor::START, items, attempt)
@@ -112,8 +134,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Wakes clients that wait for whatever is at a key now.
-    pub(super) async fn wake_up(
+    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on.
+    pub(super) async fn wake_key(
         &mut self,
         key: &ClientKey,
         cursor: Cursor,
@@ -128,8 +150,8 @@ impl Batch<'_> {
         }
     }
 
-    /// The type of what is at a key. `None` where there is nothing, or rows that cannot be read: they
-    /// wake no client.
+    /// The type of a key. `None` if there is no key, or if its metadata (or its length, where that
+    /// decides whether the key exists) cannot be read: such a key wakes no client.
     async fn type_of(
         &mut self,
         key: &ClientKey,
@@ -142,18 +164,22 @@ impl Batch<'_> {
             Ok(Ok(found)) => Ok(found.map(|found| found.meta.value_type)),
             Ok(Err(_)) | Err(CallError::TooLarge) => Ok(None),
             Err(CallError::Store(error)) => {
+                // No particular waiter.
                 let id = CommandId::Waiter(u64::MAX);
                 Err(self.store_failed(id, error, attempt, started))
             }
         }
     }
 
-    /// Runs the commands of clients that wait for a key, from a cursor on: of all, or of those that
-    /// can use these items, until the items are taken.
+    /// Runs the commands of the waiters of a key, from a cursor on. With `items`, runs only those
+    /// that can use the items, and stops when the items are taken.
     ///
-    /// Where one that is woken alone ([`Wake::One`]) finds nothing although it could use what there
-    /// is, there is nothing for others of its kind. Of those that want different things each is
-    /// tried, but those that want the same only once.
+    /// A waiter with [`Wake::One`] takes what it finds. If it finds nothing although it could use
+    /// what there is, nothing is left for other such waiters. A waiter with [`Wake::All`] leaves what it
+    /// finds to the others, so all of these are run.
+    ///
+    /// [`Wants`] says what a waiter can use, if that is not everything. Of the waiters whose wants are
+    /// the same only one is tried in vain.
     async fn wake_waiters(
         &mut self,
         key: &ClientKey,
@@ -163,31 +189,31 @@ impl Batch<'_> {
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let mut from = cursor.from;
-        let mut places = items.map(|items| items.places.as_slice());
-        let mut in_vain: Vec<Arc<dyn Wants>> = Vec::new();
-        let mut tried_in_vain = 0;
-        let mut is_all_taken = false;
+        let mut locations = items.map(|items| items.locations.as_slice());
+        let mut unmet_wants: Vec<Arc<dyn Wants>> = Vec::new();
+        let mut found_nothing = 0;
+        let mut nothing_left = false;
         loop {
-            // A client that can use an item may take another, which comes sooner. The item is then
-            // there for the next client. A search for one that is not there costs conflicts.
-            while let Some([place, rest @ ..]) = places
-                && !attempt.unit.signals.is_item_there(place)
+            // A woken client may take an earlier item than the one announced, so items already taken
+            // are skipped. Looking for a missing item would add needless read conflicts.
+            while let Some([location, rest @ ..]) = locations
+                && !attempt.unit.signals.is_item_there(location)
             {
-                places = Some(rest);
+                locations = Some(rest);
             }
-            if places.is_some_and(<[Bytes]>::is_empty) {
+            if locations.is_some_and(<[Bytes]>::is_empty) {
                 break;
             }
-            if self.is_enough(attempt) || tried_in_vain >= WAITERS_TRIED_PER_KEY_MAX {
-                self.leave_waiting(key, cursor.at(from));
+            if self.should_stop(attempt) || found_nothing >= WAITERS_TRIED_PER_KEY_MAX {
+                self.defer(key, cursor.at(from));
                 return Ok(());
             }
             let waiters = &self.shared.waiters;
             let next = waiters.begin_service(key, value_type, self.slot.number, from, |spec| {
-                (spec.wake == Wake::All || !is_all_taken)
+                (spec.wake == Wake::All || !nothing_left)
                     && spec.wants.as_ref().is_none_or(|wants| {
                         items.is_none_or(|items| wants.accepts(&*items.offer))
-                            && !in_vain.contains(wants)
+                            && !unmet_wants.contains(wants)
                     })
             });
             let Some(waiter) = next else {
@@ -196,58 +222,63 @@ impl Batch<'_> {
             match self.run_waiter(&waiter, attempt).await? {
                 Woken::Replied => {}
                 Woken::Nothing => {
-                    tried_in_vain += 1;
+                    found_nothing += 1;
                     let spec = &waiter.spec;
                     let takes_any = spec.wants.is_none() || items.is_some();
                     if spec.wake == Wake::One && takes_any {
-                        is_all_taken = true;
+                        nothing_left = true;
                         if !self.shared.waiters.wakes_all(key, value_type) {
                             break;
                         }
                     }
-                    in_vain.extend(spec.wants.clone());
+                    unmet_wants.extend(spec.wants.clone());
                 }
                 Woken::NoRoom => {
-                    self.leave_waiting(key, cursor.at(waiter.order()));
+                    self.defer(key, cursor.at(waiter.position()));
                     return Ok(());
                 }
             }
-            from = waiter.order().saturating_add(1);
+            from = waiter.position().saturating_add(1);
         }
+        // More data has arrived since this wake-up began, and waiters before the cursor have not seen
+        // it: another batch begins again at the oldest.
         if cursor.restarts {
-            self.leave_waiting(key, Cursor::START);
+            self.defer(key, Cursor::START);
         }
         Ok(())
     }
 
-    /// Leaves the waiters of a key to the next batch, from a cursor on.
-    fn leave_waiting(&mut self, key: &ClientKey, cursor: Cursor) {
-        let left = self.left_waiting.entry(key.clone()).or_insert(cursor);
-        // All of them from there on are looked at, so one look does for both.
-        left.from = left.from.min(cursor.from);
-        left.restarts |= cursor.restarts;
+    /// Leaves the waiters of a key to a later batch, from a cursor on. After the commit a wake-up is
+    /// scheduled for them ([`Batch::publish_effects`]).
+    fn defer(&mut self, key: &ClientKey, cursor: Cursor) {
+        let deferred = self.deferred.entry(key.clone()).or_insert(cursor);
+        // A wake-up continues to the end, so one that begins at the earlier position covers both.
+        deferred.from = deferred.from.min(cursor.from);
+        deferred.restarts |= cursor.restarts;
     }
 
-    /// Whether the batch should wake no more clients.
-    fn is_enough(&self, attempt: &Attempt<'_>) -> bool {
+    /// Whether the batch should stop waking clients. A batch that only wakes clients wakes at least
+    /// one, however full it is.
+    fn should_stop(&self, attempt: &Attempt<'_>) -> bool {
         self.woken.len() >= self.woken_max
             || (attempt.is_full() && !(attempt.only_wakes && self.woken.is_empty()))
     }
 
-    /// Runs the command of a waiter in service.
+    /// Runs the command of a waiter in service. With a reply, the waiter stays in service as part of
+    /// `woken`. Otherwise it is released.
     async fn run_waiter(
         &mut self,
         waiter: &Arc<Waiter>,
         attempt: &Attempt<'_>,
     ) -> Result<Woken, AttemptEnd> {
-        let id = CommandId::Waiter(waiter.order());
+        let id = CommandId::Waiter(waiter.position());
         self.in_service.push(Arc::clone(waiter));
         let ran = match self.refused.get(&id) {
             Some(error) => Ok(Reply::Error(error.to_line())),
             None => {
                 let started = Instant::now();
                 let mode = Mode {
-                    // What it reads must be so when what it was woken by takes effect.
+                    // Its reads must still hold at the commit.
                     is_strict: only_reads(&waiter.invocation)
                         && !self.environment.capabilities.single_writer,
                     pops_staged: false,
@@ -267,7 +298,8 @@ impl Batch<'_> {
             Ok(reply) => reply,
             Err(error) if is_only_one => Reply::Error(error.to_line()),
             Err(_) => {
-                // It gets a transaction of its own, and so do those that are woken after it.
+                // It gets a transaction of its own: this batch wakes no more clients than it has so
+                // far, neither in this attempt nor when it is run again.
                 self.shared.waiters.release(waiter);
                 self.woken_max = self.woken.len();
                 return Ok(Woken::NoRoom);

@@ -1,5 +1,4 @@
-//! The sweep for metadata of empty keys that nobody uses (on a cluster, where it stays after the
-//! last pop).
+//! The sweep for metadata of empty, unused keys. On a cluster, metadata stays after the last pop.
 
 use std::collections::VecDeque;
 
@@ -11,15 +10,17 @@ use crate::limits::{DATABASES, GHOST_PASSES_KEPT_MAX, GHOST_REST_MS, GHOST_SWEEP
 use crate::random::Random;
 use crate::types::ghosts::Ghost;
 
-/// What the sweep knows.
+/// The state of the sweep.
 #[derive(Debug)]
 pub(super) struct EmptyKeys {
+    /// Where the next pass continues.
     next: Position,
-    /// What looks have found, the oldest first: swept if nobody uses it for a while.
+    /// Empty keys that passes have found, the oldest pass first. They are swept if they stay unused
+    /// for a while.
     found: VecDeque<Found>,
 }
 
-/// What one look has found.
+/// The empty keys that one pass has found.
 #[derive(Debug)]
 struct Found {
     at_ms: i64,
@@ -27,7 +28,7 @@ struct Found {
     keys: Vec<Ghost>,
 }
 
-/// Where the next look begins.
+/// A position in the scan over all keys of all databases.
 #[derive(Debug, Clone, Copy)]
 struct Position {
     database: u32,
@@ -35,8 +36,8 @@ struct Position {
 }
 
 impl EmptyKeys {
-    /// A sweep that begins at a random place: several servers of one store should not all be at the
-    /// same.
+    /// Creates a sweep that begins at a random position, so that the servers of one store do not all
+    /// work on the same keys.
     pub(super) fn new(random: &dyn Random) -> Self {
         Self {
             next: Position {
@@ -47,7 +48,7 @@ impl EmptyKeys {
         }
     }
 
-    /// Sweeps what was found long enough ago, and looks for more. Answers how many were swept.
+    /// Sweeps what was found long enough ago, and looks for more. Returns how many were swept.
     pub(super) async fn pass(&mut self, executor: &Executor) -> Result<u64, JobError> {
         let now_ms = executor.environment().clock.now_ms();
         let has_rested = |found: &Found| now_ms.saturating_sub(found.at_ms) >= GHOST_REST_MS;

@@ -22,7 +22,7 @@ pub(super) struct LapsedClaims {
 }
 
 impl LapsedClaims {
-    /// One pass; answers how many claims had lapsed.
+    /// Makes one pass. Returns how many claims had lapsed.
     pub(super) async fn pass(&mut self, executor: &Executor) -> Result<u64, JobError> {
         let claims = executor
             .read(0, |context| {
@@ -31,7 +31,7 @@ impl LapsedClaims {
             .await?;
         let (mut lapsed, mut elements) = (0, 0);
         for row in self.due(claims, Instant::now()) {
-            // Each by itself: one that cannot go back must not keep the others.
+            // Each in a transaction of its own: one that cannot go back must not stop the others.
             let ended = executor
                 .transact(0, KeyLocks::Nothing, move |context| {
                     let row = row.clone();
@@ -47,7 +47,7 @@ impl LapsedClaims {
                 Err(JobError::Failed(error)) if is_of_this_claim(&error) => {
                     tracing::error!(%error, "elements of a claim that has lapsed do not go back");
                 }
-                // The store's failure: those after it are to go back after it.
+                // The store failed. The next pass does the rest.
                 Err(error) => return Err(error),
             }
         }
@@ -86,7 +86,7 @@ impl LapsedClaims {
     }
 }
 
-/// Whether it is no failure of the store as a whole.
+/// Whether an error is about one claim, and not about the store as a whole.
 fn is_of_this_claim(error: &CommandError) -> bool {
     !matches!(error, CommandError::Store(error) if !error.is_about_rows())
 }

@@ -1,16 +1,16 @@
-//! Where a look at a key's waiters goes on.
+//! Where a wake-up continues in a key's queue.
 
-/// Where a look at a key's waiters goes on. A batch runs the commands of so many waiters and no more,
-/// and the next batch goes on after them.
+/// Where a wake-up continues in a key's queue. A batch runs the commands of a bounded number of
+/// waiters, and the next batch continues after them.
 ///
-/// A look always goes on to the end, however often something comes into the key meanwhile: otherwise
-/// the youngest waiters might never have their turn. What has come is for all of them, so the look
-/// then restarts.
+/// A wake-up always continues to the end of the queue, even if more data arrives meanwhile:
+/// otherwise the youngest waiters might never have their turn. New data is for all waiters, so the
+/// wake-up then restarts at the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cursor {
-    /// The place of the first waiter to look at.
+    /// The position of the first waiter to wake.
     pub(in crate::executor) from: u64,
-    /// After the end it restarts.
+    /// Whether the wake-up restarts at the oldest waiter when it has reached the end.
     pub(in crate::executor) restarts: bool,
 }
 
@@ -21,12 +21,13 @@ impl Cursor {
         restarts: false,
     };
 
-    /// The same look, at the place `from`.
+    /// The same wake-up, at the position `from`.
     pub(in crate::executor) fn at(self, from: u64) -> Self {
         Self { from, ..self }
     }
 
-    /// One look that does for both.
+    /// One wake-up that replaces both. It continues at the later position, and restarts if the other
+    /// began elsewhere.
     pub(in crate::executor) fn joined(self, other: Self) -> Self {
         Self {
             from: self.from.max(other.from),

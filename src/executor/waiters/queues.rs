@@ -13,14 +13,14 @@ use crate::types::key::ClientKey;
 /// Clients that wait for a key of one type.
 pub(super) struct Queue {
     value_type: ValueType,
-    /// By their places, the oldest first.
+    /// By position, the oldest first.
     pub(super) waiters: BTreeMap<u64, Arc<Waiter>>,
-    /// How many of them are woken all together ([`Wake::All`]).
+    /// How many of them are woken together ([`Wake::All`]).
     woken_together: usize,
 }
 
 impl Queue {
-    /// Whether any of them is woken whatever the others find.
+    /// Whether any of them is woken even if the others find nothing.
     pub(super) fn wakes_all(&self) -> bool {
         self.woken_together > 0
     }
@@ -28,17 +28,17 @@ impl Queue {
 
 #[derive(Default)]
 pub(super) struct Queues {
-    /// The place that was given last.
-    pub(super) last_order: u64,
+    /// The latest position that was given to a waiter.
+    pub(super) last_position: u64,
     pub(super) by_key: HashMap<ClientKey, Vec<Queue>>,
-    /// Keys whose waiters the write lane is to look at, and from where on.
+    /// Keys whose waiters the write lane is to wake, and where to begin.
     pub(super) scheduled: HashMap<ClientKey, Cursor>,
-    /// Keys that a client has begun to wait for, or that none waits for any more.
-    pub(super) changed: HashSet<ClientKey>,
+    /// Keys that got another waiter or lost their last, since the wake watches took them.
+    pub(super) changed_keys: HashSet<ClientKey>,
 }
 
 impl Queues {
-    pub(super) fn insert(&mut self, waiter: &Arc<Waiter>, order: u64) {
+    pub(super) fn insert(&mut self, waiter: &Arc<Waiter>, position: u64) {
         let value_type = waiter.spec.value_type;
         for key in waiter.client_keys() {
             let queues = self.by_key.entry(key).or_default();
@@ -51,20 +51,20 @@ impl Queues {
             }
             for queue in queues.iter_mut() {
                 if queue.value_type == value_type {
-                    queue.waiters.insert(order, Arc::clone(waiter));
+                    queue.waiters.insert(position, Arc::clone(waiter));
                     queue.woken_together += usize::from(waiter.spec.wake == Wake::All);
                 }
             }
         }
     }
 
-    pub(super) fn remove(&mut self, waiter: &Waiter, order: u64) {
+    pub(super) fn remove(&mut self, waiter: &Waiter, position: u64) {
         for key in waiter.client_keys() {
             let Some(queues) = self.by_key.get_mut(&key) else {
                 continue;
             };
             for queue in queues.iter_mut() {
-                if queue.waiters.remove(&order).is_some() {
+                if queue.waiters.remove(&position).is_some() {
                     queue.woken_together -= usize::from(waiter.spec.wake == Wake::All);
                 }
             }
@@ -81,7 +81,7 @@ impl Queues {
         queues.find(|queue| queue.value_type == value_type)
     }
 
-    /// Has the waiters of a key looked at.
+    /// Schedules a wake-up of a key. One wake-up replaces those that are scheduled already.
     pub(super) fn schedule(&mut self, key: ClientKey, cursor: Cursor) {
         let scheduled = self.scheduled.entry(key);
         scheduled

@@ -337,7 +337,7 @@ fn one_parked_by_a_batch_that_may_run_again_is_not_woken_by_another() {
             .is_none()
     );
     assert!(waiters.take_scheduled(1).is_empty());
-    // What another batch had for it is looked at then.
+    // Another batch has passed over it, so a wake-up is scheduled now.
     waiters.settle(&waiter);
     assert_eq!(waiters.take_scheduled(1), [(list_key(), Cursor::START)]);
     assert!(
@@ -410,7 +410,7 @@ fn without_wake_watches_no_keys_are_kept_for_them() {
     waiters.park(&waiter, 0);
     waiters.settle(&waiter);
     assert!(waiters.cancel(&waiter));
-    assert!(waiters.queues().changed.is_empty());
+    assert!(waiters.queues().changed_keys.is_empty());
 }
 
 /// A client that waits, and is in service.
@@ -463,8 +463,8 @@ fn a_wait_ends_with_its_connection() {
     assert!(waiters.is_empty());
 }
 
-/// Waiters that wait for the list, at some of which a batch has looked.
-fn looked_at_up_to(from: u64) -> Waiters {
+/// Waiters of the list, of which a batch has woken those before a position.
+fn woken_up_to(from: u64) -> Waiters {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
@@ -474,8 +474,8 @@ fn looked_at_up_to(from: u64) -> Waiters {
 }
 
 #[test]
-fn a_look_goes_on_where_it_was_whatever_comes_meanwhile_and_then_restarts() {
-    let waiters = looked_at_up_to(7);
+fn a_wake_up_continues_where_it_was_whatever_is_scheduled_meanwhile_and_then_restarts() {
+    let waiters = woken_up_to(7);
     waiters.schedule_wake_up(list_key(), Cursor::START);
     let expected = Cursor {
         from: 7,
@@ -493,8 +493,8 @@ fn a_look_goes_on_where_it_was_whatever_comes_meanwhile_and_then_restarts() {
 }
 
 #[test]
-fn a_look_that_nothing_came_into_ends_at_the_end() {
-    let waiters = looked_at_up_to(7);
+fn a_wake_up_without_another_meanwhile_ends_at_the_end() {
+    let waiters = woken_up_to(7);
     let expected = Cursor {
         from: 7,
         restarts: false,

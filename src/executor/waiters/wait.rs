@@ -32,19 +32,19 @@ impl Wait {
         Arc::clone(&self.waiter)
     }
 
-    /// How it ends. May be dropped and asked again before it has answered.
+    /// How the wait ends. The future may be dropped, and this called again, until it has resolved.
     pub async fn outcome(&mut self) -> Outcome {
-        // An executor that is gone has done nothing.
+        // The executor has stopped and did nothing for the client.
         (&mut self.outcome).await.unwrap_or(Outcome::Cancelled)
     }
 
-    /// Gives up, and answers how the wait has ended: a batch may have popped something for the
-    /// client since it looked last, or be about to. That then belongs to this client and no other,
-    /// for whatever reason it has given up.
+    /// Gives up, and returns how the wait ended. A batch may just have popped something for the client
+    /// or be about to commit that. Then it belongs to this client and no other, even though the
+    /// client has given up.
     pub async fn give_up(mut self) -> Outcome {
         self.waiters.cancel(&self.waiter);
         if self.waiters.is_ended(&self.waiter) {
-            // The outcome is sent before the wait ends.
+            // An outcome is sent before the wait ends, so it is there by now if there is one.
             return self.outcome.try_recv().unwrap_or(Outcome::Cancelled);
         }
         self.outcome().await

@@ -14,11 +14,12 @@ use crate::types::key::ClientKey;
 pub enum Outcome {
     /// The command found something, or failed: its reply.
     Replied(Reply),
-    /// It was given up ([`Waiters::cancel`](super::Waiters::cancel)) and has done nothing.
+    /// The client gave up while the command was in service; the command had no effect.
+    /// [`Wait`](super::Wait) returns this also if no outcome was sent.
     Cancelled,
 }
 
-/// A blocking command of a client, ready to wait.
+/// A client's blocking command that can wait.
 pub struct Waiter {
     /// The command.
     pub invocation: Invocation,
@@ -28,10 +29,11 @@ pub struct Waiter {
 }
 
 pub(super) struct State {
-    /// Its place among all waiters, by when they came. `None` before it is parked for the first time.
-    pub(super) order: Option<u64>,
+    /// Its position among all waiters, in the order in which they were parked first. `None` before
+    /// that.
+    pub(super) position: Option<u64>,
     pub(super) stage: Stage,
-    /// Its client has gone or has given up: no batch is to park it or to run its command.
+    /// The client is gone or has given up: no batch may start to park it or run it.
     pub(super) is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
 }
@@ -41,22 +43,22 @@ pub(super) struct State {
 pub(super) enum Stage {
     Away,
     Parked {
-        /// Of which batch.
+        /// The batch that parked it, by the number of its in-flight transaction.
         slot: u64,
-        /// Another batch had something for it meanwhile.
-        was_missed: bool,
+        /// Another batch has passed over it meanwhile. There may be data for it.
+        was_passed_over: bool,
     },
     Waiting,
     InService {
-        /// The batch that parked it, if that is the one that runs it.
+        /// The slot of the batch that parked it, if the same batch runs it.
         parked_by: Option<u64>,
-        /// Another batch had something for it meanwhile.
-        was_missed: bool,
+        /// Another batch has passed over it meanwhile. There may be data for it.
+        was_passed_over: bool,
     },
 }
 
 impl Waiter {
-    /// A command that is to wait, and where its outcome will arrive.
+    /// A command that may wait, and the receiver of its outcome.
     pub fn new(
         invocation: Invocation,
         mut spec: WaitSpec,
@@ -68,7 +70,7 @@ impl Waiter {
             invocation,
             spec,
             state: Mutex::new(State {
-                order: None,
+                position: None,
                 stage: Stage::Away,
                 is_given_up: false,
                 outcome: Some(sender),
@@ -81,9 +83,9 @@ impl Waiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its place among all that have waited since the server started.
-    pub(in crate::executor) fn order(&self) -> u64 {
-        self.state().order.unwrap_or(u64::MAX)
+    /// Its position among all waiters since the server started.
+    pub(in crate::executor) fn position(&self) -> u64 {
+        self.state().position.unwrap_or(u64::MAX)
     }
 
     pub(super) fn client_keys(&self) -> impl Iterator<Item = ClientKey> + '_ {
@@ -98,7 +100,7 @@ impl State {
     pub(super) fn end(&mut self, outcome: Outcome) {
         self.stage = Stage::Away;
         if let Some(sender) = self.outcome.take() {
-            // A client that is gone does not hear of it.
+            // Fails if the client is gone, which needs no outcome.
             let _ = sender.send(outcome);
         }
     }

@@ -92,11 +92,11 @@ fn a_rollback_undoes_which_tasks_became_ready() {
         run(bench, unit, "TASK.TAKE q COUNT 2");
         unit.rollback(savepoint);
         let ready = unit.signals.take_ready();
-        let [Ready::Items { places, .. }] = &ready[..] else {
+        let [Ready::Items { locations, .. }] = &ready[..] else {
             panic!("{ready:?}");
         };
-        assert_eq!(places.len(), 1);
-        assert!(unit.signals.is_item_there(&places[0]));
+        assert_eq!(locations.len(), 1);
+        assert!(unit.signals.is_item_there(&locations[0]));
     });
 }
 
