@@ -19,7 +19,9 @@ use super::clients::NO_COMMAND;
 use super::connection_commands;
 use super::dispatch::{Conditions, Dispatch, dispatch};
 use crate::commands::Row;
-use crate::commands::row::{ConnectionCommand, Group, Handler, PureHandler};
+use crate::commands::flags::Flags;
+use crate::commands::row::{ConnectionCommand, Group, Handler};
+use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
 use crate::wire::request::Request;
@@ -165,8 +167,8 @@ impl Connection {
                     self.run_calls().await?;
                     self.wait_for_pause(is_write).await?;
                 }
-                if let Handler::Pure(handler) = row.handler {
-                    return self.run_pure(row, handler, &request.arguments).await;
+                if matches!(row.handler, Handler::Pure(_)) {
+                    return self.run_pure(row, &request.arguments).await;
                 }
                 let may_hear_itself = self.may_hear_itself(row);
                 if may_hear_itself {
@@ -214,33 +216,35 @@ impl Connection {
         }
     }
 
-    /// Runs a command that needs no data. Of these a confined client may only send PING, and its reply
-    /// then has the form of a message.
-    async fn run_pure(
-        &mut self,
-        row: &'static Row,
-        handler: PureHandler,
-        arguments: &[Bytes],
-    ) -> Result<(), Ended> {
+    /// Runs a command that needs no data.
+    async fn run_pure(&mut self, row: &'static Row, arguments: &[Bytes]) -> Result<(), Ended> {
         // In the order of the pipeline.
         self.run_calls().await?;
         self.put_messages().await?;
         self.show(row);
         self.note_buffers();
         let started = Instant::now();
-        let result = handler(self.state.executor.environment(), arguments);
-        let reply = match result {
-            Ok(_) if self.session.is_confined() => {
+        let reply = self.pure_reply(row, arguments);
+        self.record(row, started.elapsed(), &reply, Some(arguments));
+        let is_answered = self.session.take_reply_mode();
+        self.answer(&reply, is_answered);
+        self.flush_when_large().await
+    }
+
+    /// The reply of a command that needs no data. PING is the only one that a confined client may
+    /// send; its reply then has a form that differs from messages.
+    fn pure_reply(&self, row: &Row, arguments: &[Bytes]) -> Reply {
+        let Handler::Pure(handler) = row.handler else {
+            return Reply::Error(CommandError::Syntax.to_line());
+        };
+        match handler(self.state.executor.environment(), arguments) {
+            Ok(_) if self.session.is_confined() && row.flags.contains(Flags::FOR_SUBSCRIBERS) => {
                 let message = arguments.get(1).cloned().unwrap_or_default();
                 Reply::Array(vec![Reply::bulk("pong"), Reply::Bulk(message)])
             }
             Ok(reply) => reply,
             Err(error) => Reply::Error(error.to_line()),
-        };
-        self.record(row, started.elapsed(), &reply, Some(arguments));
-        let is_answered = self.session.take_reply_mode();
-        self.answer(&reply, is_answered);
-        self.flush_when_large().await
+        }
     }
 
     /// Executes a command of the server.

@@ -17,6 +17,8 @@ use crate::types::key::ClientKey;
 pub(super) enum QueuedKind {
     /// The executor.
     Data,
+    /// The connection, since it needs no data.
+    Pure,
     /// The server.
     Connection(ConnectionCommand),
 }

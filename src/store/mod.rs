@@ -61,7 +61,7 @@ pub enum StoreError {
     #[error("store is damaged: {0}")]
     Damaged(Arc<dyn std::error::Error + Send + Sync>),
     /// Stored bytes do not follow Quoin's layout.
-    #[error("stored bytes do not follow the layout: {0}")]
+    #[error("stored bytes are not of this layout: {0}")]
     Corrupt(&'static str),
 }
 

@@ -133,7 +133,11 @@ impl File {
         let mut at = 0;
         while at < self.tokens.len() {
             if self.passes_on(at) {
-                at = read_tree(&self.tokens, at + 1).1;
+                let (found, after) = read_tree(&self.tokens, at + 1);
+                let absolute = found.iter().filter_map(|(path, _)| self.absolute(path));
+                // What it passes on of another room it knows.
+                paths.extend(absolute.filter(|path| path.first() != self.module.first()));
+                at = after;
                 continue;
             }
             let is_begin = matches!(self.tokens[at], Token::Word(_))

@@ -109,9 +109,10 @@ fn is_for_tests(attribute: &[Token]) -> bool {
     let is_word = |token: &Token, word: &str| *token == Token::Word(word.to_owned());
     let says_test =
         |token: &Token| is_word(token, "test") || *token == Token::Text("testing".to_owned());
+    let says_else = |token: &Token| matches!(token, Token::Text(text) if text != "testing");
     let is_negated = attribute.iter().any(|token| is_word(token, "not"));
     let is_cfg = attribute.first().is_some_and(|token| is_word(token, "cfg"));
-    is_cfg && !is_negated && attribute.iter().any(says_test)
+    is_cfg && !is_negated && attribute.iter().any(says_test) && !attribute.iter().any(says_else)
 }
 
 /// Where the item that begins at `at` ends; where it is a module in a file of its own, its name.
@@ -162,10 +163,12 @@ fn items_of_tests_are_left_out() {
         use crate::c;
         #[cfg(feature = "fdb")]
         use crate::d;
+        #[cfg(any(feature = "fdb", feature = "testing"))]
+        use crate::e;
     "#;
     let (tokens, modules) = read(source);
     let has = |word: &str| tokens.contains(&Token::Word(word.to_owned()));
-    assert!(has("a") && has("d"));
+    assert!(has("a") && has("d") && has("e"));
     assert!(!has("b") && !has("c") && !has("comment"));
     assert_eq!(modules, ["tests"]);
 }

@@ -102,6 +102,21 @@ fn shard_channels_are_apart() {
 }
 
 #[test]
+fn ping_after_subscribe_within_exec_has_the_form_for_subscribers() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    for line in ["SUBSCRIBE c", "PING", "PING x", "ECHO y"] {
+        if line == "SUBSCRIBE c" {
+            assert_eq!(socket.run("MULTI"), "+OK\r\n");
+        }
+        assert_eq!(socket.run(line), "+QUEUED\r\n");
+    }
+    let reply = socket.run("EXEC");
+    let pings = "*2\r\n$4\r\npong\r\n$0\r\n\r\n*2\r\n$4\r\npong\r\n$1\r\nx\r\n$1\r\ny\r\n";
+    assert!(reply.ends_with(pings), "{reply}");
+}
+
+#[test]
 fn a_subscriber_of_resp2_may_only_say_what_concerns_its_subscriptions() {
     let server = Server::start();
     let mut socket = subscriber(&server);

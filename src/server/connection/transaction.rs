@@ -53,6 +53,9 @@ impl Connection {
             return WithinMulti::Execute(dispatched, request);
         };
         let (kind, row) = match dispatched {
+            Dispatch::Data(row) if matches!(row.handler, Handler::Pure(_)) => {
+                (QueuedKind::Pure, row)
+            }
             Dispatch::Data(row) => (QueuedKind::Data, row),
             Dispatch::Connection(
                 ConnectionCommand::Exec
@@ -241,8 +244,22 @@ impl Connection {
                 }
                 QueuedKind::Connection(ConnectionCommand::Unwatch) => Reply::OK,
                 // The commands on data are committed by now, so only this one is refused.
-                QueuedKind::Connection(_) if reply_bytes > TRANSACTION_REPLY_BYTES_MAX => {
+                QueuedKind::Connection(_) | QueuedKind::Pure
+                    if reply_bytes > TRANSACTION_REPLY_BYTES_MAX =>
+                {
                     Reply::Error(CommandError::RepliesTooLarge.to_line())
+                }
+                // In its turn: a SUBSCRIBE before it changes the form of PING's reply.
+                QueuedKind::Pure => {
+                    let started = Instant::now();
+                    let reply = self.pure_reply(command.row, &command.arguments);
+                    self.record(
+                        command.row,
+                        started.elapsed(),
+                        &reply,
+                        Some(&command.arguments),
+                    );
+                    reply
                 }
                 QueuedKind::Connection(kind) => {
                     let (row, arguments) = (command.row, command.arguments.as_slice());
@@ -281,7 +298,7 @@ impl Connection {
                     let selected = connection_commands::selected_database(&command.arguments);
                     database = selected.unwrap_or(database);
                 }
-                QueuedKind::Connection(_) => {}
+                QueuedKind::Connection(_) | QueuedKind::Pure => {}
                 QueuedKind::Data => invocations.push(Invocation {
                     row: command.row,
                     arguments: std::mem::take(&mut command.arguments),
