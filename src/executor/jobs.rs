@@ -115,8 +115,10 @@ impl Executor {
             return Err(CommandError::from(failure).into());
         }
         match (result.take(), ended.replies.first()) {
-            // The transaction could not hold it.
-            (Some(Ok(_)), Some(Reply::Error(_))) => Err(CommandError::TooLarge.into()),
+            // It was refused after that run, which was not committed.
+            (Some(Ok(_)), Some(Reply::Error(line))) => {
+                Err(CommandError::Text(line.clone().into()).into())
+            }
             (Some(result), _) => Ok(result?),
             (None, _) => Err(JobError::Stopped),
         }

@@ -59,7 +59,7 @@ pub struct ExecutorStatistics {
     pub staged_served: Counter,
     /// Requests of other servers that this one has fulfilled.
     pub staged_fulfilled: Counter,
-    /// Commands that failed midway and were taken out of their batch.
+    /// Times that a command's writes were undone: it failed midway, or the transaction could not hold it.
     pub commands_rolled_back: Counter,
     /// Keys that were removed because their time had come.
     pub expired_keys: Counter,

@@ -121,6 +121,10 @@ impl Batch<'_> {
                         // The next batch begins with it.
                         attempt.commands_run -= 1;
                         self.commands_max = attempt.commands_run;
+                        if attempt.unit.is_too_large() {
+                            // What it has read stays in the transaction: again without it.
+                            return Err(AttemptEnd::Again { after_pause: false });
+                        }
                         break;
                     }
                 };

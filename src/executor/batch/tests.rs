@@ -108,6 +108,27 @@ fn a_command_that_fails_midway_is_undone_alone_and_nothing_runs_again() {
 }
 
 #[test]
+fn a_command_that_reads_too_much_for_a_transaction_fails_alone() {
+    let bench = Bench::cluster_like();
+    let keys: Vec<Vec<u8>> = (0..100_000)
+        .map(|n| format!("{n:030}").into_bytes())
+        .collect();
+    let mut words: Vec<&[u8]> = vec![b"DEL"];
+    words.extend(keys.iter().map(Vec::as_slice));
+    let delete = Call::command(invocation(0, &words), false);
+    let mut rest = vec![push("before"), delete, push("after")];
+    let mut replies = Vec::new();
+    while !rest.is_empty() {
+        let finished = bench.block_on(bench.executor.submit(rest)).unwrap();
+        replies.extend(finished.replies);
+        rest = finished.rest;
+    }
+    let line = CommandError::TooLarge.to_line();
+    let expected = [Reply::Integer(1), Reply::Error(line), Reply::Integer(1)];
+    assert_eq!(replies, expected);
+}
+
+#[test]
 fn whatever_becomes_of_commits_and_fences_a_push_is_done_once() {
     let (bench, faulty) = Bench::faulty(1);
     let outcomes = [

@@ -301,7 +301,16 @@ impl Batch<'_> {
                 // It gets a transaction of its own: this batch wakes no more clients than it has so
                 // far, neither in this attempt nor when it is run again.
                 self.shared.waiters.release(waiter);
+                if attempt.only_wakes && !attempt.is_alone() {
+                    // The next batch begins with this wake-up.
+                    self.commands_max = attempt.commands_run - 1;
+                    return Err(AttemptEnd::Again { after_pause: false });
+                }
                 self.woken_max = self.woken.len();
+                if attempt.unit.is_too_large() {
+                    // What it has read stays in the transaction: again without it.
+                    return Err(AttemptEnd::Again { after_pause: false });
+                }
                 return Ok(Woken::NoRoom);
             }
         };

@@ -273,7 +273,7 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "commands_rolled_back",
-            "Commands that failed midway and were taken out of their batch",
+            "Times that a command's writes were undone",
             &executor.commands_rolled_back,
         ),
         (
