@@ -136,7 +136,7 @@ impl WakeWatches {
 
     /// Runs until `stop` resolves.
     pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        // One task per watched key. Its notifier fires when a client starts waiting or the last one
+        // One task per awaited key. Its notifier fires when a client starts waiting or the last one
         // leaves.
         let mut key_tasks: HashMap<ClientKey, Rc<Notify>> = HashMap::new();
         let mut databases: HashMap<u32, Rc<CurrentNamespace>> = HashMap::new();
