@@ -16,6 +16,7 @@ mod server;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use resp::{Connection, Value};
 use server::{Server, wait_until};
@@ -128,8 +129,13 @@ fn consumers_drain_a_queue_on_a_full_disk_after_a_kill_too() {
     let Some(disk) = Disk::mount() else { return };
     let server = Server::start_in(disk.path(), &[]).unwrap();
     let pushed = push_until_full(&mut connect(&server));
-    let warnings = server.log().matches("the disk is full").count();
-    assert_eq!(warnings, 1, "{}", server.log());
+    // The log may come after the reply.
+    let warnings = || server.log().matches("the disk is full").count();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while warnings() == 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(warnings(), 1, "{}", server.log());
     disk.fill("first");
     server.signal("KILL");
     drop(server);
