@@ -23,7 +23,7 @@ pub struct WaitSpec {
     pub keys: Vec<Bytes>,
     /// The type that they must be of.
     pub value_type: ValueType,
-    /// For how long. `None` is for ever.
+    /// How long it waits. `None` means forever.
     pub timeout: Option<Duration>,
     /// What it can use of what becomes ready in its keys, if not everything.
     pub wants: Option<Arc<dyn Wants>>,

@@ -1,6 +1,6 @@
 //! Long range reads, a page at a time.
 
-use crate::layout::{KeyRange, successor};
+use crate::layout::{KeyRange, StagedElement, successor};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
@@ -239,8 +239,31 @@ impl WriteContext<'_> {
         Ok(RowsToPop { rows, is_covered })
     }
 
+    /// Takes rows off a value, with what they hold, and answers that. An element's name is the rest of
+    /// its row's key after `prefix_length` bytes. The caller ends with
+    /// [`WriteContext::remove_if_empty`].
+    pub(super) async fn pop_rows(
+        &self,
+        key: &OpenKey,
+        to_pop: &RowsToPop,
+        prefix_length: usize,
+    ) -> Result<Vec<StagedElement>, StoreError> {
+        let rows = &to_pop.rows;
+        let mut popped = Vec::with_capacity(rows.len());
+        for row in rows {
+            popped.push(StagedElement {
+                name: row.key.slice(prefix_length.min(row.key.len())..),
+                value: self.load_value(key.data(), &row.value).await?,
+            });
+            self.discard_value(key.data(), &row.value)?;
+        }
+        self.clear_popped(to_pop);
+        self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
+        Ok(popped)
+    }
+
     /// Clears rows that are popped: all at once where that cannot take anything else along.
-    pub(super) fn clear_popped(&self, popped: &RowsToPop) {
+    fn clear_popped(&self, popped: &RowsToPop) {
         if let [first, .., last] = popped.rows.as_slice()
             && popped.is_covered
             && self.environment.capabilities.clears_ranges_at_once

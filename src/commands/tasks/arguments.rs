@@ -129,7 +129,7 @@ pub(super) fn delay(word: &[u8]) -> Result<i64, CommandError> {
     milliseconds(integer(word)?, 0, too_small, || too_long("delay"))
 }
 
-/// For how long to wait, with the errors that Redis has for timeouts. `None` is for ever.
+/// Reads how long to wait, with Redis's errors for timeouts. `None` means forever.
 fn timeout(word: &[u8]) -> Result<Option<Duration>, CommandError> {
     let time_ms = integer_or(word, "ERR timeout is not an integer or out of range")?;
     let time_ms = milliseconds(time_ms, 0, "ERR timeout is negative", || {
@@ -194,7 +194,7 @@ pub(super) struct Take {
     pub(super) count: Option<usize>,
     pub(super) having: Amounts,
     pub(super) lease_ms: Option<i64>,
-    /// For how long it waits, if it does; within, `None` is for ever.
+    /// How long it waits, if it does. The inner `None` means forever.
     pub(super) block: Option<Option<Duration>>,
 }
 

@@ -1,4 +1,4 @@
-//! The commands of task queues, which Redis has not: docs/start/task-queues.md.
+//! The commands of task queues, which Redis does not have: docs/start/task-queues.md.
 
 mod arguments;
 mod consume;

@@ -109,18 +109,7 @@ impl WriteContext<'_> {
                 is_covered: false,
             },
         };
-        let rows = &to_pop.rows;
-        let mut popped = Vec::with_capacity(rows.len());
-        for row in rows {
-            popped.push(StagedElement {
-                name: row.key.slice(prefix_length.min(row.key.len())..),
-                value: self.load_value(key.data(), &row.value).await?,
-            });
-            self.discard_value(key.data(), &row.value)?;
-        }
-        self.clear_popped(&to_pop);
-        self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
-        Ok(popped)
+        self.pop_rows(key, &to_pop, prefix_length).await
     }
 
     /// As [`WriteContext::rows_to_pop`], from the highest priority down: a conflict on the rows of
