@@ -19,6 +19,18 @@ use crate::types::{Environment, ReadContext, WriteContext};
 pub enum Group {
     /// Keys of any type.
     Generic,
+    /// Strings.
+    String,
+    /// Bits of strings.
+    Bitmap,
+    /// HyperLogLogs, which are strings.
+    HyperLogLog,
+    /// Hashes.
+    Hash,
+    /// Sets.
+    Set,
+    /// Places on the globe, which are sorted sets.
+    Geo,
     /// Lists.
     List,
     /// Sorted sets.
@@ -44,6 +56,12 @@ impl Group {
     pub fn name(self) -> &'static str {
         match self {
             Group::Generic => "generic",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Hash => "hash",
+            Group::Set => "set",
+            Group::Geo => "geo",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
             Group::PriorityQueue => "priority-queue",
