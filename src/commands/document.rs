@@ -22,6 +22,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::Connection, "Connection"),
     (Group::Server, "Server"),
     (Group::Scripting, "Scripting"),
+    (Group::Cluster, "Cluster"),
 ];
 
 const BEGINNING: &str = "\

@@ -49,6 +49,8 @@ pub enum Group {
     Scripting,
     /// MULTI and what belongs to it.
     Transactions,
+    /// Redis Cluster, which Quoin is not part of.
+    Cluster,
 }
 
 impl Group {
@@ -71,6 +73,7 @@ impl Group {
             Group::Server => "server",
             Group::Scripting => "scripting",
             Group::Transactions => "transactions",
+            Group::Cluster => "cluster",
         }
     }
 }
@@ -93,6 +96,7 @@ pub enum ConnectionCommand {
     Lastsave,
     Latency,
     Lolwut,
+    Monitor,
     Multi,
     Psubscribe,
     Pubsub,

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::clock::Clock;
+use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
@@ -35,6 +36,8 @@ pub struct Environment {
     pub subscribers: OnceLock<Arc<dyn Subscribers>>,
     /// Which changes of keys are published, set once when there is a server.
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
+    /// What reads of keys have found, for INFO.
+    pub lookups: Lookups,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -59,6 +62,15 @@ impl Environment {
     }
 }
 
+/// How often commands that read have found a key, and how often not.
+#[derive(Debug, Default)]
+pub struct Lookups {
+    /// A key was there.
+    pub hits: Counter,
+    /// No key was there.
+    pub misses: Counter,
+}
+
 /// A command's view of one transaction for reading.
 pub struct ReadContext<'t> {
     /// The transaction.
@@ -80,6 +92,8 @@ pub struct ReadContext<'t> {
     pub is_strict: bool,
     /// What was popped for this transaction's commands before.
     pub staged: Option<&'t Staged>,
+    /// Whether the command only reads, so that what it finds counts in [`Lookups`].
+    counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
     namespaces: &'t NamespaceCache,
 }
@@ -128,6 +142,7 @@ impl<'t> ReadContext<'t> {
             isolation: Isolation::Snapshot,
             is_strict: false,
             staged: None,
+            counts_lookups: true,
             namespaces,
         }
     }
@@ -143,6 +158,19 @@ impl<'t> ReadContext<'t> {
     pub fn with_staged(mut self, staged: &'t Staged) -> Self {
         self.staged = Some(staged);
         self
+    }
+
+    /// Counts what the look-up of a key has found, in a command that only reads.
+    pub(super) fn count_lookup(&self, is_hit: bool) {
+        if self.counts_lookups {
+            let lookups = &self.environment.lookups;
+            let counter = if is_hit {
+                &lookups.hits
+            } else {
+                &lookups.misses
+            };
+            counter.add(1);
+        }
     }
 
     /// The isolation of reads that commands by themselves make at snapshot.
@@ -240,6 +268,7 @@ impl<'t> WriteContext<'t> {
     ) -> Self {
         let mut read = ReadContext::new(transaction, environment, namespaces, now_ms, database);
         read.isolation = Isolation::Serializable;
+        read.counts_lookups = false;
         Self {
             read,
             transaction,

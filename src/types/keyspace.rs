@@ -117,6 +117,12 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let found = self.look_up_any(key).await?;
+        self.count_lookup(found.is_some());
+        Ok(found)
+    }
+
+    async fn look_up_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate(key).await?;
         if let Some(staged) = self.find_staged(&location.meta_key) {
             return Ok(Some(staged));
@@ -157,6 +163,16 @@ impl ReadContext<'_> {
     /// # Errors
     /// `WrongType` where the key holds another type; when the store fails.
     pub async fn find(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+    ) -> Result<Option<OpenKey>, CommandError> {
+        let found = self.look_up(key, value_type).await;
+        self.count_lookup(!matches!(found, Ok(None)));
+        found
+    }
+
+    async fn look_up(
         &self,
         key: &Bytes,
         value_type: ValueType,
