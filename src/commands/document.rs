@@ -8,6 +8,7 @@ use super::table;
 const GROUPS: &[(Group, &str)] = &[
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::Geo, "Places in sorted sets"),
     (Group::PriorityQueue, "Priority queues"),
     (Group::TaskQueue, "Task queues"),
     (Group::Generic, "Keys"),

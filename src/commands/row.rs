@@ -23,6 +23,8 @@ pub enum Group {
     List,
     /// Sorted sets.
     SortedSet,
+    /// Places in sorted sets.
+    Geo,
     /// Priority queues, which Redis does not have.
     PriorityQueue,
     /// Task queues, which Redis does not have.
@@ -46,6 +48,7 @@ impl Group {
             Group::Generic => "generic",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
+            Group::Geo => "geo",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",

@@ -5,13 +5,15 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    command, connection, keys, lists, priority_queues, pubsub, sorted_sets, tasks, transactions,
+    command, connection, geo, keys, lists, priority_queues, pubsub, sorted_sets, tasks,
+    transactions,
 };
 
 /// The families' rows.
 const FAMILIES: &[&[Row]] = &[
     connection::ROWS,
     command::ROWS,
+    geo::ROWS,
     keys::ROWS,
     lists::ROWS,
     lists::BLOCKING_ROWS,

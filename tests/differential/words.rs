@@ -126,6 +126,11 @@ impl Dice {
         self.random.random_range(low..=high)
     }
 
+    /// At least 0 and less than 1.
+    pub fn fraction(&mut self) -> f64 {
+        self.random.random()
+    }
+
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         *choices.choose(&mut self.random).unwrap()
     }
@@ -134,12 +139,12 @@ impl Dice {
         self.pick(choices).as_bytes().to_vec()
     }
 
-    /// A key, mostly one that other commands of the family (`'l'`, `'z'`) use.
+    /// A key, mostly one that other commands of the family (`'l'`, `'z'`, `'g'`) use.
     pub fn key(&mut self, family: char) -> Vec<u8> {
         match self.below(20) {
             0 => self.odd_key(),
             1 | 2 => format!("mixed{}", self.below(3)).into_bytes(),
-            3 => format!("{}{}", self.pick(&['l', 'z']), self.below(4)).into_bytes(),
+            3 => format!("{}{}", self.pick(&['l', 'z', 'g']), self.below(4)).into_bytes(),
             4 => b"absent".to_vec(),
             _ => format!("{family}{}", self.below(4)).into_bytes(),
         }
@@ -147,7 +152,7 @@ impl Dice {
 
     /// A key of whatever type.
     pub fn any_key(&mut self) -> Vec<u8> {
-        let family = self.pick(&['l', 'z']);
+        let family = self.pick(&['l', 'z', 'g']);
         self.key(family)
     }
 
