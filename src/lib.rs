@@ -36,6 +36,7 @@ pub mod number;
 pub mod random;
 pub mod redis_client;
 pub mod reply;
+pub mod scripting;
 pub mod server;
 pub mod size;
 pub mod sparse;

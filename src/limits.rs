@@ -101,6 +101,27 @@ pub const WATCHED_KEYS_MAX: usize = 100_000;
 /// there are more, all count as changed.
 pub const EXCHANGED_WATCHED_KEYS_MAX: usize = 10_000;
 
+/// Bytes of memory that a script may use (Redis has no limit).
+pub const SCRIPT_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of memory up to which the machine of a script is kept for others.
+pub const SCRIPT_MEMORY_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of address space for the stack of a script.
+pub const SCRIPT_STACK_BYTES: usize = 4 * 1024 * 1024;
+/// Tables within tables that a script may answer (Redis: about 8,000).
+pub const SCRIPT_REPLY_DEPTH_MAX: usize = 256;
+/// Compiled scripts that a machine keeps.
+pub const SCRIPTS_COMPILED_MAX: usize = 512;
+/// Machines for scripts that a thread keeps.
+pub const SCRIPT_MACHINES_KEPT_MAX: usize = 16;
+/// Scripts from the store that a server keeps in memory.
+pub const SCRIPTS_KNOWN_MAX: usize = 10_000;
+/// Bytes of their texts.
+pub const SCRIPTS_KNOWN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Scripts that came by EVAL and stay in the store (Redis 7.4: 500).
+pub const SCRIPTS_OF_EVAL_MAX: usize = 1_000;
+/// Time that a script may take on a cluster, whose transactions read for five seconds.
+pub const SCRIPT_CLUSTER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
+
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
 /// Submissions for different keys that one batch takes at least before others are left to the

@@ -7,6 +7,8 @@ use bytes::Bytes;
 pub enum Reply {
     /// A status such as `+OK`.
     Simple(&'static str),
+    /// A status that a script has made.
+    Status(Bytes),
     /// An error: the whole line behind the `-`, code included (`ERR syntax error`).
     Error(String),
     /// A 64-bit integer.
@@ -37,6 +39,10 @@ pub enum Reply {
     Boolean(bool),
     /// Text with a three-letter format (`txt`): a bulk string in RESP2.
     Verbatim(&'static str, Bytes),
+    /// Text with a format that a script has chosen.
+    FormattedVerbatim([u8; 3], Bytes),
+    /// A whole number of any length, which a script has made: a bulk string in RESP2.
+    BigNumber(Bytes),
     /// Several replies to one command, one after the other (SUBSCRIBE).
     Several(Vec<Reply>),
     /// Nothing at all (CLIENT REPLY OFF).
@@ -77,7 +83,11 @@ impl Reply {
         match self {
             Reply::Simple(text) => text.len() + 3,
             Reply::Error(text) => text.len() + 3,
-            Reply::Bulk(bytes) | Reply::Verbatim(_, bytes) => bytes.len() + 16,
+            Reply::Bulk(bytes)
+            | Reply::Status(bytes)
+            | Reply::Verbatim(_, bytes)
+            | Reply::FormattedVerbatim(_, bytes)
+            | Reply::BigNumber(bytes) => bytes.len() + 16,
             Reply::Array(items)
             | Reply::Set(items)
             | Reply::Push(items)

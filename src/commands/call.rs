@@ -7,7 +7,7 @@ use super::row::{Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::StoreError;
-use crate::types::unit::{ReadUnit, Savepoint, Unit};
+use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
 
 /// A command with its arguments: found in the table, and as many as it takes.
 #[derive(Clone)]
@@ -89,6 +89,10 @@ pub async fn call(
             }
             check(handler(&context, arguments).await).map(to_reply)
         }
+        Handler::Script(handler) => {
+            let unit = AnyUnit::Write(unit);
+            check(handler(unit, *database, arguments).await).map(to_reply)
+        }
         Handler::Pure(handler) => check(handler(unit.environment(), arguments)).map(to_reply),
         Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
     }
@@ -104,6 +108,10 @@ pub async fn call_read(unit: &ReadUnit<'_>, invocation: &Invocation) -> Result<R
         Handler::Read(handler) => {
             let context = unit.context(invocation.database);
             check(handler(&context, arguments).await).map(to_reply)
+        }
+        Handler::Script(handler) => {
+            let unit = AnyUnit::Read(unit);
+            check(handler(unit, invocation.database, arguments).await).map(to_reply)
         }
         Handler::Pure(handler) => check(handler(unit.environment, arguments)).map(to_reply),
         Handler::Write(_) | Handler::Connection(_) | Handler::Container => Ok(needs_connection()),

@@ -44,6 +44,8 @@ flags! {
     FAST = 12, "fast";
     /// Allowed before AUTH.
     NO_AUTH = 13, "no_auth";
+    /// May be called without keys although it names some.
+    NO_MANDATORY_KEYS = 11, "no_mandatory_keys";
     /// Not while data is loaded in the background.
     NO_ASYNC_LOADING = 14, "no_async_loading";
     /// Not within MULTI.
@@ -60,6 +62,12 @@ impl Flags {
 
     /// Allowed for clients that have subscribed and speak RESP2. Redis does not list it.
     pub const FOR_SUBSCRIBERS: Flags = Flags(1 << 25);
+
+    /// Runs on a snapshot, although its handler could write. Redis does not know it.
+    pub const ON_SNAPSHOT: Flags = Flags(1 << 26);
+
+    /// Reads so much that it conflicts with nothing even in a script. Redis does not know it.
+    pub const AT_SNAPSHOT: Flags = Flags(1 << 27);
 
     /// What most commands on the connection or the server have: they run at any time, but not in
     /// scripts.

@@ -28,6 +28,7 @@ pub mod priority_queues;
 pub mod pubsub;
 pub mod resolve;
 pub mod row;
+pub mod scripting;
 pub mod sets;
 pub mod sorted_sets;
 pub mod strings;

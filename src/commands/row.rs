@@ -12,6 +12,7 @@ use super::plan::PlanFunction;
 use super::waits::WaitFunction;
 use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::types::unit::AnyUnit;
 use crate::types::{Environment, ReadContext, WriteContext};
 
 /// Redis's command groups.
@@ -126,6 +127,10 @@ pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFu
 /// Code of a command that writes. Where it fails, what it has written is undone.
 pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
 
+/// Code of a command that runs others, in the database of its client. Its error undoes what it has
+/// not undone itself only where the transaction ends with it.
+pub type ScriptHandler = for<'c> fn(AnyUnit<'c>, u32, &'c [Bytes]) -> HandlerFuture<'c>;
+
 /// Code of a command that needs neither data nor a connection.
 pub type PureHandler = fn(&Environment, &[Bytes]) -> Result<Reply, CommandError>;
 
@@ -138,6 +143,8 @@ pub enum Handler {
     Read(ReadHandler),
     /// Runs in a transaction.
     Write(WriteHandler),
+    /// Runs other commands, in a transaction or on a snapshot.
+    Script(ScriptHandler),
     /// Carried out by the server.
     Connection(ConnectionCommand),
     /// None: the command is only a name for its subcommands, which have their own.
@@ -202,7 +209,10 @@ impl Row {
         let flags = match handler {
             Handler::Read(_) => Flags::READONLY,
             Handler::Write(_) => Flags::WRITE,
-            Handler::Pure(_) | Handler::Connection(_) | Handler::Container => Flags::NONE,
+            Handler::Pure(_)
+            | Handler::Script(_)
+            | Handler::Connection(_)
+            | Handler::Container => Flags::NONE,
         };
         Self {
             id: 0,
@@ -399,6 +409,16 @@ macro_rules! write_handler {
     ($function:path) => {
         $crate::commands::row::Handler::Write(|context, arguments| {
             Box::pin($function(context, arguments))
+        })
+    };
+}
+
+/// Turns an `async fn(AnyUnit, u32, &[Bytes]) -> Result<Reply, CommandError>` into a handler.
+#[macro_export]
+macro_rules! script_handler {
+    ($function:path) => {
+        $crate::commands::row::Handler::Script(|unit, database, arguments| {
+            Box::pin($function(unit, database, arguments))
         })
     };
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets, sorted_sets,
+    command, connection, geo, hashes, keys, lists, priority_queues, pubsub, scripting, sets, sorted_sets,
     strings, tasks, transactions,
 };
 
@@ -21,6 +21,7 @@ const FAMILIES: &[&[Row]] = &[
     priority_queues::ROWS,
     priority_queues::BLOCKING_ROWS,
     pubsub::ROWS,
+    scripting::ROWS,
     sets::ROWS,
     sorted_sets::ROWS,
     sorted_sets::BLOCKING_ROWS,

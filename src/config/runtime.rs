@@ -27,6 +27,7 @@ pub struct RuntimeConfig {
     tcp_keepalive_s: AtomicU32,
     slowlog_log_slower_than_us: AtomicI64,
     slowlog_max_len: AtomicU64,
+    busy_reply_threshold_ms: AtomicU64,
     latency_monitor_threshold_ms: AtomicU64,
     normal_limit: AtomicOutputLimit,
     subscriber_limit: AtomicOutputLimit,
@@ -87,6 +88,7 @@ impl RuntimeConfig {
             tcp_keepalive_s: AtomicU32::new(settings.tcp_keepalive_s),
             slowlog_log_slower_than_us: AtomicI64::new(settings.slowlog_log_slower_than_us),
             slowlog_max_len: AtomicU64::new(settings.slowlog_max_len),
+            busy_reply_threshold_ms: AtomicU64::new(settings.busy_reply_threshold_ms),
             latency_monitor_threshold_ms: AtomicU64::new(settings.latency_monitor_threshold_ms),
             normal_limit: AtomicOutputLimit::new(normal),
             subscriber_limit: AtomicOutputLimit::new(subscriber),
@@ -179,6 +181,11 @@ impl RuntimeConfig {
     /// Entries of the slow log.
     pub fn slowlog_max_len(&self) -> u64 {
         self.slowlog_max_len.load(Ordering::Relaxed)
+    }
+
+    /// Milliseconds after which a running script has other commands refused; 0 never.
+    pub fn busy_reply_threshold_ms(&self) -> u64 {
+        self.busy_reply_threshold_ms.load(Ordering::Relaxed)
     }
 
     /// Milliseconds beyond which an event enters the latency monitor; 0 is none.
@@ -329,6 +336,7 @@ impl RuntimeConfig {
             tcp_keepalive_s,
             slowlog_log_slower_than_us,
             slowlog_max_len,
+            busy_reply_threshold_ms,
             latency_monitor_threshold_ms,
             output_limits,
             query_buffer_limit_bytes,
@@ -345,6 +353,8 @@ impl RuntimeConfig {
             .store(slowlog_log_slower_than_us, Ordering::Relaxed);
         self.slowlog_max_len
             .store(slowlog_max_len, Ordering::Relaxed);
+        self.busy_reply_threshold_ms
+            .store(busy_reply_threshold_ms, Ordering::Relaxed);
         self.latency_monitor_threshold_ms
             .store(latency_monitor_threshold_ms, Ordering::Relaxed);
         self.normal_limit.store(output_limits.normal);

@@ -56,6 +56,10 @@ pub struct Settings {
     pub slowlog_log_slower_than_us: i64,
     /// Entries of the slow log.
     pub slowlog_max_len: u64,
+    /// Whether scripts are run.
+    pub enable_scripts: bool,
+    /// Milliseconds after which a running script has other commands refused; 0 never.
+    pub busy_reply_threshold_ms: u64,
     /// Milliseconds beyond which an event enters the latency monitor; 0 is none.
     pub latency_monitor_threshold_ms: u64,
     /// Seconds that a shutdown waits for what is in flight.
@@ -213,6 +217,8 @@ impl Default for Settings {
             log_level: LogLevel::Notice,
             slowlog_log_slower_than_us: 10_000,
             slowlog_max_len: 128,
+            enable_scripts: true,
+            busy_reply_threshold_ms: 5_000,
             latency_monitor_threshold_ms: 0,
             shutdown_timeout_s: 10,
             output_limits: OutputLimits::default(),

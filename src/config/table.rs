@@ -403,6 +403,45 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.slowlog_max_len.to_string(),
     },
     SettingRow {
+        name: "enable-scripts",
+        kind: Kind::YesNo,
+        default: "yes",
+        help: "Whether EVAL, EVALSHA and SCRIPT LOAD run scripts",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.enable_scripts = value == "yes";
+            Some(())
+        },
+        render: |settings| match settings.enable_scripts {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
+        },
+    },
+    SettingRow {
+        name: "busy-reply-threshold",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "5000",
+        help: "Milliseconds after which a running script has the commands of all clients refused with BUSY, except SCRIPT KILL and the like. 0 never",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.busy_reply_threshold_ms = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.busy_reply_threshold_ms.to_string(),
+    },
+    SettingRow {
+        name: "lua-time-limit",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "5000",
+        help: "The older name of busy-reply-threshold",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.busy_reply_threshold_ms = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.busy_reply_threshold_ms.to_string(),
+    },
+    SettingRow {
         name: "latency-monitor-threshold",
         kind: Kind::Integer(0, I64_MAX),
         default: "0",
@@ -536,6 +575,8 @@ mod tests {
             ("loglevel", "nothing"),
             ("slowlog-log-slower-than", "-1"),
             ("slowlog-max-len", "9223372036854775807"),
+            ("enable-scripts", "no"),
+            ("busy-reply-threshold", "9223372036854775807"),
             ("latency-monitor-threshold", "9223372036854775807"),
             ("shutdown-timeout", "2147483647"),
             (

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::waiters::{Cursor, Waiter};
 use super::watchers;
+use crate::commands::flags::Flags;
 use crate::commands::row::HandlerFuture;
 use crate::commands::{Access, Handler, Invocation, KeyLocks};
 use crate::reply::Reply;
@@ -59,7 +60,11 @@ impl Work {
 
 /// Whether a command writes nothing.
 pub(super) fn only_reads(invocation: &Invocation) -> bool {
-    !matches!(invocation.row.handler, Handler::Write(_))
+    match invocation.row.handler {
+        Handler::Write(_) => false,
+        Handler::Script(_) => invocation.row.flags.contains(Flags::ON_SNAPSHOT),
+        _ => true,
+    }
 }
 
 /// The commands and conditions of one EXEC.

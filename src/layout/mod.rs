@@ -19,6 +19,7 @@ pub mod priority;
 mod range;
 pub mod row_kinds;
 pub mod rows;
+pub mod script;
 pub mod signpost;
 pub mod staging;
 pub mod string;
@@ -41,6 +42,7 @@ pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
+pub use script::{ScriptOrigin, StoredScript};
 pub use signpost::Signpost;
 pub use staging::{
     PopRun, StagedClaim, StagedElement, StagedRequest, decode_elements, encode_elements,
@@ -112,6 +114,9 @@ numbered! {
         Alarms = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Staging = 10,
+        /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
+        /// `(11, 3, at_ms, sha) = ""`: index of those that EVAL has stored.
+        Scripts = 11,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
     }

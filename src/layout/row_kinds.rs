@@ -143,6 +143,8 @@ mod tests {
             (Space::Databases, layout.database_key(0)),
             (Space::Messages, layout.bell_key()),
             (Space::Alarms, layout.alarm_key(7, ID, &name)),
+            (Space::Scripts, layout.script_flushes_key()),
+            (Space::Scripts, layout.script_by_time_key(7, "ab")),
             (Space::Scratch, layout.scratch_key(u64::MAX)),
         ];
         for (space, key) in &rows {

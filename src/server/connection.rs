@@ -148,6 +148,7 @@ impl Connection {
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
         let conditions = Conditions {
             is_authenticated: self.session.is_allowed(&self.state.config),
+            is_busy: self.is_busy(),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
@@ -215,6 +216,12 @@ impl Connection {
                 Err(Ended)
             }
         }
+    }
+
+    /// Whether a script has run for longer than `busy-reply-threshold`.
+    fn is_busy(&self) -> bool {
+        let scripts = &self.state.executor.environment().scripts;
+        scripts.is_busy(|| self.state.config.busy_reply_threshold_ms())
     }
 
     /// Runs a command that needs no data.

@@ -24,6 +24,8 @@ pub(super) enum Dispatch {
 pub(super) struct Conditions {
     /// It has authenticated, or needs not to.
     pub(super) is_authenticated: bool,
+    /// A script runs for longer than others wait.
+    pub(super) is_busy: bool,
     /// The store takes commands that add data.
     pub(super) takes_growth: bool,
     /// It has subscribed and speaks RESP2.
@@ -45,6 +47,11 @@ pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch 
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(row), line);
     }
+    if conditions.is_busy && !row.flags.contains(Flags::ALLOW_BUSY) {
+        let line = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
+                    NOSAVE.";
+        return Dispatch::Refused(Some(row), line.to_owned());
+    }
     if !conditions.takes_growth && row.flags.contains(Flags::DENYOOM) {
         return Dispatch::Refused(Some(row), CommandError::NoRoomToGrow.to_line());
     }
@@ -58,7 +65,9 @@ pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch 
     }
     match row.handler {
         Handler::Connection(command) => Dispatch::Connection(command, row),
-        Handler::Read(_) | Handler::Write(_) | Handler::Pure(_) => Dispatch::Data(row),
+        Handler::Read(_) | Handler::Write(_) | Handler::Script(_) | Handler::Pure(_) => {
+            Dispatch::Data(row)
+        }
         Handler::Container => {
             let line = CommandError::WrongArity(row.name.to_owned()).to_line();
             Dispatch::Refused(Some(row), line)

@@ -65,6 +65,7 @@ pub(super) fn prepare(
         let random = Arc::new(SystemRandom);
         let environment = startup::prepare(store, layout, Arc::clone(clock), random).await?;
         startup::raise_version(store, &environment.layout).await?;
+        environment.scripts.enable(settings.enable_scripts);
         Ok(environment)
     });
     prepared.map_err(|source| ServerError::Start {

@@ -30,7 +30,7 @@ use super::statistics::ServerStatistics;
 use super::warnings::Warnings;
 
 /// The version of Redis whose behaviour and texts clients can expect.
-pub(super) const REDIS_VERSION: &str = "7.2.6";
+pub(super) use crate::scripting::REDIS_VERSION;
 
 /// INFO's last count of keys.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
 use crate::limits::DATABASES;
 use crate::random::Random;
+use crate::scripting::Scripts;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use super::ids::IdAllocator;
@@ -38,6 +39,8 @@ pub struct Environment {
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
     /// What reads of keys have found, for INFO.
     pub lookups: Lookups,
+    /// Scripts that run, and those that are known.
+    pub scripts: Scripts,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }

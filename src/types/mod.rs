@@ -25,6 +25,7 @@ pub mod presence;
 pub mod priority_queue;
 pub mod relay;
 pub mod scanning;
+pub mod scripts;
 pub mod set;
 pub mod signals;
 pub mod size_budget;

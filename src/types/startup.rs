@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_counter};
 use crate::limits::COMMIT_ATTEMPTS_MAX;
 use crate::random::Random;
+use crate::scripting::Scripts;
 use crate::store::{Isolation, Store, StoreError};
 
 use super::context::{Environment, Lookups};
@@ -70,6 +71,7 @@ pub async fn prepare(
         subscribers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
         lookups: Lookups::default(),
+        scripts: Scripts::default(),
         watched_keys: OnceLock::new(),
     })
 }

@@ -42,6 +42,33 @@ impl<'t> ReadUnit<'t> {
     }
 }
 
+/// A unit for commands that may run on a snapshot or in a transaction.
+#[derive(Clone, Copy)]
+pub enum AnyUnit<'c> {
+    /// A transaction.
+    Write(&'c Unit<'c>),
+    /// A snapshot.
+    Read(&'c ReadUnit<'c>),
+}
+
+impl<'c> AnyUnit<'c> {
+    /// What does not change.
+    pub fn environment(self) -> &'c Environment {
+        match self {
+            AnyUnit::Write(unit) => unit.environment(),
+            AnyUnit::Read(unit) => unit.environment,
+        }
+    }
+
+    /// The view of a client of `database`. In a transaction its reads may conflict.
+    pub fn read_context(self, database: u32) -> ReadContext<'c> {
+        match self {
+            AnyUnit::Write(unit) => unit.read_context(database).strict(),
+            AnyUnit::Read(unit) => unit.context(database),
+        }
+    }
+}
+
 /// One attempt to run commands in a transaction.
 pub struct Unit<'t> {
     read: ReadUnit<'t>,

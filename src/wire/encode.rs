@@ -68,6 +68,11 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
             }
         }
         Reply::Simple(text) => put_simple(text, output),
+        Reply::Status(text) => {
+            output.extend_from_slice(b"+");
+            output.extend_from_slice(text);
+            output.extend_from_slice(CRLF);
+        }
         Reply::Error(line) => put_error(line, output),
         Reply::Null => put_null(protocol, output),
         Reply::NullArray => match protocol {
@@ -86,14 +91,15 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
             Protocol::Resp2 => put_integer(b':', i64::from(*value), output),
             Protocol::Resp3 => put_boolean(*value, output),
         },
-        Reply::Verbatim(format, bytes) => match protocol {
-            Protocol::Resp2 => put_bulk(bytes, output),
+        Reply::Verbatim(format, bytes) => {
+            put_verbatim(format.as_bytes(), bytes, protocol, output);
+        }
+        Reply::FormattedVerbatim(format, bytes) => put_verbatim(format, bytes, protocol, output),
+        Reply::BigNumber(digits) => match protocol {
+            Protocol::Resp2 => put_bulk(digits, output),
             Protocol::Resp3 => {
-                let length = format.len().saturating_add(1).saturating_add(bytes.len());
-                put_length(b'=', length, output);
-                output.extend_from_slice(format.as_bytes());
-                output.extend_from_slice(b":");
-                output.extend_from_slice(bytes);
+                output.extend_from_slice(b"(");
+                output.extend_from_slice(digits);
                 output.extend_from_slice(CRLF);
             }
         },
@@ -142,6 +148,20 @@ fn put_bulk(bytes: &[u8], output: &mut BytesMut) {
     put_length(b'$', bytes.len(), output);
     output.extend_from_slice(bytes);
     output.extend_from_slice(CRLF);
+}
+
+fn put_verbatim(format: &[u8], bytes: &[u8], protocol: Protocol, output: &mut BytesMut) {
+    match protocol {
+        Protocol::Resp2 => put_bulk(bytes, output),
+        Protocol::Resp3 => {
+            let length = format.len().saturating_add(1).saturating_add(bytes.len());
+            put_length(b'=', length, output);
+            output.extend_from_slice(format);
+            output.extend_from_slice(b":");
+            output.extend_from_slice(bytes);
+            output.extend_from_slice(CRLF);
+        }
+    }
 }
 
 fn put_double(text: &str, protocol: Protocol, output: &mut BytesMut) {

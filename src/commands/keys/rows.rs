@@ -110,12 +110,14 @@ pub const ROWS: &[Row] = &[
         .arguments(&[key(0)]),
     generic("keys", 2, "1.0.0", read_handler!(listing::keys))
         .summary("Returns all key names that match a pattern.")
+        .flags(Flags::AT_SNAPSHOT)
         .complexity(WHOLE_DATABASE)
         .categories(DANGEROUS)
         .tips(&["request_policy:all_shards", "nondeterministic_output_order"])
         .arguments(&[pattern("pattern")]),
     generic("scan", -2, "2.8.0", read_handler!(listing::scan))
         .summary("Iterates over the key names in the database.")
+        .flags(Flags::AT_SNAPSHOT)
         .complexity("O(log N + COUNT) for every call, N being all that is stored")
         .tips(&[
             "nondeterministic_output",
@@ -131,6 +133,7 @@ pub const ROWS: &[Row] = &[
         ]),
     generic("randomkey", 1, "1.0.0", read_handler!(listing::randomkey))
         .summary("Returns a random key name from the database.")
+        .flags(Flags::AT_SNAPSHOT)
         .complexity(ONE_KEY)
         .tips(&[
             "request_policy:all_shards",
@@ -201,6 +204,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[key(0), integer("db")]),
     database("dbsize", 1, "1.0.0", read_handler!(listing::dbsize))
         .summary("Returns the number of keys in the database.")
+        .flags(Flags::AT_SNAPSHOT)
         .complexity(WHOLE_DATABASE)
         .flags(Flags::FAST)
         .categories(&["@keyspace"])

@@ -1,0 +1,133 @@
+//! SCRIPT.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::eval::TURNED_OFF;
+use super::machines;
+use crate::commands::arguments::{argument, is_word, rest};
+use crate::commands::help;
+use crate::error::CommandError;
+use crate::layout::ScriptOrigin;
+use crate::reply::Reply;
+use crate::scripting::{KillError, Script};
+use crate::types::Environment;
+use crate::types::unit::AnyUnit;
+
+/// `SCRIPT LOAD script`.
+pub(super) async fn load(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    if !unit.environment().scripts.is_enabled() {
+        return Err(TURNED_OFF);
+    }
+    let refused = |line: String| CommandError::Text(line.into());
+    let script = Script::parse(argument(arguments, 2)?.clone()).map_err(refused)?;
+    let script = Arc::new(script);
+    let mut machine = machines::take().map_err(refused)?;
+    let compiled = machine.compile(&script);
+    machines::give_back(machine);
+    compiled.map_err(refused)?;
+    if let AnyUnit::Write(writable) = unit {
+        let context = writable.write_context(database);
+        let stored = context.stored_script(&script.sha).await?;
+        context.store_script(&script, ScriptOrigin::Load, stored);
+    }
+    Ok(Reply::bulk(script.sha.clone()))
+}
+
+/// `SCRIPT EXISTS sha1 [sha1 ...]`.
+pub(super) async fn exists(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let context = unit.read_context(database);
+    let mut found = Vec::new();
+    for sha in rest(arguments, 2) {
+        let is_there = match std::str::from_utf8(sha) {
+            Ok(sha) => {
+                let stored = context.stored_script(&sha.to_ascii_lowercase()).await?;
+                stored.is_some()
+            }
+            Err(_) => false,
+        };
+        found.push(Reply::Integer(i64::from(is_there)));
+    }
+    Ok(Reply::Array(found))
+}
+
+/// `SCRIPT FLUSH [ASYNC | SYNC]`.
+pub(super) async fn flush(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    match rest(arguments, 2) {
+        [] => {}
+        [mode] if is_word(mode, "sync") || is_word(mode, "async") => {}
+        _ => {
+            return Err(CommandError::text(
+                "ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+            ));
+        }
+    }
+    if let AnyUnit::Write(writable) = unit {
+        writable.write_context(database).flush_scripts();
+    }
+    Ok(Reply::OK)
+}
+
+/// `SCRIPT KILL`.
+pub(super) fn kill(environment: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    match environment.scripts.kill() {
+        Ok(()) => Ok(Reply::OK),
+        Err(KillError::NotBusy) => Err(CommandError::text(
+            "NOTBUSY No scripts in execution right now.",
+        )),
+        Err(KillError::Unkillable) => Err(CommandError::text(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+             can either wait the script termination or kill the server in a hard way using the \
+             SHUTDOWN NOSAVE command.",
+        )),
+    }
+}
+
+/// `SCRIPT DEBUG <YES | SYNC | NO>`: there is no debugger that could be turned on.
+pub(super) fn debug(_: &Environment, arguments: &[Bytes]) -> Result<Reply, CommandError> {
+    let mode = argument(arguments, 2)?;
+    if is_word(mode, "no") {
+        return Ok(Reply::OK);
+    }
+    let is_known = is_word(mode, "yes") || is_word(mode, "sync");
+    Err(CommandError::text(match is_known {
+        true => "ERR There is no debugger of scripts",
+        false => "ERR Use SCRIPT DEBUG YES/SYNC/NO",
+    }))
+}
+
+/// `SCRIPT HELP`.
+pub(super) fn script_help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
+    Ok(help::help(
+        "SCRIPT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        &[
+            "DEBUG (YES|SYNC|NO)",
+            "    Set the debug mode for subsequent scripts executed.",
+            "EXISTS <sha1> [<sha1> ...]",
+            "    Return information about the existence of the scripts in the script cache.",
+            "FLUSH [ASYNC|SYNC]",
+            "    Flush the Lua scripts cache. Very dangerous on replicas.",
+            "    When called without the optional mode argument, the behavior is determined by the",
+            "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+            "    * ASYNC: Asynchronously flush the scripts cache.",
+            "    * SYNC: Synchronously flush the scripts cache.",
+            "KILL",
+            "    Kill the currently executing Lua script.",
+            "LOAD <script>",
+            "    Load a script into the scripts cache without executing it.",
+        ],
+    ))
+}

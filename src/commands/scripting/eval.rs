@@ -1,0 +1,183 @@
+//! EVAL, EVALSHA, EVAL_RO and EVALSHA_RO.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::run::{Call, run};
+use crate::commands::arguments::{argument, integer, rest};
+use crate::error::CommandError;
+use crate::layout::ScriptOrigin;
+use crate::reply::Reply;
+use crate::scripting::Script;
+use crate::types::unit::AnyUnit;
+
+const NO_SCRIPT: CommandError =
+    CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+pub(super) const TURNED_OFF: CommandError =
+    CommandError::text("ERR scripts are turned off by the setting enable-scripts");
+
+/// Bytes of a script's name.
+const SHA_BYTES: usize = 40;
+
+/// `EVAL script numkeys [key ...] [arg ...]`.
+pub(super) async fn eval(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_text(unit, database, arguments, false).await
+}
+
+/// `EVAL_RO script numkeys [key ...] [arg ...]`.
+pub(super) async fn eval_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_text(unit, database, arguments, true).await
+}
+
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`.
+pub(super) async fn evalsha(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_stored(unit, database, arguments, false).await
+}
+
+/// `EVALSHA_RO sha1 numkeys [key ...] [arg ...]`.
+pub(super) async fn evalsha_ro(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    eval_stored(unit, database, arguments, true).await
+}
+
+async fn eval_text(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    let environment = unit.environment();
+    if !environment.scripts.is_enabled() {
+        return Err(TURNED_OFF);
+    }
+    let (keys, values) = keys_and_values(arguments)?;
+    let text = argument(arguments, 1)?.clone();
+    let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
+    let script = Arc::new(script);
+    keep(unit, database, &script).await?;
+    let only_reads = only_reads(&script, is_ro)?;
+    let call = Call {
+        script: &script,
+        keys,
+        arguments: values,
+        database,
+        only_reads,
+    };
+    run(unit, call).await
+}
+
+async fn eval_stored(
+    unit: AnyUnit<'_>,
+    database: u32,
+    arguments: &[Bytes],
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    if !unit.environment().scripts.is_enabled() {
+        return Err(TURNED_OFF);
+    }
+    let sha = argument(arguments, 1)?;
+    if sha.len() != SHA_BYTES {
+        return Err(NO_SCRIPT);
+    }
+    let (keys, values) = keys_and_values(arguments)?;
+    let Ok(sha) = std::str::from_utf8(sha) else {
+        return Err(NO_SCRIPT);
+    };
+    let script = find(unit, database, &sha.to_ascii_lowercase()).await?;
+    let only_reads = only_reads(&script, is_ro)?;
+    let call = Call {
+        script: &script,
+        keys,
+        arguments: values,
+        database,
+        only_reads,
+    };
+    run(unit, call).await
+}
+
+fn keys_and_values(arguments: &[Bytes]) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
+    let count = integer(argument(arguments, 2)?)?;
+    let all = rest(arguments, 3);
+    if count > i64::try_from(all.len()).unwrap_or(i64::MAX) {
+        return Err(CommandError::text(
+            "ERR Number of keys can't be greater than number of args",
+        ));
+    }
+    let Ok(count) = usize::try_from(count) else {
+        return Err(CommandError::text("ERR Number of keys can't be negative"));
+    };
+    let keys = all.get(..count).unwrap_or_default();
+    Ok((keys.to_vec(), rest(all, count).to_vec()))
+}
+
+fn only_reads(script: &Script, is_ro: bool) -> Result<bool, CommandError> {
+    let flags = script.flags;
+    if is_ro && !flags.is_plain && !flags.no_writes {
+        return Err(CommandError::text(
+            "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    Ok(is_ro || flags.no_writes)
+}
+
+/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server.
+async fn keep(
+    unit: AnyUnit<'_>,
+    database: u32,
+    script: &Arc<Script>,
+) -> Result<(), CommandError> {
+    let AnyUnit::Write(writable) = unit else {
+        return Ok(());
+    };
+    let scripts = &unit.environment().scripts;
+    let context = writable.write_context(database);
+    let flushes = context.script_flushes().await?;
+    if scripts.known(flushes, &script.sha).is_some() {
+        return Ok(());
+    }
+    let stored = context.stored_script(&script.sha).await?;
+    match stored {
+        // One that this attempt has stored is not in the store yet.
+        Some(stored) if stored.at_ms != context.now_ms => {
+            scripts.remember(flushes, Arc::clone(script));
+        }
+        Some(_) => {}
+        None => context.store_script(script, ScriptOrigin::Eval, None),
+    }
+    Ok(())
+}
+
+/// A stored script.
+async fn find(unit: AnyUnit<'_>, database: u32, sha: &str) -> Result<Arc<Script>, CommandError> {
+    let scripts = &unit.environment().scripts;
+    let context = unit.read_context(database);
+    let flushes = context.script_flushes().await?;
+    if let Some(script) = scripts.known(flushes, sha) {
+        return Ok(script);
+    }
+    let Some((stored, text)) = context.load_script(sha).await? else {
+        return Err(NO_SCRIPT);
+    };
+    let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
+    let script = Arc::new(script);
+    if stored.at_ms != context.now_ms {
+        scripts.remember(flushes, Arc::clone(&script));
+    }
+    Ok(script)
+}

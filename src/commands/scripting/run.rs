@@ -1,0 +1,108 @@
+//! Runs one script within a unit of work.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::calls::{Calls, check};
+use super::machines;
+use crate::error::CommandError;
+use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
+use crate::reply::Reply;
+use crate::scripting::{Answer, End, Script, Step};
+use crate::store::StoreError;
+use crate::types::unit::AnyUnit;
+
+const LATE: CommandError = CommandError::text(
+    "ERR script needs longer than a transaction of the store may last; nothing was changed",
+);
+
+/// What a script is run with.
+pub(super) struct Call<'c> {
+    pub(super) script: &'c Arc<Script>,
+    pub(super) keys: Vec<Bytes>,
+    pub(super) arguments: Vec<Bytes>,
+    pub(super) database: u32,
+    /// It may call nothing that writes.
+    pub(super) only_reads: bool,
+}
+
+/// Runs a script. What it has written stays where it fails, as in Redis, unless it is `atomic`.
+///
+/// # Errors
+/// What ends the script without a trace: the store's errors, more than the transaction holds
+/// (`StoreError::TooLarge`), too long a run.
+pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
+    let is_atomic = call.script.flags.is_atomic;
+    let AnyUnit::Write(writable) = unit else {
+        return to_result(run_machine(unit, call).await?);
+    };
+    // Its reads decide about its writes, and its calls are one moment.
+    writable.transaction.conflict_on_own_rows();
+    let savepoint = writable.savepoint();
+    let end = match run_machine(unit, call).await {
+        Ok(end) => end,
+        Err(CommandError::Store(StoreError::TooLarge)) => {
+            writable.rollback(savepoint);
+            return Err(StoreError::TooLarge.into());
+        }
+        // The transaction ends with it.
+        Err(error) => return Err(error),
+    };
+    if writable.is_too_large() {
+        writable.rollback(savepoint);
+        return Err(StoreError::TooLarge.into());
+    }
+    let has_failed = match &end {
+        End::Replied(reply) => is_atomic && matches!(reply, Reply::Error(_)),
+        End::Failed(_) | End::Killed(_) => is_atomic,
+        End::Late | End::Aborted => true,
+    };
+    match has_failed {
+        true => writable.rollback(savepoint),
+        false => writable.release(savepoint),
+    }
+    to_result(end)
+}
+
+fn to_result(end: End) -> Result<Reply, CommandError> {
+    match end {
+        End::Replied(reply) => Ok(reply),
+        End::Failed(line) | End::Killed(line) => Err(CommandError::Text(line.into())),
+        End::Late => Err(LATE),
+        End::Aborted => Err(CommandError::text("ERR the script was ended")),
+    }
+}
+
+async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandError> {
+    let environment = unit.environment();
+    let longest = match environment.capabilities.single_writer {
+        true => None,
+        false => Some(SCRIPT_CLUSTER_TIME_MAX),
+    };
+    let guard = environment.scripts.begin(longest);
+    let mut machine = machines::take().map_err(|line| CommandError::Text(line.into()))?;
+    let mut calls = Calls {
+        unit,
+        database: call.database,
+        only_reads: call.only_reads,
+        run: guard.run(),
+        now_us: environment.clock.now_us(),
+    };
+    let mut step = machine.begin(call.script, call.keys, call.arguments, guard.run());
+    let end = loop {
+        let answer = match step {
+            Step::Ended(end) => break Ok(end),
+            Step::Checks(arguments) => Answer::Reply(check(&arguments)),
+            Step::Calls(_) if guard.run().is_late() => break Ok(End::Late),
+            Step::Calls(arguments) => match calls.run(arguments).await {
+                Ok(reply) => Answer::Reply(reply),
+                // Dropping the machine ends the script.
+                Err(error) => break Err(CommandError::Store(error)),
+            },
+        };
+        step = machine.answer(answer);
+    };
+    machines::give_back(machine);
+    end
+}

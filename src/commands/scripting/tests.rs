@@ -1,0 +1,159 @@
+use bytes::Bytes;
+
+use crate::commands::testing::Bench;
+use crate::layout::Space;
+use crate::store::{Isolation, RangeQuery};
+use crate::reply::Reply;
+
+fn run(bench: &Bench, words: &[&str]) -> Reply {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    bench.run_words(&words)
+}
+
+fn rows_of_scripts(bench: &Bench) -> usize {
+    let range = bench.executor.environment().layout.rows_of(Space::Scripts);
+    let transaction = bench.store.begin_read().unwrap();
+    let rows = bench.block_on(transaction.get_range(RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: 1_000,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    }));
+    rows.unwrap().len()
+}
+
+fn text(bytes: &'static str) -> Reply {
+    Reply::Bulk(Bytes::from_static(bytes.as_bytes()))
+}
+
+fn error_of(reply: Reply) -> String {
+    match reply {
+        Reply::Error(line) => line,
+        other => panic!("{other:?}"),
+    }
+}
+
+const PUSH: &str = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LLEN', KEYS[1])";
+
+#[test]
+fn a_script_is_one_transaction_on_every_kind_of_store() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        assert_eq!(run(&bench, &["EVAL", PUSH, "1", "q", "a"]), Reply::Integer(1));
+        assert_eq!(run(&bench, &["EVAL", PUSH, "1", "q", "b"]), Reply::Integer(2));
+    }
+}
+
+#[test]
+fn a_script_that_fails_keeps_what_it_has_written_unless_it_is_atomic() {
+    let bench = Bench::embedded();
+    let fails = "redis.call('RPUSH', KEYS[1], 'x') redis.call('ZADD', KEYS[1], 1, 'm')";
+    let line = error_of(run(&bench, &["EVAL", fails, "1", "q"]));
+    assert!(line.starts_with("WRONGTYPE ") && line.contains("on @user_script:1."), "{line}");
+    assert_eq!(run(&bench, &["LLEN", "q"]), Reply::Integer(1));
+    let atomic = format!("#!lua flags=atomic\n{fails}");
+    let line = error_of(run(&bench, &["EVAL", &atomic, "1", "q"]));
+    assert!(line.contains("on @user_script:2."), "{line}");
+    assert_eq!(run(&bench, &["LLEN", "q"]), Reply::Integer(1));
+}
+
+#[test]
+fn evalsha_finds_what_eval_and_script_load_have_stored() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        let sha = crate::scripting::sha1_hex(PUSH.as_bytes());
+        let unknown = error_of(run(&bench, &["EVALSHA", &sha, "1", "q", "a"]));
+        assert_eq!(unknown, "NOSCRIPT No matching script. Please use EVAL.");
+        run(&bench, &["EVAL", PUSH, "1", "q", "a"]);
+        for _ in 0..3 {
+            let reply = run(&bench, &["EVALSHA", &sha.to_ascii_uppercase(), "1", "q", "b"]);
+            assert!(matches!(reply, Reply::Integer(_)), "{reply:?}");
+        }
+        assert_eq!(
+            run(&bench, &["SCRIPT", "EXISTS", &sha, "nosuch"]),
+            Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)])
+        );
+        assert_eq!(run(&bench, &["SCRIPT", "FLUSH"]), Reply::OK);
+        assert!(matches!(run(&bench, &["EVALSHA", &sha, "1", "q", "a"]), Reply::Error(_)));
+        assert_eq!(run(&bench, &["SCRIPT", "LOAD", PUSH]), Reply::bulk(sha.clone()));
+        let reply = run(&bench, &["EVALSHA", &sha, "1", "q", "c"]);
+        assert_eq!(reply, Reply::Integer(5));
+        assert_eq!(rows_of_scripts(&bench), 3);
+    }
+}
+
+#[test]
+fn a_long_script_is_stored_in_pieces() {
+    let bench = Bench::embedded();
+    let long = format!("return 7 --{}", "x".repeat(200_000));
+    let Reply::Bulk(sha) = run(&bench, &["SCRIPT", "LOAD", &long]) else {
+        panic!("not loaded");
+    };
+    let sha = String::from_utf8(sha.to_vec()).unwrap();
+    assert_eq!(run(&bench, &["EVALSHA", &sha, "0"]), Reply::Integer(7));
+    assert_eq!(run(&bench, &["EVALSHA_RO", &sha, "0"]), Reply::Integer(7));
+}
+
+#[test]
+fn scripts_that_only_read_cannot_write() {
+    let bench = Bench::embedded();
+    let line = error_of(run(&bench, &["EVAL_RO", PUSH, "1", "q", "a"]));
+    assert!(line.starts_with("ERR Write commands are not allowed from read-only scripts."));
+    assert_eq!(run(&bench, &["EXISTS", "q"]), Reply::Integer(0));
+    assert_eq!(
+        run(&bench, &["EVAL_RO", "return redis.call('LLEN', KEYS[1])", "1", "q"]),
+        Reply::Integer(0)
+    );
+}
+
+#[test]
+fn time_stands_still_within_a_script() {
+    let bench = Bench::embedded();
+    let script = "local a = redis.call('TIME') for i = 1, 1000 do redis.call('LLEN', 'q') end \
+                  local b = redis.call('TIME') return a[1] == b[1] and a[2] == b[2]";
+    assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Integer(1));
+}
+
+#[test]
+fn select_holds_for_the_script_only() {
+    let bench = Bench::embedded();
+    let script = "redis.call('SELECT', 3) return redis.call('RPUSH', 'q', 'x')";
+    assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Integer(1));
+    assert_eq!(run(&bench, &["EXISTS", "q"]), Reply::Integer(0));
+}
+
+#[test]
+fn commands_that_wait_find_nothing() {
+    let bench = Bench::embedded();
+    let script = "return redis.call('BLPOP', 'nosuch', 0)";
+    assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Null);
+}
+
+#[test]
+fn keys_are_listed_within_a_script() {
+    let bench = Bench::cluster_like();
+    let script = "redis.call('RPUSH', 'a', 1) return redis.call('KEYS', '*')";
+    assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Array(vec![text("a")]));
+}
+
+#[test]
+fn a_script_waits_for_the_store_wherever_it_stands() {
+    // A store whose reads are not there at once would break anything but a fiber.
+    let bench = Bench::cluster_like();
+    let script = "redis.call('RPUSH', 'l', 3, 1, 2) \
+        local found = redis.call('LRANGE', 'l', 0, -1) \
+        table.sort(found, function(a, b) redis.call('LLEN', 'l') return a < b end) \
+        local shown = string.gsub('abc', '.', function(c) redis.call('LLEN', 'l') return c end) \
+        local each = coroutine.wrap(function() \
+            for i = 1, 2 do coroutine.yield(redis.call('LLEN', 'l') + i) end end) \
+        local meta = setmetatable({}, {__index = function(_, k) return redis.call('LINDEX', 'l', k) end}) \
+        return {found[1], shown, each(), each(), meta[1], select(2, pcall(redis.call, 'LLEN', 'l'))}";
+    let expected = vec![
+        text("1"),
+        text("abc"),
+        Reply::Integer(4),
+        Reply::Integer(5),
+        text("1"),
+        Reply::Integer(3),
+    ];
+    assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Array(expected));
+}

@@ -1,0 +1,279 @@
+//! `redis.*`: what scripts call (Redis: `script_lua.c`).
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mlua::{Lua, MultiValue, Result, Scope, Table, Value};
+
+use super::machine::{Answer, Ask, Desk, State, Stop};
+use super::raw;
+use super::sandbox::{Outcome, Raise, put, to_results};
+use super::script::sha1_hex;
+use super::values::{error_table, from_reply};
+use crate::number::format_double;
+use crate::reply::Reply;
+
+/// The version of Redis that scripts and clients are told.
+pub const REDIS_VERSION: &str = "7.2.6";
+const REDIS_VERSION_NUM: f64 = 0x0007_0206 as f64;
+
+const LOG_LEVELS: [(&str, i32); 4] = [
+    ("LOG_DEBUG", 0),
+    ("LOG_VERBOSE", 1),
+    ("LOG_NOTICE", 2),
+    ("LOG_WARNING", 3),
+];
+const REPLICATION: [(&str, i32); 5] = [
+    ("REPL_NONE", 0),
+    ("REPL_AOF", 1),
+    ("REPL_SLAVE", 2),
+    ("REPL_REPLICA", 2),
+    ("REPL_ALL", 3),
+];
+
+/// The library. Its `call` and `pcall` hand their arguments to the desk.
+pub(super) fn library<'scope, 'env>(
+    lua: &Lua,
+    scope: &'scope Scope<'scope, 'env>,
+    state: &Rc<State>,
+    desk: Desk<'env>,
+) -> Result<Table> {
+    let library = lua.create_table()?;
+    for (name, raises) in [("call", true), ("pcall", false)] {
+        let own = Rc::clone(state);
+        let inner = scope.create_function(move |lua, arguments: MultiValue| {
+            to_results(lua, call(lua, &own, desk, &arguments, raises))
+        })?;
+        library.raw_set(name, raw::raising(lua, inner)?)?;
+    }
+    let own = Rc::clone(state);
+    let inner = scope.create_function(move |lua, arguments: MultiValue| {
+        to_results(lua, check_command(lua, &own, desk, &arguments))
+    })?;
+    library.raw_set("acl_check_cmd", raw::raising(lua, inner)?)?;
+    for (name, number) in LOG_LEVELS.into_iter().chain(REPLICATION) {
+        library.raw_set(name, number)?;
+    }
+    library.raw_set("REDIS_VERSION", REDIS_VERSION)?;
+    library.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)?;
+    put_replies(lua, &library)?;
+    put_settings(lua, &library, state)?;
+    put(lua, &library, "log", log)?;
+    put(lua, &library, "sha1hex", |lua, arguments| {
+        let [text] = arguments else {
+            return Err(raised(lua, "ERR wrong number of arguments"));
+        };
+        let text = lua.coerce_string(text.clone())?;
+        let sha = match text {
+            Some(text) => sha1_hex(&text.as_bytes()),
+            None => sha1_hex(b""),
+        };
+        Ok(vec![Value::String(lua.create_string(sha)?)])
+    })?;
+    put(lua, &library, "breakpoint", |_, _| {
+        Ok(vec![Value::Boolean(false)])
+    })?;
+    put(lua, &library, "debug", |_, _| Ok(Vec::new()))?;
+    put(lua, &library, "replicate_commands", |_, _| {
+        Ok(vec![Value::Boolean(true)])
+    })?;
+    Ok(library)
+}
+
+fn raised(lua: &Lua, line: &str) -> Raise {
+    match error_table(lua, line) {
+        Ok(table) => Raise::Value(Value::Table(table)),
+        Err(error) => Raise::Lua(error),
+    }
+}
+
+fn answered(lua: &Lua, line: &str) -> Outcome {
+    Ok(vec![Value::Table(error_table(lua, line)?)])
+}
+
+/// The arguments of a command, or why they are none.
+fn to_arguments(
+    lua: &Lua,
+    arguments: &MultiValue,
+) -> std::result::Result<Vec<Bytes>, &'static str> {
+    if arguments.is_empty() {
+        return Err("ERR Please specify at least one argument for this redis lib call");
+    }
+    let to_bytes = |value: &Value| match value {
+        Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
+        Value::Number(number) => Some(number_argument(*number).into()),
+        Value::Integer(_) => {
+            let text = lua.coerce_string(value.clone()).ok()??;
+            Some(Bytes::copy_from_slice(&text.as_bytes()))
+        }
+        _ => None,
+    };
+    let all: Option<Vec<Bytes>> = arguments.iter().map(to_bytes).collect();
+    all.ok_or("ERR Lua redis lib command arguments must be strings or integers")
+}
+
+/// A number as commands are given it: shorter than Lua would write it, and exact (Redis:
+/// `double2ll`, `fpconv_dtoa`).
+fn number_argument(number: f64) -> String {
+    const HALF: f64 = 4_611_686_018_427_387_904.0;
+    if number.abs() <= HALF && number.trunc() == number {
+        return (number as i64).to_string();
+    }
+    format_double(number)
+}
+
+fn stopped() -> Raise {
+    Raise::Lua(mlua::Error::runtime("the script is ended"))
+}
+
+fn call(
+    lua: &Lua,
+    state: &Rc<State>,
+    desk: Desk<'_>,
+    arguments: &MultiValue,
+    raises: bool,
+) -> Outcome {
+    if state.is_stopping() {
+        return Err(stopped());
+    }
+    let arguments = match to_arguments(lua, arguments) {
+        Ok(arguments) => arguments,
+        Err(line) if raises => return Err(raised(lua, line)),
+        Err(line) => return answered(lua, line),
+    };
+    match desk.ask(Ask::Call(arguments)) {
+        Answer::Reply(reply) => {
+            let value = from_reply(lua, &reply, state.is_resp3.get())?;
+            match reply {
+                Reply::Error(_) if raises => Err(Raise::Value(value)),
+                _ => Ok(vec![value]),
+            }
+        }
+        Answer::Abort => {
+            state.stop(lua, Stop::Aborted)?;
+            Err(stopped())
+        }
+    }
+}
+
+fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &MultiValue) -> Outcome {
+    if state.is_stopping() {
+        return Err(stopped());
+    }
+    let arguments = match to_arguments(lua, arguments) {
+        Ok(arguments) => arguments,
+        Err(line) => return Err(raised(lua, line)),
+    };
+    match desk.ask(Ask::Check(arguments)) {
+        Answer::Reply(Reply::Error(line)) => Err(raised(lua, &line)),
+        Answer::Reply(_) => Ok(vec![Value::Boolean(true)]),
+        Answer::Abort => {
+            state.stop(lua, Stop::Aborted)?;
+            Err(stopped())
+        }
+    }
+}
+
+fn put_replies(lua: &Lua, library: &Table) -> Result<()> {
+    const WRONG: &str = "ERR wrong number or type of arguments";
+    put(lua, library, "status_reply", |lua, arguments| {
+        let [status @ Value::String(_)] = arguments else {
+            return answered(lua, WRONG);
+        };
+        let table = lua.create_table()?;
+        table.raw_set("ok", status)?;
+        Ok(vec![Value::Table(table)])
+    })?;
+    put(lua, library, "error_reply", |lua, arguments| {
+        let [Value::String(text)] = arguments else {
+            return answered(lua, WRONG);
+        };
+        let text = text.as_bytes();
+        let line = text.strip_prefix(b"-").unwrap_or(&text);
+        let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let last = line.iter().rposition(|byte| !is_line_end(byte));
+        let line = line.get(..last.map_or(0, |last| last + 1)).unwrap_or_default();
+        // A code of its own is what is before the first blank.
+        let mut whole = Vec::with_capacity(line.len() + 4);
+        if !line.contains(&b' ') {
+            whole.extend_from_slice(b"ERR ");
+        }
+        whole.extend_from_slice(line);
+        let table = lua.create_table()?;
+        table.raw_set("err", lua.create_string(whole)?)?;
+        Ok(vec![Value::Table(table)])
+    })
+}
+
+fn put_settings(lua: &Lua, library: &Table, state: &Rc<State>) -> Result<()> {
+    let own = Rc::clone(state);
+    put(lua, library, "setresp", move |lua, arguments| {
+        let [version] = arguments else {
+            return Err(raised(lua, "ERR redis.setresp() requires one argument."));
+        };
+        match to_int(lua, version)? {
+            2 => own.is_resp3.set(false),
+            3 => own.is_resp3.set(true),
+            _ => return Err(raised(lua, "ERR RESP version must be 2 or 3.")),
+        }
+        Ok(Vec::new())
+    })?;
+    put(lua, library, "set_repl", |lua, arguments| {
+        let [flags] = arguments else {
+            return Err(raised(lua, "ERR redis.set_repl() requires two arguments."));
+        };
+        if to_int(lua, flags)? & !3 != 0 {
+            let line = "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or \
+                        REPL_NONE.";
+            return Err(raised(lua, line));
+        }
+        Ok(Vec::new())
+    })
+}
+
+/// As `lua_tonumber`, cast to an `int`.
+fn to_int(lua: &Lua, value: &Value) -> Result<i32> {
+    let number = match value {
+        Value::Number(number) => Some(*number),
+        Value::Integer(_) | Value::String(_) => lua.coerce_number(value.clone())?,
+        _ => None,
+    };
+    Ok(number.unwrap_or(0.0) as i64 as i32)
+}
+
+fn log(lua: &Lua, arguments: &[Value]) -> Outcome {
+    let (level, words) = match arguments {
+        [] | [_] => {
+            return Err(raised(lua, "ERR redis.log() requires two arguments or more."));
+        }
+        [level, words @ ..] => (level, words),
+    };
+    let is_number = match level {
+        Value::Number(_) | Value::Integer(_) => true,
+        Value::String(_) => lua.coerce_number(level.clone())?.is_some(),
+        _ => false,
+    };
+    if !is_number {
+        let line = "ERR First argument must be a number (log level).";
+        return Err(raised(lua, line));
+    }
+    let level = to_int(lua, level)?;
+    if !(0..=3).contains(&level) {
+        return Err(raised(lua, "ERR Invalid debug level."));
+    }
+    let mut text = String::new();
+    for word in words {
+        if let Some(word) = lua.coerce_string(word.clone())? {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(&word.to_string_lossy());
+        }
+    }
+    match level {
+        0 | 1 => tracing::debug!(target: "quoin::script", "{text}"),
+        2 => tracing::info!(target: "quoin::script", "{text}"),
+        _ => tracing::warn!(target: "quoin::script", "{text}"),
+    }
+    Ok(Vec::new())
+}

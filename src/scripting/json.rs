@@ -1,0 +1,268 @@
+//! `cjson`: as Lua CJSON 2.1.0 has it, to the byte.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use mlua::{LightUserData, Lua, Result, Table, Value};
+
+use super::machine::State;
+use super::sandbox::{Outcome, Raise, number, put, type_name};
+
+mod decode;
+mod encode;
+
+const DEPTH_MAX: i32 = 1_000;
+const PRECISION: i32 = 14;
+
+/// What is done with numbers that JSON does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Invalid {
+    Off = 0,
+    On = 1,
+    Null = 2,
+}
+
+/// What scripts can set. Each script begins with the defaults, as any machine may run it.
+#[derive(Debug)]
+pub(super) struct Settings {
+    sparse_convert: Cell<bool>,
+    sparse_ratio: Cell<i32>,
+    sparse_safe: Cell<i32>,
+    encode_max_depth: Cell<i32>,
+    decode_max_depth: Cell<i32>,
+    encode_invalid: Cell<Invalid>,
+    decode_invalid: Cell<Invalid>,
+    keep_buffer: Cell<bool>,
+    precision: Cell<i32>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            sparse_convert: Cell::new(false),
+            sparse_ratio: Cell::new(2),
+            sparse_safe: Cell::new(10),
+            encode_max_depth: Cell::new(DEPTH_MAX),
+            decode_max_depth: Cell::new(DEPTH_MAX),
+            encode_invalid: Cell::new(Invalid::Off),
+            decode_invalid: Cell::new(Invalid::On),
+            keep_buffer: Cell::new(true),
+            precision: Cell::new(PRECISION),
+        }
+    }
+}
+
+impl Settings {
+    /// Back to the defaults.
+    pub(super) fn reset(&self) {
+        let fresh = Self::default();
+        self.sparse_convert.set(fresh.sparse_convert.get());
+        self.sparse_ratio.set(fresh.sparse_ratio.get());
+        self.sparse_safe.set(fresh.sparse_safe.get());
+        self.encode_max_depth.set(fresh.encode_max_depth.get());
+        self.decode_max_depth.set(fresh.decode_max_depth.get());
+        self.encode_invalid.set(fresh.encode_invalid.get());
+        self.decode_invalid.set(fresh.decode_invalid.get());
+        self.keep_buffer.set(fresh.keep_buffer.get());
+        self.precision.set(fresh.precision.get());
+    }
+}
+
+/// JSON's null.
+fn null() -> Value {
+    Value::LightUserData(LightUserData(std::ptr::null_mut()))
+}
+
+/// The library.
+pub(super) fn library(lua: &Lua, state: &Rc<State>) -> Result<Table> {
+    let state = Rc::clone(state);
+    library_with(lua, &move || Source::Shared(Rc::clone(&state)))
+}
+
+/// Whose settings a library has.
+enum Source {
+    /// The machine's.
+    Shared(Rc<State>),
+    /// Its own, after `cjson.new`.
+    Own(Rc<Settings>),
+}
+
+impl Source {
+    fn settings(&self) -> &Settings {
+        match self {
+            Source::Shared(state) => &state.json,
+            Source::Own(settings) => settings,
+        }
+    }
+}
+
+fn library_with(lua: &Lua, source: &dyn Fn() -> Source) -> Result<Table> {
+    let library = lua.create_table()?;
+    let own = source();
+    put(lua, &library, "encode", move |lua, arguments| {
+        let [value] = arguments else {
+            return Err(expected_one());
+        };
+        let text = encode::encode(own.settings(), value)?;
+        Ok(vec![Value::String(lua.create_string(text)?)])
+    })?;
+    let own = source();
+    put(lua, &library, "decode", move |lua, arguments| {
+        let [text] = arguments else {
+            return Err(expected_one());
+        };
+        let Some(text) = lua.coerce_string(text.clone())? else {
+            let got = type_name(arguments.first());
+            return Err(Raise::Argument(1, format!("string expected, got {got}")));
+        };
+        let value = decode::decode(lua, own.settings(), &text.as_bytes())?;
+        Ok(vec![value])
+    })?;
+    type Setting = fn(&Settings) -> &Cell<i32>;
+    let numbers: [(&str, Setting, i32); 3] = [
+        ("encode_max_depth", |all| &all.encode_max_depth, i32::MAX),
+        ("decode_max_depth", |all| &all.decode_max_depth, i32::MAX),
+        ("encode_number_precision", |all| &all.precision, PRECISION),
+    ];
+    for (name, setting, most) in numbers {
+        let own = source();
+        put(lua, &library, name, move |lua, arguments| {
+            too_many(arguments, 1)?;
+            let value = number_setting(lua, arguments, 1, setting(own.settings()), 1, most)?;
+            Ok(vec![value])
+        })?;
+    }
+    let own = source();
+    put(lua, &library, "encode_sparse_array", move |lua, arguments| {
+        too_many(arguments, 3)?;
+        let own = own.settings();
+        Ok(vec![
+            switch(lua, arguments, &own.sparse_convert)?,
+            number_setting(lua, arguments, 2, &own.sparse_ratio, 0, i32::MAX)?,
+            number_setting(lua, arguments, 3, &own.sparse_safe, 0, i32::MAX)?,
+        ])
+    })?;
+    let own = source();
+    put(lua, &library, "encode_keep_buffer", move |lua, arguments| {
+        too_many(arguments, 1)?;
+        Ok(vec![switch(lua, arguments, &own.settings().keep_buffer)?])
+    })?;
+    let own = source();
+    put(lua, &library, "encode_invalid_numbers", move |lua, arguments| {
+        let names = &[Invalid::Off, Invalid::On, Invalid::Null];
+        invalid_setting(lua, arguments, &own.settings().encode_invalid, names)
+    })?;
+    let own = source();
+    put(lua, &library, "decode_invalid_numbers", move |lua, arguments| {
+        let names = &[Invalid::Off, Invalid::On];
+        invalid_setting(lua, arguments, &own.settings().decode_invalid, names)
+    })?;
+    put(lua, &library, "new", |lua, _| {
+        let settings = Rc::new(Settings::default());
+        let fresh = library_with(lua, &move || Source::Own(Rc::clone(&settings)))?;
+        Ok(vec![Value::Table(fresh)])
+    })?;
+    library.raw_set("null", null())?;
+    library.raw_set("_NAME", "cjson")?;
+    library.raw_set("_VERSION", "2.1.0")?;
+    Ok(library)
+}
+
+fn expected_one() -> Raise {
+    Raise::Argument(1, "expected 1 argument".to_owned())
+}
+
+fn too_many(arguments: &[Value], most: usize) -> std::result::Result<(), Raise> {
+    if arguments.len() <= most {
+        return Ok(());
+    }
+    let place = i32::try_from(most + 1).unwrap_or(i32::MAX);
+    Err(Raise::Argument(place, "found too many arguments".to_owned()))
+}
+
+fn is_given(arguments: &[Value], place: i32) -> bool {
+    let at = usize::try_from(place - 1).unwrap_or_default();
+    !matches!(arguments.get(at), None | Some(Value::Nil))
+}
+
+fn number_setting(
+    lua: &Lua,
+    arguments: &[Value],
+    place: i32,
+    setting: &Cell<i32>,
+    least: i32,
+    most: i32,
+) -> std::result::Result<Value, Raise> {
+    if is_given(arguments, place) {
+        let value = number(lua, arguments, place)? as i64 as i32;
+        if value < least || value > most {
+            let text = format!("expected integer between {least} and {most}");
+            return Err(Raise::Argument(1, text));
+        }
+        setting.set(value);
+    }
+    Ok(Value::Number(f64::from(setting.get())))
+}
+
+/// What `luaL_checkoption` says of the first argument.
+fn wrong_option(lua: &Lua, arguments: &[Value]) -> Raise {
+    let first = arguments.first().cloned().unwrap_or(Value::Nil);
+    match lua.coerce_string(first) {
+        Ok(Some(text)) => {
+            Raise::Argument(1, format!("invalid option '{}'", text.to_string_lossy()))
+        }
+        _ => {
+            let got = type_name(arguments.first());
+            Raise::Argument(1, format!("string expected, got {got}"))
+        }
+    }
+}
+
+fn switch(
+    lua: &Lua,
+    arguments: &[Value],
+    setting: &Cell<bool>,
+) -> std::result::Result<Value, Raise> {
+    match arguments.first() {
+        None | Some(Value::Nil) => {}
+        Some(Value::Boolean(value)) => setting.set(*value),
+        Some(Value::String(text)) if text.as_bytes() == b"off".as_slice() => setting.set(false),
+        Some(Value::String(text)) if text.as_bytes() == b"on".as_slice() => setting.set(true),
+        Some(_) => return Err(wrong_option(lua, arguments)),
+    }
+    Ok(Value::Boolean(setting.get()))
+}
+
+fn invalid_setting(
+    lua: &Lua,
+    arguments: &[Value],
+    setting: &Cell<Invalid>,
+    allowed: &[Invalid],
+) -> Outcome {
+    too_many(arguments, 1)?;
+    match arguments.first() {
+        None | Some(Value::Nil) => {}
+        Some(Value::Boolean(value)) => setting.set(match value {
+            true => Invalid::On,
+            false => Invalid::Off,
+        }),
+        Some(Value::String(text)) => {
+            let text = text.as_bytes();
+            let named = |one: &&Invalid| match one {
+                Invalid::Off => text == b"off".as_slice(),
+                Invalid::On => text == b"on".as_slice(),
+                Invalid::Null => text == b"null".as_slice(),
+            };
+            match allowed.iter().find(named) {
+                Some(found) => setting.set(*found),
+                None => return Err(wrong_option(lua, arguments)),
+            }
+        }
+        Some(_) => return Err(wrong_option(lua, arguments)),
+    }
+    Ok(vec![match setting.get() {
+        Invalid::Off => Value::Boolean(false),
+        Invalid::On => Value::Boolean(true),
+        Invalid::Null => Value::String(lua.create_string("null")?),
+    }])
+}

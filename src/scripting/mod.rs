@@ -1,0 +1,32 @@
+//! Lua for scripts: machines of Lua 5.1 with Redis's libraries, each on a fiber of its own.
+//!
+//! A script runs on the fiber of its [`Machine`]. Where it calls a command, the fiber hands out the
+//! arguments ([`Step::Calls`]) and stands still until it is given the reply. So a script may wait
+//! for the store wherever it stands: in `pcall`, in `table.sort`, in a metamethod, in a coroutine.
+//! Whoever drives the machine runs the commands; nothing in here knows of stores
+//! (docs/understand/decisions/021-scripts-on-fibers.md).
+//!
+//! Scripts see stock Lua 5.1 with the gaps closed that Redis closes in its own copy of it:
+//! [`raw`] and [`sandbox`].
+
+mod api;
+mod bits;
+mod json;
+mod machine;
+mod msgpack;
+mod numbers;
+mod random;
+mod raw;
+mod running;
+mod sandbox;
+mod script;
+mod structs;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::REDIS_VERSION;
+pub use machine::{Answer, End, Machine, Step};
+pub use running::{KillError, Run, RunGuard, Scripts};
+pub use script::{Script, ScriptFlags, sha1_hex};

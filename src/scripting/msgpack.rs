@@ -1,0 +1,364 @@
+//! `cmsgpack`: as lua-cmsgpack 0.4.0 has it, to the byte.
+
+use mlua::{Lua, Result, Table, Value};
+
+use super::sandbox::{Outcome, Raise, number, put, type_name};
+
+/// Tables within tables that are packed; deeper ones are nil.
+const DEPTH_MAX: usize = 16;
+/// Tables within tables that are read.
+const UNPACK_DEPTH_MAX: usize = 1_000;
+/// Values that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
+const RESULTS_MAX: usize = 7_900;
+
+type Checked<T> = std::result::Result<T, Raise>;
+
+/// The library.
+pub(super) fn library(lua: &Lua) -> Result<Table> {
+    let library = lua.create_table()?;
+    put(lua, &library, "pack", |lua, arguments| {
+        if arguments.is_empty() {
+            let text = "MessagePack pack needs input.".to_owned();
+            return Err(Raise::Argument(0, text));
+        }
+        let mut bytes = Vec::new();
+        for value in arguments {
+            pack(value, 0, &mut bytes)?;
+        }
+        Ok(vec![Value::String(lua.create_string(bytes)?)])
+    })?;
+    put(lua, &library, "unpack", |lua, arguments| {
+        unpack(lua, arguments, 0, 0, false)
+    })?;
+    put(lua, &library, "unpack_one", |lua, arguments| {
+        let offset = optional(lua, arguments, 2, 0)?;
+        unpack(lua, arguments, 1, offset, true)
+    })?;
+    put(lua, &library, "unpack_limit", |lua, arguments| {
+        let limit = number(lua, arguments, 2)? as i64 as i32;
+        let offset = optional(lua, arguments, 3, 0)?;
+        unpack(lua, arguments, limit, offset, true)
+    })?;
+    library.raw_set("_NAME", "cmsgpack")?;
+    library.raw_set("_VERSION", "lua-cmsgpack 0.4.0")?;
+    library.raw_set("_COPYRIGHT", "Copyright (C) 2012, Salvatore Sanfilippo")?;
+    library.raw_set("_DESCRIPTION", "MessagePack C implementation for Lua")?;
+    Ok(library)
+}
+
+fn optional(lua: &Lua, arguments: &[Value], place: i32, default: i32) -> Checked<i32> {
+    let at = usize::try_from(place - 1).unwrap_or_default();
+    match arguments.get(at) {
+        None | Some(Value::Nil) => Ok(default),
+        Some(_) => Ok(number(lua, arguments, place)? as i64 as i32),
+    }
+}
+
+fn pack(value: &Value, depth: usize, bytes: &mut Vec<u8>) -> Checked<()> {
+    match value {
+        Value::String(text) => pack_string(&text.as_bytes(), bytes),
+        Value::Boolean(value) => bytes.push(if *value { 0xc3 } else { 0xc2 }),
+        Value::Number(number) => pack_number(*number, bytes),
+        Value::Integer(number) => pack_integer(*number, bytes),
+        Value::Table(table) if depth < DEPTH_MAX => pack_table(table, depth, bytes)?,
+        _ => bytes.push(0xc0),
+    }
+    Ok(())
+}
+
+fn pack_string(text: &[u8], bytes: &mut Vec<u8>) {
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    match length {
+        0..=31 => bytes.push(0xa0 | length as u8),
+        32..=0xff => bytes.extend_from_slice(&[0xd9, length as u8]),
+        0x100..=0xffff => {
+            bytes.push(0xda);
+            bytes.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        _ => {
+            bytes.push(0xdb);
+            bytes.extend_from_slice(&length.to_be_bytes());
+        }
+    }
+    bytes.extend_from_slice(text);
+}
+
+fn pack_number(number: f64, bytes: &mut Vec<u8>) {
+    let is_whole = number.trunc() == number && number.is_finite();
+    if is_whole && (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
+        return pack_integer(number as i64, bytes);
+    }
+    let short = number as f32;
+    if f64::from(short) == number {
+        bytes.push(0xca);
+        bytes.extend_from_slice(&short.to_be_bytes());
+    } else {
+        bytes.push(0xcb);
+        bytes.extend_from_slice(&number.to_be_bytes());
+    }
+}
+
+fn pack_integer(number: i64, bytes: &mut Vec<u8>) {
+    match number {
+        0..=127 => bytes.push(number as u8),
+        128..=0xff => bytes.extend_from_slice(&[0xcc, number as u8]),
+        0x100..=0xffff => {
+            bytes.push(0xcd);
+            bytes.extend_from_slice(&(number as u16).to_be_bytes());
+        }
+        0x1_0000..=0xffff_ffff => {
+            bytes.push(0xce);
+            bytes.extend_from_slice(&(number as u32).to_be_bytes());
+        }
+        0x1_0000_0000.. => {
+            bytes.push(0xcf);
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        -32..=-1 => bytes.push(number as u8),
+        -128..=-33 => bytes.extend_from_slice(&[0xd0, number as u8]),
+        -32_768..=-129 => {
+            bytes.push(0xd1);
+            bytes.extend_from_slice(&(number as i16).to_be_bytes());
+        }
+        -2_147_483_648..=-32_769 => {
+            bytes.push(0xd2);
+            bytes.extend_from_slice(&(number as i32).to_be_bytes());
+        }
+        _ => {
+            bytes.push(0xd3);
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+}
+
+/// The length of a table whose keys are 1 to that length and nothing else.
+fn array_length(table: &Table) -> Checked<Option<usize>> {
+    let mut count = 0_usize;
+    let mut largest = 0.0_f64;
+    for pair in table.pairs::<Value, Value>() {
+        let index = match pair?.0 {
+            Value::Number(number) => number,
+            Value::Integer(number) => number as f64,
+            _ => return Ok(None),
+        };
+        if index <= 0.0 || index.floor() != index {
+            return Ok(None);
+        }
+        count += 1;
+        largest = largest.max(index);
+    }
+    Ok((largest == count as f64).then_some(count))
+}
+
+fn pack_length(length: usize, short: u8, long: u8, bytes: &mut Vec<u8>) {
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    match length {
+        0..=15 => bytes.push(short | length as u8),
+        16..=0xffff => {
+            bytes.push(long);
+            bytes.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        _ => {
+            bytes.push(long + 1);
+            bytes.extend_from_slice(&length.to_be_bytes());
+        }
+    }
+}
+
+fn pack_table(table: &Table, depth: usize, bytes: &mut Vec<u8>) -> Checked<()> {
+    if let Some(length) = array_length(table)? {
+        pack_length(length, 0x90, 0xdc, bytes);
+        for place in 1..=length {
+            let value: Value = table.raw_get(place)?;
+            pack(&value, depth + 1, bytes)?;
+        }
+        return Ok(());
+    }
+    let mut count = 0_usize;
+    let mut pairs = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (name, value) = pair?;
+        pack(&name, depth + 1, &mut pairs)?;
+        pack(&value, depth + 1, &mut pairs)?;
+        count += 1;
+    }
+    pack_length(count, 0x80, 0xde, bytes);
+    bytes.extend_from_slice(&pairs);
+    Ok(())
+}
+
+/// Why bytes cannot be read.
+enum Broken {
+    Short,
+    Bad,
+    Raised(Raise),
+}
+
+impl From<mlua::Error> for Broken {
+    fn from(error: mlua::Error) -> Self {
+        Broken::Raised(Raise::Lua(error))
+    }
+}
+
+struct Reader<'b> {
+    bytes: &'b [u8],
+}
+
+impl<'b> Reader<'b> {
+    fn take(&mut self, length: usize) -> std::result::Result<&'b [u8], Broken> {
+        match self.bytes.split_at_checked(length) {
+            Some((taken, rest)) => {
+                self.bytes = rest;
+                Ok(taken)
+            }
+            None => Err(Broken::Short),
+        }
+    }
+
+    fn unsigned(&mut self, length: usize) -> std::result::Result<u64, Broken> {
+        let bytes = self.take(length)?;
+        Ok(bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
+    }
+
+    fn length(&mut self, length: usize) -> std::result::Result<usize, Broken> {
+        let value = self.unsigned(length)?;
+        usize::try_from(value).map_err(|_| Broken::Short)
+    }
+
+    fn signed(&mut self, length: usize) -> std::result::Result<Value, Broken> {
+        let unused = 64 - 8 * length;
+        let value = (self.unsigned(length)? << unused).cast_signed() >> unused;
+        Ok(Value::Number(value as f64))
+    }
+
+    fn value(&mut self, lua: &Lua, depth: usize) -> std::result::Result<Value, Broken> {
+        if depth > UNPACK_DEPTH_MAX {
+            return Err(Broken::Bad);
+        }
+        let kind = self.unsigned(1)? as u8;
+        match kind {
+            0..=0x7f => Ok(Value::Number(f64::from(kind))),
+            0xe0..=0xff => Ok(Value::Number(f64::from(kind.cast_signed()))),
+            0x80..=0x8f => self.map(lua, usize::from(kind & 0xf), depth),
+            0x90..=0x9f => self.array(lua, usize::from(kind & 0xf), depth),
+            0xa0..=0xbf => self.string(lua, usize::from(kind & 0x1f)),
+            0xc0 => Ok(Value::Nil),
+            0xc2 => Ok(Value::Boolean(false)),
+            0xc3 => Ok(Value::Boolean(true)),
+            0xca => {
+                let bits = self.unsigned(4)? as u32;
+                Ok(Value::Number(f64::from(f32::from_bits(bits))))
+            }
+            0xcb => Ok(Value::Number(f64::from_bits(self.unsigned(8)?))),
+            0xcc..=0xcf => {
+                let length = 1 << (kind - 0xcc);
+                Ok(Value::Number(self.unsigned(length)? as f64))
+            }
+            0xd0..=0xd3 => self.signed(1 << (kind - 0xd0)),
+            0xc4..=0xc6 => {
+                let length = self.length(1 << (kind - 0xc4))?;
+                self.string(lua, length)
+            }
+            0xd9..=0xdb => {
+                let length = self.length(1 << (kind - 0xd9))?;
+                self.string(lua, length)
+            }
+            0xdc | 0xdd => {
+                let length = self.length(2 << (kind - 0xdc))?;
+                self.array(lua, length, depth)
+            }
+            0xde | 0xdf => {
+                let length = self.length(2 << (kind - 0xde))?;
+                self.map(lua, length, depth)
+            }
+            _ => Err(Broken::Bad),
+        }
+    }
+
+    fn string(&mut self, lua: &Lua, length: usize) -> std::result::Result<Value, Broken> {
+        Ok(Value::String(lua.create_string(self.take(length)?)?))
+    }
+
+    fn array(
+        &mut self,
+        lua: &Lua,
+        length: usize,
+        depth: usize,
+    ) -> std::result::Result<Value, Broken> {
+        let table = lua.create_table()?;
+        for place in 1..=length {
+            let value = self.value(lua, depth + 1)?;
+            table.raw_set(place, value)?;
+        }
+        Ok(Value::Table(table))
+    }
+
+    fn map(&mut self, lua: &Lua, length: usize, depth: usize) -> std::result::Result<Value, Broken> {
+        let table = lua.create_table()?;
+        for _ in 0..length {
+            let name = self.value(lua, depth + 1)?;
+            let value = self.value(lua, depth + 1)?;
+            table.raw_set(name, value)?;
+        }
+        Ok(Value::Table(table))
+    }
+}
+
+/// Reads up to `limit` values (0: all) from an offset on. With `tells_offset` the offset behind
+/// them comes first, −1 at the end.
+fn unpack(
+    lua: &Lua,
+    arguments: &[Value],
+    limit: i32,
+    offset: i32,
+    tells_offset: bool,
+) -> Outcome {
+    let text = match arguments.first() {
+        Some(value @ (Value::String(_) | Value::Number(_) | Value::Integer(_))) => {
+            lua.coerce_string(value.clone())?
+        }
+        _ => None,
+    };
+    let Some(text) = text else {
+        let got = type_name(arguments.first());
+        return Err(Raise::Argument(1, format!("string expected, got {got}")));
+    };
+    let bytes = text.as_bytes();
+    let (Ok(start), Ok(most)) = (usize::try_from(offset), usize::try_from(limit)) else {
+        let text = format!("Invalid request to unpack with offset of {offset} and limit of {}.", bytes.len());
+        return Err(Raise::Text(text));
+    };
+    let Some(rest) = bytes.get(start..) else {
+        let text = format!(
+            "Start offset {offset} greater than input length {}.",
+            bytes.len()
+        );
+        return Err(Raise::Text(text));
+    };
+    let most = if most == 0 { usize::MAX } else { most };
+    let mut reader = Reader { bytes: rest };
+    let mut values = Vec::new();
+    while !reader.bytes.is_empty() && values.len() < most {
+        if values.len() >= RESULTS_MAX {
+            return Err(Raise::Text("stack overflow (too many results)".to_owned()));
+        }
+        match reader.value(lua, 0) {
+            Ok(value) => values.push(value),
+            Err(Broken::Short) => {
+                return Err(Raise::Text("Missing bytes in input.".to_owned()));
+            }
+            Err(Broken::Bad) => {
+                return Err(Raise::Text("Bad data format in input.".to_owned()));
+            }
+            Err(Broken::Raised(raise)) => return Err(raise),
+        }
+    }
+    if tells_offset {
+        let next = match reader.bytes.is_empty() {
+            true => -1.0,
+            false => (bytes.len() - reader.bytes.len()) as f64,
+        };
+        values.insert(0, Value::Number(next));
+    }
+    Ok(values)
+}

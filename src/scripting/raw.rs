@@ -1,0 +1,424 @@
+//! What needs Lua's C interface: raising any value as an error at the caller's line, and keeping
+//! scripts away from tables that are not theirs.
+//!
+//! Stock Lua 5.1 has no tables that cannot be changed. What scripts may only read is an empty table
+//! whose metatable reads from the real one and refuses writes. The functions that would go around
+//! a metatable are guarded here.
+//!
+//! Every function is called by Lua with its own stack frame, leaves its results on top and returns
+//! their number. An error leaves by `lua_error`, which jumps over frames that own nothing.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_void};
+
+use mlua::ffi::{self, lua_State};
+use mlua::{Function, LightUserData, Lua, Result, Table};
+
+/// Runs of `=` in an opening long bracket from which on a text is not parsed (CVE-2025-46819).
+const LONG_BRACKET_MAX: usize = 256;
+/// Results that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
+const UNPACKED_MAX: i64 = 8_000;
+const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
+
+static MARK: u8 = 0;
+
+fn mark() -> *mut c_void {
+    (&raw const MARK).cast_mut().cast()
+}
+
+/// A table through which scripts see `real` and cannot change it. `metatable` is what
+/// `getmetatable` answers; nil if it is none.
+pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Result<Table> {
+    let proxy = lua.create_table()?;
+    let meta = lua.create_table()?;
+    meta.raw_set(1, LightUserData(mark()))?;
+    meta.raw_set(2, real)?;
+    meta.raw_set("__index", real)?;
+    meta.raw_set("__newindex", c_function(lua, refuse_write, None)?)?;
+    match metatable {
+        Some(shown) => meta.raw_set("__metatable", shown)?,
+        None => meta.raw_set("__metatable", false)?,
+    }
+    proxy.set_metatable(Some(meta))?;
+    Ok(proxy)
+}
+
+/// A function that calls `inner`, whose first result says what the others are: nil for results, 0
+/// for a value to raise, 1 for a text to raise with the caller's line, n + 1 for what is wrong with
+/// argument n.
+pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
+    c_function(lua, raise, Some(inner))
+}
+
+/// Replaces functions of `globals` by ones that keep to the rules of the sandbox.
+pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
+    type Guard = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
+    let guards: [(&str, Guard); 10] = [
+        ("pcall", pcall),
+        ("rawset", refuse_protected),
+        ("setmetatable", refuse_protected),
+        ("rawget", on_real),
+        ("next", on_real),
+        ("getmetatable", get_metatable),
+        ("pairs", pairs),
+        ("unpack", unpack),
+        ("loadstring", load_string),
+        ("load", load),
+    ];
+    for (name, guard) in guards {
+        let original: Function = match name {
+            "pairs" => globals.raw_get("next")?,
+            name => globals.raw_get(name)?,
+        };
+        globals.raw_set(name, c_function(lua, guard, Some(original))?)?;
+    }
+    let tables: Table = globals.raw_get("table")?;
+    for (name, guard) in [
+        ("insert", refuse_protected as Guard),
+        ("foreach", on_real),
+        ("foreachi", on_real),
+    ] {
+        let original: Function = tables.raw_get(name)?;
+        tables.raw_set(name, c_function(lua, guard, Some(original))?)?;
+    }
+    Ok(())
+}
+
+/// The function that reports a global that is not there.
+pub(super) fn missing_global(lua: &Lua) -> Result<Function> {
+    c_function(lua, refuse_missing, None)
+}
+
+/// Compiles a text, without collections of garbage meanwhile (CVE-2025-49844).
+pub(super) fn compile(lua: &Lua, text: &[u8], name: &CStr) -> Result<std::result::Result<Function, String>> {
+    if let Some(reason) = unparsable(text) {
+        return Ok(Err(reason.to_owned()));
+    }
+    // SAFETY: one value is left on the stack for the load, and the text outlives it.
+    let (is_done, value): (bool, mlua::Value) = unsafe {
+        lua.exec_raw((), |state| {
+            ffi::lua_gc(state, ffi::LUA_GCSTOP, 0);
+            let status =
+                ffi::luaL_loadbuffer(state, text.as_ptr().cast(), text.len(), name.as_ptr());
+            ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
+            ffi::lua_pushboolean(state, c_int::from(status == 0));
+            ffi::lua_insert(state, -2);
+        })?
+    };
+    Ok(match value {
+        mlua::Value::Function(function) if is_done => Ok(function),
+        mlua::Value::String(text) => Err(text.to_string_lossy()),
+        _ => Err("not enough memory".to_owned()),
+    })
+}
+
+fn unparsable(text: &[u8]) -> Option<&'static str> {
+    if text.first() == Some(&0x1b) {
+        return Some("user_script:1: unexpected symbol near 'char(27)'");
+    }
+    has_long_bracket(text).then_some("user_script: a long bracket has too many '='")
+}
+
+fn has_long_bracket(text: &[u8]) -> bool {
+    let mut run = None;
+    for byte in text {
+        run = match (byte, run) {
+            (b'[', _) => Some(0_usize),
+            (b'=', Some(length)) if length >= LONG_BRACKET_MAX => return true,
+            (b'=', Some(length)) => Some(length + 1),
+            _ => None,
+        };
+    }
+    false
+}
+
+fn c_function(
+    lua: &Lua,
+    function: unsafe extern "C-unwind" fn(*mut lua_State) -> c_int,
+    upvalue: Option<Function>,
+) -> Result<Function> {
+    let upvalues = c_int::from(upvalue.is_some());
+    // SAFETY: the upvalue, if there is one, is the only value on the stack; the closure replaces it.
+    unsafe {
+        lua.exec_raw(upvalue, |state| {
+            ffi::lua_settop(state, upvalues);
+            ffi::lua_pushcclosure(state, function, upvalues);
+        })
+    }
+}
+
+/// Whether the value at `index` is a table that scripts may only read.
+unsafe fn is_protected(state: *mut lua_State, index: c_int) -> bool {
+    unsafe {
+        if ffi::lua_type(state, index) != ffi::LUA_TTABLE || ffi::lua_getmetatable(state, index) == 0
+        {
+            return false;
+        }
+        ffi::lua_rawgeti(state, -1, 1);
+        let is_marked = ffi::lua_touserdata(state, -1) == mark();
+        ffi::lua_settop(state, -3);
+        is_marked
+    }
+}
+
+/// Calls the guarded function in this frame.
+unsafe fn original(state: *mut lua_State) -> c_int {
+    unsafe {
+        match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
+            Some(function) => function(state),
+            None => 0,
+        }
+    }
+}
+
+unsafe fn refuse(state: *mut lua_State, text: &CStr) -> c_int {
+    unsafe {
+        ffi::lua_pushstring(state, text.as_ptr());
+        ffi::lua_error(state)
+    }
+}
+
+/// Raises the text at the top with the line of the caller.
+unsafe fn refuse_at_line(state: *mut lua_State) -> c_int {
+    unsafe {
+        ffi::luaL_where(state, 1);
+        ffi::lua_insert(state, -2);
+        ffi::lua_concat(state, 2);
+        ffi::lua_error(state)
+    }
+}
+
+unsafe extern "C-unwind" fn refuse_write(state: *mut lua_State) -> c_int {
+    unsafe {
+        ffi::lua_pushstring(state, READ_ONLY.as_ptr());
+        refuse_at_line(state)
+    }
+}
+
+unsafe extern "C-unwind" fn refuse_missing(state: *mut lua_State) -> c_int {
+    unsafe {
+        if ffi::lua_isstring(state, 2) == 0 {
+            ffi::lua_pushstring(
+                state,
+                c"Second argument to luaProtectedTableError must be a string or number".as_ptr(),
+            );
+            return refuse_at_line(state);
+        }
+        ffi::lua_pushstring(
+            state,
+            c"Script attempted to access nonexistent global variable '".as_ptr(),
+        );
+        ffi::lua_pushvalue(state, 2);
+        ffi::lua_pushstring(state, c"'".as_ptr());
+        ffi::lua_concat(state, 3);
+        refuse_at_line(state)
+    }
+}
+
+unsafe extern "C-unwind" fn refuse_protected(state: *mut lua_State) -> c_int {
+    unsafe {
+        if is_protected(state, 1) {
+            return refuse(state, READ_ONLY);
+        }
+        original(state)
+    }
+}
+
+/// Has the function look at the real table.
+unsafe extern "C-unwind" fn on_real(state: *mut lua_State) -> c_int {
+    unsafe {
+        if is_protected(state, 1) {
+            ffi::lua_getmetatable(state, 1);
+            ffi::lua_rawgeti(state, -1, 2);
+            ffi::lua_replace(state, 1);
+            ffi::lua_settop(state, -2);
+        }
+        original(state)
+    }
+}
+
+unsafe extern "C-unwind" fn get_metatable(state: *mut lua_State) -> c_int {
+    unsafe {
+        let is_protected = is_protected(state, 1);
+        let count = original(state);
+        if is_protected && ffi::lua_type(state, -1) == ffi::LUA_TBOOLEAN {
+            ffi::lua_pushnil(state);
+            return 1;
+        }
+        count
+    }
+}
+
+/// The upvalue is the stock `next`.
+unsafe extern "C-unwind" fn pairs(state: *mut lua_State) -> c_int {
+    unsafe {
+        ffi::luaL_checktype(state, 1, ffi::LUA_TTABLE);
+        if is_protected(state, 1) {
+            ffi::lua_pushvalue(state, ffi::lua_upvalueindex(1));
+            ffi::lua_pushcclosure(state, on_real, 1);
+        } else {
+            ffi::lua_pushvalue(state, ffi::lua_upvalueindex(1));
+        }
+        ffi::lua_pushvalue(state, 1);
+        ffi::lua_pushnil(state);
+        3
+    }
+}
+
+/// Redis's `pcall`: of an error that is a table with a text, the text.
+unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
+    unsafe {
+        ffi::luaL_checkany(state, 1);
+        let count = ffi::lua_gettop(state);
+        if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == 0 {
+            ffi::lua_pushboolean(state, 1);
+            ffi::lua_insert(state, 1);
+            return ffi::lua_gettop(state);
+        }
+        if ffi::lua_type(state, -1) == ffi::LUA_TTABLE {
+            ffi::lua_pushstring(state, c"err".as_ptr());
+            ffi::lua_rawget(state, -2);
+            if ffi::lua_isstring(state, -1) != 0 {
+                ffi::lua_replace(state, -2);
+            } else {
+                ffi::lua_settop(state, -2);
+            }
+        }
+        ffi::lua_pushboolean(state, 0);
+        ffi::lua_insert(state, -2);
+        2
+    }
+}
+
+unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
+    unsafe {
+        ffi::luaL_checktype(state, 1, ffi::LUA_TTABLE);
+        // As `luaL_checkint` truncates them.
+        let first = ffi::luaL_optinteger(state, 2, 1) as i64 as i32;
+        let last = if ffi::lua_type(state, 3) > ffi::LUA_TNIL {
+            ffi::luaL_checkinteger(state, 3) as i64 as i32
+        } else {
+            i32::try_from(ffi::lua_objlen(state, 1)).unwrap_or(i32::MAX)
+        };
+        let count = i64::from(last) - i64::from(first) + 1;
+        // Stock Lua counts beyond the largest index (CVE-2025-46817).
+        if count > UNPACKED_MAX || (count > 0 && last == i32::MAX) {
+            ffi::lua_pushstring(state, c"too many results to unpack".as_ptr());
+            return refuse_at_line(state);
+        }
+        original(state)
+    }
+}
+
+/// Loads the text at index 1 under the name at index 2: the function, or nil and an error.
+unsafe fn load_text(state: *mut lua_State) -> c_int {
+    unsafe {
+        let mut length = 0;
+        let text = ffi::lua_tolstring(state, 1, &raw mut length);
+        let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length);
+        if has_long_bracket(bytes) {
+            ffi::lua_pushnil(state);
+            ffi::lua_pushstring(state, c"a long bracket has too many '='".as_ptr());
+            return 2;
+        }
+        let name = ffi::lua_tolstring(state, 2, std::ptr::null_mut());
+        // Bytecode is not text. A blank before it has Lua read it as text.
+        let (text, length) = if bytes.first() == Some(&0x1b) {
+            ffi::lua_pushstring(state, c" ".as_ptr());
+            ffi::lua_pushvalue(state, 1);
+            ffi::lua_concat(state, 2);
+            let mut length = 0;
+            let text = ffi::lua_tolstring(state, -1, &raw mut length);
+            (text, length)
+        } else {
+            (text, length)
+        };
+        ffi::lua_gc(state, ffi::LUA_GCSTOP, 0);
+        let status = ffi::luaL_loadbuffer(state, text, length, name);
+        ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
+        if status == 0 {
+            return 1;
+        }
+        ffi::lua_pushnil(state);
+        ffi::lua_insert(state, -2);
+        2
+    }
+}
+
+unsafe extern "C-unwind" fn load_string(state: *mut lua_State) -> c_int {
+    unsafe {
+        if ffi::lua_isstring(state, 1) == 0
+            || (ffi::lua_type(state, 2) > ffi::LUA_TNIL && ffi::lua_isstring(state, 2) == 0)
+        {
+            // It knows how to complain.
+            return original(state);
+        }
+        ffi::lua_settop(state, 2);
+        if ffi::lua_isnil(state, 2) != 0 {
+            ffi::lua_pushvalue(state, 1);
+            ffi::lua_replace(state, 2);
+        }
+        load_text(state)
+    }
+}
+
+unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
+    unsafe {
+        if ffi::lua_type(state, 1) != ffi::LUA_TFUNCTION
+            || (ffi::lua_type(state, 2) > ffi::LUA_TNIL && ffi::lua_isstring(state, 2) == 0)
+        {
+            return original(state);
+        }
+        ffi::lua_settop(state, 2);
+        if ffi::lua_isnil(state, 2) != 0 {
+            ffi::lua_pushstring(state, c"=(load)".as_ptr());
+            ffi::lua_replace(state, 2);
+        }
+        ffi::lua_pushstring(state, c"".as_ptr());
+        loop {
+            ffi::lua_pushvalue(state, 1);
+            if ffi::lua_pcall(state, 0, 1, 0) != 0 {
+                ffi::lua_pushnil(state);
+                ffi::lua_insert(state, -2);
+                return 2;
+            }
+            if ffi::lua_isnil(state, -1) != 0 {
+                break;
+            }
+            if ffi::lua_isstring(state, -1) == 0 {
+                ffi::lua_pushnil(state);
+                ffi::lua_pushstring(state, c"reader function must return a string".as_ptr());
+                return 2;
+            }
+            if ffi::lua_objlen(state, -1) == 0 {
+                break;
+            }
+            ffi::lua_concat(state, 2);
+        }
+        ffi::lua_settop(state, 3);
+        ffi::lua_replace(state, 1);
+        load_text(state)
+    }
+}
+
+unsafe extern "C-unwind" fn raise(state: *mut lua_State) -> c_int {
+    unsafe {
+        let count = ffi::lua_gettop(state);
+        ffi::lua_pushvalue(state, ffi::lua_upvalueindex(1));
+        ffi::lua_insert(state, 1);
+        ffi::lua_call(state, count, ffi::LUA_MULTRET);
+        if ffi::lua_isnil(state, 1) != 0 {
+            return ffi::lua_gettop(state) - 1;
+        }
+        let kind = ffi::lua_tonumber(state, 1) as c_int;
+        ffi::lua_settop(state, 2);
+        match kind {
+            0 => ffi::lua_error(state),
+            1 => refuse_at_line(state),
+            number => {
+                let text = ffi::lua_tolstring(state, 2, std::ptr::null_mut());
+                ffi::luaL_argerror(state, number - 1, text)
+            }
+        }
+    }
+}

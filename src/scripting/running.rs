@@ -1,0 +1,187 @@
+//! Which scripts a server is running, for BUSY and SCRIPT KILL, and the scripts that it knows.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::script::Script;
+use crate::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
+
+/// One run of a script.
+#[derive(Debug)]
+pub struct Run {
+    since: Instant,
+    /// When it is ended, if there is such a time.
+    deadline: Option<Instant>,
+    is_killed: AtomicBool,
+    has_written: AtomicBool,
+}
+
+impl Run {
+    /// SCRIPT KILL was called.
+    pub fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Relaxed)
+    }
+
+    /// It has run longer than it may.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|at| Instant::now() >= at)
+    }
+
+    /// It has called a command that writes.
+    pub fn note_write(&self) {
+        self.has_written.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Why SCRIPT KILL has killed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KillError {
+    /// No script runs.
+    NotBusy,
+    /// It has called a command that writes.
+    Unkillable,
+}
+
+/// What the lanes and the connections of a server share about scripts.
+#[derive(Debug)]
+pub struct Scripts {
+    is_enabled: AtomicBool,
+    running_count: AtomicUsize,
+    running: Mutex<Vec<Arc<Run>>>,
+    known: Mutex<Known>,
+}
+
+/// Scripts that were found in the store.
+#[derive(Debug, Default)]
+struct Known {
+    /// The count of flushes at which they were found.
+    epoch: u64,
+    bytes: usize,
+    scripts: HashMap<String, Arc<Script>>,
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Self {
+            is_enabled: AtomicBool::new(true),
+            running_count: AtomicUsize::new(0),
+            running: Mutex::default(),
+            known: Mutex::default(),
+        }
+    }
+}
+
+/// Ends a run when it is dropped.
+pub struct RunGuard<'s> {
+    scripts: &'s Scripts,
+    run: Arc<Run>,
+}
+
+impl RunGuard<'_> {
+    /// The run.
+    pub fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+}
+
+impl Drop for RunGuard<'_> {
+    fn drop(&mut self) {
+        let mut running = lock(&self.scripts.running);
+        running.retain(|other| !Arc::ptr_eq(other, &self.run));
+        let count = running.len();
+        self.scripts.running_count.store(count, Ordering::SeqCst);
+    }
+}
+
+impl Scripts {
+    /// Turns scripts on or off.
+    pub fn enable(&self, is_enabled: bool) {
+        self.is_enabled.store(is_enabled, Ordering::Relaxed);
+    }
+
+    /// Whether scripts are run at all.
+    pub fn is_enabled(&self) -> bool {
+        self.is_enabled.load(Ordering::Relaxed)
+    }
+
+    /// A run begins. It ends when the result is dropped, or is ended once it takes longer than
+    /// `longest`.
+    pub fn begin(&self, longest: Option<Duration>) -> RunGuard<'_> {
+        let since = Instant::now();
+        let run = Arc::new(Run {
+            since,
+            deadline: longest.and_then(|longest| since.checked_add(longest)),
+            is_killed: AtomicBool::new(false),
+            has_written: AtomicBool::new(false),
+        });
+        let mut running = lock(&self.running);
+        running.push(Arc::clone(&run));
+        self.running_count.store(running.len(), Ordering::SeqCst);
+        drop(running);
+        RunGuard { scripts: self, run }
+    }
+
+    /// Whether a script has run for longer than so many milliseconds; for 0 none ever has. The
+    /// limit is asked for only while a script runs.
+    pub fn is_busy(&self, limit_ms: impl FnOnce() -> u64) -> bool {
+        if self.running_count.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let limit = match limit_ms() {
+            0 => return false,
+            milliseconds => Duration::from_millis(milliseconds),
+        };
+        let running = lock(&self.running);
+        running.iter().any(|run| run.since.elapsed() >= limit)
+    }
+
+    /// Kills what runs and has not written.
+    ///
+    /// # Errors
+    /// Where there is nothing that can be killed.
+    pub fn kill(&self) -> Result<(), KillError> {
+        let running = lock(&self.running);
+        let mut result = Err(KillError::NotBusy);
+        for run in running.iter() {
+            if run.has_written.load(Ordering::Relaxed) {
+                result = result.or(Err(KillError::Unkillable));
+            } else {
+                run.is_killed.store(true, Ordering::Relaxed);
+                result = Ok(());
+            }
+        }
+        result
+    }
+
+    /// A script that was found in the store since the last flush, of which `epoch` is the number.
+    pub fn known(&self, epoch: u64, sha: &str) -> Option<Arc<Script>> {
+        let known = lock(&self.known);
+        match known.epoch == epoch {
+            true => known.scripts.get(sha).cloned(),
+            false => None,
+        }
+    }
+
+    /// Remembers a script that was found in the store.
+    pub fn remember(&self, epoch: u64, script: Arc<Script>) {
+        let mut known = lock(&self.known);
+        let is_full = known.scripts.len() >= SCRIPTS_KNOWN_MAX
+            || known.bytes.saturating_add(script.text.len()) > SCRIPTS_KNOWN_BYTES_MAX;
+        if known.epoch != epoch || is_full {
+            *known = Known {
+                epoch,
+                ..Known::default()
+            };
+        }
+        let bytes = script.text.len();
+        if known.scripts.insert(script.sha.clone(), script).is_none() {
+            known.bytes = known.bytes.saturating_add(bytes);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
