@@ -392,7 +392,6 @@ impl Engine<'_> {
 
     fn run(&self, script: &Script, keys: &[Bytes], arguments: &[Bytes], run: Arc<Run>) -> End {
         self.state.is_resp3.set(false);
-        self.state.random.seed(0);
         self.state.json.reset();
         *self.state.run.borrow_mut() = Some(run);
         let end = self.run_prepared(script, keys, arguments);

@@ -1,7 +1,8 @@
-//! Redis's `math.random`: the same numbers on every machine, from 48 bits as `lrand48` of POSIX
-//! makes them (Redis: `rand.c`).
+//! Redis's `math.random`: after `math.randomseed` the same numbers everywhere, from 48 bits as
+//! `lrand48` of POSIX makes them (Redis: `rand.c`).
 
 use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
@@ -10,8 +11,15 @@ const MASK: u64 = (1 << 48) - 1;
 const LARGEST: u64 = i32::MAX as u64;
 
 /// The state of the generator of a machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Random(Cell<u64>);
+
+impl Default for Random {
+    /// Begins anywhere, so that machines differ.
+    fn default() -> Self {
+        Self(Cell::new(RandomState::new().hash_one(0) & MASK))
+    }
+}
 
 impl Random {
     /// `math.randomseed`.

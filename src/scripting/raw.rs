@@ -44,7 +44,7 @@ pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Re
 }
 
 /// A function that calls `inner`, whose first result says what the others are: nil for results, 0
-/// for a value to raise, 1 for a text to raise with the caller's line, n + 1 for what is wrong with
+/// for a value to raise, 1 for a text to raise with the caller's line, n + 2 for what is wrong with
 /// argument n.
 pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
     c_function(lua, raise, Some(inner))
@@ -268,8 +268,11 @@ unsafe extern "C-unwind" fn pairs(state: *mut lua_State) -> c_int {
 /// Redis's `pcall`: of an error that is a table with a text, the text.
 unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
     unsafe {
-        ffi::luaL_checkany(state, 1);
         let count = ffi::lua_gettop(state);
+        if count == 0 {
+            ffi::lua_pushboolean(state, 0);
+            return 1;
+        }
         if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == 0 {
             ffi::lua_pushboolean(state, 1);
             ffi::lua_insert(state, 1);
@@ -417,7 +420,7 @@ unsafe extern "C-unwind" fn raise(state: *mut lua_State) -> c_int {
             1 => refuse_at_line(state),
             number => {
                 let text = ffi::lua_tolstring(state, 2, std::ptr::null_mut());
-                ffi::luaL_argerror(state, number - 1, text)
+                ffi::luaL_argerror(state, number - 2, text)
             }
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn to_results(lua: &Lua, outcome: Outcome) -> Result<MultiValue> {
         Err(Raise::Value(value)) => raised(0, value),
         Err(Raise::Text(text)) => raised(1, Value::String(lua.create_string(text)?)),
         Err(Raise::Argument(number, text)) => {
-            raised(number + 1, Value::String(lua.create_string(text)?))
+            raised(number + 2, Value::String(lua.create_string(text)?))
         }
         Err(Raise::Lua(error)) => Err(error),
     }

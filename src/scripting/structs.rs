@@ -110,13 +110,14 @@ impl<'f> Format<'f> {
             b'!' => {
                 let alignment = self.number(ALIGNMENT)?;
                 if alignment == 0 || !alignment.is_power_of_two() {
-                    return Err(wrong("alignment is not a power of 2"));
+                    return Err(wrong(format!("alignment {alignment} is not a power of 2")));
                 }
                 self.alignment = alignment;
             }
             other => {
                 let shown = char::from(other);
-                return Err(wrong(format!("invalid format option '{shown}'")));
+                let text = format!("invalid format option '{shown}'");
+                return Err(Raise::Argument(1, text));
             }
         }
         Ok(())
@@ -156,6 +157,16 @@ fn to_integer(number: f64) -> i64 {
     }
 }
 
+/// A number to pack. Where it is missing, the library finds a nil of its own.
+fn packed(lua: &Lua, arguments: &[Value], place: i32) -> Checked<f64> {
+    let at = usize::try_from(place - 1).unwrap_or_default();
+    if arguments.get(at).is_none() {
+        let text = "number expected, got nil".to_owned();
+        return Err(Raise::Argument(place, text));
+    }
+    number(lua, arguments, place)
+}
+
 fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
     let text = string_at(lua, arguments, 1)?;
     let mut format = Format::new(&text);
@@ -167,7 +178,7 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
         bytes.resize(bytes.len() + padding, 0);
         match option {
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
-                let value = to_integer(number(lua, arguments, place)?);
+                let value = to_integer(packed(lua, arguments, place)?);
                 place += 1;
                 // Beyond eight bytes the library writes what is left of shifting: nothing.
                 let mut wide = value.to_le_bytes().to_vec();
@@ -176,12 +187,12 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
             }
             b'x' => bytes.push(0),
             b'f' => {
-                let value = number(lua, arguments, place)? as f32;
+                let value = packed(lua, arguments, place)? as f32;
                 place += 1;
                 put_number(&mut bytes, &value.to_le_bytes(), format.is_little);
             }
             b'd' | b'n' => {
-                let value = number(lua, arguments, place)?;
+                let value = packed(lua, arguments, place)?;
                 place += 1;
                 put_number(&mut bytes, &value.to_le_bytes(), format.is_little);
             }
@@ -189,7 +200,7 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
                 let string = string_at(lua, arguments, place)?;
                 let length = if size == 0 { string.len() } else { size };
                 let Some(beginning) = string.get(..length) else {
-                    return Err(Raise::Argument(place, "string too short".to_owned()));
+                    return Err(Raise::Argument(place + 1, "string too short".to_owned()));
                 };
                 place += 1;
                 bytes.extend_from_slice(beginning);
@@ -297,14 +308,12 @@ fn size(lua: &Lua, arguments: &[Value]) -> Outcome {
         let size = format.size_of(option)?;
         total = total.saturating_add(format.padding(total, option, size));
         if option == b's' || (option == b'c' && size == 0) {
-            let reason = match option {
-                b's' => "variable-size format 's'",
-                _ => "variable-length format 'c0'",
-            };
-            return Err(Raise::Argument(1, reason.to_owned()));
+            let shown = if option == b's' { "s" } else { "c0" };
+            let text = format!("option '{shown}' has no fixed size");
+            return Err(Raise::Argument(1, text));
         }
         total = total.saturating_add(size);
-        if !option.is_ascii_alphanumeric() {
+        if option == b'!' {
             format.control(option)?;
         }
     }

@@ -235,7 +235,10 @@ impl Decoder<'_> {
             return Ok(());
         }
         let depth = self.depth;
-        let text = format!("Found too many nested data structures ({depth})");
+        let text = format!(
+            "Found too many nested data structures ({depth}) at character {}",
+            self.at
+        );
         Err(Raise::Text(text))
     }
 

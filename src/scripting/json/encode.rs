@@ -47,7 +47,7 @@ impl Encoder<'_> {
 
     fn table(&mut self, table: &Table, value: &Value, depth: i32) -> Encoded {
         if depth > self.settings.encode_max_depth.get() {
-            let text = format!("Cannot serialise, excessive depth ({depth})");
+            let text = format!("Cannot serialise, excessive nesting ({depth})");
             return Err(Raise::Text(text));
         }
         match self.array_length(table, value)? {
