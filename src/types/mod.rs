@@ -3,6 +3,7 @@
 
 pub mod context;
 pub mod copying;
+pub mod delegation;
 pub mod dumping;
 pub mod fingerprint;
 pub mod flush;
@@ -27,7 +28,6 @@ pub mod sizing;
 pub mod sort;
 pub mod sorted_set;
 pub mod split;
-pub mod staging;
 pub mod startup;
 pub mod sweeping;
 pub mod task_queue;
