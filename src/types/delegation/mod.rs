@@ -30,6 +30,7 @@ mod expiry;
 mod fetching;
 mod granting;
 mod held;
+mod hooks;
 mod returning;
 #[cfg(test)]
 mod tests;
