@@ -6,6 +6,12 @@ use super::table;
 
 /// Groups in the order of the page, with their headings.
 const GROUPS: &[(Group, &str)] = &[
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bitmaps"),
+    (Group::HyperLogLog, "HyperLogLogs"),
+    (Group::Hash, "Hashes"),
+    (Group::Set, "Sets"),
+    (Group::Geo, "Geo"),
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
     (Group::PriorityQueue, "Priority queues"),
@@ -16,6 +22,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::Connection, "Connection"),
     (Group::Server, "Server"),
     (Group::Scripting, "Scripting"),
+    (Group::Cluster, "Cluster"),
 ];
 
 const BEGINNING: &str = "\
@@ -41,6 +48,9 @@ pub fn page() -> String {
             .filter(|row| row.group == *group)
             .filter(|row| row.subcommands.is_empty() || row.name == "command")
             .collect();
+        if listed.is_empty() {
+            continue;
+        }
         listed.sort_by_key(|row| row.name);
         text.push_str(&format!(
             "\n## {heading}\n\n| command | since | cost | what it does |\n|---|---|---|---|\n"

@@ -14,6 +14,7 @@ pub mod connection;
 pub mod document;
 pub mod flags;
 pub mod grammar;
+pub mod hashes;
 pub mod help;
 pub mod key_specs;
 pub mod keys;
@@ -26,7 +27,9 @@ pub mod priority_queues;
 pub mod pubsub;
 pub mod resolve;
 pub mod row;
+pub mod sets;
 pub mod sorted_sets;
+pub mod strings;
 pub mod table;
 pub mod tasks;
 #[cfg(test)]

@@ -19,6 +19,18 @@ use crate::types::{Environment, ReadContext, WriteContext};
 pub enum Group {
     /// Keys of any type.
     Generic,
+    /// Strings.
+    String,
+    /// Bits of strings.
+    Bitmap,
+    /// HyperLogLogs, which are strings.
+    HyperLogLog,
+    /// Hashes.
+    Hash,
+    /// Sets.
+    Set,
+    /// Places on the globe, which are sorted sets.
+    Geo,
     /// Lists.
     List,
     /// Sorted sets.
@@ -37,6 +49,8 @@ pub enum Group {
     Scripting,
     /// MULTI and what belongs to it.
     Transactions,
+    /// Redis Cluster, which Quoin is not part of.
+    Cluster,
 }
 
 impl Group {
@@ -44,6 +58,12 @@ impl Group {
     pub fn name(self) -> &'static str {
         match self {
             Group::Generic => "generic",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Hash => "hash",
+            Group::Set => "set",
+            Group::Geo => "geo",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
             Group::PriorityQueue => "priority-queue",
@@ -53,6 +73,7 @@ impl Group {
             Group::Server => "server",
             Group::Scripting => "scripting",
             Group::Transactions => "transactions",
+            Group::Cluster => "cluster",
         }
     }
 }
@@ -75,6 +96,7 @@ pub enum ConnectionCommand {
     Lastsave,
     Latency,
     Lolwut,
+    Monitor,
     Multi,
     Psubscribe,
     Pubsub,

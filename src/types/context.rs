@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::clock::Clock;
+use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
@@ -35,6 +36,8 @@ pub struct Environment {
     pub subscribers: OnceLock<Arc<dyn Subscribers>>,
     /// Which changes of keys are published, set once when there is a server.
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
+    /// What reads of keys have found, for INFO.
+    pub lookups: Lookups,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -57,6 +60,15 @@ impl Environment {
             (self.random.next_u64() >> 1) as i64
         }
     }
+}
+
+/// How often commands that read have found a key, and how often not.
+#[derive(Debug, Default)]
+pub struct Lookups {
+    /// A key was there.
+    pub hits: Counter,
+    /// No key was there.
+    pub misses: Counter,
 }
 
 /// A command's view of one transaction for reading.
@@ -82,6 +94,8 @@ pub struct ReadContext<'t> {
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
     pub pops_grants: bool,
+    /// Whether the command only reads, so that what it finds counts in [`Lookups`].
+    counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
     namespaces: &'t NamespaceCache,
 }
@@ -131,6 +145,7 @@ impl<'t> ReadContext<'t> {
             is_strict: false,
             grants: None,
             pops_grants: false,
+            counts_lookups: true,
             namespaces,
         }
     }
@@ -152,6 +167,19 @@ impl<'t> ReadContext<'t> {
     pub fn popping_grants(mut self) -> Self {
         self.pops_grants = true;
         self
+    }
+
+    /// Counts what the look-up of a key has found, in a command that only reads.
+    pub(super) fn count_lookup(&self, is_hit: bool) {
+        if self.counts_lookups {
+            let lookups = &self.environment.lookups;
+            let counter = if is_hit {
+                &lookups.hits
+            } else {
+                &lookups.misses
+            };
+            counter.add(1);
+        }
     }
 
     /// The isolation of reads that commands by themselves make at snapshot.
@@ -249,6 +277,7 @@ impl<'t> WriteContext<'t> {
     ) -> Self {
         let mut read = ReadContext::new(transaction, environment, namespaces, now_ms, database);
         read.isolation = Isolation::Serializable;
+        read.counts_lookups = false;
         Self {
             read,
             transaction,

@@ -119,6 +119,7 @@ impl WriteContext<'_> {
                 data,
                 expire_at_ms: None,
                 long_name: grant.long_name.clone(),
+                body: None,
             },
         }
     }
