@@ -15,10 +15,10 @@ use crate::limits::DATABASES;
 use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
+use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
-use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -90,8 +90,10 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
-    /// What was popped for this transaction's commands before.
-    pub staged: Option<&'t Staged>,
+    /// What other servers have popped for the unit of work ([`super::delegation`]).
+    pub grants: Option<&'t HeldGrants>,
+    /// Whether the command pops from these.
+    pub pops_grants: bool,
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
@@ -141,7 +143,8 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
-            staged: None,
+            grants: None,
+            pops_grants: false,
             counts_lookups: true,
             namespaces,
         }
@@ -154,9 +157,15 @@ impl<'t> ReadContext<'t> {
         self
     }
 
-    /// The same view with what was popped for the transaction's commands before.
-    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
-        self.staged = Some(staged);
+    /// The same view within a unit of work that has these grants.
+    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
+        self.grants = Some(grants);
+        self
+    }
+
+    /// The same view for a command that pops from the unit's grants.
+    pub fn popping_grants(mut self) -> Self {
+        self.pops_grants = true;
         self
     }
 
@@ -282,9 +291,15 @@ impl<'t> WriteContext<'t> {
         self
     }
 
-    /// The same view with what was popped for the transaction's commands before.
-    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
-        self.read = self.read.with_staged(staged);
+    /// The same view within a unit of work that has these grants.
+    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
+        self.read = self.read.with_grants(grants);
+        self
+    }
+
+    /// The same view for a command that pops from the unit's grants.
+    pub fn popping_grants(mut self) -> Self {
+        self.read = self.read.popping_grants();
         self
     }
 

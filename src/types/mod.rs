@@ -4,6 +4,7 @@
 
 pub mod context;
 pub mod copying;
+pub mod delegation;
 pub mod dumping;
 pub mod fields;
 pub mod fingerprint;
@@ -32,7 +33,6 @@ pub mod sizing;
 pub mod sort;
 pub mod sorted_set;
 pub mod split;
-pub mod staging;
 pub mod startup;
 pub mod string;
 pub mod sweeping;
