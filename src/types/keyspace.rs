@@ -161,6 +161,34 @@ impl ReadContext<'_> {
         key: &Bytes,
         value_type: ValueType,
     ) -> Result<Option<OpenKey>, CommandError> {
+        self.find_of(key, &[value_type]).await
+    }
+
+    /// [`Self::find`] of several keys, which may be of several types. The reads are under way side
+    /// by side.
+    ///
+    /// # Errors
+    /// `WrongType` where one holds another type; when the store fails.
+    pub async fn find_each_of(
+        &self,
+        keys: &[Bytes],
+        value_types: &[ValueType],
+    ) -> Result<Vec<Option<OpenKey>>, CommandError> {
+        // Once, rather than by each of the reads.
+        self.namespace().await?;
+        let mut found = Vec::with_capacity(keys.len());
+        for some in keys.chunks(KEY_READS_AT_ONCE) {
+            let reads = some.iter().map(|key| self.find_of(key, value_types));
+            found.extend(try_join_all(reads).await?);
+        }
+        Ok(found)
+    }
+
+    async fn find_of(
+        &self,
+        key: &Bytes,
+        value_types: &[ValueType],
+    ) -> Result<Option<OpenKey>, CommandError> {
         let location = self.locate(key).await?;
         if let Some(staged) = self.find_staged(&location.meta_key) {
             return Ok(Some(staged));
@@ -171,7 +199,7 @@ impl ReadContext<'_> {
         if self.is_expired(&meta) {
             return Ok(None);
         }
-        if meta.value_type != value_type {
+        if !value_types.contains(&meta.value_type) {
             if self
                 .is_ghost(&location.meta_key, &meta, self.isolation)
                 .await?
