@@ -204,8 +204,11 @@ pub const GHOST_PASSES_KEPT_MAX: usize = 64;
 /// Keys that one such pass looks at.
 pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
 
-/// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
+/// Members or fields that ZRANDMEMBER, SRANDMEMBER and HRANDFIELD draw with repetition (Redis has no
+/// limit but memory).
 pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
+/// Bytes of what they draw so.
+pub const RANDOM_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Values that SORT makes with several GET; one GET for each element is always taken.
 pub const SORT_VALUES_MAX: usize = 1_000_000;

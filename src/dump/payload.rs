@@ -35,8 +35,6 @@ impl Payload {
     pub fn refusal(&self) -> DumpError {
         DumpError::OtherType(match self.rdb_type {
             0 => "string",
-            2 | 11 | 20 => "set",
-            4 | 9 | 13 | 16 => "hash",
             6 | 7 => "module value",
             15 | 19 | 21 => "stream",
             _ => return DumpError::Format,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::dump::{ListWriter, SetWriter, small_set};
+use crate::dump::{ListWriter, SortedSetWriter, small_sorted_set};
 use crate::number::parse_double;
 
 /// A type that is copied. Its values are read as words: each element is so many of them.
@@ -73,8 +73,8 @@ fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
         let score = parse_double(&words.next()?)?;
         members.push((member.into(), score));
     }
-    small_set(&members).or_else(|| {
-        let mut writer = SetWriter::new(members.len() as u64);
+    small_sorted_set(&members).or_else(|| {
+        let mut writer = SortedSetWriter::new(members.len() as u64);
         for (member, score) in members.iter().rev() {
             writer.push(member, *score);
         }

@@ -191,6 +191,14 @@ impl<'t> ReadContext<'t> {
         }
     }
 
+    /// The same view, whose plain reads take part in conflict detection only within EXEC.
+    pub(super) fn relaxed_view(&self) -> ReadContext<'t> {
+        ReadContext {
+            isolation: self.relaxed(),
+            ..*self
+        }
+    }
+
     /// Where everything lies.
     pub fn layout(&self) -> &'t Layout {
         &self.environment.layout

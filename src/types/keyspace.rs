@@ -151,8 +151,36 @@ impl ReadContext<'_> {
         key: &Bytes,
         value_type: ValueType,
     ) -> Result<Option<OpenKey>, CommandError> {
+        self.find_of(key, &[value_type]).await
+    }
+
+    /// [`Self::find`] of several keys, which may be of several types. The reads are under way side
+    /// by side.
+    ///
+    /// # Errors
+    /// `WrongType` where one holds another type; when the store fails.
+    pub async fn find_each_of(
+        &self,
+        keys: &[Bytes],
+        value_types: &[ValueType],
+    ) -> Result<Vec<Option<OpenKey>>, CommandError> {
+        // Once, rather than by each of the reads.
+        self.namespace().await?;
+        let mut found = Vec::with_capacity(keys.len());
+        for some in keys.chunks(KEY_READS_AT_ONCE) {
+            let reads = some.iter().map(|key| self.find_of(key, value_types));
+            found.extend(try_join_all(reads).await?);
+        }
+        Ok(found)
+    }
+
+    async fn find_of(
+        &self,
+        key: &Bytes,
+        value_types: &[ValueType],
+    ) -> Result<Option<OpenKey>, CommandError> {
         let found = match self.look_up(key).await? {
-            Some(found) if found.meta.value_type == value_type => Some(found),
+            Some(found) if value_types.contains(&found.meta.value_type) => Some(found),
             Some(other) if self.has_elements(&other).await? => {
                 self.count_lookup(true);
                 return Err(CommandError::WrongType);

@@ -15,11 +15,11 @@ use futures_util::future::join_all;
 
 use super::context::ReadContext;
 use super::key::ClientKey;
-use crate::layout::{Id, KeyName, Member, Meta, Signpost, ValueType, successor};
+use crate::layout::{FieldRow, Id, KeyName, Member, Meta, Section, Signpost, ValueType, successor};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 /// Members of one command that are prefetched.
-pub const PREFETCHED_MEMBERS_MAX: usize = 64;
+const PREFETCHED_MEMBERS_MAX: usize = 64;
 
 /// Keys that are prefetched side by side.
 const KEYS_AT_ONCE: usize = 512;
@@ -50,8 +50,34 @@ pub enum Prefetch {
         /// The key's length too, which pushes answer.
         with_length: bool,
     },
-    /// Members of a sorted set by name.
-    Members(Vec<Bytes>),
+    /// Members or fields by name.
+    Members {
+        /// The type that the command expects.
+        value_type: ValueType,
+        /// Their names.
+        names: Vec<Bytes>,
+    },
+}
+
+impl Prefetch {
+    /// The first [`PREFETCHED_MEMBERS_MAX`] of these members or fields.
+    pub fn members<'n>(value_type: ValueType, names: impl IntoIterator<Item = &'n Bytes>) -> Self {
+        let names = names.into_iter().take(PREFETCHED_MEMBERS_MAX);
+        Prefetch::Members {
+            value_type,
+            names: names.cloned().collect(),
+        }
+    }
+}
+
+/// The section in which rows of such a value are found by a member's name.
+fn section_by_name(value_type: ValueType) -> Option<Section> {
+    match value_type {
+        ValueType::SortedSet => Some(Section::Members),
+        ValueType::Hash => Some(FieldRow::Hash.section()),
+        ValueType::Set => Some(FieldRow::Set.section()),
+        _ => None,
+    }
 }
 
 /// All that the commands of a batch will read, each row once.
@@ -63,7 +89,7 @@ pub struct PrefetchPlan {
 #[derive(Debug, Default)]
 struct KeyPlan {
     ends: Vec<EndPlan>,
-    members: Vec<Bytes>,
+    members: Vec<(ValueType, Bytes)>,
     with_length: bool,
     /// The requests of other servers.
     with_requests: bool,
@@ -102,7 +128,10 @@ impl PrefetchPlan {
                 plan.with_length |= with_length;
                 plan.add_end(*value_type, *from_end, *count);
             }
-            Prefetch::Members(members) => plan.members.extend(members.iter().cloned()),
+            Prefetch::Members { value_type, names } => {
+                let names = names.iter().map(|name| (*value_type, name.clone()));
+                plan.members.extend(names);
+            }
         }
     }
 
@@ -163,6 +192,8 @@ struct Location {
     row_bytes: usize,
     /// It had a signpost, which tells the metadata too.
     has_signposts: bool,
+    /// The value lay in rows, not in the metadata.
+    has_rows: bool,
 }
 
 /// What was learned from a queue's data.
@@ -279,7 +310,8 @@ impl ReadContext<'_> {
             let (meta, data) = futures_util::try_join!(meta, data).ok()?;
             (meta?, data)
         };
-        (meta.data == location.data).then(|| location.with(&data))
+        let is_there = meta.data == location.data && meta.body.is_none() == location.has_rows;
+        is_there.then(|| location.with(&data))
     }
 
     /// Reads the metadata, then the data that it names.
@@ -299,6 +331,7 @@ impl ReadContext<'_> {
             value_type: meta.value_type,
             row_bytes: 0,
             has_signposts: false,
+            has_rows: meta.body.is_none(),
         };
         let data = self.prefetch_data(plan, location).await?;
         Ok(Some(location.with(&data)))
@@ -340,11 +373,13 @@ impl ReadContext<'_> {
         let is_wanted = |end: &&EndPlan| end.value_type == location.value_type;
         let ends = plan.ends.iter().filter(is_wanted);
         let ends = ends.map(|end| self.prefetch_end(location.data, end, rows_max));
-        let members = plan.members.iter().map(|member| async move {
+        let section = section_by_name(location.value_type).filter(|_| location.has_rows);
+        let members = plan.members.iter().filter_map(|(value_type, name)| {
+            let section = section.filter(|_| *value_type == location.value_type)?;
             let row = self
                 .layout()
-                .member_key(location.data, &Member::new(member));
-            self.transaction.get(&row, Isolation::Snapshot).await
+                .hashed_key(location.data, section, &Member::new(name));
+            Some(async move { self.transaction.get(&row, Isolation::Snapshot).await })
         });
         let requests = async {
             match plan.with_requests {

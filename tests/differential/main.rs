@@ -16,6 +16,7 @@ mod channels;
 mod differences;
 mod events;
 mod geo;
+mod hashes;
 mod keys;
 mod lists;
 mod numbers;
@@ -28,6 +29,7 @@ mod resp;
 #[path = "../support/server.rs"]
 mod server;
 mod servers;
+mod sets;
 mod shrink;
 mod sorted_sets;
 mod transactions;
@@ -127,12 +129,14 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(26) {
+    let words = match dice.below(38) {
+        21..26 => geo::command(dice),
+        26..32 => hashes::command(dice),
+        32.. => sets::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
-        16..21 => geo::command(dice),
         // A mistake might make it wait for long.
-        21 => return Step::Command(transactions::blocking(dice, session)),
+        16 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
             // An iteration needs each reply before it goes on.
@@ -142,7 +146,7 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
             iteration => return iteration,
         },
     };
-    let mut words = dice.spoil(words);
+    let mut words = sets::without_chance(dice.spoil(words));
     let is_rank = differences::upper(&words, 0).ends_with("RANK");
     if session.is_in_multi && is_rank && version < (7, 2) {
         // One word more, which Redis knows since 7.2, would spoil the transaction.

@@ -11,6 +11,9 @@ pub struct Dice {
     random: StdRng,
 }
 
+/// What keys begin with that commands of one family use: of lists, sorted sets, hashes, sets.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 's'];
+
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
     "9223372036854775807",
@@ -139,12 +142,12 @@ impl Dice {
         self.pick(choices).as_bytes().to_vec()
     }
 
-    /// A key, mostly one that other commands of the family (`'l'`, `'z'`, `'g'`) use.
+    /// A key, mostly one that other commands of the family (one of [`FAMILIES`]) use.
     pub fn key(&mut self, family: char) -> Vec<u8> {
         match self.below(20) {
             0 => self.odd_key(),
             1 | 2 => format!("mixed{}", self.below(3)).into_bytes(),
-            3 => format!("{}{}", self.pick(&['l', 'z', 'g']), self.below(4)).into_bytes(),
+            3 => format!("{}{}", self.pick(FAMILIES), self.below(4)).into_bytes(),
             4 => b"absent".to_vec(),
             _ => format!("{family}{}", self.below(4)).into_bytes(),
         }
@@ -152,7 +155,7 @@ impl Dice {
 
     /// A key of whatever type.
     pub fn any_key(&mut self) -> Vec<u8> {
-        let family = self.pick(&['l', 'z', 'g']);
+        let family = self.pick(FAMILIES);
         self.key(family)
     }
 
@@ -312,8 +315,8 @@ impl Dice {
 
     pub fn pattern(&mut self) -> Vec<u8> {
         self.text(&[
-            "*", "l*", "z*", "?1", "[lz]0", "[^l]*", "mixed?", "k*", "e1*", "a", "", "\\*", "*\0*",
-            "n*", "nothing*", "[a-", "[0-3]", "e[^1-2]",
+            "*", "l*", "z*", "s*", "?1", "[lzh]0", "[^l]*", "mixed?", "k*", "e1*", "a", "", "\\*",
+            "*\0*", "n*", "nothing*", "[a-", "[0-3]", "e[^1-2]",
         ])
     }
 
