@@ -57,7 +57,7 @@ impl ExpiredGrants {
         if expired > 0 {
             tracing::warn!(
                 elements,
-                "a server has not fetched elements that were popped for it: they returned"
+                "a server has not fetched elements that were popped for it: they went back"
             );
         }
         executor

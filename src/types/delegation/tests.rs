@@ -422,7 +422,7 @@ fn a_grant_holds_whole_commands_of_a_request() {
         ..LEFT.into()
     };
     let call = asker.ask_all(&demands);
-    // Room for two commands behind the first.
+    // Room for two commands after the first.
     let room = std::cell::Cell::new(3);
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
