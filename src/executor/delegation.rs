@@ -89,11 +89,6 @@ impl<'s> BatchDelegation<'s> {
         !self.requests.is_empty()
     }
 
-    /// Whether the latest attempt has popped for other servers.
-    pub(super) fn has_granted(&self) -> bool {
-        self.granted > 0
-    }
-
     /// Whether the batch pops from so many queues that not all of them are blamed for a conflict.
     pub(super) fn has_many_queues(&self) -> bool {
         self.pops.len() > QUEUES_BLAMED_MAX

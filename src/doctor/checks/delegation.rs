@@ -212,7 +212,7 @@ async fn judge(
                     Some(false) => found.unreadable.add(|| shown(&row.key)),
                     Some(true) => {
                         found.expired.add(name);
-                        if target.repairs && put_back(target, row, &grant, found).await? {
+                        if target.repairs && put_back(target, row, found).await? {
                             found.expired.count_repaired();
                         }
                     }
@@ -254,7 +254,6 @@ async fn is_readable(
 async fn put_back(
     target: &DoctorTarget<'_>,
     row: &KeyValue,
-    grant: &Grant,
     found: &mut Found,
 ) -> Result<bool, StoreError> {
     let environment = match found.environment.take() {
@@ -269,7 +268,7 @@ async fn put_back(
             let now_ms = target.clock.now_ms();
             let context =
                 WriteContext::new(transaction, environment, &namespaces, &signals, now_ms, 0);
-            match context.end_grant(&row.key, grant).await {
+            match context.end_grant(&row.key).await {
                 Ok(_) => Ok(true),
                 Err(CommandError::Store(error)) => Err(error),
                 Err(error) => Err(StoreError::Unavailable(Arc::new(error))),

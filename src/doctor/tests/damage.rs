@@ -550,7 +550,7 @@ fn grants_and_requests_of_dead_servers_are_told_and_an_empty_key_with_a_grant_is
     let found = line(&told, "delegation");
     assert_eq!(found.level, Level::Warn);
     assert!(found.text.contains("1 grants that expired"), "{found}");
-    assert!(found.text.contains("1 requests that nobody"), "{found}");
+    assert!(found.text.contains("1 requests that no server"), "{found}");
     let told = lines(&bench, REPAIR);
     let found = line(&told, "delegation");
     assert!(found.text.contains("1 grants that expired"), "{found}");
