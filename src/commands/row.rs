@@ -29,12 +29,12 @@ pub enum Group {
     Hash,
     /// Sets.
     Set,
-    /// Places on the globe, which are sorted sets.
-    Geo,
     /// Lists.
     List,
     /// Sorted sets.
     SortedSet,
+    /// Places in sorted sets.
+    Geo,
     /// Priority queues, which Redis does not have.
     PriorityQueue,
     /// Task queues, which Redis does not have.
@@ -63,9 +63,9 @@ impl Group {
             Group::HyperLogLog => "hyperloglog",
             Group::Hash => "hash",
             Group::Set => "set",
-            Group::Geo => "geo",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
+            Group::Geo => "geo",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",

@@ -15,8 +15,10 @@
 mod channels;
 mod differences;
 mod events;
+mod geo;
 mod keys;
 mod lists;
+mod numbers;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]
@@ -125,11 +127,12 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(21) {
+    let words = match dice.below(26) {
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
+        16..21 => geo::command(dice),
         // A mistake might make it wait for long.
-        16 => return Step::Command(transactions::blocking(dice, session)),
+        21 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
             // An iteration needs each reply before it goes on.

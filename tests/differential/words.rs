@@ -126,6 +126,11 @@ impl Dice {
         self.random.random_range(low..=high)
     }
 
+    /// At least 0 and less than 1.
+    pub fn fraction(&mut self) -> f64 {
+        self.random.random()
+    }
+
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         *choices.choose(&mut self.random).unwrap()
     }
@@ -134,12 +139,12 @@ impl Dice {
         self.pick(choices).as_bytes().to_vec()
     }
 
-    /// A key, mostly one that other commands of the family (`'l'`, `'z'`) use.
+    /// A key, mostly one that other commands of the family (`'l'`, `'z'`, `'g'`) use.
     pub fn key(&mut self, family: char) -> Vec<u8> {
         match self.below(20) {
             0 => self.odd_key(),
             1 | 2 => format!("mixed{}", self.below(3)).into_bytes(),
-            3 => format!("{}{}", self.pick(&['l', 'z']), self.below(4)).into_bytes(),
+            3 => format!("{}{}", self.pick(&['l', 'z', 'g']), self.below(4)).into_bytes(),
             4 => b"absent".to_vec(),
             _ => format!("{family}{}", self.below(4)).into_bytes(),
         }
@@ -147,7 +152,7 @@ impl Dice {
 
     /// A key of whatever type.
     pub fn any_key(&mut self) -> Vec<u8> {
-        let family = self.pick(&['l', 'z']);
+        let family = self.pick(&['l', 'z', 'g']);
         self.key(family)
     }
 
@@ -231,6 +236,58 @@ impl Dice {
             }
             _ => self.between(-5, 12).to_string().into_bytes(),
         }
+    }
+
+    /// A number of INCRBYFLOAT: of a few digits, of many, near the ends of what an 80-bit float
+    /// holds, hexadecimal, or none.
+    pub fn long_double(&mut self) -> Vec<u8> {
+        let sign = self.pick(&["", "", "-", "+"]);
+        let text = match self.below(20) {
+            0 => return self.text(NOT_SCORES),
+            1 => return self.text(ODD_NUMBERS),
+            2 => return self.text(SCORES),
+            3 => format!("{sign}{}", self.pick(&[u64::MAX, 1 << 63, 1 << 62, 1])),
+            4..8 => {
+                let decimals = self.below(20);
+                let number = self.random.random_range(-1e6..1e6_f64);
+                format!("{number:.decimals$}")
+            }
+            8 => {
+                let (whole, fraction) = (self.digits(40), self.digits(80));
+                format!("{sign}{whole}.{fraction}")
+            }
+            9 => {
+                let (digits, exponent) = (self.digits(30), self.between(-4_990, 4_990));
+                format!("{sign}{digits}.{}e{exponent}", self.digits(3))
+            }
+            10 => format!("{sign}{}e{}", self.digits(5), self.between(4_925, 4_935)),
+            11 => format!("{sign}{}e-{}", self.digits(5), self.between(4_945, 4_960)),
+            12 => {
+                let (bits, exponent) = (self.random.random::<u64>(), self.between(-200, 200));
+                format!("{sign}{bits:#x}.{:x}p{exponent}", self.below(4_096))
+            }
+            13 => {
+                let (bits, exponent) = (self.random.random::<u64>(), self.between(-16_520, 16_400));
+                format!("{sign}{bits:#X}P{exponent}")
+            }
+            14 => {
+                // Near a tie of the last bit, or of the last digit that is written.
+                let half =
+                    self.pick(&["0x1p-18", "0x1.8p-17", "0x1p64", "0x1.0000000000000001p64"]);
+                format!("{sign}{half}")
+            }
+            15 => format!("{sign}{}", self.digits(5_100)),
+            _ => format!("{sign}{}e{}", self.digits(22), self.between(-25, 25)),
+        };
+        text.into_bytes()
+    }
+
+    /// Up to so many digits, one at least.
+    fn digits(&mut self, count_max: usize) -> String {
+        let count = self.below(count_max) + 1;
+        (0..count)
+            .map(|_| char::from(b'0' + u8::try_from(self.below(10)).unwrap()))
+            .collect()
     }
 
     /// A bound of a range of scores.

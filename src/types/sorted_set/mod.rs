@@ -20,6 +20,7 @@ use super::context::ReadContext;
 use super::key::OpenKey;
 
 pub mod algebra;
+pub mod geo;
 mod kind;
 mod lex;
 pub mod pop;
