@@ -195,14 +195,14 @@ pub const REAPER_INTERVAL_MS: u64 = 100;
 pub const REAPER_PAUSE_MS: u64 = 5;
 /// Pause after a pass that failed.
 pub const REAPER_FAILURE_PAUSE_MS: u64 = 1_000;
-/// Time between two passes that sweep ghosts, on a store with many writers.
-pub const GHOST_SWEEP_INTERVAL_MS: u64 = 1_000;
-/// How long a ghost must not have been used for, at the least, to be swept.
-pub const GHOST_REST_MS: i64 = 10_000;
+/// Time between two passes that sweep retained metadata, on a store with many writers.
+pub const RETAINED_SWEEP_INTERVAL_MS: u64 = 1_000;
+/// How long retained metadata must not have been used for, at the least, to be swept.
+pub const RETAINED_REST_MS: i64 = 10_000;
 /// Passes of which it is kept what they have found; more there are only where the clock was set back.
-pub const GHOST_PASSES_KEPT_MAX: usize = 64;
+pub const RETAINED_PASSES_KEPT_MAX: usize = 64;
 /// Keys that one such pass looks at.
-pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
+pub const RETAINED_SWEEP_KEYS_PER_PASS: usize = 500;
 
 /// Members or fields that ZRANDMEMBER, SRANDMEMBER and HRANDFIELD draw with repetition (Redis has no
 /// limit but memory).

@@ -21,9 +21,9 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// A command that pops up to `count` elements from one end of a queue. `None` where `count` is 0,
-    /// which only asks whether there is something, or above [`DELEGATED_COUNT_MAX`], the most that other
-    /// servers pop for one command.
+    /// A command that pops up to `count` elements from one end of a queue. `None` where `count` is
+    /// 0, which only asks whether there is something, or above [`DELEGATED_COUNT_MAX`], the most
+    /// that other servers pop for one command.
     pub fn pop(value_type: ValueType, from_end: bool, count: usize) -> Option<Self> {
         let demand = Demand {
             value_type,

@@ -202,7 +202,7 @@ impl DoctorTarget<'_> {
         presence(meta, length, &self.store.capabilities())
     }
 
-    /// Whether elements of a queue are claimed and not fetched. Conflicts with new claims.
+    /// Whether elements of a queue are granted and not fetched. Conflicts with new grants.
     pub(super) async fn has_grants(
         &self,
         transaction: &dyn Transaction,

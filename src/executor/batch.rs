@@ -59,8 +59,6 @@ pub(super) struct BatchResult {
     pub(super) commands: usize,
     /// Other servers were asked to pop for it.
     pub(super) is_delegated: bool,
-    /// It has popped for other servers.
-    pub(super) has_granted: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
 }

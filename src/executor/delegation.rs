@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures_util::future::{join_all, try_join_all};
 
@@ -87,11 +87,6 @@ impl<'s> BatchDelegation<'s> {
     /// Whether other servers were asked to pop.
     pub(super) fn has_requests(&self) -> bool {
         !self.requests.is_empty()
-    }
-
-    /// Whether the latest attempt has popped for other servers.
-    pub(super) fn has_granted(&self) -> bool {
-        self.granted > 0
     }
 
     /// Whether the batch pops from so many queues that not all of them are blamed for a conflict.
@@ -188,13 +183,9 @@ impl<'s> BatchDelegation<'s> {
         }
     }
 
-    /// Returns when the request is gone, or has waited long enough. Servers that wait for the
-    /// same queue do not lose patience together.
+    /// Returns when the request is gone, or has waited long enough.
     async fn wait(&self, request: &Request) {
         let patience = self.shared.contention.patience(request.pops.lock);
-        let spread_ms = patience.as_millis() as u64 / 2;
-        let longer_ms = self.environment.random.below(spread_ms.max(1));
-        let patience = patience + Duration::from_millis(longer_ms);
         let gone = async {
             let told = match self.store.watch(&request.made.row).await {
                 Ok(watched) if watched.value.is_some() => watched.changed.await,

@@ -176,9 +176,7 @@ impl WriteLane {
             until: Instant::now() + pause,
             arrived: self.arrived + answered,
         };
-        // If this batch has popped for other servers, they wait for the next one.
-        let may_wait =
-            self.environment.capabilities.parallel_batches > 1 && was_all_run && !done.has_granted;
+        let may_wait = self.environment.capabilities.parallel_batches > 1 && was_all_run;
         if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
             self.held.push(held);
         } else {

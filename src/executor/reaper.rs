@@ -1,5 +1,5 @@
 //! Background work: removes expired keys, clears trash, runs timers, sweeps the metadata of empty
-//! keys, and ends claims that have lapsed. It uses the executor as clients do, in small passes with
+//! keys, and ends grants that have expired. It uses the executor as clients do, in small passes with
 //! pauses for the clients' commands.
 
 use std::pin::Pin;
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use crate::commands::KeyLocks;
 use crate::fatal_panic::vital;
 use crate::limits::{
-    GHOST_SWEEP_INTERVAL_MS, REAPER_FAILURE_PAUSE_MS, REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS,
-    REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
+    REAPER_FAILURE_PAUSE_MS, REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS, REAPER_PAUSE_MS,
+    REAPER_ROWS_PER_PASS, RETAINED_SWEEP_INTERVAL_MS,
 };
 
 use super::Executor;
@@ -53,17 +53,17 @@ const JOBS: &[Job] = &[
     },
     Job {
         name: "sweep of empty keys",
-        interval_ms: GHOST_SWEEP_INTERVAL_MS,
-        busy_interval_ms: GHOST_SWEEP_INTERVAL_MS,
+        interval_ms: RETAINED_SWEEP_INTERVAL_MS,
+        busy_interval_ms: RETAINED_SWEEP_INTERVAL_MS,
         is_for_cluster: true,
         run: |reaper, executor| {
             Box::pin(async { Ok(reaper.sweep_empty_keys(executor).await? > 0) })
         },
     },
     Job {
-        name: "return of claims that have lapsed",
-        interval_ms: GHOST_SWEEP_INTERVAL_MS,
-        busy_interval_ms: GHOST_SWEEP_INTERVAL_MS,
+        name: "return of grants that have expired",
+        interval_ms: RETAINED_SWEEP_INTERVAL_MS,
+        busy_interval_ms: RETAINED_SWEEP_INTERVAL_MS,
         is_for_cluster: true,
         run: |reaper, executor| {
             Box::pin(async { Ok(reaper.end_expired_grants(executor).await? > 0) })
@@ -166,8 +166,8 @@ impl Reaper {
         Ok(had_work)
     }
 
-    /// Makes one pass over what servers have popped for each other. Returns how many claims had
-    /// lapsed.
+    /// Makes one pass over what servers have popped for each other. Returns how many grants had
+    /// expired.
     ///
     /// # Errors
     /// See [`JobError`].

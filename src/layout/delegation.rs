@@ -1,4 +1,5 @@
-//! Rows by which servers pop from a hot queue for each other (docs/understand/decisions/012-delegated-pops.md).
+//! Rows by which servers pop from a hot queue for each other
+//! (docs/understand/decisions/012-delegated-pops.md).
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use foundationdb_tuple::pack_into;
@@ -246,7 +247,7 @@ impl Layout {
         Ok((data, request))
     }
 
-    /// Key of the grant by which a request was fulfilled.
+    /// Key of the grant by which a request was granted.
     pub fn grant_key(&self, data: Id, id: Id) -> Vec<u8> {
         let ids = (data.instance, data.sequence, id.instance, id.sequence);
         self.delegation(Kind::Grants, &ids)

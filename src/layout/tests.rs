@@ -66,7 +66,7 @@ fn keys_of_the_store_itself() {
 }
 
 #[test]
-fn rows_of_staging() {
+fn rows_of_delegation() {
     let layout = layout();
     let id = Id {
         instance: 7,
@@ -92,11 +92,11 @@ fn rows_of_staging() {
         "0115011501160fa0",
     );
     golden(
-        "claim (7, 9) on data (1, 300)",
+        "grant (7, 9) on data (1, 300)",
         &layout.grant_key(DATA, id),
         "0271756f696e00150a1501150116012c15071509",
     );
-    let claim = Grant {
+    let grant = Grant {
         namespace: NAMESPACE,
         name: KeyName::new(&Bytes::from_static(b"jobs")),
         long_name: None,
@@ -106,12 +106,12 @@ fn rows_of_staging() {
         expires_at_ms: 1_700_000_000_000,
     };
     golden(
-        "claim: list `jobs`, lapses at 1700000000000",
-        &claim.encode(),
+        "grant: list `jobs`, expires at 1700000000000",
+        &grant.encode(),
         "011415031ad97cb6cc6471016a6f627300150114141a018bcfe5680000",
     );
     golden(
-        "piece 2 of claim (7, 9)",
+        "piece 2 of grant (7, 9)",
         &layout.grant_piece_key(DATA, id, 2),
         "0271756f696e00150a1502150116012c150715091502",
     );
@@ -120,7 +120,7 @@ fn rows_of_staging() {
         value: Bytes::from_static(b"c"),
     };
     golden(
-        "element `ab` = `c` of a claim",
+        "element `ab` = `c` of a grant",
         &encode_elements(&[element]).concat(),
         "0000000261620000000163",
     );

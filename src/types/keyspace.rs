@@ -2,9 +2,9 @@
 //!
 //! A key exists for clients when it has metadata, has not expired, and is not empty, unless its
 //! type exists when empty ([`presence`](super::presence)). A list or set that becomes empty ceases
-//! to exist at once. On a store with a single writer its metadata is removed with the last
-//! element. Where several servers write, doing that would make the last pop conflict with every
-//! push. There the metadata may be kept (a *ghost*: no expiry, length 0), is invisible to clients,
+//! to exist at once. On a store with a single writer its metadata is removed with the last element.
+//! Where several servers write, doing that would make the last pop conflict with every push. There
+//! the metadata may be kept (*retained metadata*: no expiry, length 0), is invisible to clients,
 //! and is reused or swept later.
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use futures_util::future::try_join_all;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{
-    Body, Id, KeyName, KeyRange, Meta, Signpost, TrashKind, ValueType, decode_length,
+    Body, Id, KeyName, KeyRange, Meta, MetaCopy, TrashKind, ValueType, decode_length,
     encode_length, length_delta,
 };
 use crate::limits::KEY_READS_AT_ONCE;
@@ -107,12 +107,12 @@ impl ReadContext<'_> {
             return Ok(has_some);
         }
         Ok(!self
-            .is_ghost(&key.meta_key, &key.meta, self.isolation)
+            .is_retained(&key.meta_key, &key.meta, self.isolation)
             .await?)
     }
 
     /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
-    /// and pops where ghosts are possible: for commands on keys, not on elements.
+    /// and pops where metadata is retained: for commands on keys, not on elements.
     ///
     /// # Errors
     /// When the store fails.
@@ -233,8 +233,8 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Replaces whatever is at `key` (an expired key, a ghost, or a value that the caller means
-    /// to overwrite) by a new, empty key.
+    /// Replaces whatever is at `key` (an expired key, retained metadata, or a value that the caller
+    /// means to overwrite) by a new, empty key.
     ///
     /// # Errors
     /// `KeyNameTooLong`; when the store fails.
@@ -314,7 +314,7 @@ impl WriteContext<'_> {
             }
             Some(meta) => {
                 !self
-                    .is_ghost(&location.meta_key, &meta, self.relaxed())
+                    .is_retained(&location.meta_key, &meta, self.relaxed())
                     .await?
             }
         };
@@ -435,10 +435,10 @@ impl WriteContext<'_> {
             self.transaction
                 .clear(&self.layout().length_key(&key.meta_key));
         }
-        if self.has_signposts() {
+        if self.has_meta_copies() {
             let value_type = key.meta.value_type;
-            let signposts = value_type.signpost_keys(self.layout(), key.data());
-            signposts.for_each(|signpost| self.transaction.clear(&signpost));
+            let copies = value_type.meta_copy_keys(self.layout(), key.data());
+            copies.for_each(|copy| self.transaction.clear(&copy));
         }
         self.clear_expiry_index(key);
         self.signal_touched(key);
@@ -449,21 +449,21 @@ impl WriteContext<'_> {
         let value = meta.encode();
         self.transaction.set(meta_key, &value);
         // One of a long name might be larger than a value can be.
-        if self.has_signposts() && meta.long_name.is_none() {
-            let signpost = Signpost {
+        if self.has_meta_copies() && meta.long_name.is_none() {
+            let copy = MetaCopy {
                 meta_key: Bytes::copy_from_slice(meta_key),
                 meta: value.into(),
             };
-            let signpost = signpost.encode();
-            for key in meta.value_type.signpost_keys(self.layout(), meta.data) {
-                self.transaction.set(&key, &signpost);
+            let copy = copy.encode();
+            for key in meta.value_type.meta_copy_keys(self.layout(), meta.data) {
+                self.transaction.set(&key, &copy);
             }
         }
     }
 
-    /// Whether queues get signposts: where a read is a round trip, and clearing all of a queue
-    /// takes them along.
-    fn has_signposts(&self) -> bool {
+    /// Whether queues get copies of metadata: where a read is a round trip, and clearing all of a
+    /// queue takes them along.
+    fn has_meta_copies(&self) -> bool {
         !self.environment.capabilities.single_writer
     }
 
@@ -548,8 +548,8 @@ impl WriteContext<'_> {
             Presence::Exists => return Ok(()),
             // Invisible to clients from now on, see the module's comment. The length is read only
             // where somebody is to be told.
-            Presence::Ghost if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
-            Presence::Ghost => self.relaxed(),
+            Presence::Retained if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
+            Presence::Retained => self.relaxed(),
             Presence::Emptied => Isolation::Serializable,
         };
         let length = self.length(key, isolation).await?;

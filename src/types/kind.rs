@@ -320,11 +320,11 @@ impl ValueType {
         if from_end { end } else { start }
     }
 
-    /// Keys of all signposts of such a value.
-    pub fn signpost_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
+    /// Keys of all copies of metadata of such a value.
+    pub fn meta_copy_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
         [false, true].into_iter().filter_map(move |from_end| {
             let section = self.section_popped(from_end)?;
-            Some(layout.signpost_key(data, section, from_end))
+            Some(layout.meta_copy_key(data, section, from_end))
         })
     }
 }

@@ -9,7 +9,6 @@ pub mod dumping;
 pub mod fields;
 pub mod fingerprint;
 pub mod flush;
-pub mod ghosts;
 pub mod hash;
 mod hashed;
 #[cfg(test)]
@@ -25,6 +24,7 @@ pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
 pub mod relay;
+pub mod retained;
 pub mod scanning;
 pub mod set;
 pub mod signals;

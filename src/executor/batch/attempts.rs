@@ -312,7 +312,6 @@ impl Batch<'_> {
             }
         }
         let is_delegated = self.delegation.has_requests();
-        let has_granted = self.delegation.has_granted();
         let mut answered = served;
         let mut commands = 0;
         let mut not_run = Vec::new();
@@ -381,7 +380,6 @@ impl Batch<'_> {
             answered,
             commands,
             is_delegated,
-            has_granted,
             duration,
         }
     }

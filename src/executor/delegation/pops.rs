@@ -71,21 +71,9 @@ pub(super) fn delegable(submissions: &[Submission], commands_max: usize) -> Vec<
     for submission in submissions {
         let length = submission.calls.len().min(left);
         left -= length;
-        let (first, rest) = submission.calls.split_at(length);
-        // If others of the batch break off early, the rest may be run too: what is requested must
-        // not be what they have pushed before.
-        let (Some(mut uses), Some(of_rest)) = (uses_of(first), uses_of(rest)) else {
+        let Some(uses) = uses_of(&submission.calls, length) else {
             return Vec::new();
         };
-        for (lock, of_rest) in of_rest {
-            match of_rest {
-                Uses::Others if !uses.contains_key(&lock) => {}
-                Uses::Pops(_) if matches!(uses.get(&lock), None | Some(Uses::Pops(_))) => {}
-                _ => {
-                    uses.insert(lock, Uses::Mixed);
-                }
-            }
-        }
         for (lock, uses) in uses {
             let joined = match (all.remove(&lock), uses) {
                 (others, Uses::Others) => others,
@@ -98,19 +86,27 @@ pub(super) fn delegable(submissions: &[Submission], commands_max: usize) -> Vec<
             }
         }
     }
-    all.into_values().flatten().collect()
+    let delegable = all.into_values().flatten();
+    delegable
+        .filter(|pops| pops.demands.commands() > 0)
+        .collect()
 }
 
-/// What commands of one client do with each of their keys; `None` where they may use any.
-fn uses_of(calls: &[Call]) -> Option<OfEachKey<Uses>> {
+/// What commands of one client do with each of their keys; `None` where they may use any. Pops after
+/// the first `length` commands are not demanded. But if other clients' commands break off early,
+/// those may be run too, and what is requested must not be what they have pushed before.
+fn uses_of(calls: &[Call], length: usize) -> Option<OfEachKey<Uses>> {
     let mut uses: OfEachKey<Uses> = HashMap::default();
-    for call in calls {
+    for (at, call) in calls.iter().enumerate() {
         let locks = match &call.access.locks {
             KeyLocks::Keys(locks) | KeyLocks::Alone(locks) => locks.as_slice(),
             KeyLocks::Nothing => continue,
             KeyLocks::Everything => return None,
         };
-        let popped = popped_by(call);
+        let mut popped = popped_by(call);
+        if let Some(pops) = popped.as_mut().filter(|_| at >= length) {
+            pops.demands.runs.clear();
+        }
         for lock in locks {
             let of_call = match popped.as_ref().filter(|pops| pops.lock == *lock) {
                 Some(pops) => Uses::Pops(pops.clone()),

@@ -38,7 +38,7 @@ impl ExpiredGrants {
             let ended = executor
                 .transact(0, KeyLocks::Nothing, move |context| {
                     let row = row.clone();
-                    Box::pin(async move { context.end_expired_grant(&row).await })
+                    Box::pin(async move { context.end_grant(&row).await })
                 })
                 .await;
             match ended {
@@ -57,7 +57,7 @@ impl ExpiredGrants {
         if expired > 0 {
             tracing::warn!(
                 elements,
-                "a server has not fetched elements that were popped for it: they returned"
+                "a server has not fetched elements that were popped for it: they went back"
             );
         }
         executor

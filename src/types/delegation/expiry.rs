@@ -8,7 +8,7 @@ use super::Grant;
 use super::fetching::read_granted_elements;
 use super::returning::innermost_first;
 use crate::error::CommandError;
-use crate::layout::{Id, Meta, successor};
+use crate::layout::{Meta, successor};
 use crate::store::{Isolation, StoreError, Transaction};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::key::OpenKey;
@@ -74,54 +74,35 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// [`Self::end_grant`] of one of [`FoundGrants::expired`].
-    ///
-    /// # Errors
-    /// `Corrupt` where the grant, its elements or its queue cannot be read, or when the store fails.
-    pub async fn end_expired_grant(&self, row: &[u8]) -> Result<Option<usize>, CommandError> {
-        let Some(value) = self.transaction.get(row, Isolation::Snapshot).await? else {
-            return Ok(None);
-        };
-        self.end_grant(row, &Grant::decode(&value)?).await
-    }
-
     /// Returns the elements of a grant that has expired to their queue, and answers how many there
     /// were; `None` if the grant was not there any more.
     ///
     /// # Errors
-    /// `Corrupt` where the elements cannot be read, or when the store fails.
-    pub async fn end_grant(
-        &self,
-        row: &[u8],
-        grant: &Grant,
-    ) -> Result<Option<usize>, CommandError> {
+    /// `Corrupt` where the grant, its elements or its queue cannot be read, or when the store fails.
+    pub async fn end_grant(&self, row: &[u8]) -> Result<Option<usize>, CommandError> {
         let (data, id) = self.layout().read_grant_key(row)?;
         // Its server may be slow rather than dead: one of the two conflicts.
-        let is_there = self.transaction.get(row, Isolation::Serializable).await?;
-        if is_there.is_none() {
+        let Some(value) = self.transaction.get(row, Isolation::Serializable).await? else {
             return Ok(None);
-        }
+        };
+        let grant = Grant::decode(&value)?;
         let elements = self.take_grant(data, id).await?;
         let count = elements.len();
-        let key = self.key_of(grant, data);
-        self.give_back(&key, elements, grant.from_end).await?;
-        Ok(Some(count))
-    }
-
-    fn key_of(&self, grant: &Grant, data: Id) -> OpenKey {
-        OpenKey {
+        let key = OpenKey {
             database: None,
             namespace: grant.namespace,
-            name: grant.name.clone(),
             meta_key: self.layout().meta_key(grant.namespace, &grant.name),
+            name: grant.name,
             meta: Meta {
                 value_type: grant.value_type,
                 data,
                 expire_at_ms: None,
-                long_name: grant.long_name.clone(),
+                long_name: grant.long_name,
                 body: None,
             },
-        }
+        };
+        self.give_back(&key, elements, grant.from_end).await?;
+        Ok(Some(count))
     }
 
     /// Removes requests that no server waits for any more.

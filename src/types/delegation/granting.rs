@@ -81,7 +81,7 @@ impl WriteContext<'_> {
         has_room: impl Fn() -> bool,
     ) -> Result<Granted, StoreError> {
         // An expiring queue goes with its last element, which grants would have to outlive.
-        if !self.may_be_ghost(&key.meta) {
+        if !self.may_be_retained(&key.meta) {
             return Ok(Granted::default());
         }
         let rows = self.read_requests(key.data()).await?;

@@ -71,7 +71,9 @@ impl WriteContext<'_> {
         old: &OpenKey,
     ) -> Result<(), CommandError> {
         let isolation = Isolation::Serializable;
-        if !self.is_ghost(&old.meta_key, &old.meta, isolation).await?
+        if !self
+            .is_retained(&old.meta_key, &old.meta, isolation)
+            .await?
             || !self.has_grants(old).await?
         {
             return Ok(());

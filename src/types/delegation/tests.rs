@@ -187,7 +187,7 @@ fn pass_with(bench: &Bench, overdue: &HashSet<Bytes>) -> i64 {
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
         for row in context.find_grants(overdue).await.unwrap().expired {
-            let elements = context.end_expired_grant(&row).await.unwrap();
+            let elements = context.end_grant(&row).await.unwrap();
             expired += i64::from(elements.is_some());
         }
         context.remove_old_requests().await.unwrap();
@@ -422,7 +422,7 @@ fn a_grant_holds_whole_commands_of_a_request() {
         ..LEFT.into()
     };
     let call = asker.ask_all(&demands);
-    // Room for two commands behind the first.
+    // Room for two commands after the first.
     let room = std::cell::Cell::new(3);
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {

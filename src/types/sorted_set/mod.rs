@@ -195,6 +195,6 @@ fn to_member(element: PoppedElement) -> Result<ScoredMember, DecodeError> {
     let score = <[u8; 8]>::try_from(element.value.as_ref());
     Ok(ScoredMember {
         member: element.name,
-        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a claim"))?),
+        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a grant"))?),
     })
 }

@@ -79,9 +79,9 @@ fn an_emptied_queue_is_not_swept_while_elements_of_it_are_granted() {
     assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
     let environment = bench.executor.environment();
     let sweep = transact!(bench, environment, context, {
-        let (_, ghosts) = context.ghosts(0, 100).await.unwrap();
-        assert_eq!(ghosts.len(), 1);
-        assert!(!context.sweep_ghost(&ghosts[0]).await.unwrap());
+        let (_, retained) = context.retained(0, 100).await.unwrap();
+        assert_eq!(retained.len(), 1);
+        assert!(!context.sweep_retained(&retained[0]).await.unwrap());
     });
     commit(&bench, sweep).unwrap();
     bench.clock.advance_ms(GRANT_EXPIRY_MS);

@@ -1,4 +1,4 @@
-//! Requests, claims and their elements of hot queues.
+//! Requests, grants and their elements of contended queues.
 
 use bytes::Bytes;
 
@@ -16,7 +16,7 @@ use crate::layout::{
 use crate::store::{Isolation, RangeQuery};
 
 /// What is said where there is nothing.
-const NOTHING: &str = "0 requests of servers to pop for them, 0 claims on what was popped";
+const NOTHING: &str = "0 requests of servers to pop for them, 0 grants of what was popped";
 /// Names the requests of these tests.
 const ASKED: Id = Id {
     instance: 901,
@@ -25,7 +25,7 @@ const ASKED: Id = Id {
 /// When something must have been that is overdue.
 const LONG_AGO_MS: i64 = START_MS - OVERDUE_MS - 1;
 
-fn claim(key: &str, expires_at_ms: i64) -> Grant {
+fn grant(key: &str, expires_at_ms: i64) -> Grant {
     Grant {
         namespace: NAMESPACE,
         name: name(key),
@@ -60,7 +60,7 @@ fn set_elements(transaction: &dyn Transaction, layout: &Layout, data: Id, id: Id
 }
 
 /// Pops the last element of a list, for a server that asked for it.
-fn claim_last(bench: &Bench, layout: &Layout, key: &str, expires_at_ms: i64) {
+fn grant_last(bench: &Bench, layout: &Layout, key: &str, expires_at_ms: i64) {
     let data = meta(bench, layout, key).data;
     let prefix = layout.section_prefix(data, Section::Elements);
     let range = layout.section(data, Section::Elements);
@@ -85,68 +85,68 @@ fn claim_last(bench: &Bench, layout: &Layout, key: &str, expires_at_ms: i64) {
     };
     change(bench, |transaction, layout| {
         let row = layout.grant_key(data, ASKED);
-        transaction.set(&row, &claim(key, expires_at_ms).encode());
+        transaction.set(&row, &grant(key, expires_at_ms).encode());
         for (number, piece) in (0..).zip(encode_elements(std::slice::from_ref(&element))) {
             transaction.set(&layout.grant_piece_key(data, ASKED, number), &piece);
         }
     });
 }
 
-fn staging_text(bench: &Bench, options: Options) -> String {
+fn delegation_text(bench: &Bench, options: Options) -> String {
     line(&lines(bench, options), "delegation").text.clone()
 }
 
 #[test]
-fn a_claim_that_no_server_has_put_back() {
+fn a_grant_that_no_server_has_put_back() {
     assert_repaired(
         "delegation",
         Level::Warn,
-        "1 claims that lapsed more than a minute ago (\"list\")",
-        |bench, layout| claim_last(bench, layout, "list", LONG_AGO_MS),
+        "1 grants that expired more than a minute ago (\"list\")",
+        |bench, layout| grant_last(bench, layout, "list", LONG_AGO_MS),
     );
 }
 
 #[test]
-fn elements_of_a_lapsed_claim_go_back_to_where_they_were() {
+fn elements_of_an_expired_grant_go_back_to_where_they_were() {
     on_both(|bench| {
         fill(bench);
         let before = bench.run("LRANGE list 0 -1");
         // A value so long that it is split, which takes an id that no other has.
-        claim_last(bench, &Layout::new("test"), "list", LONG_AGO_MS);
+        grant_last(bench, &Layout::new("test"), "list", LONG_AGO_MS);
         lines(bench, LOOK);
         assert_ne!(bench.run("LRANGE list 0 -1"), before);
-        assert!(staging_text(bench, REPAIR).contains("repaired"));
+        assert!(delegation_text(bench, REPAIR).contains("repaired"));
         assert_eq!(bench.run("LRANGE list 0 -1"), before);
-        assert_eq!(staging_text(bench, LOOK), NOTHING);
+        assert_eq!(delegation_text(bench, LOOK), NOTHING);
     });
 }
 
 #[test]
-fn a_lapsed_claim_waits_for_the_next_server_where_none_runs() {
+fn an_expired_grant_waits_for_the_next_server_where_none_runs() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH list a b");
-    claim_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
+    grant_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
     let offline = Options {
         is_offline: true,
         ..LOOK
     };
     let told = lines(&bench, offline);
     assert_eq!(line(&told, "delegation").level, Level::Ok);
-    assert!(line(&told, "delegation").text.contains("1 claims that"));
+    assert!(line(&told, "delegation").text.contains("1 grants that"));
 }
 
 #[test]
-fn an_empty_queue_whose_elements_are_claimed_is_not_swept() {
+fn an_empty_queue_whose_elements_are_granted_is_not_swept() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH list a");
-    claim_last(&bench, &Layout::new("test"), "list", START_MS);
+    grant_last(&bench, &Layout::new("test"), "list", START_MS);
     for line in lines(&bench, REPAIR) {
         assert_eq!(line.level, Level::Ok, "{line}");
     }
-    let text = staging_text(&bench, REPAIR);
+    let text = delegation_text(&bench, REPAIR);
     assert_eq!(
         text,
-        "0 requests of servers to pop for them, 1 claims on what was popped"
+        "0 requests of servers to pop for them, 1 grants of what was popped"
     );
     bench.clock.advance_ms(OVERDUE_MS + 1);
     lines(&bench, REPAIR);
@@ -155,11 +155,11 @@ fn an_empty_queue_whose_elements_are_claimed_is_not_swept() {
 }
 
 #[test]
-fn a_recount_keeps_an_empty_queue_whose_elements_are_claimed() {
+fn a_recount_keeps_an_empty_queue_whose_elements_are_granted() {
     let bench = Bench::cluster_like();
     let layout = Layout::new("test");
     bench.run("RPUSH list a");
-    claim_last(&bench, &layout, "list", START_MS);
+    grant_last(&bench, &layout, "list", START_MS);
     let length_key = length_key(&bench, &layout, "list");
     change(&bench, |transaction, _| {
         transaction.set(&length_key, &encode_length(3, 7));
@@ -174,13 +174,13 @@ fn a_recount_keeps_an_empty_queue_whose_elements_are_claimed() {
 }
 
 #[test]
-fn a_lapsed_claim_of_a_queue_that_was_deleted_goes_with_it() {
+fn an_expired_grant_of_a_queue_that_was_deleted_goes_with_it() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH list a b");
-    claim_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
+    grant_last(&bench, &Layout::new("test"), "list", LONG_AGO_MS);
     bench.run("DEL list");
-    assert!(staging_text(&bench, REPAIR).contains("repaired"));
-    assert_eq!(staging_text(&bench, LOOK), NOTHING);
+    assert!(delegation_text(&bench, REPAIR).contains("repaired"));
+    assert_eq!(delegation_text(&bench, LOOK), NOTHING);
     assert_eq!(bench.run("LLEN list"), Reply::Integer(0));
 }
 
@@ -189,7 +189,7 @@ fn a_request_of_a_server_that_is_gone() {
     assert_repaired(
         "delegation",
         Level::Warn,
-        "1 requests that nobody wants fulfilled any more",
+        "1 requests that no server waits for any more",
         |bench, layout| {
             let data = meta(bench, layout, "list").data;
             change(bench, |transaction, _| {
@@ -201,7 +201,7 @@ fn a_request_of_a_server_that_is_gone() {
 }
 
 #[test]
-fn more_requests_and_claims_under_way_than_fit_into_a_page_raise_no_alarm() {
+fn more_requests_and_grants_under_way_than_fit_into_a_page_raise_no_alarm() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH list a b");
     let data = meta(&bench, &Layout::new("test"), "list").data;
@@ -215,32 +215,32 @@ fn more_requests_and_claims_under_way_than_fit_into_a_page_raise_no_alarm() {
             };
             transaction.set(&layout.pop_request_key(data, &asked), &asked.encode());
             let row = layout.grant_key(data, id(sequence));
-            transaction.set(&row, &claim("list", now_ms).encode());
+            transaction.set(&row, &grant("list", now_ms).encode());
             let value = Bytes::from_static(b"x");
             set_elements(transaction, layout, data, id(sequence), &value);
         }
     });
-    let expected = "600 requests of servers to pop for them, 600 claims on what was popped";
-    assert_eq!(staging_text(&bench, REPAIR), expected);
+    let expected = "600 requests of servers to pop for them, 600 grants of what was popped";
+    assert_eq!(delegation_text(&bench, REPAIR), expected);
     assert_healthy(&bench);
     change(&bench, |transaction, layout| {
         for sequence in [3, 500, 599] {
             transaction.clear(&layout.grant_key(data, id(sequence)));
         }
     });
-    let text = staging_text(&bench, LOOK);
+    let text = delegation_text(&bench, LOOK);
     assert!(
-        text.contains("3 elements that belong to no claim"),
+        text.contains("3 elements that belong to no grant"),
         "{text}"
     );
 }
 
 #[test]
-fn elements_without_a_claim_are_told_and_kept() {
+fn elements_without_a_grant_are_told_and_kept() {
     assert_told(
         "delegation",
         Level::Fail,
-        "3 elements that belong to no claim",
+        "3 elements that belong to no grant",
         |bench, _| {
             let long = Bytes::from(vec![b'v'; 250_000]);
             change(bench, |transaction, layout| {
@@ -251,7 +251,7 @@ fn elements_without_a_claim_are_told_and_kept() {
 }
 
 #[test]
-fn claims_and_requests_that_cannot_be_read_are_told_and_kept() {
+fn grants_and_requests_that_cannot_be_read_are_told_and_kept() {
     let words = "1 rows that cannot be read";
     assert_told("delegation", Level::Fail, words, |bench, layout| {
         let row = layout.grant_key(FOREIGN, ASKED);
@@ -264,15 +264,15 @@ fn claims_and_requests_that_cannot_be_read_are_told_and_kept() {
 }
 
 #[test]
-fn a_lapsed_claim_whose_elements_cannot_be_read_is_told_and_others_are_put_back() {
+fn an_expired_grant_whose_elements_cannot_be_read_is_told_and_others_are_put_back() {
     on_both(|bench| {
         bench.run("RPUSH list a b");
         let layout = Layout::new("test");
-        claim_last(bench, &layout, "list", LONG_AGO_MS);
+        grant_last(bench, &layout, "list", LONG_AGO_MS);
         let piece = layout.grant_piece_key(FOREIGN, ASKED, 0);
         change(bench, |transaction, layout| {
             let row = layout.grant_key(FOREIGN, ASKED);
-            transaction.set(&row, &claim("list", LONG_AGO_MS).encode());
+            transaction.set(&row, &grant("list", LONG_AGO_MS).encode());
             transaction.set(&piece, b"\0\0\0\x09cut");
         });
         let told = lines(bench, REPAIR);

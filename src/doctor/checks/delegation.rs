@@ -1,4 +1,4 @@
-//! What servers of a cluster pop from hot queues for each other: requests that nobody wants any
+//! What servers of a cluster pop from contended queues for each other: requests that nobody wants any
 //! more, and elements that were popped for a server which has not fetched them.
 
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::types::{Environment, WriteContext};
 #[derive(Default)]
 struct Found {
     requests: u64,
-    claims: u64,
+    grants: u64,
     old_requests: Finding,
-    lapsed: Finding,
+    expired: Finding,
     without_elements: Finding,
     stray_pieces: Finding,
     unreadable: Finding,
@@ -33,7 +33,7 @@ struct Found {
 #[derive(Clone, Copy)]
 enum Rows {
     Requests,
-    Claims,
+    Grants,
     Pieces,
 }
 
@@ -45,14 +45,14 @@ pub(super) async fn check(
     let mut found = Found::default();
     for (rows, range) in [
         (Rows::Requests, layout.all_pop_requests()),
-        (Rows::Claims, layout.all_grants()),
+        (Rows::Grants, layout.all_grants()),
         (Rows::Pieces, layout.all_grant_pieces()),
     ] {
         look_at(target, rows, range, &mut found).await?;
     }
     let mut outcome = Outcome::new(format!(
-        "{} requests of servers to pop for them, {} claims on what was popped",
-        found.requests, found.claims
+        "{} requests of servers to pop for them, {} grants of what was popped",
+        found.requests, found.grants
     ));
     // Where no server runs, the next has yet to do it.
     let overdue = if target.is_offline {
@@ -63,27 +63,27 @@ pub(super) async fn check(
     outcome
         .finding(
             overdue,
-            &found.lapsed,
-            "claims that lapsed more than a minute ago",
+            &found.expired,
+            "grants that expired more than a minute ago",
             "no server runs, or its clock is far behind: the next that starts puts their elements \
              back into their queues, or --repair does",
         )
         .finding(
             overdue,
             &found.old_requests,
-            "requests that nobody wants fulfilled any more",
+            "requests that no server waits for any more",
             "no server runs: the next that starts removes them, or --repair does",
         )
         .finding(
             Level::Fail,
             &found.stray_pieces,
-            "elements that belong to no claim",
+            "elements that belong to no grant",
             "no queue gets them back, and nothing removes them; tell the authors of Quoin",
         )
         .finding(
             Level::Fail,
             &found.without_elements,
-            "claims whose elements are not there",
+            "grants whose elements are not there",
             "tell the authors of Quoin",
         )
         .finding(
@@ -126,7 +126,7 @@ async fn look_at(
     }
 }
 
-/// Whether a claim has elements, and elements a claim. `None` where the row cannot be read.
+/// Whether a grant has elements, and elements a grant. `None` where the row cannot be read.
 async fn is_whole(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
@@ -140,23 +140,23 @@ async fn is_whole(
             .read_pop_request(&row.key, &row.value)
             .ok()
             .map(|_| true)),
-        Rows::Claims => {
-            let (Ok((data, id)), Ok(claim)) =
+        Rows::Grants => {
+            let (Ok((data, id)), Ok(grant)) =
                 (layout.read_grant_key(&row.key), Grant::decode(&row.value))
             else {
                 return Ok(None);
             };
             let pieces = layout.grant_pieces(data, id);
             let first = rows(transaction, &pieces.begin, &pieces.end, 1, isolation).await?;
-            // Where the queue had nothing left, the claim says so and nothing more.
-            Ok(Some(claim.is_exhausted || !first.is_empty()))
+            // Where the queue had nothing left, the grant says so and nothing more.
+            Ok(Some(grant.is_exhausted || !first.is_empty()))
         }
         Rows::Pieces => {
             let Ok((data, id)) = layout.read_grant_piece_key(&row.key) else {
                 return Ok(None);
             };
-            let claim = layout.grant_key(data, id);
-            Ok(Some(transaction.get(&claim, isolation).await?.is_some()))
+            let grant = layout.grant_key(data, id);
+            Ok(Some(transaction.get(&grant, isolation).await?.is_some()))
         }
     }
 }
@@ -183,7 +183,7 @@ async fn judge(
             {
                 let Id { instance, sequence } = request.id;
                 found.old_requests.add(|| format!("{instance} {sequence}"));
-                // As servers do: a server that fulfils it meanwhile conflicts, or this does.
+                // As servers do: a server that grants it meanwhile conflicts, or this does.
                 let is_repaired = target
                     .repair(async |transaction: &dyn Transaction| {
                         remove_request(transaction, &row.key);
@@ -195,25 +195,25 @@ async fn judge(
                 }
             }
         }
-        Rows::Claims => {
-            found.claims += 1;
-            let Ok(claim) = Grant::decode(&row.value) else {
+        Rows::Grants => {
+            found.grants += 1;
+            let Ok(grant) = Grant::decode(&row.value) else {
                 return Ok(());
             };
             let name = || {
-                let full = claim.name.inline().or(claim.long_name.as_ref());
+                let full = grant.name.inline().or(grant.long_name.as_ref());
                 full.map_or_else(|| "a long name".to_owned(), |full| shown(full))
             };
             if !is_whole {
                 found.without_elements.add(name);
-            } else if is_overdue(claim.expires_at_ms) {
+            } else if is_overdue(grant.expires_at_ms) {
                 match is_readable(target, row).await? {
                     None => {}
                     Some(false) => found.unreadable.add(|| shown(&row.key)),
                     Some(true) => {
-                        found.lapsed.add(name);
-                        if target.repairs && put_back(target, row, &claim, found).await? {
-                            found.lapsed.count_repaired();
+                        found.expired.add(name);
+                        if target.repairs && put_back(target, row, found).await? {
+                            found.expired.count_repaired();
                         }
                     }
                 }
@@ -228,7 +228,7 @@ async fn judge(
     Ok(())
 }
 
-/// Whether the elements of a claim can be read; `None` where the claim has ended meanwhile.
+/// Whether the elements of a grant can be read; `None` where the grant has ended meanwhile.
 async fn is_readable(
     target: &DoctorTarget<'_>,
     row: &KeyValue,
@@ -237,8 +237,8 @@ async fn is_readable(
     let (data, id) = layout.read_grant_key(&row.key)?;
     target
         .read(async |transaction: &dyn ReadTransaction| {
-            let claim = transaction.get(&row.key, Isolation::Snapshot).await?;
-            if claim.is_none() {
+            let grant = transaction.get(&row.key, Isolation::Snapshot).await?;
+            if grant.is_none() {
                 return Ok(None);
             }
             match read_granted_elements(layout, transaction, data, id).await {
@@ -250,11 +250,10 @@ async fn is_readable(
         .await
 }
 
-/// Has a claim's elements go back to their queue, by the code by which servers do it.
+/// Has a grant's elements go back to their queue, by the code by which servers do it.
 async fn put_back(
     target: &DoctorTarget<'_>,
     row: &KeyValue,
-    claim: &Grant,
     found: &mut Found,
 ) -> Result<bool, StoreError> {
     let environment = match found.environment.take() {
@@ -269,7 +268,7 @@ async fn put_back(
             let now_ms = target.clock.now_ms();
             let context =
                 WriteContext::new(transaction, environment, &namespaces, &signals, now_ms, 0);
-            match context.end_grant(&row.key, claim).await {
+            match context.end_grant(&row.key).await {
                 Ok(_) => Ok(true),
                 Err(CommandError::Store(error)) => Err(error),
                 Err(error) => Err(StoreError::Unavailable(Arc::new(error))),

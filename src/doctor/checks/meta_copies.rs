@@ -1,4 +1,4 @@
-//! Signposts: what they say of a queue's metadata.
+//! Copies of metadata: what they say of a queue's metadata.
 
 use futures_util::future::try_join_all;
 
@@ -6,18 +6,18 @@ use super::super::scan::{FoundKey, KeyPage};
 use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
-use crate::layout::{Meta, Signpost};
+use crate::layout::{Meta, MetaCopy};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 
 #[derive(Default)]
-pub(super) struct Signposts {
+pub(super) struct MetaCopies {
     count: u64,
     wrong: Finding,
 }
 
-impl KeyCheck for Signposts {
+impl KeyCheck for MetaCopies {
     fn name(&self) -> &'static str {
-        "signposts"
+        "copies"
     }
 
     fn look<'c>(&'c mut self, target: &'c DoctorTarget<'_>, page: &'c KeyPage) -> Answer<'c, ()> {
@@ -28,7 +28,7 @@ impl KeyCheck for Signposts {
                         let isolation = Isolation::Snapshot;
                         let reads = some
                             .iter()
-                            .map(|key| signposts(target, transaction, key, isolation));
+                            .map(|key| copies(target, transaction, key, isolation));
                         try_join_all(reads).await
                     })
                     .await?;
@@ -44,18 +44,18 @@ impl KeyCheck for Signposts {
     }
 
     fn line(&self) -> Line {
-        let mut outcome = Outcome::new(format!("{} signposts", self.count));
+        let mut outcome = Outcome::new(format!("{} copies of metadata", self.count));
         outcome.finding(
             Level::Fail,
             &self.wrong,
-            "keys whose signposts do not say what their metadata is",
+            "keys whose copies of metadata differ from the metadata",
             "commands may not find them; --repair removes what is wrong, which is read elsewhere then",
         );
         outcome.line(self.name())
     }
 }
 
-impl Signposts {
+impl MetaCopies {
     async fn repair(
         &mut self,
         target: &DoctorTarget<'_>,
@@ -66,9 +66,9 @@ impl Signposts {
         let is_repaired = target
             .repair(async |transaction: &dyn Transaction| {
                 let isolation = Isolation::Serializable;
-                let (_, wrong) = signposts(target, transaction, key, isolation).await?;
-                for signpost_key in wrong {
-                    transaction.clear(&signpost_key);
+                let (_, wrong) = copies(target, transaction, key, isolation).await?;
+                for meta_copy_key in wrong {
+                    transaction.clear(&meta_copy_key);
                 }
                 Ok(true)
             })
@@ -80,9 +80,9 @@ impl Signposts {
     }
 }
 
-/// How many signposts a key has, and the keys of those that are wrong. None is missing that is not
-/// there: keys of older versions have none.
-async fn signposts(
+/// How many copies of metadata a key has, and the keys of those that are wrong. None is missing
+/// that is not there: keys of older versions have none.
+async fn copies(
     target: &DoctorTarget<'_>,
     transaction: &dyn ReadTransaction,
     key: &FoundKey,
@@ -97,17 +97,17 @@ async fn signposts(
         // It was renamed meanwhile, and the name was given to another.
         return Ok((count, wrong));
     }
-    let expected = Signpost {
+    let expected = MetaCopy {
         meta_key: key.meta_key.clone(),
         meta,
     };
-    for signpost_key in key.meta.value_type.signpost_keys(layout, key.meta.data) {
-        let Some(value) = transaction.get(&signpost_key, isolation).await? else {
+    for meta_copy_key in key.meta.value_type.meta_copy_keys(layout, key.meta.data) {
+        let Some(value) = transaction.get(&meta_copy_key, isolation).await? else {
             continue;
         };
         count += 1;
         if value != expected.encode() {
-            wrong.push(signpost_key);
+            wrong.push(meta_copy_key);
         }
     }
     Ok((count, wrong))
