@@ -1,6 +1,10 @@
 //! Numbers as text, exactly as Redis 7.2 reads and writes them.
 
 mod grisu;
+mod long_double;
+mod natural;
+
+pub use long_double::LongDouble;
 
 use grisu::shortest_digits;
 

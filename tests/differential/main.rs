@@ -17,6 +17,7 @@ mod differences;
 mod events;
 mod keys;
 mod lists;
+mod numbers;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]

@@ -233,6 +233,58 @@ impl Dice {
         }
     }
 
+    /// A number of INCRBYFLOAT: of a few digits, of many, near the ends of what an 80-bit float
+    /// holds, hexadecimal, or none.
+    pub fn long_double(&mut self) -> Vec<u8> {
+        let sign = self.pick(&["", "", "-", "+"]);
+        let text = match self.below(20) {
+            0 => return self.text(NOT_SCORES),
+            1 => return self.text(ODD_NUMBERS),
+            2 => return self.text(SCORES),
+            3 => format!("{sign}{}", self.pick(&[u64::MAX, 1 << 63, 1 << 62, 1])),
+            4..8 => {
+                let decimals = self.below(20);
+                let number = self.random.random_range(-1e6..1e6_f64);
+                format!("{number:.decimals$}")
+            }
+            8 => {
+                let (whole, fraction) = (self.digits(40), self.digits(80));
+                format!("{sign}{whole}.{fraction}")
+            }
+            9 => {
+                let (digits, exponent) = (self.digits(30), self.between(-4_990, 4_990));
+                format!("{sign}{digits}.{}e{exponent}", self.digits(3))
+            }
+            10 => format!("{sign}{}e{}", self.digits(5), self.between(4_925, 4_935)),
+            11 => format!("{sign}{}e-{}", self.digits(5), self.between(4_945, 4_960)),
+            12 => {
+                let (bits, exponent) = (self.random.random::<u64>(), self.between(-200, 200));
+                format!("{sign}{bits:#x}.{:x}p{exponent}", self.below(4_096))
+            }
+            13 => {
+                let (bits, exponent) = (self.random.random::<u64>(), self.between(-16_520, 16_400));
+                format!("{sign}{bits:#X}P{exponent}")
+            }
+            14 => {
+                // Near a tie of the last bit, or of the last digit that is written.
+                let half =
+                    self.pick(&["0x1p-18", "0x1.8p-17", "0x1p64", "0x1.0000000000000001p64"]);
+                format!("{sign}{half}")
+            }
+            15 => format!("{sign}{}", self.digits(5_100)),
+            _ => format!("{sign}{}e{}", self.digits(22), self.between(-25, 25)),
+        };
+        text.into_bytes()
+    }
+
+    /// Up to so many digits, one at least.
+    fn digits(&mut self, count_max: usize) -> String {
+        let count = self.below(count_max) + 1;
+        (0..count)
+            .map(|_| char::from(b'0' + u8::try_from(self.below(10)).unwrap()))
+            .collect()
+    }
+
     /// A bound of a range of scores.
     pub fn score_bound(&mut self) -> Vec<u8> {
         match self.below(8) {
