@@ -1,6 +1,6 @@
 //! Random commands on keys of any type and on databases.
 
-use crate::payloads::{old_lists, old_sets, sealed};
+use crate::payloads::{old_lists, old_sets, sealed, strings};
 use crate::resp::Words;
 use crate::words::Dice;
 
@@ -137,7 +137,9 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
 /// not compared to the millisecond, so there is none.)
 fn restore(dice: &mut Dice) -> Arguments {
     let elements: Arguments = (0..dice.below(6)).map(|_| dice.value()).collect();
-    let (key, mut forms) = if dice.one_in(2) {
+    let (key, mut forms) = if dice.one_in(3) {
+        (dice.key('s'), strings(&dice.string()))
+    } else if dice.one_in(2) {
         (dice.key('l'), old_lists(&elements))
     } else {
         // Twice the same member is damage; another order than that of scores Redis just keeps.
@@ -215,7 +217,7 @@ fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
         let patterns: &[&str] = if is_alphabetic {
             &["nosort"]
         } else {
-            &["nosort", "weight_*", "x->y"]
+            &["nosort", "weight_*", "x->y", "s*", "s*"]
         };
         arguments.push(dice.pick(patterns).into());
     }
@@ -226,7 +228,7 @@ fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
     }
     while dice.one_in(6) {
         arguments.push(dice.word("GET"));
-        arguments.push(dice.pick(&["#", "object_*", "h_*->f"]).into());
+        arguments.push(dice.pick(&["#", "object_*", "h_*->f", "s*", "*"]).into());
     }
     if dice.one_in(3) {
         arguments.push(dice.choose_word(&["ASC", "DESC"]));

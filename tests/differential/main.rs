@@ -12,6 +12,7 @@
     unreachable_pub
 )]
 
+mod bitmaps;
 mod channels;
 mod differences;
 mod events;
@@ -29,6 +30,7 @@ mod server;
 mod servers;
 mod shrink;
 mod sorted_sets;
+mod strings;
 mod transactions;
 mod words;
 
@@ -126,11 +128,13 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(21) {
+    let words = match dice.below(32) {
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
+        16..23 => strings::command(dice),
+        23..27 => bitmaps::command(dice),
         // A mistake might make it wait for long.
-        16 => return Step::Command(transactions::blocking(dice, session)),
+        27 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
             // An iteration needs each reply before it goes on.

@@ -42,11 +42,6 @@ fn description(row: &'static Row) -> Reply {
     ])
 }
 
-const BY_NOTES: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key \
-                        names derive from the content of the key we sort";
-const STORE_NOTES: &str = "For the optional STORE keyword. It is marked 'unknown' because the \
-                           keyword can appear anywhere in the argument array";
-
 fn specification(spec: &KeySpec) -> Reply {
     let name = |name: &'static str| Reply::bulk(name);
     let typed = |kind: &'static str, details: &[(&'static str, i64)]| {
@@ -59,20 +54,20 @@ fn specification(spec: &KeySpec) -> Reply {
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
     let unknown = || typed("unknown", &[]);
-    let (notes, begin, find) = match spec.place {
-        KeyPlace::Range { first, last } => {
-            let details = [("lastkey", last.into()), ("keystep", 1), ("limit", 0)];
-            (None, index(first), typed("range", &details))
+    let (begin, find) = match spec.place {
+        KeyPlace::Range { first, last, step } => {
+            let step = i64::try_from(step).unwrap_or(i64::MAX);
+            let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
+            (index(first), typed("range", &details))
         }
         KeyPlace::Counted { count } => {
             let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
-            (None, index(count), typed("keynum", &details))
+            (index(count), typed("keynum", &details))
         }
-        KeyPlace::NamedByElements => (Some(BY_NOTES), unknown(), unknown()),
-        KeyPlace::AfterStore => (Some(STORE_NOTES), unknown(), unknown()),
+        KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
     };
     let mut fields = Vec::new();
-    if let Some(notes) = notes {
+    if let Some(notes) = spec.notes {
         fields.push((name("notes"), name(notes)));
     }
     fields.push((name("flags"), flags(spec.flags)));
