@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::dump::{ListWriter, SortedSetWriter, small_sorted_set};
+use super::pace::{CHUNK_ELEMENTS_MAX, SMALL_ELEMENTS_MAX};
+use crate::dump::{ListWriter, SortedSetWriter, small_sorted_set, string_payload};
+use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::number::parse_double;
 
-/// A type that is copied. Its values are read as words: each element is so many of them.
+/// A type that is copied. Its values are read as words: each element is so many of them. (The
+/// elements of a string are its bytes, of which a word holds many.)
 #[derive(Debug)]
 pub(super) struct Kind {
     /// What TYPE answers.
@@ -14,8 +17,19 @@ pub(super) struct Kind {
     pub(super) counting: &'static [u8],
     /// The command that reads elements from one rank to another, and what follows the ranks.
     pub(super) reading: (&'static [u8], &'static [&'static [u8]]),
+    /// The command that reads a small value at once, where that is another.
+    pub(super) reading_whole: Option<&'static [u8]>,
     /// Words of one element.
     pub(super) element_words: usize,
+    /// How many elements words hold.
+    pub(super) elements_in: fn(&[Vec<u8>]) -> usize,
+    /// Whether a key is there that has no elements.
+    pub(super) may_be_empty: bool,
+    /// Elements up to which a value is copied with one command, where they have no more than
+    /// `IMPORT_CHUNK_BYTES`.
+    pub(super) small_max: i64,
+    /// Elements that are put into one command.
+    pub(super) chunk_max: i64,
     /// The command that adds elements at the end.
     pub(super) adding: &'static [u8],
     /// Whether that takes the words of an element in the opposite order.
@@ -30,7 +44,12 @@ static KINDS: &[Kind] = &[
         name: "list",
         counting: b"LLEN",
         reading: (b"LRANGE", &[]),
+        reading_whole: None,
         element_words: 1,
+        elements_in: <[_]>::len,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
         adding: b"RPUSH",
         adds_reversed: false,
         payload: list,
@@ -39,10 +58,29 @@ static KINDS: &[Kind] = &[
         name: "zset",
         counting: b"ZCARD",
         reading: (b"ZRANGE", &[b"WITHSCORES"]),
+        reading_whole: None,
         element_words: 2,
+        elements_in: |words| words.len() / 2,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
         adding: b"ZADD",
         adds_reversed: true,
         payload: sorted_set,
+    },
+    Kind {
+        name: "string",
+        counting: b"STRLEN",
+        reading: (b"GETRANGE", &[]),
+        reading_whole: Some(b"GET"),
+        element_words: 1,
+        elements_in: |words| words.iter().map(Vec::len).sum(),
+        may_be_empty: true,
+        small_max: IMPORT_CHUNK_BYTES as i64,
+        chunk_max: IMPORT_CHUNK_BYTES as i64,
+        adding: b"APPEND",
+        adds_reversed: false,
+        payload: |words| Some(string_payload(&words.concat())),
     },
 ];
 
@@ -50,11 +88,6 @@ impl Kind {
     /// The type of that name, if it is copied.
     pub(super) fn named(name: &[u8]) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name.as_bytes() == name)
-    }
-
-    /// Elements in so many words.
-    pub(super) fn elements_in(&self, words: usize) -> u64 {
-        (words / self.element_words) as u64
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::error::ImportError;
 use super::kinds::Kind;
 use super::options::Options;
-use super::pace::{Pace, SIZE_SAMPLES, SMALL_ELEMENTS_MAX};
+use super::pace::{Pace, SIZE_SAMPLES};
 use crate::redis_client::{Client, ClientError, Transaction};
 use crate::wire::reply_reader::Value;
 
@@ -39,7 +39,8 @@ impl Page {
 
 /// A small value with its expiry, both of one moment.
 pub(super) struct Whole {
-    /// Elements, or members and scores in turn; none where the key is gone or of another type.
+    /// Elements, or members and scores in turn, or a string; none where the key is gone or of
+    /// another type.
     pub(super) words: Vec<Vec<u8>>,
     pub(super) expire_at_ms: Option<i64>,
 }
@@ -181,7 +182,7 @@ impl Source {
             // Another type by now, or nothing: as if it had not been met.
             let count = self.count_of(&count)?;
             let expire_at_ms = self.expire_at_ms(&time, &expiry)?;
-            if count > 0 {
+            if count > 0 || kind.may_be_empty {
                 page.keys.push(SourceKey {
                     name,
                     kind,
@@ -245,9 +246,14 @@ impl Source {
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        // One element more than is small tells that it is not.
-        let stop = SMALL_ELEMENTS_MAX.to_string();
-        self.client.queue(&stretch(key, b"0", stop.as_bytes()));
+        match key.kind.reading_whole {
+            Some(command) => self.client.queue(&[command, key.name.as_slice()]),
+            None => {
+                // One element more than is small tells that it is not.
+                let stop = key.kind.small_max.to_string();
+                self.client.queue(&stretch(key, b"0", stop.as_bytes()));
+            }
+        }
         self.client.queue_transaction(&[]);
     }
 
@@ -370,16 +376,20 @@ impl Source {
         let (start, stop) = (start.to_string(), stop.to_string());
         let words = stretch(key, start.as_bytes(), stop.as_bytes());
         let reply = self.client.call(&words)?;
-        self.words_of(reply)
+        let words = self.words_of(reply)?;
+        let is_empty = (key.kind.elements_in)(&words) == 0;
+        Ok(if is_empty { Vec::new() } else { words })
     }
 
     fn words_of(&self, reply: Value) -> Result<Vec<Vec<u8>>, ClientError> {
         if is_wrong_type(&reply) {
             return Ok(Vec::new());
         }
-        match reply.items() {
-            Some(_) => Ok(reply.into_strings().unwrap_or_default()),
-            None => Err(self.client.unexpected(&reply)),
+        match (reply.items(), reply.bytes()) {
+            (Some(_), _) => Ok(reply.into_strings().unwrap_or_default()),
+            (None, Some(string)) => Ok(vec![string.to_vec()]),
+            (None, None) if reply.is_null() => Ok(Vec::new()),
+            (None, None) => Err(self.client.unexpected(&reply)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Random commands on keys of any type and on databases.
 
-use crate::payloads::{hashes, number_sets, old_lists, old_sets, sealed, sets};
+use crate::payloads::{hashes, number_sets, old_lists, old_sets, sealed, sets, strings};
 use crate::resp::Words;
 use crate::words::Dice;
 
@@ -137,7 +137,7 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
 /// not compared to the millisecond, so there is none.)
 fn restore(dice: &mut Dice) -> Arguments {
     let elements: Arguments = (0..dice.below(6)).map(|_| dice.value()).collect();
-    let (key, mut forms) = match dice.below(5) {
+    let (key, mut forms) = match dice.below(6) {
         0 => (dice.key('l'), old_lists(&elements)),
         1 => {
             // Twice the same member is damage; another order than that of scores Redis just keeps.
@@ -152,6 +152,7 @@ fn restore(dice: &mut Dice) -> Arguments {
         }
         // Redis before 7.2 does not read the last.
         3 => (dice.key('s'), sets(&elements)[..1].to_vec()),
+        4 => (dice.key('t'), strings(&dice.string())),
         _ => {
             let start = dice.pick(&[-5, 100, -40_000, 1 << 40]);
             let numbers: Vec<i64> = (0..elements.len() as i64).map(|n| start + n * n).collect();
@@ -230,7 +231,7 @@ fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
         let patterns: &[&str] = if is_alphabetic {
             &["nosort"]
         } else {
-            &["nosort", "weight_*", "x->y"]
+            &["nosort", "weight_*", "x->y", "s*", "s*"]
         };
         arguments.push(dice.pick(patterns).into());
     }
@@ -241,7 +242,7 @@ fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
     }
     while dice.one_in(6) {
         arguments.push(dice.word("GET"));
-        arguments.push(dice.pick(&["#", "object_*", "h_*->f"]).into());
+        arguments.push(dice.pick(&["#", "object_*", "h_*->f", "s*", "*"]).into());
     }
     if dice.one_in(3) {
         arguments.push(dice.choose_word(&["ASC", "DESC"]));

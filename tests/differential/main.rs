@@ -12,6 +12,7 @@
     unreachable_pub
 )]
 
+mod bitmaps;
 mod channels;
 mod differences;
 mod events;
@@ -32,6 +33,7 @@ mod servers;
 mod sets;
 mod shrink;
 mod sorted_sets;
+mod strings;
 mod transactions;
 mod words;
 
@@ -129,14 +131,16 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(38) {
-        21..26 => geo::command(dice),
-        26..32 => hashes::command(dice),
-        32.. => sets::command(dice),
+    let words = match dice.below(50) {
+        33..38 => geo::command(dice),
+        38..44 => hashes::command(dice),
+        44.. => sets::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
+        16..23 => strings::command(dice),
+        23..27 => bitmaps::command(dice),
         // A mistake might make it wait for long.
-        16 => return Step::Command(transactions::blocking(dice, session)),
+        27 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
             // An iteration needs each reply before it goes on.

@@ -1,4 +1,4 @@
-//! Random lists and sorted sets of many sizes.
+//! Random strings, lists and sorted sets of many sizes.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ const WORDS_AT_ONCE: usize = 500;
 /// What a key holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Held {
+    String(Vec<u8>),
     List(Vec<Vec<u8>>),
     /// Member and score, in no certain order.
     Set(Vec<(Vec<u8>, f64)>),
@@ -38,7 +39,10 @@ impl Values {
             _ => self.random.random_range(1..5_000),
         };
         let kind = self.random.random_range(0..5);
-        if self.random.random() {
+        if self.random.random_range(0..4) == 0 {
+            let parts = count.min(40);
+            Held::String((0..parts).flat_map(|_| self.element(kind)).collect())
+        } else if self.random.random() {
             Held::List((0..count).map(|_| self.element(kind)).collect())
         } else {
             let members: BTreeMap<Vec<u8>, f64> = (0..count)
@@ -93,6 +97,11 @@ impl Held {
     /// Puts it at a key of a server that has none of that name.
     pub fn put(&self, connection: &mut Connection, key: &[u8]) {
         let (name, words): (&str, Words) = match self {
+            Held::String(string) => {
+                let reply = connection.command(&[b"SET", key, string]).unwrap();
+                assert_eq!(reply, Value::Line(b'+', b"OK".to_vec()));
+                return;
+            }
             Held::List(elements) => ("RPUSH", elements.clone()),
             Held::Set(members) => {
                 let word = |(member, score): &(Vec<u8>, f64)| {
@@ -115,7 +124,12 @@ impl Held {
         let mut ask = |words: &[&[u8]]| connection.command(words).unwrap();
         let text = |value: &Value| value.bytes().unwrap().to_vec();
         let kind = ask(&[b"TYPE", key]);
-        if kind == Value::Line(b'+', b"list".to_vec()) {
+        if kind == Value::Line(b'+', b"string".to_vec()) {
+            let string = text(&ask(&[b"GET", key]));
+            let length = ask(&[b"STRLEN", key]).integer().unwrap();
+            assert_eq!(length, string.len() as i64);
+            Some(Held::String(string))
+        } else if kind == Value::Line(b'+', b"list".to_vec()) {
             let elements = ask(&[b"LRANGE", key, b"0", b"-1"]);
             let elements: Vec<_> = elements.items().unwrap().iter().map(text).collect();
             let length = ask(&[b"LLEN", key]).integer().unwrap();
