@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quoin::layout::{
-    Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue, TaskRegistry, TaskRow,
+    FieldRow, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue, TaskRegistry, TaskRow,
     TrashKind, decode_counter, decode_id, encode_id,
 };
 
@@ -86,12 +86,23 @@ fn rows_of_data(layout: &Layout, tail: &[u8]) {
     let mut key = layout.data_prefix(DATA);
     key.extend_from_slice(tail);
     let _ = layout.read_member_key(DATA, &key);
+    let _ = layout.read_field_key(DATA, FieldRow::Hash, &key);
+    let _ = layout.read_piece_key(DATA, &key);
     tasks(layout, tail);
 }
 
 fn values(value: &[u8]) {
-    if let Ok(meta) = Meta::decode(value) {
-        assert_eq!(Meta::decode(&meta.encode()).ok(), Some(meta));
+    let row = Bytes::copy_from_slice(value);
+    if let Ok(meta) = Meta::decode(&row) {
+        assert_eq!(Meta::decode(&meta.encode().into()).ok(), Some(meta));
+    }
+    for form in [FieldRow::Hash, FieldRow::Set] {
+        let entries = form.decode_body(&row).ok();
+        let length = entries.as_ref().map(|entries| entries.len() as i64);
+        assert_eq!(length, form.count_body(&row).ok());
+        if let Some(body) = entries.and_then(|entries| form.encode_body(&entries, usize::MAX)) {
+            assert_eq!(form.count_body(&body).ok(), length);
+        }
     }
     if let Ok(entry) = MemberEntry::decode(value)
         && !entry.score.is_nan()

@@ -6,9 +6,14 @@ use super::table;
 
 /// Groups in the order of the page, with their headings.
 const GROUPS: &[(Group, &str)] = &[
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bitmaps"),
+    (Group::HyperLogLog, "HyperLogLogs"),
+    (Group::Hash, "Hashes"),
+    (Group::Set, "Sets"),
+    (Group::Geo, "Geo"),
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
-    (Group::Geo, "Places in sorted sets"),
     (Group::PriorityQueue, "Priority queues"),
     (Group::TaskQueue, "Task queues"),
     (Group::Generic, "Keys"),
@@ -42,6 +47,9 @@ pub fn page() -> String {
             .filter(|row| row.group == *group)
             .filter(|row| row.subcommands.is_empty() || row.name == "command")
             .collect();
+        if listed.is_empty() {
+            continue;
+        }
         listed.sort_by_key(|row| row.name);
         text.push_str(&format!(
             "\n## {heading}\n\n| command | since | cost | what it does |\n|---|---|---|---|\n"

@@ -15,6 +15,7 @@ pub mod document;
 pub mod flags;
 pub mod geo;
 pub mod grammar;
+pub mod hashes;
 pub mod help;
 pub mod key_specs;
 pub mod keys;
@@ -27,7 +28,9 @@ pub mod priority_queues;
 pub mod pubsub;
 pub mod resolve;
 pub mod row;
+pub mod sets;
 pub mod sorted_sets;
+pub mod strings;
 pub mod table;
 pub mod tasks;
 #[cfg(test)]

@@ -19,12 +19,22 @@ use crate::types::{Environment, ReadContext, WriteContext};
 pub enum Group {
     /// Keys of any type.
     Generic,
+    /// Strings.
+    String,
+    /// Bits of strings.
+    Bitmap,
+    /// HyperLogLogs, which are strings.
+    HyperLogLog,
+    /// Hashes.
+    Hash,
+    /// Sets.
+    Set,
+    /// Places on the globe, which are sorted sets.
+    Geo,
     /// Lists.
     List,
     /// Sorted sets.
     SortedSet,
-    /// Places in sorted sets.
-    Geo,
     /// Priority queues, which Redis does not have.
     PriorityQueue,
     /// Task queues, which Redis does not have.
@@ -46,9 +56,14 @@ impl Group {
     pub fn name(self) -> &'static str {
         match self {
             Group::Generic => "generic",
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Hash => "hash",
+            Group::Set => "set",
+            Group::Geo => "geo",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
-            Group::Geo => "geo",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",

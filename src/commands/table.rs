@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    command, connection, geo, keys, lists, priority_queues, pubsub, sorted_sets, tasks,
-    transactions,
+    command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets, sorted_sets,
+    strings, tasks, transactions,
 };
 
 /// The families' rows.
@@ -14,14 +14,17 @@ const FAMILIES: &[&[Row]] = &[
     connection::ROWS,
     command::ROWS,
     geo::ROWS,
+    hashes::ROWS,
     keys::ROWS,
     lists::ROWS,
     lists::BLOCKING_ROWS,
     priority_queues::ROWS,
     priority_queues::BLOCKING_ROWS,
     pubsub::ROWS,
+    sets::ROWS,
     sorted_sets::ROWS,
     sorted_sets::BLOCKING_ROWS,
+    strings::ROWS,
     tasks::ROWS,
     transactions::ROWS,
 ];

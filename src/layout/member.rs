@@ -176,28 +176,12 @@ impl Layout {
 
     /// Key in the member index.
     pub fn member_key(&self, data: Id, member: &Member) -> Vec<u8> {
-        let mut key = self.section_prefix(data, Section::Members);
-        pack_into(&(hash48(&member.bytes),), &mut key);
-        match &member.long_digest {
-            None => {
-                pack_into(&(member.bytes.as_ref(),), &mut key);
-            }
-            Some(digest) => {
-                pack_into(&(None::<i64>, digest.as_slice()), &mut key);
-            }
-        }
-        key
+        self.hashed_key(data, Section::Members, member)
     }
 
     /// The member index from a hash onwards: the range that ZSCAN reads.
     pub fn members_from(&self, data: Id, hash: u64) -> KeyRange {
-        let all = self.section_prefix(data, Section::Members);
-        let mut begin = all.clone();
-        pack_into(&(hash,), &mut begin);
-        KeyRange {
-            begin,
-            end: with_byte(&all, 0xff),
-        }
+        self.hashed_from(data, Section::Members, hash)
     }
 
     /// Reads a key of the member index: the hash, and the member unless it is long. (A long
@@ -210,9 +194,50 @@ impl Layout {
         data: Id,
         key: &[u8],
     ) -> Result<(u64, Option<Bytes>), DecodeError> {
-        let prefix = self.section_prefix(data, Section::Members);
+        self.read_hashed_key(data, Section::Members, key)
+    }
+
+    /// Key of a member in a section in the order of hashes: `(hash, member)`, or
+    /// `(hash, nil, digest)` of a long one.
+    pub fn hashed_key(&self, data: Id, section: Section, member: &Member) -> Vec<u8> {
+        let mut key = self.section_prefix(data, section);
+        pack_into(&(hash48(&member.bytes),), &mut key);
+        match &member.long_digest {
+            None => {
+                pack_into(&(member.bytes.as_ref(),), &mut key);
+            }
+            Some(digest) => {
+                pack_into(&(None::<i64>, digest.as_slice()), &mut key);
+            }
+        }
+        key
+    }
+
+    /// A section in the order of hashes, from a hash onwards.
+    pub fn hashed_from(&self, data: Id, section: Section, hash: u64) -> KeyRange {
+        let all = self.section_prefix(data, section);
+        let mut begin = all.clone();
+        pack_into(&(hash,), &mut begin);
+        KeyRange {
+            begin,
+            end: with_byte(&all, 0xff),
+        }
+    }
+
+    /// Reads a key of a section in the order of hashes: the hash, and the member unless it is
+    /// long.
+    ///
+    /// # Errors
+    /// Where the key is not of that section.
+    pub fn read_hashed_key(
+        &self,
+        data: Id,
+        section: Section,
+        key: &[u8],
+    ) -> Result<(u64, Option<Bytes>), DecodeError> {
+        let prefix = self.section_prefix(data, section);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
-            return corrupt("member index key");
+            return corrupt("key of a member by hash");
         };
         let hash = take(&mut rest, "member hash")?;
         if next_is_nil(rest) {

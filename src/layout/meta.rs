@@ -5,8 +5,12 @@ use foundationdb_tuple::{Bytes as TupleBytes, pack_into};
 
 use super::{DecodeError, Id, KeyName, ValueType, corrupt, take};
 
-/// Format byte of a metadata value.
+/// Format byte of metadata.
 const META_FORMAT: u8 = 1;
+/// Format byte of metadata with a body.
+const META_WITH_BODY_FORMAT: u8 = 2;
+/// Bytes of the count of changes at the beginning of a body.
+const CHANGES_BYTES: usize = 2;
 
 /// A key's type, expiry and data id. Apart from the data, so that RENAME moves no data; and not
 /// touched by pushes and pops, so that those of two servers do not conflict.
@@ -20,13 +24,47 @@ pub struct Meta {
     pub expire_at_ms: Option<i64>,
     /// The full name, where the key holds only its digest.
     pub long_name: Option<Bytes>,
+    /// The whole value, where it is small; it has no rows and no length counter then.
+    pub body: Option<Body>,
+}
+
+/// A small value, whole, in its key's metadata. What its bytes mean is up to the type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// The value's bytes.
+    pub bytes: Bytes,
+    /// A number that every change of the value changes, by which WATCH recognises one.
+    pub changes: u16,
+}
+
+impl Body {
+    /// The first body of a value.
+    pub fn new(bytes: Bytes) -> Self {
+        Self { bytes, changes: 0 }
+    }
+
+    /// The body after a change.
+    pub fn changed_to(&self, bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            changes: self.changes.wrapping_add(1),
+        }
+    }
 }
 
 impl Meta {
-    /// The stored form: format byte, then the tuple (type, data id…, expiry | nil, name | nil).
+    /// The stored form: format byte, then the tuple (type, data id…, expiry | nil, name | nil),
+    /// then the body, if there is one.
     pub fn encode(&self) -> Vec<u8> {
-        let mut value = Vec::with_capacity(16);
-        value.push(META_FORMAT);
+        let body_bytes = self
+            .body
+            .as_ref()
+            .map_or(0, |body| body.bytes.len() + CHANGES_BYTES);
+        let mut value = Vec::with_capacity(24 + body_bytes);
+        value.push(match self.body {
+            None => META_FORMAT,
+            Some(_) => META_WITH_BODY_FORMAT,
+        });
         pack_into(
             &(
                 self.value_type as u64,
@@ -37,6 +75,10 @@ impl Meta {
             ),
             &mut value,
         );
+        if let Some(body) = &self.body {
+            value.extend_from_slice(&body.changes.to_be_bytes());
+            value.extend_from_slice(&body.bytes);
+        }
         value
     }
 
@@ -44,9 +86,11 @@ impl Meta {
     ///
     /// # Errors
     /// Where it is none, or of a newer format.
-    pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
-        let Some((&META_FORMAT, mut rest)) = value.split_first() else {
-            return corrupt("metadata format");
+    pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
+        let (has_body, mut rest) = match value.split_first() {
+            Some((&META_FORMAT, rest)) => (false, rest),
+            Some((&META_WITH_BODY_FORMAT, rest)) => (true, rest),
+            _ => return corrupt("metadata format"),
         };
         let code: u64 = take(&mut rest, "type")?;
         let Some(value_type) = ValueType::from_number(code) else {
@@ -58,11 +102,20 @@ impl Meta {
         };
         let expire_at_ms = take(&mut rest, "expiry")?;
         let long_name: Option<TupleBytes<'_>> = take(&mut rest, "long name")?;
+        let body = match (has_body, rest.split_first_chunk::<CHANGES_BYTES>()) {
+            (false, _) => None,
+            (true, Some((changes, bytes))) => Some(Body {
+                bytes: value.slice_ref(bytes),
+                changes: u16::from_be_bytes(*changes),
+            }),
+            (true, None) => return corrupt("metadata without its body"),
+        };
         Ok(Self {
             value_type,
             data,
             expire_at_ms,
             long_name: long_name.map(|name| Bytes::from(name.into_owned())),
+            body,
         })
     }
 

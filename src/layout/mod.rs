@@ -8,6 +8,7 @@
 //! own.
 
 mod counter;
+pub mod field;
 mod id;
 pub mod member;
 pub mod message;
@@ -20,6 +21,7 @@ pub mod row_kinds;
 pub mod rows;
 pub mod signpost;
 pub mod staging;
+pub mod string;
 pub mod task;
 mod tuple;
 pub mod value;
@@ -30,9 +32,10 @@ mod tests;
 pub use counter::{
     LENGTH_MAX, decode_counter, decode_length, encode_counter, encode_length, length_delta,
 };
+pub use field::{Entry, FieldRow};
 pub use id::{Id, decode_id, encode_id};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
-pub use meta::Meta;
+pub use meta::{Body, Meta};
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
@@ -126,6 +129,12 @@ numbered! {
         PriorityQueue = 3,
         /// A task queue.
         TaskQueue = 4,
+        /// A string.
+        String = 5,
+        /// A hash.
+        Hash = 6,
+        /// A set.
+        Set = 7,
         /// A type for tests, whose keys exist while they are empty.
         #[cfg(test)]
         Hollow = 250,
@@ -145,6 +154,12 @@ numbered! {
         Chunks = 3,
         /// A priority queue's elements by priority.
         Queue = 4,
+        /// A hash's fields by hash.
+        Fields = 5,
+        /// A set's members by hash.
+        SetMembers = 6,
+        /// Pieces of a long string.
+        Pieces = 7,
         /// A task queue's ready tasks by class and place.
         TaskOrder = 8,
         /// Minima over ranges of that order.

@@ -158,6 +158,7 @@ fn values_of_keys() {
         data: DATA,
         expire_at_ms: None,
         long_name: None,
+        body: None,
     };
     golden(
         "metadata: list, data (1, 300)",
@@ -173,6 +174,56 @@ fn values_of_keys() {
         "metadata: sorted set, expiry",
         &meta.encode(),
         "011502150116012c1a018bcfe5680000",
+    );
+    let body = Body {
+        bytes: Bytes::from_static(b"work"),
+        changes: 3,
+    };
+    let meta = Meta {
+        value_type: ValueType::String,
+        expire_at_ms: None,
+        body: Some(body),
+        ..meta
+    };
+    golden(
+        "metadata: string `work` after 3 changes",
+        &meta.encode(),
+        "021505150116012c00000003776f726b",
+    );
+    let entry = Entry {
+        name: Bytes::from_static(b"f"),
+        value: Bytes::from_static(b"work"),
+    };
+    golden(
+        "body of a hash with the field `f` = `work`",
+        &FieldRow::Hash.encode_body(&[entry.clone()], 64).unwrap(),
+        "016604776f726b",
+    );
+    golden(
+        "body of a set with the member `f`",
+        &FieldRow::Set.encode_body(&[entry], 64).unwrap(),
+        "0166",
+    );
+}
+
+#[test]
+fn fields_members_and_pieces() {
+    let layout = layout();
+    let name = Member::new(&Bytes::from_static(b"f"));
+    golden(
+        "field `f` of a hash",
+        &layout.field_key(DATA, FieldRow::Hash, &name),
+        "0271756f696e001502150116012c15051a2d1720544b23016600",
+    );
+    golden(
+        "member `f` of a set",
+        &layout.field_key(DATA, FieldRow::Set, &name),
+        "0271756f696e001502150116012c15061a2d1720544b23016600",
+    );
+    golden(
+        "piece 2 of a string",
+        &layout.piece_key(DATA, 2),
+        "0271756f696e001502150116012c15071502",
     );
 }
 
@@ -308,6 +359,7 @@ fn rows_of_priority_queues() {
             data: DATA,
             expire_at_ms: None,
             long_name: None,
+            body: None,
         }
         .encode(),
         "011503150116012c0000",
@@ -453,8 +505,9 @@ proptest! {
             data: Id { instance, sequence },
             expire_at_ms,
             long_name: long.map(Bytes::from),
+            body: None,
         };
-        prop_assert_eq!(Meta::decode(&meta.encode()).unwrap(), meta);
+        prop_assert_eq!(Meta::decode(&meta.encode().into()).unwrap(), meta);
     }
 
     #[test]
@@ -503,7 +556,7 @@ proptest! {
         let _ = layout.read_position(0, &bytes);
         let _ = layout.read_queue_key(0, &bytes);
         let _ = layout.read_member_key(DATA, &bytes);
-        let _ = Meta::decode(&bytes);
+        let _ = Meta::decode(&Bytes::from(bytes.clone()));
         let _ = MemberEntry::decode(&bytes);
         let _ = StoredValue::decode(&Bytes::from(bytes));
     }

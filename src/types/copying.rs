@@ -47,6 +47,14 @@ impl WriteContext<'_> {
     ) -> Result<(), CommandError> {
         let length = self.length(source, Isolation::Serializable).await?;
         let data = self.environment.ids.allocate();
+        let meta = Meta {
+            data,
+            ..source.meta.clone()
+        };
+        if meta.body.is_some() {
+            to.put(name, meta, length).await?;
+            return Ok(());
+        }
         let from_prefix = self.layout().data_prefix(source.data());
         let to_prefix = self.layout().data_prefix(data);
         let mut pages = Pages::new(self, KeyRange::children(&from_prefix), false, 0);
@@ -65,10 +73,6 @@ impl WriteContext<'_> {
                 return Ok(());
             }
         }
-        let meta = Meta {
-            data,
-            ..source.meta.clone()
-        };
         to.put(name, meta, length).await?;
         Ok(())
     }

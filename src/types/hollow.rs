@@ -9,6 +9,7 @@ pub(super) static KIND: ValueKind = ValueKind {
     name: "hollow",
     encoding: "rows",
     exists_when_empty: true,
+    body: None,
     is_waited_for: false,
     sections: &[
         SectionKind::elements(Section::Elements, plain_element),

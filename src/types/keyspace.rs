@@ -13,8 +13,8 @@ use futures_util::future::try_join_all;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{
-    Id, KeyName, KeyRange, Meta, Signpost, TrashKind, ValueType, decode_length, encode_length,
-    length_delta,
+    Body, Id, KeyName, KeyRange, Meta, Signpost, TrashKind, ValueType, decode_length,
+    encode_length, length_delta,
 };
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, StoreError};
@@ -82,7 +82,10 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn length(&self, key: &OpenKey, isolation: Isolation) -> Result<i64, StoreError> {
-        self.length_at(&key.meta_key, isolation).await
+        match &key.meta.body {
+            Some(body) => Ok(key.meta.value_type.kind().body_length(body)?),
+            None => self.length_at(&key.meta_key, isolation).await,
+        }
     }
 
     pub(super) async fn length_at(
@@ -222,12 +225,27 @@ impl WriteContext<'_> {
         value_type: ValueType,
         expire_at_ms: Option<i64>,
     ) -> Result<OpenKey, CommandError> {
+        self.create_with(key, value_type, expire_at_ms, None).await
+    }
+
+    /// [`Self::create`] of a key whose whole value is `body`, if there is one.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub async fn create_with(
+        &self,
+        key: &Bytes,
+        value_type: ValueType,
+        expire_at_ms: Option<i64>,
+        body: Option<Bytes>,
+    ) -> Result<OpenKey, CommandError> {
         self.check_name(key)?;
         let meta = Meta {
             value_type,
             data: self.environment.ids.allocate(),
             expire_at_ms,
             long_name: None,
+            body: body.map(Body::new),
         };
         // Redis: a value that is overwritten leaves the key what it was.
         self.notify_of_creation(key, true).await?;
@@ -303,21 +321,16 @@ impl WriteContext<'_> {
                 meta: old,
             };
             self.expect_no_claims(location.database, &old).await?;
-            self.remove(&old);
+            match old.meta.body {
+                // All that it had is about to be written over.
+                Some(_) => self.clear_expiry_index(&old),
+                None => self.remove(&old),
+            }
         }
         meta.long_name = location.name.inline().is_none().then(|| key.clone());
         self.write_meta(&location.meta_key, &meta);
-        // Other servers watch this row, and must not take a new key for the one before it.
-        let changes = if self.environment.capabilities.single_writer {
-            0
-        } else {
-            self.environment.random.next_u64()
-        };
-        if length != 0 || changes != 0 {
-            self.transaction.set(
-                &self.layout().length_key(&location.meta_key),
-                &encode_length(length, changes),
-            );
+        if meta.body.is_none() {
+            self.write_first_length(&location.meta_key, length);
         }
         if let Some(at_ms) = meta.expire_at_ms {
             let expiry_key = self
@@ -334,6 +347,41 @@ impl WriteContext<'_> {
             self.signal_ready(&key);
         }
         Ok(key)
+    }
+
+    /// Writes the length counter of a key that has none.
+    fn write_first_length(&self, meta_key: &[u8], length: i64) {
+        // Other servers watch this row, and must not take a new key for the one before it.
+        let changes = if self.environment.capabilities.single_writer {
+            0
+        } else {
+            self.environment.random.next_u64()
+        };
+        if length != 0 || changes != 0 {
+            self.transaction.set(
+                &self.layout().length_key(meta_key),
+                &encode_length(length, changes),
+            );
+        }
+    }
+
+    /// Changes a value that lies in metadata.
+    pub fn write_body(&self, key: &mut OpenKey, bytes: Bytes) {
+        key.meta.body = Some(match &key.meta.body {
+            Some(body) => body.changed_to(bytes),
+            None => Body::new(bytes),
+        });
+        self.write_meta(&key.meta_key, &key.meta);
+        self.signal_touched(key);
+    }
+
+    /// Makes a value that lies in metadata one in rows, which the caller writes: `length` is what
+    /// its counter holds from now on. It never goes back.
+    pub fn drop_body(&self, key: &mut OpenKey, length: i64) {
+        key.meta.body = None;
+        self.write_meta(&key.meta_key, &key.meta);
+        self.write_first_length(&key.meta_key, length);
+        self.signal_touched(key);
     }
 
     /// To be called before another key replaces a ghost. Elements of a queue that is
@@ -377,14 +425,18 @@ impl WriteContext<'_> {
     /// Removes a key with its data.
     pub fn remove(&self, key: &OpenKey) {
         self.detach(key);
-        self.discard_data(key.meta.data);
+        if key.meta.body.is_none() {
+            self.discard_data(key.meta.data);
+        }
     }
 
     /// Removes a key but leaves its data, which the caller puts elsewhere.
     pub fn detach(&self, key: &OpenKey) {
         self.transaction.clear(&key.meta_key);
-        self.transaction
-            .clear(&self.layout().length_key(&key.meta_key));
+        if key.meta.body.is_none() {
+            self.transaction
+                .clear(&self.layout().length_key(&key.meta_key));
+        }
         if self.has_signposts() {
             let value_type = key.meta.value_type;
             let signposts = value_type.signpost_keys(self.layout(), key.data());
@@ -487,6 +539,13 @@ impl WriteContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn remove_if_empty(&self, key: &OpenKey) -> Result<(), StoreError> {
+        if let Some(body) = &key.meta.body {
+            if body.bytes.is_empty() && !key.meta.value_type.kind().exists_when_empty {
+                self.remove(key);
+                self.notify_of(EventClasses::GENERIC, "del", key);
+            }
+            return Ok(());
+        }
         let isolation = match self.presence(&key.meta, 0) {
             Presence::Exists => return Ok(()),
             // Invisible to clients from now on, see the module's comment. The length is read only

@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::dump::Payload;
 use crate::error::CommandError;
-use crate::layout::{DecodeError, Id, Layout, Section, StagedElement, ValueType};
+use crate::layout::{Body, DecodeError, Id, Layout, Section, StagedElement, ValueType};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -29,6 +29,9 @@ pub struct ValueKind {
     /// Whether a key of the type exists for clients while it has no elements. Keys of other types
     /// cease to exist with their last element.
     pub exists_when_empty: bool,
+    /// How a small value of the type lies whole in its key's metadata; `None` where values always
+    /// lie in rows.
+    pub body: Option<BodyKind>,
     /// Whether clients can wait until something is put into such a key.
     pub is_waited_for: bool,
     /// The sections that rows of such a value are in.
@@ -43,6 +46,13 @@ pub struct ValueKind {
     pub slice: Option<SliceFn>,
     /// DUMP and RESTORE; `None` where Redis does not know the type.
     pub serialization: Option<Serialization>,
+}
+
+/// How a type's small values lie in metadata.
+#[derive(Debug)]
+pub struct BodyKind {
+    /// The value's length: what the length counter of one in rows holds.
+    pub length: fn(&Bytes) -> Result<i64, DecodeError>,
 }
 
 /// Reads some elements of a value.
@@ -88,6 +98,8 @@ pub enum Holds {
     Chunks,
     /// Anything else; may be there without any element.
     Other,
+    /// Pieces of the value; the key's length is not their number.
+    Pieces,
 }
 
 /// What an element's row tells.
@@ -128,6 +140,11 @@ impl SectionKind {
     /// An index of the elements of some groups.
     pub const fn index(section: Section, groups: &'static [u8]) -> Self {
         Self::new(section, Holds::Index(groups), false)
+    }
+
+    /// Pieces of values.
+    pub const fn pieces(section: Section) -> Self {
+        Self::new(section, Holds::Pieces, true)
     }
 
     /// Rows of another kind.
@@ -275,7 +292,18 @@ impl ValueKind {
     /// Whether a value without elements may have rows.
     pub fn keeps_rows_when_empty(&self) -> bool {
         let mut sections = self.sections.iter();
-        sections.any(|kind| matches!(kind.holds, Holds::Other))
+        sections.any(|kind| matches!(kind.holds, Holds::Other | Holds::Pieces))
+    }
+
+    /// The length of a value that lies in metadata.
+    ///
+    /// # Errors
+    /// Where its bytes cannot be read.
+    pub fn body_length(&self, body: &Body) -> Result<i64, DecodeError> {
+        match &self.body {
+            Some(kind) => (kind.length)(&body.bytes),
+            None => Err(DecodeError("a body in metadata of a type without")),
+        }
     }
 }
 

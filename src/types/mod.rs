@@ -1,12 +1,16 @@
-//! What Redis's types mean, over the transaction trait: lists, sorted sets, and the keyspace
+//! What Redis's types mean, over the transaction trait: strings, lists, hashes, sets, sorted
+//! sets, Quoin's own types, and the keyspace
 //! that holds them. Knows the layout and nothing of connections or replies.
 
 pub mod context;
 pub mod copying;
 pub mod dumping;
+pub mod fields;
 pub mod fingerprint;
 pub mod flush;
 pub mod ghosts;
+pub mod hash;
+mod hashed;
 #[cfg(test)]
 mod hollow;
 pub mod ids;
@@ -21,6 +25,7 @@ pub mod presence;
 pub mod priority_queue;
 pub mod relay;
 pub mod scanning;
+pub mod set;
 pub mod signals;
 pub mod size_budget;
 pub mod sizing;
@@ -29,6 +34,7 @@ pub mod sorted_set;
 pub mod split;
 pub mod staging;
 pub mod startup;
+pub mod string;
 pub mod sweeping;
 pub mod task_queue;
 pub mod unit;
@@ -49,6 +55,9 @@ impl ValueType {
             ValueType::SortedSet => &sorted_set::KIND,
             ValueType::PriorityQueue => &priority_queue::KIND,
             ValueType::TaskQueue => &task_queue::KIND,
+            ValueType::String => &string::KIND,
+            ValueType::Hash => &hash::KIND,
+            ValueType::Set => &set::KIND,
             #[cfg(test)]
             ValueType::Hollow => &hollow::KIND,
         }

@@ -19,9 +19,11 @@ pub enum Presence {
     Emptied,
 }
 
-/// What a key with this metadata and length is on a store with these capabilities.
+/// What a key with this metadata and length is on a store with these capabilities. A value that lies
+/// in metadata is removed in the transaction that takes its last element, so it always exists.
 pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presence {
-    if length != 0 || meta.value_type.kind().exists_when_empty {
+    let is_small = meta.body.is_some();
+    if length != 0 || is_small || meta.value_type.kind().exists_when_empty {
         Presence::Exists
     } else if !capabilities.single_writer && meta.expire_at_ms.is_none() {
         Presence::Ghost

@@ -18,7 +18,7 @@ use super::presence::Presence;
 pub struct ScannedKey {
     /// The key.
     pub key: OpenKey,
-    /// Its number of elements.
+    /// Its number of elements, where it has a counter of them.
     pub length: i64,
     /// Its length counter as it is stored.
     pub counter: Option<Bytes>,

@@ -23,10 +23,13 @@ impl ReadContext<'_> {
     pub async fn stored_bytes(&self, key: &OpenKey, samples: usize) -> Result<u64, StoreError> {
         let layout = self.layout();
         let meta_bytes = key.meta_key.len() + key.meta.encode().len();
-        let length_bytes = layout.length_key(&key.meta_key).len() + COUNTER_BYTES;
         let expiry_bytes = key.meta.expire_at_ms.map_or(0, |at_ms| {
             layout.expiry_key(at_ms, key.namespace, &key.name).len()
         });
+        if key.meta.body.is_some() {
+            return Ok((meta_bytes + expiry_bytes) as u64);
+        }
+        let length_bytes = layout.length_key(&key.meta_key).len() + COUNTER_BYTES;
         let length = self.length(key, Isolation::Snapshot).await?;
         let length = u64::try_from(length).unwrap_or(0);
         let mut bytes = (meta_bytes + length_bytes + expiry_bytes) as u64;

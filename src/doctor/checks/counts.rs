@@ -161,6 +161,13 @@ impl Counts {
         elements.map_or(0, |section| self.rows(section))
     }
 
+    /// What the length counter should hold; `None` where rows do not tell.
+    fn expected_length(&self) -> Option<i64> {
+        let mut sections = self.meta.value_type.kind().sections.iter();
+        let is_in_pieces = sections.any(|section| matches!(section.holds, Holds::Pieces));
+        (!is_in_pieces).then(|| self.elements())
+    }
+
     /// Compares.
     pub(super) fn wrong(&self) -> Wrong {
         let kind = self.meta.value_type.kind();
@@ -170,7 +177,7 @@ impl Counts {
         };
         let counters = kind.counters.iter().zip(&self.counters);
         Wrong {
-            length: self.length != self.elements(),
+            length: { self.expected_length() }.is_some_and(|expected| self.length != expected),
             group_counters: { counters }
                 .any(|(counter, count)| self.group(counter.group) != *count),
             indexes: disagree(|counts, section| match section.holds {
@@ -239,7 +246,6 @@ fn correct(
 ) {
     let layout = &target.layout;
     let length_key = layout.length_key(&key.meta_key);
-    let elements = counts.elements();
     if is_removed {
         transaction.clear(&key.meta_key);
         transaction.clear(&length_key);
@@ -249,9 +255,11 @@ fn correct(
         target.discard_data(transaction, counts.meta.data);
         return;
     }
-    if elements != counts.length {
+    if let Some(expected) = counts.expected_length()
+        && expected != counts.length
+    {
         // An addition, so that what counts changes goes on.
-        transaction.atomic_add(&length_key, length_delta(elements - counts.length));
+        transaction.atomic_add(&length_key, length_delta(expected - counts.length));
     }
     let counters = counts.meta.value_type.kind().counters.iter();
     for (counter, stored) in counters.zip(&counts.counters) {

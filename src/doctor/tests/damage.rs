@@ -280,6 +280,7 @@ fn a_namespace_that_no_database_shows() {
                     data: FOREIGN,
                     expire_at_ms: None,
                     long_name: None,
+                    body: None,
                 };
                 let meta_key = layout.meta_key(FOREIGN, &name("lost"));
                 transaction.set(&meta_key, &meta.encode());

@@ -178,6 +178,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             data,
             expire_at_ms: None,
             long_name: None,
+            body: None,
         };
         let meta_key = Layout::new("test").meta_key(namespace, &name);
         change(bench, |transaction, layout| {

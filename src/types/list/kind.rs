@@ -23,6 +23,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "list",
     encoding: "ordered-rows",
     exists_when_empty: false,
+    body: None,
     is_waited_for: true,
     sections: &[
         SectionKind::elements(Section::Elements, plain_element),

@@ -14,6 +14,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "pqueue",
     encoding: "ordered-rows",
     exists_when_empty: false,
+    body: None,
     is_waited_for: true,
     sections: &[
         SectionKind::elements(Section::Queue, plain_element),

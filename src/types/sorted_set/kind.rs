@@ -29,6 +29,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "zset",
     encoding: "indexed-rows",
     exists_when_empty: false,
+    body: None,
     is_waited_for: true,
     sections: &[
         SectionKind::elements(Section::Scores, |row| {

@@ -151,13 +151,13 @@ impl ReadContext<'_> {
         Ok(members)
     }
 
-    /// What a row of the member index says, and its hash.
+    /// What a row of the member index says.
     async fn zset_indexed_member(
         &self,
         data: Id,
         row: &KeyValue,
-    ) -> Result<(u64, ScoredMember), StoreError> {
-        let (hash, inline) = self.layout().read_member_key(data, &row.key)?;
+    ) -> Result<ScoredMember, StoreError> {
+        let (_, inline) = self.layout().read_member_key(data, &row.key)?;
         let entry = MemberEntry::decode(&row.value)?;
         let member = match (inline, entry.long) {
             (Some(member), None) => member,
@@ -176,7 +176,7 @@ impl ReadContext<'_> {
             _ => return Err(DecodeError("member index disagrees on a long member").into()),
         };
         let score = entry.score;
-        Ok((hash, ScoredMember { member, score }))
+        Ok(ScoredMember { member, score })
     }
 }
 

@@ -1,5 +1,6 @@
 //! ZSCAN: the member index by hash.
 
+use crate::layout::Section;
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
@@ -29,9 +30,7 @@ impl ReadContext<'_> {
     }
 
     /// At least `count` members from a cursor onwards, as far as there are any, and the next
-    /// cursor; 0 at the end. The cursor is a hash, so that no server remembers anything: what is
-    /// there from the first call to the last is answered, whatever comes and goes meanwhile.
-    /// Members of one hash are never apart.
+    /// cursor; 0 at the end ([`ReadContext::hashed_scan`]).
     ///
     /// # Errors
     /// When the store fails.
@@ -41,26 +40,9 @@ impl ReadContext<'_> {
         cursor: u64,
         count: usize,
     ) -> Result<(u64, Vec<ScoredMember>), StoreError> {
-        let range = self.layout().members_from(key.data(), cursor);
-        let mut members = Vec::new();
-        if range.begin >= range.end {
-            return Ok((0, members));
-        }
-        let mut pages = Pages::new(self, range, false, count.saturating_add(1));
-        let mut last_hash = None;
-        while let Some(rows) = pages.next().await? {
-            for row in rows {
-                let (hash, one) = self.zset_indexed_member(key.data(), &row).await?;
-                if let Some(last_hash) = last_hash
-                    && last_hash != hash
-                    && members.len() >= count
-                {
-                    return Ok((last_hash + 1, members));
-                }
-                last_hash = Some(hash);
-                members.push(one);
-            }
-        }
-        Ok((0, members))
+        let (next, rows) = self
+            .hashed_scan(key.data(), Section::Members, cursor, count)
+            .await?;
+        Ok((next, self.zset_indexed_members(key, &rows).await?))
     }
 }

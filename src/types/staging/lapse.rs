@@ -107,6 +107,7 @@ impl WriteContext<'_> {
                 data,
                 expire_at_ms: None,
                 long_name: claim.long_name.clone(),
+                body: None,
             },
         };
         self.give_back(&key, elements, claim.from_end).await?;

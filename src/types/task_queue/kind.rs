@@ -19,6 +19,7 @@ pub static KIND: ValueKind = ValueKind {
     name: "taskqueue",
     encoding: "indexed-rows",
     exists_when_empty: false,
+    body: None,
     is_waited_for: true,
     sections: &[
         SectionKind::elements(Section::Tasks, |row| {

@@ -1,0 +1,6 @@
+//! Hash commands.
+
+mod length;
+mod rows;
+
+pub use rows::ROWS;

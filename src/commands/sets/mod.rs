@@ -1,0 +1,6 @@
+//! Set commands.
+
+mod length;
+mod rows;
+
+pub use rows::ROWS;

@@ -1,0 +1,6 @@
+//! String commands.
+
+mod length;
+mod rows;
+
+pub use rows::ROWS;

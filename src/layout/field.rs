@@ -1,0 +1,265 @@
+//! Fields of hashes and members of sets: as rows, and packed in the body of a small value.
+//!
+//! A row's key is `(hash, name)`, or `(hash, nil, digest)` for a long name. Its value, in the form
+//! of [`StoredValue`](super::StoredValue), is the field's value; of a long name it is the name's
+//! length (4 bytes, big-endian), the name, and the value. A member of a set has no value, so a row
+//! of a short one is empty.
+//!
+//! A body is all entries in the order in which they were added: of each its name, and in a hash its
+//! value, both with a length in front of them. A length below 255 is one byte; others are the byte
+//! 255 and 2 bytes, big-endian.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{DecodeError, Id, KeyRange, Layout, Member, Section, corrupt};
+
+/// The first byte of a length that has two more.
+const LONG_LENGTH: u8 = 255;
+/// Bytes of a long name's length in a row.
+const NAME_LENGTH_BYTES: usize = 4;
+
+/// A field with its value, or a member of a set with none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The field's or member's name.
+    pub name: Bytes,
+    /// The field's value; empty in a set.
+    pub value: Bytes,
+}
+
+/// Where the entries of a type lie, and whether they have values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldRow {
+    /// Fields of a hash.
+    Hash,
+    /// Members of a set.
+    Set,
+}
+
+impl FieldRow {
+    /// The section of the rows.
+    pub fn section(self) -> Section {
+        match self {
+            FieldRow::Hash => Section::Fields,
+            FieldRow::Set => Section::SetMembers,
+        }
+    }
+
+    /// What is stored in a row, before it is made a stored value; `None` is an empty row.
+    pub fn content(self, name: &Member, value: &Bytes) -> Option<Bytes> {
+        if name.is_long() {
+            let full = name.bytes();
+            let mut content = BytesMut::with_capacity(NAME_LENGTH_BYTES + full.len() + value.len());
+            content.put_u32(u32::try_from(full.len()).unwrap_or(u32::MAX));
+            content.extend_from_slice(full);
+            content.extend_from_slice(value);
+            return Some(content.freeze());
+        }
+        match self {
+            FieldRow::Hash => Some(value.clone()),
+            FieldRow::Set => None,
+        }
+    }
+
+    /// Reads what [`Self::content`] has made. `name` is the one that the row's key holds.
+    ///
+    /// # Errors
+    /// Where the content is none.
+    pub fn read_content(self, name: Option<Bytes>, content: Bytes) -> Result<Entry, DecodeError> {
+        if let Some(name) = name {
+            let value = content;
+            return Ok(Entry { name, value });
+        }
+        let Some((length, _)) = content.split_first_chunk::<NAME_LENGTH_BYTES>() else {
+            return corrupt("row of a long name");
+        };
+        let name_bytes = u32::from_be_bytes(*length) as usize;
+        let end = NAME_LENGTH_BYTES.saturating_add(name_bytes);
+        if content.len() < end {
+            return corrupt("row of a long name");
+        }
+        Ok(Entry {
+            name: content.slice(NAME_LENGTH_BYTES..end),
+            value: content.slice(end..),
+        })
+    }
+
+    /// The body that holds these entries; `None` where it would have more than `bytes_max`.
+    pub fn encode_body(self, entries: &[Entry], bytes_max: usize) -> Option<Bytes> {
+        let mut body = BytesMut::with_capacity(bytes_max.min(64 * entries.len()));
+        for entry in entries {
+            put_part(&mut body, &entry.name)?;
+            if self == FieldRow::Hash {
+                put_part(&mut body, &entry.value)?;
+            }
+            if body.len() > bytes_max {
+                return None;
+            }
+        }
+        Some(body.freeze())
+    }
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn decode_body(self, body: &Bytes) -> Result<Vec<Entry>, DecodeError> {
+        let mut rest = body.clone();
+        let mut entries = Vec::new();
+        while !rest.is_empty() {
+            let name = take_part(&mut rest)?;
+            let value = match self {
+                FieldRow::Hash => take_part(&mut rest)?,
+                FieldRow::Set => Bytes::new(),
+            };
+            entries.push(Entry { name, value });
+        }
+        Ok(entries)
+    }
+
+    /// How many entries a body holds.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn count_body(self, body: &Bytes) -> Result<i64, DecodeError> {
+        let parts = match self {
+            FieldRow::Hash => 2,
+            FieldRow::Set => 1,
+        };
+        let mut rest = body.as_ref();
+        let mut count = 0;
+        while !rest.is_empty() {
+            for _ in 0..parts {
+                let (header, length) = part_length(rest)?;
+                let Some(behind) = rest.get(header + length..) else {
+                    return corrupt("body of a small value");
+                };
+                rest = behind;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+fn put_part(body: &mut BytesMut, part: &Bytes) -> Option<()> {
+    match u8::try_from(part.len()) {
+        Ok(length) if length < LONG_LENGTH => body.put_u8(length),
+        _ => {
+            body.put_u8(LONG_LENGTH);
+            body.put_u16(u16::try_from(part.len()).ok()?);
+        }
+    }
+    body.extend_from_slice(part);
+    Some(())
+}
+
+/// The bytes of a length, and the length.
+fn part_length(rest: &[u8]) -> Result<(usize, usize), DecodeError> {
+    match rest {
+        [LONG_LENGTH, high, low, ..] => Ok((3, usize::from(u16::from_be_bytes([*high, *low])))),
+        [LONG_LENGTH, ..] | [] => corrupt("body of a small value"),
+        [length, ..] => Ok((1, usize::from(*length))),
+    }
+}
+
+fn take_part(rest: &mut Bytes) -> Result<Bytes, DecodeError> {
+    let (header, length) = part_length(rest)?;
+    if rest.len() < header + length {
+        return corrupt("body of a small value");
+    }
+    let part = rest.slice(header..header + length);
+    *rest = rest.slice(header + length..);
+    Ok(part)
+}
+
+impl Layout {
+    /// Key of the row of a field or member.
+    pub fn field_key(&self, data: Id, row: FieldRow, name: &Member) -> Vec<u8> {
+        self.hashed_key(data, row.section(), name)
+    }
+
+    /// The rows of fields or members from a hash onwards.
+    pub fn fields_from(&self, data: Id, row: FieldRow, hash: u64) -> KeyRange {
+        self.hashed_from(data, row.section(), hash)
+    }
+
+    /// Reads a key of a field or member: the hash, and the name unless it is long.
+    ///
+    /// # Errors
+    /// Where the key is none.
+    pub fn read_field_key(
+        &self,
+        data: Id,
+        row: FieldRow,
+        key: &[u8],
+    ) -> Result<(u64, Option<Bytes>), DecodeError> {
+        self.read_hashed_key(data, row.section(), key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(bytes_max: usize) -> impl Strategy<Value = Bytes> {
+        proptest::collection::vec(any::<u8>(), 0..bytes_max).prop_map(Bytes::from)
+    }
+
+    proptest! {
+        #[test]
+        fn a_body_is_read_as_it_was_written(
+            parts in proptest::collection::vec((bytes(400), bytes(400)), 0..20),
+        ) {
+            for row in [FieldRow::Hash, FieldRow::Set] {
+                let entries: Vec<Entry> = parts
+                    .iter()
+                    .map(|(name, value)| Entry {
+                        name: name.clone(),
+                        value: match row {
+                            FieldRow::Hash => value.clone(),
+                            FieldRow::Set => Bytes::new(),
+                        },
+                    })
+                    .collect();
+                let body = row.encode_body(&entries, usize::MAX).unwrap();
+                prop_assert_eq!(row.decode_body(&body).unwrap(), entries);
+                prop_assert_eq!(row.count_body(&body).unwrap(), parts.len() as i64);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(body in bytes(64)) {
+            for row in [FieldRow::Hash, FieldRow::Set] {
+                let decoded = row.decode_body(&body).map(|entries| entries.len() as i64);
+                prop_assert_eq!(decoded.ok(), row.count_body(&body).ok());
+            }
+        }
+
+        #[test]
+        fn the_row_of_a_long_name_holds_name_and_value(
+            name in proptest::collection::vec(any::<u8>(), 901..1_000),
+            value in bytes(20),
+        ) {
+            let name = Bytes::from(name);
+            let member = Member::new(&name);
+            let content = FieldRow::Hash.content(&member, &value).unwrap();
+            let read = FieldRow::Hash.read_content(None, content).unwrap();
+            prop_assert_eq!(read, Entry { name, value });
+        }
+    }
+
+    #[test]
+    fn a_body_has_no_more_bytes_than_allowed() {
+        let entry = Entry {
+            name: Bytes::from_static(b"name"),
+            value: Bytes::from_static(b"value"),
+        };
+        let row = FieldRow::Hash;
+        let entries = [entry];
+        assert_eq!(row.encode_body(&entries, 11).unwrap().len(), 11);
+        assert_eq!(row.encode_body(&entries, 10), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! The descriptor of hashes.
+
+use crate::layout::{FieldRow, Section};
+use crate::types::kind::{BodyKind, ElementRow, SectionKind, ValueKind};
+
+/// The descriptor of hashes.
+pub static KIND: ValueKind = ValueKind {
+    name: "hash",
+    encoding: "hashed-rows",
+    exists_when_empty: false,
+    body: Some(BodyKind {
+        length: |body| FieldRow::Hash.count_body(body),
+    }),
+    is_waited_for: false,
+    sections: &[
+        SectionKind::elements(Section::Fields, |row| {
+            Ok(ElementRow {
+                value: (!row.is_empty()).then(|| row.clone()),
+                group: 0,
+            })
+        }),
+        SectionKind::CHUNKS,
+    ],
+    counters: &[],
+    queue: None,
+    on_put: None,
+    slice: None,
+    serialization: None,
+};
