@@ -18,6 +18,10 @@ pub const READ: KeyFlags = &["RO", "access"];
 pub const INSERT: KeyFlags = &["RW", "insert"];
 /// Changes a value.
 pub const UPDATE: KeyFlags = &["RW", "update"];
+/// Reads a value, and may write it in another form.
+pub const READ_WRITE: KeyFlags = &["RW", "access"];
+/// Reads a value and adds to it.
+pub const READ_INSERT: KeyFlags = &["RW", "access", "insert"];
 /// Reads a value and changes it.
 pub const READ_UPDATE: KeyFlags = &["RW", "access", "update"];
 /// Removes from a value what it returns.
@@ -40,6 +44,8 @@ pub struct KeySpec {
     pub flags: KeyFlags,
     /// Where they stand.
     pub place: KeyPlace,
+    /// What Redis says of them.
+    pub notes: Option<&'static str>,
 }
 
 /// Where keys stand. The command's name is argument 0.
@@ -71,6 +77,14 @@ pub enum KeyPlace {
     },
 }
 
+const fn keys(place: KeyPlace, flags: KeyFlags) -> KeySpec {
+    KeySpec {
+        flags,
+        place,
+        notes: None,
+    }
+}
+
 /// One key.
 pub const fn at(first: usize, flags: KeyFlags) -> KeySpec {
     up_to(first, 0, flags)
@@ -78,35 +92,44 @@ pub const fn at(first: usize, flags: KeyFlags) -> KeySpec {
 
 /// Keys from `first` to `last`, see [`KeyPlace::Range`].
 pub const fn up_to(first: usize, last: i32, flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::Range { first, last };
-    KeySpec { flags, place }
+    keys(KeyPlace::Range { first, last }, flags)
 }
 
 /// Keys whose number stands at `count`.
 pub const fn counted_at(count: usize, flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::Counted { count };
-    KeySpec { flags, place }
+    keys(KeyPlace::Counted { count }, flags)
 }
 
 /// Keys that the sorted elements name.
 pub const fn named_by_elements(flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::NamedByElements;
-    KeySpec { flags, place }
+    keys(KeyPlace::NamedByElements, flags).noted(
+        "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from \
+         the content of the key we sort",
+    )
 }
 
 /// The key after the last STORE.
 pub const fn after_store(flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::AfterStore;
-    KeySpec { flags, place }
+    keys(KeyPlace::AfterStore, flags).noted(
+        "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear \
+         anywhere in the argument array",
+    )
 }
 
 /// The key after the first `word`, which stands at `from` or later.
 pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::AfterWord { word, from };
-    KeySpec { flags, place }
+    keys(KeyPlace::AfterWord { word, from }, flags)
 }
 
 impl KeySpec {
+    /// Adds what Redis says of them.
+    pub const fn noted(self, notes: &'static str) -> Self {
+        Self {
+            notes: Some(notes),
+            ..self
+        }
+    }
+
     /// Whether these are keys.
     pub fn is_key(&self) -> bool {
         self.flags != CHANNEL

@@ -69,6 +69,7 @@ pub async fn prepare(
         ids: IdAllocator::new(instance),
         subscribers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
+        hll_sparse_max_bytes: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

@@ -16,6 +16,7 @@ mod channels;
 mod differences;
 mod events;
 mod geo;
+mod hyperloglogs;
 mod keys;
 mod lists;
 mod numbers;

@@ -15,6 +15,7 @@ use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
 use super::pages::Pages;
 
+pub mod hyperloglog;
 mod kind;
 #[cfg(test)]
 mod tests;
