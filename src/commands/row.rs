@@ -259,6 +259,14 @@ impl Row {
         }
     }
 
+    /// Shows it as a command that only reads: what it writes is only another form of the value.
+    pub const fn shown_as_read(self) -> Self {
+        Self {
+            flags: Flags::READONLY,
+            ..self
+        }
+    }
+
     /// Says in a line what it does.
     pub const fn summary(self, summary: &'static str) -> Self {
         Self { summary, ..self }

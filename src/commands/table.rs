@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    bitmaps, command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets,
-    sorted_sets, strings, tasks, transactions,
+    bitmaps, command, connection, geo, hashes, hyperloglogs, keys, lists, priority_queues, pubsub,
+    sets, sorted_sets, strings, tasks, transactions,
 };
 
 /// The families' rows.
@@ -16,6 +16,7 @@ const FAMILIES: &[&[Row]] = &[
     command::ROWS,
     geo::ROWS,
     hashes::ROWS,
+    hyperloglogs::ROWS,
     keys::ROWS,
     lists::ROWS,
     lists::BLOCKING_ROWS,

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::DATABASES;
+use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX};
 use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
@@ -38,6 +39,8 @@ pub struct Environment {
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
     /// What reads of keys have found, for INFO.
     pub lookups: Lookups,
+    /// The setting `hll-sparse-max-bytes`, set once when there is a server.
+    pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -48,6 +51,13 @@ impl Environment {
         self.keyspace_events
             .get()
             .map_or(EventClasses::NONE, |switch| switch.classes())
+    }
+
+    /// The most bytes that a HyperLogLog has in the sparse encoding.
+    pub fn hll_sparse_bytes_max(&self) -> usize {
+        let setting = self.hll_sparse_max_bytes.get();
+        let bytes = setting.map_or(HLL_SPARSE_BYTES_MAX, |bytes| bytes.load(Ordering::Relaxed));
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.
