@@ -16,6 +16,7 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::located::LocatedKeys;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 use super::staging::Staged;
 
@@ -81,7 +82,7 @@ pub struct ReadContext<'t> {
     /// What was popped for this transaction's commands before.
     pub staged: Option<&'t Staged>,
     /// Namespaces that were looked up in this transaction.
-    namespaces: &'t NamespaceCache,
+    pub(super) namespaces: &'t NamespaceCache,
 }
 
 /// The current namespace of a database with this row. FLUSHDB and SWAPDB give a database another.
@@ -98,16 +99,18 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
     }
 }
 
-/// Namespaces of databases as one transaction sees them.
+/// Namespaces of databases as one transaction sees them, and where its keys lie in them.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
+    pub(super) located: LocatedKeys,
 }
 
 impl NamespaceCache {
     /// Has the namespaces looked up again: a change of them was undone.
     pub(super) fn forget(&self) {
         self.known.borrow_mut().clear();
+        self.located.forget();
     }
 }
 
@@ -305,6 +308,7 @@ impl<'t> WriteContext<'t> {
         known.retain(|(other, _)| *other != database);
         known.push((database, namespace));
         drop(known);
+        self.namespaces.located.forget();
         self.signals.ready(Ready::Database(database));
     }
 }

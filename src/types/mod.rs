@@ -14,6 +14,7 @@ pub mod key;
 pub mod keyspace;
 pub mod kind;
 pub mod list;
+mod located;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;

@@ -16,6 +16,8 @@ use crate::types::{Environment, Unit};
 pub(super) struct Attempt<'p> {
     pub(super) unit: Unit<'p>,
     started: Instant,
+    /// When its last command began.
+    command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
     /// The call that runs is a wake-up.
@@ -31,18 +33,21 @@ enum Ran {
 
 impl<'p> Attempt<'p> {
     pub(super) fn new(transaction: &'p dyn Transaction, environment: &'p Environment) -> Self {
+        let now = Instant::now();
         Self {
             unit: Unit::new(transaction, environment),
-            started: Instant::now(),
+            started: now,
+            command_began: now,
             commands_run: 0,
             only_wakes: false,
         }
     }
 
-    /// Whether the transaction has reached the size or the age at which it should be committed.
+    /// Whether the transaction has reached the size or the age at which it should be committed, now
+    /// that the next command begins.
     pub(super) fn is_full(&self) -> bool {
         self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
-            || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
+            || self.command_began - self.started >= Duration::from_millis(BATCH_AGE_MAX_MS)
     }
 
     /// Whether no other command is in the transaction.
@@ -92,6 +97,7 @@ impl Batch<'_> {
                 if attempt.commands_run >= self.commands_max {
                     break;
                 }
+                attempt.command_began = Instant::now();
                 if attempt.unit.staged.is_empty() {
                     if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                         break;
@@ -133,7 +139,11 @@ impl Batch<'_> {
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
                 if attempt.unit.signals.has_ready() {
-                    self.wake_ready_keys(attempt).await?;
+                    if self.wakes_nobody() {
+                        attempt.unit.signals.forget_ready();
+                    } else {
+                        self.wake_ready_keys(attempt).await?;
+                    }
                 }
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -161,7 +171,7 @@ impl Batch<'_> {
         if let Some(error) = self.refused.get(&id) {
             return Ok(Ran::Reply(Reply::Error(error.to_line())));
         }
-        let started = Instant::now();
+        let started = attempt.command_began;
         let unit = &attempt.unit;
         let result = match &call.work {
             Work::Command(invocation) => {
