@@ -21,6 +21,7 @@ mod attempts;
 mod fence;
 mod pops;
 mod running;
+mod series;
 mod staging;
 mod waking;
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::series::InSeries;
 use super::{AttemptEnd, Batch, CommandId};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
@@ -50,6 +51,11 @@ impl<'p> Attempt<'p> {
             || self.command_began - self.started >= Duration::from_millis(BATCH_AGE_MAX_MS)
     }
 
+    /// When the command began that runs, or the series.
+    pub(super) fn command_began(&self) -> Instant {
+        self.command_began
+    }
+
     /// Whether no other command is in the transaction.
     pub(super) fn is_alone(&self) -> bool {
         self.commands_run == 1
@@ -90,10 +96,17 @@ impl Batch<'_> {
         submissions: &[Submission],
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
+        let mut series = InSeries::default();
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
+                if let Some(reply) = series.replies.pop_front() {
+                    attempt.commands_run += 1;
+                    reply_bytes += reply.size_hint();
+                    replies.push(reply);
+                    continue;
+                }
                 if attempt.commands_run >= self.commands_max {
                     break;
                 }
@@ -118,7 +131,16 @@ impl Batch<'_> {
                     self.has_read_after_write = true;
                 }
                 attempt.commands_run += 1;
-                let reply = match self.run_call((number, at).into(), call, attempt).await? {
+                let first = (number, at);
+                if let Some(reply) = self
+                    .run_series(&mut series, submissions, first, attempt)
+                    .await?
+                {
+                    reply_bytes += reply.size_hint();
+                    replies.push(reply);
+                    continue;
+                }
+                let reply = match self.run_call(first.into(), call, attempt).await? {
                     Ran::Reply(reply) => reply,
                     Ran::NoRoom if attempt.is_alone() => {
                         Reply::Error(CommandError::TooLarge.to_line())
