@@ -534,7 +534,8 @@ impl Transaction for EmbeddedTransaction<'_> {
         state.writer.record.push(&Write::ClearRange(begin, end));
         let state = &mut *state;
         if let Some(writes) = state.layers.first_mut() {
-            writes.clear_range(begin, end, &mut state.log);
+            let log = &mut state.log;
+            state.last_scan.clear_range(begin, end, writes, log);
         }
     }
 
