@@ -1,6 +1,6 @@
 //! One batch: many clients' commands in one store transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,6 +145,15 @@ impl From<(usize, usize)> for CommandId {
     fn from((submission, call): (usize, usize)) -> Self {
         Self::Submitted { submission, call }
     }
+}
+
+/// The series that a batch is in.
+#[derive(Default)]
+pub(super) struct InSeries {
+    /// Replies of the next commands, which have run already.
+    replies: VecDeque<Reply>,
+    /// How many of the next commands are to run one by one, as their series has failed.
+    alone: usize,
 }
 
 /// How one attempt ended.

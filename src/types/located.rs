@@ -1,6 +1,7 @@
-//! Where the keys of a transaction's commands lie. Most commands of a batch name the same few keys.
+//! Where the keys of a transaction's commands lie. Most commands of a batch name the same few keys. Only
+//! a key that is named a second time is remembered.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
 
@@ -23,41 +24,45 @@ pub(super) struct KeyLocation {
 /// Keys that were located in a transaction, in the namespaces that it sees.
 #[derive(Debug, Default)]
 pub(super) struct LocatedKeys {
-    /// Each name has one slot.
-    slots: RefCell<Vec<Option<(Bytes, KeyLocation)>>>,
+    /// For each slot, the hash of the name that was located last.
+    seen: [Cell<usize>; SLOTS],
+    /// Each name has one slot. Empty until something is remembered.
+    known: RefCell<Vec<Option<(Bytes, KeyLocation)>>>,
     /// The metadata that was decoded last, and its row.
     decoded: RefCell<Option<(Bytes, Meta)>>,
 }
 
-fn slot_of(name: &[u8]) -> usize {
+fn hash_of(name: &[u8]) -> usize {
     let from = name.len().saturating_sub(HASHED_BYTES);
     let hashed = name.get(from..).unwrap_or_default().iter();
-    let hash = hashed.fold(0, |hash: usize, byte| {
+    hashed.fold(1, |hash: usize, byte| {
         hash.wrapping_mul(31).wrapping_add(usize::from(*byte))
-    });
-    hash % SLOTS
+    })
 }
 
 impl LocatedKeys {
     /// Forgets where keys lie: a database shows another namespace.
     pub(super) fn forget(&self) {
-        self.slots.borrow_mut().clear();
+        self.known.borrow_mut().clear();
     }
 
     /// Where a key lies, if that is remembered.
     pub(super) fn find(&self, database: u32, name: &[u8]) -> Option<KeyLocation> {
-        let slots = self.slots.borrow();
-        let (known, location) = slots.get(slot_of(name))?.as_ref()?;
+        let known = self.known.borrow();
+        let (known, location) = known.get(hash_of(name) % SLOTS)?.as_ref()?;
         (location.database == database && known == name).then(|| location.clone())
     }
 
-    /// Remembers where a key lies.
+    /// Remembers where a key lies, if it is located for the second time.
     pub(super) fn remember(&self, name: &Bytes, location: &KeyLocation) {
-        let mut slots = self.slots.borrow_mut();
-        if slots.is_empty() {
-            slots.resize(SLOTS, None);
+        let hash = hash_of(name);
+        let seen = self.seen.get(hash % SLOTS);
+        if seen.is_none_or(|seen| seen.replace(hash) != hash) {
+            return;
         }
-        if let Some(slot) = slots.get_mut(slot_of(name)) {
+        let mut known = self.known.borrow_mut();
+        known.resize(SLOTS, None);
+        if let Some(slot) = known.get_mut(hash % SLOTS) {
             *slot = Some((name.clone(), location.clone()));
         }
     }
@@ -101,6 +106,7 @@ mod tests {
         // More than there are slots.
         let names: Vec<Bytes> = (0..50_u32).map(|n| n.to_string().into()).collect();
         for name in &names {
+            keys.remember(name, &location(3, name));
             keys.remember(name, &location(3, name));
             let found = keys.find(3, name).unwrap();
             assert_eq!((found.database, found.meta_key), (3, name.to_vec()));

@@ -343,8 +343,7 @@ impl RequestParser {
                 let guess = self
                     .arguments_missing
                     .saturating_mul(SHARED_ARGUMENT_BYTES_GUESS)
-                    .min(REQUEST_SHARED_CHUNK_BYTES_MAX)
-                    .max(SHARED_REQUESTS_BYTES_MAX)
+                    .clamp(SHARED_REQUESTS_BYTES_MAX, REQUEST_SHARED_CHUNK_BYTES_MAX)
                     .min(buffer.len());
                 self.shared = BytesMut::with_capacity(guess.max(bytes.len()));
             }

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::series::InSeries;
-use super::{AttemptEnd, Batch, CommandId};
+use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};

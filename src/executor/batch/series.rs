@@ -5,12 +5,10 @@
 //! is told of each, and no other server pops for them. A series that fails is undone, and its commands
 //! run one by one.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 
 use super::running::Attempt;
-use super::{AttemptEnd, Batch, CommandId};
+use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation};
 use crate::commands::row::Series;
 use crate::events::EventClasses;
@@ -21,15 +19,6 @@ use crate::reply::Reply;
 const SERIES_COMMANDS_MAX: usize = 256;
 /// Bytes of arguments after which a series takes no more commands.
 const SERIES_BYTES_MAX: usize = 64 * 1024;
-
-/// The series that a batch is in.
-#[derive(Default)]
-pub(super) struct InSeries {
-    /// Replies of the next commands, which have run already.
-    pub(super) replies: VecDeque<Reply>,
-    /// How many of the next commands are to run one by one, as their series has failed.
-    alone: usize,
-}
 
 impl Batch<'_> {
     /// Runs the series that begins with the call at `first`, or as much of it as may be. Returns the
@@ -84,35 +73,34 @@ impl Batch<'_> {
 
 /// The calls that form a series from `first` on, at most `room` of them: the first one, how they are
 /// run, and the arguments of each.
-fn find_series<'s>(
-    submissions: &'s [Submission],
+fn find_series(
+    submissions: &[Submission],
     first: (usize, usize),
     room: usize,
-) -> Option<(&'s Invocation, Series, Vec<&'s [Bytes]>)> {
+) -> Option<(&Invocation, Series, Vec<&[Bytes]>)> {
     let (number, at) = first;
     let (submission, rest) = submissions.get(number..)?.split_first()?;
     let calls = submission.calls.get(at..)?.iter();
-    let mut calls = calls.chain(rest.iter().flat_map(|one| &one.calls));
+    let calls = calls.chain(rest.iter().flat_map(|one| &one.calls));
+    let mut calls = calls.take(room.min(SERIES_COMMANDS_MAX));
     let invocation = invocation_of(calls.next()?)?;
     let series = invocation.row.series?;
     if !(series.accepts)(&invocation.arguments) {
         return None;
     }
-    let mut arguments = vec![invocation.arguments.as_slice()];
     let mut bytes = bytes_of(&invocation.arguments);
-    for other in calls.map_while(invocation_of) {
-        let belongs = other.row.id == invocation.row.id
+    let mut others = calls.map_while(invocation_of).take_while(|other| {
+        bytes += bytes_of(&other.arguments);
+        other.row.id == invocation.row.id
             && other.database == invocation.database
             && other.arguments.get(1) == invocation.arguments.get(1)
-            && (series.accepts)(&other.arguments);
-        bytes += bytes_of(&other.arguments);
-        if !belongs || bytes > SERIES_BYTES_MAX || arguments.len() >= room.min(SERIES_COMMANDS_MAX)
-        {
-            break;
-        }
-        arguments.push(&other.arguments);
-    }
-    (arguments.len() > 1).then_some((invocation, series, arguments))
+            && (series.accepts)(&other.arguments)
+            && bytes <= SERIES_BYTES_MAX
+    });
+    let second = others.next()?;
+    let mut arguments = vec![invocation.arguments.as_slice(), &second.arguments];
+    arguments.extend(others.map(|other| other.arguments.as_slice()));
+    Some((invocation, series, arguments))
 }
 
 fn invocation_of(call: &Call) -> Option<&Invocation> {

@@ -68,6 +68,9 @@ impl Connection {
             waiter = self.waiting.as_ref().map(Waiting::waiter);
         }
         let call = Call::command(invocation, self.state.executor.plans());
+        if self.calls.is_empty() {
+            self.calls.reserve(self.calls_expected);
+        }
         self.queued.push(queued);
         self.calls.push(Call { waiter, ..call });
     }
@@ -75,6 +78,9 @@ impl Connection {
     /// Submits the collected commands, and puts their replies into the output.
     pub(super) async fn run_calls(&mut self) -> Result<(), Ended> {
         let mut calls = std::mem::take(&mut self.calls);
+        if !calls.is_empty() {
+            self.calls_expected = calls.len();
+        }
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
         let mut at = 0;

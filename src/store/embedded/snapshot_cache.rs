@@ -3,6 +3,9 @@
 //! The commands of a batch read the same few rows again and again: a key's metadata, its length, the
 //! row at one end of a queue, and after a pop the next one. The snapshot does not change while the
 //! transaction is open. So what was read of it stays true, whatever the transaction writes or undoes.
+//!
+//! Only what is read a second time is remembered. A batch with as many queues as commands would pay for
+//! it in vain.
 
 use bytes::Bytes;
 
@@ -11,6 +14,8 @@ use crate::store::{Isolation, KeyValue, RangeQuery, StoreError, page};
 
 /// Values that are remembered.
 const SLOTS: usize = 32;
+/// Reads of which it is known that they were made once.
+const SEEN: usize = 64;
 /// Bytes of a longer key or value, which is not remembered.
 const SLOT_BYTES_MAX: usize = 512;
 /// Reads of ranges that are remembered.
@@ -29,6 +34,8 @@ pub(super) struct SnapshotCache {
     windows: Vec<Window>,
     /// The window that was used last.
     latest: usize,
+    /// Hashes of keys, and of the bounds of ranges, that were read.
+    seen: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -66,6 +73,10 @@ enum Found {
 impl SnapshotCache {
     /// Forgets everything, for another snapshot. Keeps the memory.
     pub(super) fn reset(&mut self) {
+        self.slots.resize_with(SLOTS, Slot::default);
+        self.windows.resize_with(WINDOWS, Window::default);
+        self.seen.clear();
+        self.seen.resize(SEEN, 0);
         for slot in &mut self.slots {
             slot.key.clear();
             slot.value = None;
@@ -83,19 +94,20 @@ impl SnapshotCache {
         snapshot: &View<'_>,
         key: &[u8],
     ) -> Result<Option<Bytes>, StoreError> {
-        if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, Slot::default);
-        }
-        let read = || Ok(snapshot.get(key)?.map(Bytes::copy_from_slice));
-        let Some(slot) = self.slots.get_mut(slot_of(key)) else {
-            return read();
-        };
-        if slot.key == key && !key.is_empty() {
+        let hash = hash_of(key);
+        let slot = self.slots.get_mut(hash as usize % SLOTS);
+        if let Some(slot) = &slot
+            && slot.key == key
+            && !key.is_empty()
+        {
             return Ok(slot.value.clone());
         }
-        let value = read()?;
+        let value = snapshot.get(key)?.map(Bytes::copy_from_slice);
         let bytes = key.len() + value.as_ref().map_or(0, Bytes::len);
-        if bytes <= SLOT_BYTES_MAX {
+        if let Some(slot) = slot
+            && bytes <= SLOT_BYTES_MAX
+            && was_seen(&mut self.seen, hash)
+        {
             slot.key.clear();
             slot.key.extend_from_slice(key);
             slot.value.clone_from(&value);
@@ -112,8 +124,14 @@ impl SnapshotCache {
         bound: &[u8],
         reverse: bool,
     ) -> Result<Option<KeyValue>, StoreError> {
-        if self.windows.is_empty() {
-            self.windows.resize_with(WINDOWS, Window::default);
+        let (begin, end) = if reverse {
+            (bound, edge)
+        } else {
+            (edge, bound)
+        };
+        if !was_seen(&mut self.seen, hash_of(bound) ^ u64::from(reverse)) {
+            let query = query(begin, end, 1, reverse);
+            return Ok(snapshot.get_range(&query)?.pop());
         }
         let mut to_fill = (self.latest + 1) % WINDOWS;
         let mut rows_max = 1;
@@ -148,8 +166,26 @@ impl SnapshotCache {
     }
 }
 
-/// A slot for a key. Any hash will do, as a slot has the whole key.
-fn slot_of(key: &[u8]) -> usize {
+/// Notes a read, and tells whether it was noted before. Reads of equal hashes count as the same.
+fn was_seen(seen: &mut [u64], hash: u64) -> bool {
+    let Some(slot) = seen.get_mut((hash >> 8) as usize % SEEN) else {
+        return false;
+    };
+    std::mem::replace(slot, hash) == hash
+}
+
+fn query<'q>(begin: &'q [u8], end: &'q [u8], limit: usize, reverse: bool) -> RangeQuery<'q> {
+    RangeQuery {
+        begin,
+        end,
+        limit,
+        reverse,
+        isolation: Isolation::Snapshot,
+    }
+}
+
+/// Any hash will do, as what is remembered has the whole key.
+fn hash_of(key: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = key.len() as u64;
     let mut words = key.chunks_exact(8);
@@ -160,7 +196,7 @@ fn slot_of(key: &[u8]) -> usize {
     for byte in words.remainder() {
         hash = (hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(FACTOR);
     }
-    (hash >> 32) as usize % SLOTS
+    hash ^ (hash >> 32)
 }
 
 impl Window {
@@ -233,13 +269,7 @@ impl Window {
         } else {
             (edge, bound)
         };
-        let query = RangeQuery {
-            begin,
-            end,
-            limit: rows_max,
-            reverse,
-            isolation: Isolation::Snapshot,
-        };
+        let query = query(begin, end, rows_max, reverse);
         let mut merge = snapshot.merge(&query)?;
         let mut found = Vec::with_capacity(rows_max);
         let mut bytes = 0;

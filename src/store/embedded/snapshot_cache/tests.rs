@@ -1,7 +1,7 @@
 use super::*;
 use crate::random::{Random, SeededRandom};
+use crate::store::Store;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
-use crate::store::{ReadTransaction, Store, Transaction};
 
 const ROWS: u8 = 200;
 
@@ -42,6 +42,7 @@ fn whatever_was_read_before_a_read_finds_what_the_snapshot_has() {
     for seed in 0..40 {
         let random = SeededRandom::new(seed);
         let mut cache = SnapshotCache::default();
+        cache.reset();
         let mut edge = 0;
         for _ in 0..400 {
             let reverse = random.below(2) == 0;
