@@ -1,6 +1,6 @@
 //! One batch: many clients' commands in one store transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use super::waiters::{Cursor, Waiter};
 mod attempts;
 mod fence;
 mod running;
+mod series;
 mod waking;
 
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
@@ -128,6 +129,15 @@ impl From<(usize, usize)> for CommandId {
     fn from((submission, call): (usize, usize)) -> Self {
         Self::Submitted { submission, call }
     }
+}
+
+/// The series that a batch is in.
+#[derive(Default)]
+pub(super) struct InSeries {
+    /// Replies of the next commands, which have run already.
+    replies: VecDeque<Reply>,
+    /// How many of the next commands are to run one by one, as their series has failed.
+    alone: usize,
 }
 
 /// How one attempt ended.

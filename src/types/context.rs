@@ -19,6 +19,7 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::located::LocatedKeys;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 
 /// What stays the same for all transactions of a server.
@@ -107,7 +108,7 @@ pub struct ReadContext<'t> {
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
-    namespaces: &'t NamespaceCache,
+    pub(super) namespaces: &'t NamespaceCache,
 }
 
 /// The current namespace of a database with this row. FLUSHDB and SWAPDB give a database another.
@@ -124,16 +125,18 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
     }
 }
 
-/// Namespaces of databases as one transaction sees them.
+/// Namespaces of databases as one transaction sees them, and where its keys lie in them.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
+    pub(super) located: LocatedKeys,
 }
 
 impl NamespaceCache {
     /// Has the namespaces looked up again: a change of them was undone.
     pub(super) fn forget(&self) {
         self.known.borrow_mut().clear();
+        self.located.forget();
     }
 }
 
@@ -367,6 +370,7 @@ impl<'t> WriteContext<'t> {
         known.retain(|(other, _)| *other != database);
         known.push((database, namespace));
         drop(known);
+        self.namespaces.located.forget();
         self.signals.ready(Ready::Database(database));
     }
 }

@@ -19,6 +19,7 @@ pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
 pub mod list;
+mod located;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;

@@ -290,6 +290,13 @@ impl Signals {
         std::mem::take(&mut *self.ready.borrow_mut())
     }
 
+    /// Nothing will ask for what has become ready so far.
+    pub fn forget_ready(&self) {
+        self.has_ready.set(false);
+        self.ready.borrow_mut().clear();
+        self.forget_items();
+    }
+
     /// The keys that changed.
     pub fn take_touched(&self) -> Vec<ClientKey> {
         std::mem::take(&mut *self.touched.borrow_mut())

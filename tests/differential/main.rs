@@ -132,11 +132,10 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(54) {
+    let words = match dice.below(50) {
         33..38 => geo::command(dice),
         38..44 => hashes::command(dice),
-        44..50 => sets::command(dice),
-        50.. => hyperloglogs::command(dice),
+        44.. => sets::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..23 => strings::command(dice),
