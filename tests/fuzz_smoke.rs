@@ -138,6 +138,10 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
         let members: Vec<(Vec<u8>, f64)> = elements.iter().map(|one| (one.clone(), 2.5)).collect();
         let mut forms = payloads::old_lists(&elements);
         forms.extend(payloads::old_sets(&members));
+        let fields = elements.iter().map(|one| (one.clone(), one.clone()));
+        forms.extend(payloads::hashes(&fields.collect::<Vec<_>>()));
+        forms.extend(payloads::sets(&elements));
+        forms.extend(payloads::number_sets(&[-7, i64::from(count)]));
         let mut data = match forms.choose(&mut random) {
             // Without the footer, which the target adds.
             Some((_, payload)) => payload.split_at(payload.len() - 10).0.to_vec(),

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use quoin::dump::{
-    DumpError, ListElements, ListWriter, SetMembers, open, read_string, reads_string,
-    string_payload,
+    DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
+    read_string, reads_string, string_payload,
 };
 
 /// Elements of one input that are looked at: a few bytes may stand for many.
@@ -22,15 +22,30 @@ pub(crate) fn run(data: &[u8]) {
                 string(read_string(payload));
             } else if let Ok(elements) = ListElements::new(payload.clone()) {
                 list(elements);
-            } else if let Ok(members) = SetMembers::new(payload) {
+            } else if let Ok(members) = SortedSetMembers::new(payload.clone()) {
                 sorted_set(members);
+            } else if let Ok(fields) = HashFields::new(payload.clone()) {
+                let pair = |(field, value): (Bytes, Bytes)| field.len() + value.len();
+                within_bounds(fields.map_while(Result::ok).map(pair));
+            } else if let Ok(members) = SetMembers::new(payload) {
+                within_bounds(members.map_while(Result::ok).map(|member| member.len()));
             }
         }
         Err(error) => assert!(error != DumpError::VersionOrChecksum, "the footer is good"),
     }
 }
 
-fn sorted_set(members: SetMembers) {
+/// Reads to the end, or until there is too much.
+fn within_bounds(mut sizes: impl Iterator<Item = usize>) {
+    let mut bytes = 0;
+    let is_much = |size: usize| {
+        bytes += size;
+        bytes > BYTES_MAX
+    };
+    let _ = sizes.by_ref().take(ELEMENTS_MAX).any(is_much);
+}
+
+fn sorted_set(members: SortedSetMembers) {
     let mut bytes = 0;
     for (member, score) in members.take(ELEMENTS_MAX).map_while(Result::ok) {
         assert!(!score.is_nan(), "a score is no number");

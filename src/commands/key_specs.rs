@@ -71,6 +71,13 @@ pub enum KeyPlace {
     NamedByElements,
     /// After the last STORE (SORT).
     AfterStore,
+    /// After the first such word, which stands at `from` or later.
+    AfterWord {
+        /// In capitals.
+        word: &'static str,
+        /// Where it may stand first.
+        from: usize,
+    },
 }
 
 const BY_NOTES: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key \
@@ -117,6 +124,11 @@ pub const fn named_by_elements(flags: KeyFlags) -> KeySpec {
 /// The key after the last STORE.
 pub const fn after_store(flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AfterStore, flags).notes(STORE_NOTES)
+}
+
+/// The key after the first `word`, which stands at `from` or later.
+pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
+    spec(KeyPlace::AfterWord { word, from }, flags)
 }
 
 impl KeySpec {
@@ -169,6 +181,13 @@ impl KeySpec {
             }
             KeyPlace::NamedByElements => (0..0, 1),
             KeyPlace::AfterStore => (stored_key(arguments).map_or(0..0, |at| at..at + 1), 1),
+            KeyPlace::AfterWord { word, from } => {
+                // As in Redis, the last argument is no such word.
+                let mut candidates = from..count.saturating_sub(1);
+                let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
+                let found = candidates.find(is_word);
+                (found.map_or(0..0, |at| at + 1..at + 2), 1)
+            }
         };
         Some(range.step_by(step))
     }

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    bitmaps, command, connection, hashes, keys, lists, priority_queues, pubsub, sets, sorted_sets,
-    strings, tasks, transactions,
+    bitmaps, command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets,
+    sorted_sets, strings, tasks, transactions,
 };
 
 /// The families' rows.
@@ -14,6 +14,7 @@ const FAMILIES: &[&[Row]] = &[
     bitmaps::ROWS,
     connection::ROWS,
     command::ROWS,
+    geo::ROWS,
     hashes::ROWS,
     keys::ROWS,
     lists::ROWS,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::pace::{CHUNK_ELEMENTS_MAX, SMALL_ELEMENTS_MAX};
-use crate::dump::{ListWriter, SetWriter, small_set, string_payload};
+use crate::dump::{ListWriter, SortedSetWriter, small_sorted_set, string_payload};
 use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::number::parse_double;
 
@@ -106,8 +106,8 @@ fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
         let score = parse_double(&words.next()?)?;
         members.push((member.into(), score));
     }
-    small_set(&members).or_else(|| {
-        let mut writer = SetWriter::new(members.len() as u64);
+    small_sorted_set(&members).or_else(|| {
+        let mut writer = SortedSetWriter::new(members.len() as u64);
         for (member, score) in members.iter().rev() {
             writer.push(member, *score);
         }

@@ -4,11 +4,11 @@
 
 pub mod context;
 pub mod copying;
+pub mod delegation;
 pub mod dumping;
 pub mod fields;
 pub mod fingerprint;
 pub mod flush;
-pub mod ghosts;
 pub mod hash;
 mod hashed;
 #[cfg(test)]
@@ -25,6 +25,7 @@ pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
 pub mod relay;
+pub mod retained;
 pub mod scanning;
 pub mod set;
 pub mod signals;
@@ -33,7 +34,6 @@ pub mod sizing;
 pub mod sort;
 pub mod sorted_set;
 pub mod split;
-pub mod staging;
 pub mod startup;
 pub mod string;
 pub mod sweeping;

@@ -12,11 +12,11 @@ pub fn command(dice: &mut Dice) -> Words {
                 0 => dice.integer(),
                 other => (other % 2).to_string().into_bytes(),
             };
-            ("SETBIT", vec![dice.key('s'), bit_offset(dice), bit])
+            ("SETBIT", vec![dice.key('t'), bit_offset(dice), bit])
         }
-        6..9 => ("GETBIT", vec![dice.key('s'), bit_offset(dice)]),
+        6..9 => ("GETBIT", vec![dice.key('t'), bit_offset(dice)]),
         9..13 => {
-            let mut arguments = vec![dice.key('s')];
+            let mut arguments = vec![dice.key('t')];
             range(dice, &mut arguments);
             ("BITCOUNT", arguments)
         }
@@ -25,15 +25,15 @@ pub fn command(dice: &mut Dice) -> Words {
                 0 => dice.integer(),
                 other => (other % 2).to_string().into_bytes(),
             };
-            let mut arguments = vec![dice.key('s'), bit];
+            let mut arguments = vec![dice.key('t'), bit];
             range(dice, &mut arguments);
             ("BITPOS", arguments)
         }
         18..22 => {
             let operation = dice.pick(&["AND", "OR", "XOR", "NOT", "AND", "OR", "XOR", "NAND"]);
             let count = if operation == "NOT" { 1 } else { 3 };
-            let mut arguments = vec![dice.word(operation), dice.key('s')];
-            arguments.extend((0..=dice.below(count)).map(|_| dice.key('s')));
+            let mut arguments = vec![dice.word(operation), dice.key('t')];
+            arguments.extend((0..=dice.below(count)).map(|_| dice.key('t')));
             ("BITOP", arguments)
         }
         22..28 => ("BITFIELD", fields(dice, true)),
@@ -81,7 +81,7 @@ fn range(dice: &mut Dice, arguments: &mut Arguments) {
 }
 
 fn fields(dice: &mut Dice, writes: bool) -> Arguments {
-    let mut arguments = vec![dice.key('s')];
+    let mut arguments = vec![dice.key('t')];
     for _ in 0..dice.below(5) {
         let what = match dice.below(8) {
             0..3 if writes => "SET",

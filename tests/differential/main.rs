@@ -16,6 +16,8 @@ mod bitmaps;
 mod channels;
 mod differences;
 mod events;
+mod geo;
+mod hashes;
 mod keys;
 mod lists;
 mod numbers;
@@ -28,6 +30,7 @@ mod resp;
 #[path = "../support/server.rs"]
 mod server;
 mod servers;
+mod sets;
 mod shrink;
 mod sorted_sets;
 mod strings;
@@ -128,7 +131,10 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(32) {
+    let words = match dice.below(50) {
+        33..38 => geo::command(dice),
+        38..44 => hashes::command(dice),
+        44.. => sets::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..23 => strings::command(dice),
@@ -144,7 +150,7 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
             iteration => return iteration,
         },
     };
-    let mut words = dice.spoil(words);
+    let mut words = sets::without_chance(dice.spoil(words));
     let is_rank = differences::upper(&words, 0).ends_with("RANK");
     if session.is_in_multi && is_rank && version < (7, 2) {
         // One word more, which Redis knows since 7.2, would spoil the transaction.

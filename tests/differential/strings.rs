@@ -10,15 +10,15 @@ pub fn command(dice: &mut Dice) -> Words {
         0..5 => ("SET", set(dice)),
         5 => (
             dice.pick(&["SETNX", "GETSET"]),
-            vec![dice.key('s'), dice.string()],
+            vec![dice.key('t'), dice.string()],
         ),
         6 => {
             let name = dice.pick(&["SETEX", "PSETEX"]);
             let time = time(dice, if name == "PSETEX" { "PX" } else { "EX" });
-            (name, vec![dice.key('s'), time, dice.string()])
+            (name, vec![dice.key('t'), time, dice.string()])
         }
-        7..10 => ("GET", vec![dice.key('s')]),
-        10 => (dice.pick(&["GETDEL", "STRLEN"]), vec![dice.key('s')]),
+        7..10 => ("GET", vec![dice.key('t')]),
+        10 => (dice.pick(&["GETDEL", "STRLEN"]), vec![dice.key('t')]),
         11 | 12 => ("GETEX", getex(dice)),
         13 | 14 => ("MGET", keys(dice)),
         15 | 16 => {
@@ -27,33 +27,33 @@ pub fn command(dice: &mut Dice) -> Words {
             let pairs = pairs.collect();
             (dice.pick(&["MSET", "MSETNX"]), pairs)
         }
-        17..21 => ("APPEND", vec![dice.key('s'), dice.string()]),
+        17..21 => ("APPEND", vec![dice.key('t'), dice.string()]),
         21..25 => {
-            let (key, offset) = (dice.key('s'), offset(dice));
+            let (key, offset) = (dice.key('t'), offset(dice));
             ("SETRANGE", vec![key, offset, dice.string()])
         }
         25..28 => {
             let name = dice.pick(&["GETRANGE", "GETRANGE", "SUBSTR"]);
-            (name, vec![dice.key('s'), place(dice), place(dice)])
+            (name, vec![dice.key('t'), place(dice), place(dice)])
         }
-        28..31 => (dice.pick(&["INCR", "DECR"]), vec![dice.key('s')]),
+        28..31 => (dice.pick(&["INCR", "DECR"]), vec![dice.key('t')]),
         31..34 => (
             dice.pick(&["INCRBY", "DECRBY"]),
-            vec![dice.key('s'), dice.integer()],
+            vec![dice.key('t'), dice.integer()],
         ),
-        34..36 => ("INCRBYFLOAT", vec![dice.key('s'), dice.score()]),
+        34..36 => ("INCRBYFLOAT", vec![dice.key('t'), dice.score()]),
         36 => ("LCS", lcs(dice)),
         37 => (
             "SET",
-            vec![dice.key('s'), dice.between(-50, 50).to_string().into()],
+            vec![dice.key('t'), dice.between(-50, 50).to_string().into()],
         ),
-        _ => ("SET", vec![dice.key('s'), dice.score()]),
+        _ => ("SET", vec![dice.key('t'), dice.score()]),
     };
     std::iter::once(dice.word(name)).chain(arguments).collect()
 }
 
 fn set(dice: &mut Dice) -> Arguments {
-    let mut arguments = vec![dice.key('s'), dice.string()];
+    let mut arguments = vec![dice.key('t'), dice.string()];
     for option in ["NX", "XX", "GET", "KEEPTTL"] {
         if dice.one_in(6) {
             arguments.push(dice.word(option));
@@ -66,7 +66,7 @@ fn set(dice: &mut Dice) -> Arguments {
 }
 
 fn getex(dice: &mut Dice) -> Arguments {
-    let mut arguments = vec![dice.key('s')];
+    let mut arguments = vec![dice.key('t')];
     match dice.below(6) {
         0 | 1 => arguments.push(dice.word("PERSIST")),
         2 | 3 => arguments.extend(expiry(dice)),
@@ -110,7 +110,7 @@ fn time(dice: &mut Dice, form: &str) -> Vec<u8> {
 }
 
 fn keys(dice: &mut Dice) -> Arguments {
-    (0..=dice.below(4)).map(|_| dice.key('s')).collect()
+    (0..=dice.below(4)).map(|_| dice.key('t')).collect()
 }
 
 /// An offset within a string, about the bounds of the forms in which strings are stored, or one
@@ -143,7 +143,7 @@ fn place(dice: &mut Dice) -> Vec<u8> {
 }
 
 fn lcs(dice: &mut Dice) -> Arguments {
-    let mut arguments = vec![dice.key('s'), dice.key('s')];
+    let mut arguments = vec![dice.key('t'), dice.key('t')];
     for option in ["LEN", "IDX", "WITHMATCHLEN"] {
         if dice.one_in(3) {
             arguments.push(dice.word(option));

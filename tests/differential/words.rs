@@ -11,6 +11,9 @@ pub struct Dice {
     random: StdRng,
 }
 
+/// What keys begin with that commands of one family use: of lists, sorted sets, hashes, sets.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 's', 't'];
+
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
     "9223372036854775807",
@@ -126,6 +129,11 @@ impl Dice {
         self.random.random_range(low..=high)
     }
 
+    /// At least 0 and less than 1.
+    pub fn fraction(&mut self) -> f64 {
+        self.random.random()
+    }
+
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         *choices.choose(&mut self.random).unwrap()
     }
@@ -134,12 +142,12 @@ impl Dice {
         self.pick(choices).as_bytes().to_vec()
     }
 
-    /// A key, mostly one that other commands of the family (`'l'`, `'z'`, `'s'`) use.
+    /// A key, mostly one that other commands of the family (one of [`FAMILIES`]) use.
     pub fn key(&mut self, family: char) -> Vec<u8> {
         match self.below(20) {
             0 => self.odd_key(),
             1 | 2 => format!("mixed{}", self.below(3)).into_bytes(),
-            3 => format!("{}{}", self.pick(&['l', 'z', 's']), self.below(4)).into_bytes(),
+            3 => format!("{}{}", self.pick(FAMILIES), self.below(4)).into_bytes(),
             4 => b"absent".to_vec(),
             _ => format!("{family}{}", self.below(4)).into_bytes(),
         }
@@ -147,7 +155,7 @@ impl Dice {
 
     /// A key of whatever type.
     pub fn any_key(&mut self) -> Vec<u8> {
-        let family = self.pick(&['l', 'z', 's']);
+        let family = self.pick(FAMILIES);
         self.key(family)
     }
 
@@ -326,8 +334,8 @@ impl Dice {
 
     pub fn pattern(&mut self) -> Vec<u8> {
         self.text(&[
-            "*", "l*", "z*", "?1", "[lz]0", "[^l]*", "mixed?", "k*", "e1*", "a", "", "\\*", "*\0*",
-            "n*", "nothing*", "[a-", "[0-3]", "e[^1-2]",
+            "*", "l*", "z*", "s*", "?1", "[lzh]0", "[^l]*", "mixed?", "k*", "e1*", "a", "", "\\*",
+            "*\0*", "n*", "nothing*", "[a-", "[0-3]", "e[^1-2]",
         ])
     }
 

@@ -53,18 +53,30 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
+    let range = |last: i32, step: i64| {
+        let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
+        typed("range", &details)
+    };
     let unknown = || typed("unknown", &[]);
     let (begin, find) = match spec.place {
         KeyPlace::Range { first, last, step } => {
             let step = i64::try_from(step).unwrap_or(i64::MAX);
-            let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
-            (index(first), typed("range", &details))
+            (index(first), range(last, step))
         }
         KeyPlace::Counted { count } => {
             let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
             (index(count), typed("keynum", &details))
         }
         KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
+        KeyPlace::AfterWord { word, from } => {
+            let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
+            let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
+            let begin = vec![
+                (name("type"), name("keyword")),
+                (name("spec"), Reply::Map(details)),
+            ];
+            (Reply::Map(begin), range(0, 1))
+        }
     };
     let mut fields = Vec::new();
     if let Some(notes) = spec.notes {

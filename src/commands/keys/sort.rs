@@ -139,7 +139,16 @@ impl<'a> Sort<'a> {
         let Some(key) = context.find_any(name).await? else {
             return Ok(Vec::new());
         };
-        let elements = context.sort(&key, &self.query).await?;
+        let mut query = self.query.clone();
+        if key.meta.value_type == ValueType::Set
+            && self.destination.is_some()
+            && query.by == SortBy::Nothing
+        {
+            // As in Redis: what is stored must not depend on the order in which a set lies.
+            query.by = SortBy::Element;
+            query.alphabetic = true;
+        }
+        let elements = context.sort(&key, &query).await?;
         check_value_count(elements.len(), self.gets.len())?;
         Ok(elements)
     }

@@ -9,7 +9,7 @@ use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::prefetch::{PREFETCHED_MEMBERS_MAX, Prefetch};
+use crate::types::prefetch::Prefetch;
 use crate::types::sorted_set::{AddOptions, ScoredMember};
 
 /// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → how many were added
@@ -44,18 +44,35 @@ async fn add(
     }
     check_options(options, pairs.len() / 2)?;
     let members = parse_members(pairs)?;
-    let name = argument(arguments, 1)?;
+    add_members(
+        context,
+        argument(arguments, 1)?,
+        &members,
+        options,
+        counts_changes,
+    )
+    .await
+}
+
+/// Adds members as ZADD does, with its event and its reply.
+pub(in crate::commands) async fn add_members(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    members: &[ScoredMember],
+    options: AddOptions,
+    counts_changes: bool,
+) -> Result<Reply, CommandError> {
     let outcome = match context.find(name, ValueType::SortedSet).await? {
         Some(key) => {
             if !options.only_existing {
                 context.notify_if_reborn(&key, name).await?;
             }
-            context.zset_add(&key, &members, options).await?
+            context.zset_add(&key, members, options).await?
         }
         None if options.only_existing => Default::default(),
         None => {
             let key = context.create(name, ValueType::SortedSet, None).await?;
-            context.zset_add(&key, &members, options).await?
+            context.zset_add(&key, members, options).await?
         }
     };
     if outcome.added + outcome.updated > 0 {
@@ -75,8 +92,10 @@ async fn add(
 pub(super) fn plan_add(arguments: &[Bytes]) -> Option<Plan> {
     let (_, _, pairs) = parse_options(rest(arguments, 2), AddOptions::default());
     let members = pairs.chunks_exact(2).filter_map(|pair| pair.get(1));
-    let members = members.take(PREFETCHED_MEMBERS_MAX).cloned();
-    Some(Plan::Read(vec![Prefetch::Members(members.collect())]))
+    Some(Plan::Read(vec![Prefetch::members(
+        ValueType::SortedSet,
+        members,
+    )]))
 }
 
 /// The options, whether changes count (CH), and the words after them.

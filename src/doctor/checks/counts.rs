@@ -111,7 +111,7 @@ impl Counts {
             self.unreadable += 1;
             return;
         };
-        if target.layout.is_signpost(&row.key) {
+        if target.layout.is_meta_copy(&row.key) {
             return;
         }
         *self.rows.entry(number).or_default() += 1;
@@ -250,10 +250,10 @@ pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<
             if wrong.twins || wrong.unreadable {
                 return Ok(false);
             }
-            // Elements that a server has claimed may come back to an empty key.
+            // Elements that were popped for a server may return to an empty key.
             let presence = target.presence(&counts.meta, counts.elements());
             let is_removed = presence != Presence::Exists
-                && !target.has_claims(transaction, counts.meta.data).await?;
+                && !target.has_grants(transaction, counts.meta.data).await?;
             correct(target, transaction, key, &counts, is_removed);
             Ok(true)
         })
