@@ -1,9 +1,10 @@
 //! Whatever a client calls a payload, RESTORE reads it or refuses it, within bounds; and what it
-//! reads as a list, DUMP writes so that it is read as the same.
+//! reads as a string or a list, DUMP writes so that it is read as the same.
 
 use bytes::Bytes;
 use quoin::dump::{
     DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
+    read_string, reads_string, string_payload,
 };
 
 /// Elements of one input that are looked at: a few bytes may stand for many.
@@ -17,7 +18,9 @@ pub(crate) fn run(data: &[u8]) {
     let _ = open(&Bytes::copy_from_slice(data));
     match open(&Bytes::from(sealed(data))) {
         Ok(payload) => {
-            if let Ok(elements) = ListElements::new(payload.clone()) {
+            if reads_string(payload.rdb_type()) {
+                string(read_string(payload));
+            } else if let Ok(elements) = ListElements::new(payload.clone()) {
                 list(elements);
             } else if let Ok(members) = SortedSetMembers::new(payload.clone()) {
                 sorted_set(members);
@@ -50,6 +53,17 @@ fn sorted_set(members: SortedSetMembers) {
         if bytes > BYTES_MAX {
             return;
         }
+    }
+}
+
+fn string(read: Result<Bytes, DumpError>) {
+    if let Ok(string) = read {
+        let again = open(&string_payload(&string)).and_then(read_string);
+        assert_eq!(
+            again.ok(),
+            Some(string),
+            "a string does not survive a payload"
+        );
     }
 }
 

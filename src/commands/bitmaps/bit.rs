@@ -40,8 +40,7 @@ pub(super) async fn setbit(
     };
     let was_set = old & mask != 0;
     let new = if is_set { old | mask } else { old & !mask };
-    let is_longer = is_new || context.string_length(&key).await? <= at;
-    if is_longer || was_set != is_set {
+    if was_set != is_set || is_new || !context.string_reaches(&key, at + 1).await? {
         context.string_write(&mut key, at, &[new]).await?;
         context.notify(EventClasses::STRING, "setbit", name);
     }

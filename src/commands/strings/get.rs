@@ -86,7 +86,7 @@ pub(super) async fn getex(
     let Some(mut key) = context.find(name, ValueType::String).await? else {
         return Ok(Reply::Null);
     };
-    let event = match expiry {
+    let value = match expiry {
         Expiry::At(form, text) => {
             let at_ms = form.read(text, context.now_ms, "getex")?;
             let value = context.string_get(&key).await?;
@@ -98,16 +98,16 @@ pub(super) async fn getex(
                 "expire"
             };
             context.notify(EventClasses::GENERIC, event, name);
-            return Ok(Reply::Bulk(value));
+            value
         }
-        Expiry::Removed => key.meta.expire_at_ms.map(|_| "persist"),
-        Expiry::Unsaid | Expiry::Kept => None,
+        Expiry::Removed if key.meta.expire_at_ms.is_some() => {
+            context.set_expiry(&mut key, None);
+            context.notify(EventClasses::GENERIC, "persist", name);
+            context.string_get(&key).await?
+        }
+        _ => context.string_get(&key).await?,
     };
-    if let Some(event) = event {
-        context.set_expiry(&mut key, None);
-        context.notify(EventClasses::GENERIC, event, name);
-    }
-    Ok(Reply::Bulk(context.string_get(&key).await?))
+    Ok(Reply::Bulk(value))
 }
 
 fn parse_getex(mut words: &[Bytes]) -> Result<Expiry<'_>, CommandError> {

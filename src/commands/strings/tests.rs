@@ -302,6 +302,9 @@ fn writes_to_different_pieces_do_not_conflict() {
     assert!(!bench.race("SETRANGE k 20000 a", "SETRANGE k 3 b", false));
     assert!(!bench.race("SETRANGE k 20000 a", "APPEND k b", false));
     assert!(bench.race("SETRANGE k 20000 a", "SETRANGE k 20003 b", false));
+    assert!(!bench.race("SETBIT k 7 1", "SETBIT k 320007 1", false));
+    assert!(!bench.race("BITFIELD k SET u8 0 1", "APPEND k b", false));
+    assert!(bench.race("SETBIT k 7 0", "SETBIT k 6 1", false));
     assert!(bench.race("APPEND k a", "APPEND k b", false));
     assert!(bench.race("SETRANGE k 20000 a", "SET k b", false));
     bench.run("SET n 1");

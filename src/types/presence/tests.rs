@@ -51,7 +51,7 @@ fn what_no_elements_mean_depends_on_type_expiry_and_store() {
             for expire_at_ms in [None, Some(1)] {
                 let meta = meta(*value_type, expire_at_ms);
                 assert_eq!(presence(&meta, 1, capabilities), Presence::Exists);
-                let expected = if *value_type == ValueType::Hollow {
+                let expected = if matches!(value_type, ValueType::Hollow | ValueType::String) {
                     Presence::Exists
                 } else if expire_at_ms.is_none() && !capabilities.single_writer {
                     Presence::Retained

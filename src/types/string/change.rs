@@ -86,16 +86,15 @@ impl WriteContext<'_> {
             return Ok(length);
         }
         let new_length = length.max(end);
-        if let Some(body) = &key.meta.body {
-            let mut changed = padded(&body.bytes, end.min(BODY_BYTES_MAX as u64));
-            if end <= BODY_BYTES_MAX as u64 {
+        match &key.meta.body {
+            Some(body) if end <= BODY_BYTES_MAX as u64 => {
+                let mut changed = padded(&body.bytes, end);
                 copy_piece(&mut changed, 0, offset, bytes);
                 self.write_body(key, changed.freeze());
                 return Ok(new_length);
             }
-            self.body_to_pieces(key, new_length);
-        } else {
-            self.count_change(key, signed(new_length) - signed(length));
+            Some(_) => self.body_to_pieces(key, new_length),
+            None => self.count_change(key, signed(new_length) - signed(length)),
         }
         self.write_pieces(key.data(), offset, bytes).await?;
         Ok(new_length)

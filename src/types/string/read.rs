@@ -124,8 +124,16 @@ pub(super) fn checked_length(length: i64) -> Result<u64, StoreError> {
 }
 
 impl ReadContext<'_> {
-    /// The length as far as a write needs it that ends at `end`: where the string is longer, no
-    /// write of others that only lengthens it is a conflict.
+    /// Whether a string has all bytes up to an offset; see [`Self::length_for_write`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn string_reaches(&self, key: &OpenKey, end: u64) -> Result<bool, StoreError> {
+        Ok(self.length_for_write(key, end).await? >= end)
+    }
+
+    /// The length as far as a write needs it that ends at `end`. A string in pieces never becomes
+    /// shorter, so where it is longer than that, a write of others that lengthens it is no conflict.
     pub(super) async fn length_for_write(
         &self,
         key: &OpenKey,
