@@ -10,7 +10,7 @@ use crate::resp::{Connection, Value};
 use crate::words::Dice;
 use crate::{FIRST_SEED, number_of_environment};
 
-const ROUNDS: usize = 30;
+const ROUNDS: usize = 15;
 const STEPS: usize = 60;
 const KEYS: usize = 3;
 

@@ -1,6 +1,6 @@
 //! The dense encoding: six bits for each register, the first in the lowest bits.
 
-use super::{HEADER_BYTES, REGISTERS};
+use super::form::{HEADER_BYTES, REGISTERS};
 
 const VALUE_BITS: usize = 6;
 const VALUE_MASK: u32 = (1 << VALUE_BITS) - 1;

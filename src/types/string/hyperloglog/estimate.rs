@@ -2,7 +2,7 @@
 //! estimation algorithms for HyperLogLog sketches" (arXiv:1702.01284), in Redis's order of
 //! operations, so that it rounds as Redis does.
 
-use super::{REGISTER_BITS, REGISTERS};
+use super::form::{REGISTER_BITS, REGISTERS};
 
 /// The greatest value of a register that a hash gives.
 const VALUE_MAX: usize = (u64::BITS - REGISTER_BITS) as usize + 1;

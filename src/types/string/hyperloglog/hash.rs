@@ -1,6 +1,6 @@
 //! The hash of HyperLogLogs: MurmurHash64A (Austin Appleby, public domain) with Redis's seed.
 
-use super::REGISTER_BITS;
+use super::form::REGISTER_BITS;
 
 const SEED: u64 = 0xadc8_3b19;
 const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;

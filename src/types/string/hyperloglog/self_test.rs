@@ -1,6 +1,8 @@
 //! PFSELFTEST: whether HyperLogLogs work on this machine.
 
-use super::{DENSE_BYTES, Encoding, HyperLogLog, REGISTERS, dense};
+use super::dense::{self, DENSE_BYTES};
+use super::form::REGISTERS;
+use super::value::{Encoding, HyperLogLog};
 
 /// Elements that are added. Redis adds a hundred times as many, during which it answers nobody.
 const ELEMENTS: u64 = 100_000;

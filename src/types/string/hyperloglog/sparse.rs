@@ -11,7 +11,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
-use super::{HEADER_BYTES, REGISTERS};
+use super::form::{HEADER_BYTES, REGISTERS};
 
 /// The greatest value that a run can have.
 pub(super) const VALUE_MAX: u8 = 32;

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::types::string::hyperloglog::self_test;
 
 const SPARSE_BYTES_MAX: usize = 3_000;
 
