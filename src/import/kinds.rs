@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::dump::{ListWriter, SortedSetWriter, small_sorted_set};
+use crate::dump::{
+    HashWriter, ListWriter, SetWriter, SortedSetWriter, small_hash, small_set, small_sorted_set,
+};
 use crate::number::parse_double;
 
 /// A type that is copied. Its values are read as words: each element is so many of them.
@@ -12,8 +14,8 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The command that counts elements.
     pub(super) counting: &'static [u8],
-    /// The command that reads elements from one rank to another, and what follows the ranks.
-    pub(super) reading: (&'static [u8], &'static [&'static [u8]]),
+    /// How elements are read.
+    pub(super) reading: Reading,
     /// Words of one element.
     pub(super) element_words: usize,
     /// The command that adds elements at the end.
@@ -24,12 +26,31 @@ pub(super) struct Kind {
     pub(super) payload: fn(Vec<Vec<u8>>) -> Option<Bytes>,
 }
 
+/// How the elements of a value are read.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// From one rank to another: the command, and what follows the ranks.
+    Ranks(&'static [u8], &'static [&'static [u8]]),
+    /// In no order, some of them twice: the command that iterates, and the one that reads all.
+    Iteration {
+        some: &'static [u8],
+        all: &'static [u8],
+    },
+}
+
+/// Where a stretch of a value begins.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Rank(i64),
+    Cursor(Vec<u8>),
+}
+
 /// All types that are copied.
 static KINDS: &[Kind] = &[
     Kind {
         name: "list",
         counting: b"LLEN",
-        reading: (b"LRANGE", &[]),
+        reading: Reading::Ranks(b"LRANGE", &[]),
         element_words: 1,
         adding: b"RPUSH",
         adds_reversed: false,
@@ -38,11 +59,35 @@ static KINDS: &[Kind] = &[
     Kind {
         name: "zset",
         counting: b"ZCARD",
-        reading: (b"ZRANGE", &[b"WITHSCORES"]),
+        reading: Reading::Ranks(b"ZRANGE", &[b"WITHSCORES"]),
         element_words: 2,
         adding: b"ZADD",
         adds_reversed: true,
         payload: sorted_set,
+    },
+    Kind {
+        name: "hash",
+        counting: b"HLEN",
+        reading: Reading::Iteration {
+            some: b"HSCAN",
+            all: b"HGETALL",
+        },
+        element_words: 2,
+        adding: b"HSET",
+        adds_reversed: false,
+        payload: hash,
+    },
+    Kind {
+        name: "set",
+        counting: b"SCARD",
+        reading: Reading::Iteration {
+            some: b"SSCAN",
+            all: b"SMEMBERS",
+        },
+        element_words: 1,
+        adding: b"SADD",
+        adds_reversed: false,
+        payload: set,
     },
 ];
 
@@ -50,6 +95,19 @@ impl Kind {
     /// The type of that name, if it is copied.
     pub(super) fn named(name: &[u8]) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name.as_bytes() == name)
+    }
+
+    /// Where a value begins.
+    pub(super) fn first_place(&self) -> Place {
+        match self.reading {
+            Reading::Ranks(..) => Place::Rank(0),
+            Reading::Iteration { .. } => Place::Cursor(b"0".to_vec()),
+        }
+    }
+
+    /// Whether each element is read once.
+    pub(super) fn reads_each_once(&self) -> bool {
+        matches!(self.reading, Reading::Ranks(..))
     }
 
     /// Elements in so many words.
@@ -77,6 +135,33 @@ fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
         let mut writer = SortedSetWriter::new(members.len() as u64);
         for (member, score) in members.iter().rev() {
             writer.push(member, *score);
+        }
+        Some(writer.finish())
+    })
+}
+
+fn hash(words: Vec<Vec<u8>>) -> Option<Bytes> {
+    let words: Vec<Bytes> = words.into_iter().map(Bytes::from).collect();
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !odd.is_empty() {
+        return None;
+    }
+    let fields = pairs.iter().map(|[field, value]| (field, value));
+    small_hash(fields.clone()).or_else(|| {
+        let mut writer = HashWriter::new(pairs.len() as u64);
+        for (field, value) in fields {
+            writer.push(field, value);
+        }
+        Some(writer.finish())
+    })
+}
+
+fn set(members: Vec<Vec<u8>>) -> Option<Bytes> {
+    let members: Vec<Bytes> = members.into_iter().map(Bytes::from).collect();
+    small_set(members.iter()).or_else(|| {
+        let mut writer = SetWriter::new(members.len() as u64);
+        for member in &members {
+            writer.push(member);
         }
         Some(writer.finish())
     })
