@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::changed_bodies::ChangedBodies;
 use super::key::{ClientKey, OpenKey};
 use super::wants::Offer;
 use crate::layout::ValueType;
@@ -112,6 +113,8 @@ pub struct Signals {
     item_changes: RefCell<Vec<ItemChange>>,
     /// Queues whose claims have to go back before the commands are run.
     to_recall: RefCell<Vec<OpenKey>>,
+    /// Small values that were changed, for the next attempt where this one conflicts.
+    pub changed_bodies: ChangedBodies,
 }
 
 /// A change of the set of items that became ready.
