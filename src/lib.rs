@@ -19,6 +19,7 @@ pub mod clock;
 pub mod commands;
 pub mod compact;
 pub mod config;
+pub mod counter;
 pub mod doctor;
 pub mod dump;
 pub mod error;

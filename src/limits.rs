@@ -124,49 +124,8 @@ pub const READ_BATCH_COMMANDS_MAX: usize = 256;
 pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
-/// Conflicts in a row after which pops from a queue are staged (docs/understand/decisions/012-delegated-pops.md).
-pub const STAGE_AFTER_CONFLICTS: u32 = 2;
-/// Queues of one batch that are staged; a batch with more is run as it is.
-pub const STAGED_KEYS_PER_BATCH_MAX: usize = 16;
-/// Queues of one batch of which each is blamed for a conflict; a batch that pops from more is run
-/// again with half of its commands.
-pub const STAGED_KEYS_BLAMED_MAX: usize = 4;
-/// Queues, those with the most pops, that a batch looks at for other servers' requests without having
-/// found any there lately.
-pub const STAGED_BUSY_KEYS_LOOKED_AT_MAX: usize = 4;
-/// Queues that it looks at besides, by chance.
-pub const STAGED_OTHER_KEYS_LOOKED_AT_MAX: usize = 4;
-/// How long pops from a queue are not staged of which this server has waited for a claim in vain.
-pub const STAGED_NOT_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
-/// How long a queue stays hot: staged at once, or looked at for requests of other servers.
-pub const STAGED_HOT: std::time::Duration = std::time::Duration::from_millis(200);
-/// Queues of which a server remembers whether they are hot.
-pub const STAGED_HOT_KEYS_MAX: usize = 4_096;
-/// Shortest and longest time that a batch waits for its claim before it pops by itself.
-pub const STAGED_WAIT_MIN: std::time::Duration = std::time::Duration::from_millis(20);
-/// See [`STAGED_WAIT_MIN`].
-pub const STAGED_WAIT_MAX: std::time::Duration = std::time::Duration::from_millis(500);
-/// Elements that a command pops at most which is staged.
-pub const STAGED_COUNT_MAX: usize = 1_024;
-/// Elements that are popped for a request at a time.
-pub const STAGED_ELEMENTS_PER_READ: usize = 128;
-/// Requests that one batch fulfils.
-pub const STAGED_REQUESTS_PER_BATCH_MAX: usize = 64;
-/// Requests older than this are not fulfilled: nobody waits for them any more. A multiple of
-/// [`STAGED_WAIT_MAX`] and of what clocks of servers differ.
-pub const STAGED_REQUEST_AGE_MAX_MS: i64 = 5_000;
-/// Time after which elements that were popped for a server go back where it has not fetched them.
-/// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`]).
-pub const STAGED_CLAIM_LAPSE_MS: i64 = 10_000;
-/// What putting the elements of a claim back counts for in a commit, beyond which no further command of
-/// the request is fulfilled.
-pub const STAGED_CLAIM_BYTES_SOFT_MAX: usize = 2_000_000;
-/// The same of a whole claim: a transaction has to take it, behind what fills a batch.
-pub const STAGED_CLAIM_BYTES_MAX: usize = 6_000_000;
-/// Lapsed claims that one pass of background work ends.
-pub const STAGED_LAPSES_PER_PASS: usize = 32;
-/// Requests and claims that are looked at in one pass of background work.
-pub const STAGED_ROWS_PER_PASS: usize = 1_000;
+/// Elements that one command pops at most for other servers to pop for it.
+pub const DELEGATED_COUNT_MAX: usize = 1_024;
 /// Keys that a server watches at once for clients that wait. Further keys are polled.
 pub const WAKE_WATCHES_MAX: usize = 20_000;
 /// Attempts at committing one batch before its commands are answered with an error.

@@ -29,6 +29,8 @@ pub enum Reply {
     Push(Vec<Reply>),
     /// A floating-point number: a bulk string in RESP2.
     Double(f64),
+    /// The same without an exponent and with up to 17 digits after its point, as places have.
+    Decimal(f64),
     /// A whole number among floating-point ones: an integer, but in RESP2 a bulk string as they.
     Whole(i64),
     /// A boolean: an integer in RESP2.

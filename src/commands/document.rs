@@ -11,9 +11,9 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::HyperLogLog, "HyperLogLogs"),
     (Group::Hash, "Hashes"),
     (Group::Set, "Sets"),
-    (Group::Geo, "Geo"),
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
+    (Group::Geo, "Places in sorted sets"),
     (Group::PriorityQueue, "Priority queues"),
     (Group::TaskQueue, "Task queues"),
     (Group::Generic, "Keys"),
@@ -22,6 +22,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::Connection, "Connection"),
     (Group::Server, "Server"),
     (Group::Scripting, "Scripting"),
+    (Group::Cluster, "Cluster"),
 ];
 
 const BEGINNING: &str = "\

@@ -62,6 +62,13 @@ pub enum KeyPlace {
     NamedByElements,
     /// After the last STORE (SORT).
     AfterStore,
+    /// After the first such word, which stands at `from` or later.
+    AfterWord {
+        /// In capitals.
+        word: &'static str,
+        /// Where it may stand first.
+        from: usize,
+    },
 }
 
 /// One key.
@@ -93,6 +100,12 @@ pub const fn after_store(flags: KeyFlags) -> KeySpec {
     KeySpec { flags, place }
 }
 
+/// The key after the first `word`, which stands at `from` or later.
+pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
+    let place = KeyPlace::AfterWord { word, from };
+    KeySpec { flags, place }
+}
+
 impl KeySpec {
     /// Whether these are keys.
     pub fn is_key(&self) -> bool {
@@ -121,6 +134,13 @@ impl KeySpec {
             }
             KeyPlace::NamedByElements => Some(0..0),
             KeyPlace::AfterStore => Some(stored_key(arguments).map_or(0..0, |at| at..at + 1)),
+            KeyPlace::AfterWord { word, from } => {
+                // As in Redis, the last argument is no such word.
+                let mut candidates = from..count.saturating_sub(1);
+                let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
+                let found = candidates.find(is_word);
+                Some(found.map_or(0..0, |at| at + 1..at + 2))
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod command;
 pub mod connection;
 pub mod document;
 pub mod flags;
+pub mod geo;
 pub mod grammar;
 pub mod hashes;
 pub mod help;

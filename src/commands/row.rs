@@ -29,12 +29,12 @@ pub enum Group {
     Hash,
     /// Sets.
     Set,
-    /// Places on the globe, which are sorted sets.
-    Geo,
     /// Lists.
     List,
     /// Sorted sets.
     SortedSet,
+    /// Places in sorted sets.
+    Geo,
     /// Priority queues, which Redis does not have.
     PriorityQueue,
     /// Task queues, which Redis does not have.
@@ -49,6 +49,8 @@ pub enum Group {
     Scripting,
     /// MULTI and what belongs to it.
     Transactions,
+    /// Redis Cluster, which Quoin is not part of.
+    Cluster,
 }
 
 impl Group {
@@ -61,9 +63,9 @@ impl Group {
             Group::HyperLogLog => "hyperloglog",
             Group::Hash => "hash",
             Group::Set => "set",
-            Group::Geo => "geo",
             Group::List => "list",
             Group::SortedSet => "sorted-set",
+            Group::Geo => "geo",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",
@@ -71,6 +73,7 @@ impl Group {
             Group::Server => "server",
             Group::Scripting => "scripting",
             Group::Transactions => "transactions",
+            Group::Cluster => "cluster",
         }
     }
 }
@@ -93,6 +96,7 @@ pub enum ConnectionCommand {
     Lastsave,
     Latency,
     Lolwut,
+    Monitor,
     Multi,
     Psubscribe,
     Pubsub,

@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    command, connection, hashes, keys, lists, priority_queues, pubsub, sets, sorted_sets, strings,
-    tasks, transactions,
+    command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets, sorted_sets,
+    strings, tasks, transactions,
 };
 
 /// The families' rows.
 const FAMILIES: &[&[Row]] = &[
     connection::ROWS,
     command::ROWS,
+    geo::ROWS,
     hashes::ROWS,
     keys::ROWS,
     lists::ROWS,

@@ -36,6 +36,7 @@ pub struct RuntimeConfig {
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     is_protected: AtomicBool,
+    delegates_pops: Arc<AtomicBool>,
 }
 
 /// What is told of a new log level.
@@ -82,6 +83,7 @@ impl RuntimeConfig {
         } = settings.output_limits;
         RuntimeConfig {
             is_protected: AtomicBool::new(settings.protected_mode),
+            delegates_pops: Arc::new(AtomicBool::new(settings.delegated_pops)),
             maxclients: AtomicU32::new(settings.maxclients),
             timeout_s: AtomicU32::new(settings.timeout_s),
             tcp_keepalive_s: AtomicU32::new(settings.tcp_keepalive_s),
@@ -211,6 +213,11 @@ impl RuntimeConfig {
         &self.keyspace_events
     }
 
+    /// Whether pops from contended queues are delegated. CONFIG SET changes what stands in it.
+    pub fn delegates_pops(&self) -> &Arc<AtomicBool> {
+        &self.delegates_pops
+    }
+
     /// Seconds that a shutdown waits for what is in flight.
     pub fn shutdown_timeout_s(&self) -> u32 {
         self.read().settings.shutdown_timeout_s
@@ -325,6 +332,7 @@ impl RuntimeConfig {
         let Settings {
             maxclients,
             protected_mode,
+            delegated_pops,
             timeout_s,
             tcp_keepalive_s,
             slowlog_log_slower_than_us,
@@ -338,6 +346,7 @@ impl RuntimeConfig {
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
         self.is_protected.store(protected_mode, Ordering::Relaxed);
+        self.delegates_pops.store(delegated_pops, Ordering::Relaxed);
         self.timeout_s.store(timeout_s, Ordering::Relaxed);
         self.tcp_keepalive_s
             .store(tcp_keepalive_s, Ordering::Relaxed);

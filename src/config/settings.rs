@@ -30,6 +30,8 @@ pub struct Settings {
     pub fdb_tls: FdbTls,
     /// Prefix under which the store holds everything of Quoin.
     pub root_prefix: String,
+    /// Whether servers of a FoundationDB cluster pop for each other from contended queues.
+    pub delegated_pops: bool,
     /// When the embedded store makes writes durable.
     pub fsync: Fsync,
     /// Backups of the embedded store that are kept; 0 is all.
@@ -200,6 +202,7 @@ impl Default for Settings {
             cluster_file: None,
             fdb_tls: FdbTls::default(),
             root_prefix: "quoin".to_owned(),
+            delegated_pops: true,
             fsync: Fsync::Always,
             backups_keep: 7,
             journal_archive_dir: None,

@@ -20,10 +20,10 @@ use crate::limits::{
 use super::Executor;
 use super::jobs::JobError;
 use empty_keys::EmptyKeys;
-use lapsed_claims::LapsedClaims;
+use expired_grants::ExpiredGrants;
 
 mod empty_keys;
-mod lapsed_claims;
+mod expired_grants;
 #[cfg(test)]
 mod tests;
 
@@ -66,7 +66,7 @@ const JOBS: &[Job] = &[
         busy_interval_ms: GHOST_SWEEP_INTERVAL_MS,
         is_for_cluster: true,
         run: |reaper, executor| {
-            Box::pin(async { Ok(reaper.end_lapsed_claims(executor).await? > 0) })
+            Box::pin(async { Ok(reaper.end_expired_grants(executor).await? > 0) })
         },
     },
 ];
@@ -76,7 +76,7 @@ const JOBS: &[Job] = &[
 pub struct Reaper {
     expires_actively: Arc<AtomicBool>,
     empty_keys: EmptyKeys,
-    lapsed_claims: LapsedClaims,
+    expired_grants: ExpiredGrants,
 }
 
 impl Reaper {
@@ -85,7 +85,7 @@ impl Reaper {
         Self {
             expires_actively: Arc::new(AtomicBool::new(true)),
             empty_keys: EmptyKeys::new(&*executor.environment().random),
-            lapsed_claims: LapsedClaims::default(),
+            expired_grants: ExpiredGrants::default(),
         }
     }
 
@@ -171,8 +171,8 @@ impl Reaper {
     ///
     /// # Errors
     /// See [`JobError`].
-    pub async fn end_lapsed_claims(&mut self, executor: &Executor) -> Result<u64, JobError> {
-        self.lapsed_claims.pass(executor).await
+    pub async fn end_expired_grants(&mut self, executor: &Executor) -> Result<u64, JobError> {
+        self.expired_grants.pass(executor).await
     }
 
     /// Makes one pass of the sweep for metadata of empty keys: sweeps what was found long enough ago,

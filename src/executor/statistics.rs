@@ -1,29 +1,7 @@
 //! Counters of the executor, for INFO and for metrics.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use crate::counter::Counter;
 use crate::store::StoreError;
-
-/// A counter that only grows.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Counts `by` more.
-    pub fn add(&self, by: u64) {
-        self.0.fetch_add(by, Ordering::Relaxed);
-    }
-
-    /// The count so far.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Starts again from 0 (CONFIG RESETSTAT).
-    pub fn reset(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
 
 /// What the executor has done since the start.
 #[derive(Debug, Default)]
@@ -54,11 +32,11 @@ pub struct ExecutorStatistics {
     /// Batches that were run again, for whatever reason.
     pub retries: Counter,
     /// Requests that were made of other servers to pop for this one.
-    pub staged_requests: Counter,
-    /// Of these, requests that were fulfilled.
-    pub staged_served: Counter,
-    /// Requests of other servers that this one has fulfilled.
-    pub staged_fulfilled: Counter,
+    pub delegation_requests: Counter,
+    /// Of these, requests that were granted.
+    pub delegation_requests_granted: Counter,
+    /// Requests of other servers that this one has granted.
+    pub delegation_grants: Counter,
     /// Times that a command's writes were undone: it failed midway, or the transaction could not hold it.
     pub commands_rolled_back: Counter,
     /// Keys that were removed because their time had come.
@@ -90,9 +68,9 @@ impl ExecutorStatistics {
             &self.too_old,
             &self.store_errors,
             &self.retries,
-            &self.staged_requests,
-            &self.staged_served,
-            &self.staged_fulfilled,
+            &self.delegation_requests,
+            &self.delegation_requests_granted,
+            &self.delegation_grants,
             &self.commands_rolled_back,
             &self.expired_keys,
         ] {

@@ -8,6 +8,7 @@
 //! own.
 
 mod counter;
+pub mod delegation;
 pub mod field;
 mod id;
 pub mod member;
@@ -20,7 +21,6 @@ mod range;
 pub mod row_kinds;
 pub mod rows;
 pub mod signpost;
-pub mod staging;
 pub mod string;
 pub mod task;
 mod tuple;
@@ -32,6 +32,7 @@ mod tests;
 pub use counter::{
     LENGTH_MAX, decode_counter, decode_length, encode_counter, encode_length, length_delta,
 };
+pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow};
 pub use id::{Id, decode_id, encode_id};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
@@ -42,9 +43,6 @@ pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
 pub use signpost::Signpost;
-pub use staging::{
-    PopRun, StagedClaim, StagedElement, StagedRequest, decode_elements, encode_elements,
-};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
 pub use value::StoredValue;
@@ -111,7 +109,7 @@ numbered! {
         /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
         Alarms = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
-        Staging = 10,
+        Delegation = 10,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
     }

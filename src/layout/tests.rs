@@ -72,7 +72,7 @@ fn rows_of_staging() {
         instance: 7,
         sequence: 9,
     };
-    let request = StagedRequest {
+    let request = PopRequest {
         id,
         at_ms: 1_700_000_000_000,
         from_end: true,
@@ -83,7 +83,7 @@ fn rows_of_staging() {
     };
     golden(
         "request (7, 9) of 1700000000000 for data (1, 300)",
-        &layout.staged_request_key(DATA, &request),
+        &layout.pop_request_key(DATA, &request),
         "0271756f696e00150a14150116012c1a018bcfe5680015071509",
     );
     golden(
@@ -93,17 +93,17 @@ fn rows_of_staging() {
     );
     golden(
         "claim (7, 9) on data (1, 300)",
-        &layout.staged_claim_key(DATA, id),
+        &layout.grant_key(DATA, id),
         "0271756f696e00150a1501150116012c15071509",
     );
-    let claim = StagedClaim {
+    let claim = Grant {
         namespace: NAMESPACE,
         name: KeyName::new(&Bytes::from_static(b"jobs")),
         long_name: None,
         value_type: ValueType::List,
         from_end: false,
         is_exhausted: false,
-        lapses_at_ms: 1_700_000_000_000,
+        expires_at_ms: 1_700_000_000_000,
     };
     golden(
         "claim: list `jobs`, lapses at 1700000000000",
@@ -112,10 +112,10 @@ fn rows_of_staging() {
     );
     golden(
         "piece 2 of claim (7, 9)",
-        &layout.staged_elements_key(DATA, id, 2),
+        &layout.grant_piece_key(DATA, id, 2),
         "0271756f696e00150a1502150116012c150715091502",
     );
-    let element = StagedElement {
+    let element = PoppedElement {
         name: Bytes::from_static(b"ab"),
         value: Bytes::from_static(b"c"),
     };

@@ -68,6 +68,7 @@ impl Connection {
         self.state
             .pubsub
             .unsubscribe_all(&self.session.client, subscriptions);
+        self.state.monitors.remove(&self.session.client);
         self.session.discard(self.state.executor.watchers());
         self.state.clients.remove(self.session.client.id);
     }
@@ -88,7 +89,7 @@ impl Connection {
     async fn read_or_message(&mut self) -> Result<bool, Ended> {
         self.release_idle_buffers();
         self.reserve_input();
-        let is_subscriber = !self.session.subscriptions.is_empty();
+        let hears_messages = self.session.hears_messages();
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();
         tokio::select! {
@@ -100,7 +101,7 @@ impl Connection {
                     Ok(true)
                 }
             },
-            () = self.session.client.mailbox.ready(), if is_subscriber => Ok(false),
+            () = self.session.client.mailbox.ready(), if hears_messages => Ok(false),
             () = self.session.client.wait_killed() => Err(Ended),
             () = self.state.shutdown.begun() => Err(Ended),
         }
@@ -226,6 +227,7 @@ impl Connection {
         let started = Instant::now();
         let reply = self.pure_reply(row, arguments);
         self.record(row, started.elapsed(), &reply, Some(arguments));
+        self.show_monitors(row, arguments);
         let is_answered = self.session.take_reply_mode();
         self.answer(&reply, is_answered);
         self.flush_when_large().await
@@ -272,6 +274,7 @@ impl Connection {
             let reply = self.execute_transaction_command(command, arguments).await?;
             self.session.skip_next();
             self.record(row, started.elapsed(), &reply, Some(arguments));
+            self.show_monitors(row, arguments);
             self.answer(&reply, is_answered);
             // The transaction may have published to its own client and then unsubscribed it.
             return self.put_last_messages().await;
@@ -299,6 +302,7 @@ impl Connection {
         };
         let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_line()));
         self.record(row, started.elapsed(), &reply, Some(arguments));
+        self.show_monitors(row, arguments);
         if connection_commands::ends_subscriptions(command) {
             self.put_last_messages().await?;
         }

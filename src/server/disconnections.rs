@@ -1,7 +1,7 @@
 //! Clients that are disconnected because the server holds too much for them: counters, and Redis's
 //! warnings in the log, each kind at most once a minute.
 
-use crate::executor::statistics::Counter;
+use crate::counter::Counter;
 use crate::log_throttle::LogThrottle;
 
 /// Counters, and warnings in the log.

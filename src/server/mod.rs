@@ -34,6 +34,7 @@ mod admission;
 mod clients;
 mod connection;
 mod connection_commands;
+mod delivery;
 mod descriptors;
 mod disconnections;
 mod dispatch;
@@ -43,12 +44,14 @@ mod exposure;
 mod latency;
 mod listener;
 mod metrics;
+mod monitors;
 mod opening;
 mod pause;
 mod procfs;
 mod pubsub;
 mod sampler;
 mod samples;
+mod secrets;
 mod session;
 mod shutdown;
 mod signals;
@@ -90,7 +93,10 @@ pub fn run(
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),
-        ExecutorOptions::default(),
+        ExecutorOptions {
+            delegates_pops: Arc::clone(config.delegates_pops()),
+            ..ExecutorOptions::default()
+        },
     )?);
     let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
     let state = Arc::new(ServerState::new(

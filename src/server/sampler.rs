@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::state::ServerState;
 use super::{eviction, procfs};
+use crate::types::signals::Subscribers;
 
 /// Time between two samples (Redis: 100 ms).
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -20,7 +21,9 @@ pub(super) async fn run(state: &ServerState) {
         if tick % SLOW_TICKS == 0 {
             let memory = procfs::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
-            state.pubsub.close_overdue(&state.clients);
+            if !state.pubsub.is_empty() || !state.monitors.is_empty() {
+                state.delivery.close_overdue(&state.clients);
+            }
             let timeout_s = state.config.timeout_s();
             state.clients.close_idle(timeout_s, state.clock.now_ms());
         }

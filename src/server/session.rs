@@ -77,6 +77,11 @@ impl Session {
         self.protocol == Protocol::Resp2 && !self.subscriptions.is_empty()
     }
 
+    /// Whether messages may come for the client that are no replies.
+    pub(super) fn hears_messages(&self) -> bool {
+        !self.subscriptions.is_empty() || self.client.is_monitor()
+    }
+
     /// Forgets the commands since MULTI, and the watched keys.
     pub(super) fn discard(&mut self, watchers: &Watchers) {
         self.transaction = None;

@@ -16,8 +16,10 @@ use crate::store::Store;
 use crate::types::signals::Subscribers;
 
 use super::clients::{ClientRecord, ClientRegistry};
+use super::delivery::Delivery;
 use super::disconnections::Disconnections;
 use super::latency::LatencyMonitor;
+use super::monitors::Monitors;
 use super::pause::Pause;
 use super::procfs;
 use super::pubsub::PubSub;
@@ -75,8 +77,12 @@ pub(super) struct ServerState {
     pub(super) keyspace: tokio::sync::Mutex<KeyspaceCount>,
     /// CLIENT PAUSE.
     pub(super) pause: Pause,
+    /// Messages to clients.
+    pub(super) delivery: Arc<Delivery>,
     /// Subscriptions.
     pub(super) pubsub: Arc<PubSub>,
+    /// Clients that see all commands.
+    pub(super) monitors: Monitors,
     /// When the server started, in milliseconds since the Unix epoch.
     pub(super) started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
@@ -105,12 +111,14 @@ impl ServerState {
         let started_ms = clock.now_ms();
         let clients = ClientRegistry::default();
         let disconnections = Arc::<Disconnections>::default();
-        let pubsub = Arc::new(PubSub::new(
+        let delivery = Arc::new(Delivery::new(
             Arc::clone(&config),
             Arc::clone(&clock),
             Arc::clone(clients.memory()),
             Arc::clone(&disconnections),
         ));
+        let pubsub = Arc::new(PubSub::new(Arc::clone(&delivery)));
+        let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let events = Arc::clone(config.keyspace_events());
         let environment = executor.environment();
@@ -133,7 +141,9 @@ impl ServerState {
             latency: LatencyMonitor::default(),
             keyspace: tokio::sync::Mutex::default(),
             pause: Pause::default(),
+            delivery,
             pubsub,
+            monitors,
             started_ms,
             run_id,
             warnings: Warnings::default(),

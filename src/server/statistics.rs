@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::commands::{Row, table};
-use crate::executor::statistics::Counter;
+use crate::counter::Counter;
 use crate::limits::ERROR_CODES_MAX;
 
 /// Buckets of a command's durations. The first ends at [`BUCKET_FIRST_NS`], each next one at twice the

@@ -50,9 +50,7 @@ impl ChangedBodies {
             return false;
         }
         match (self.before.get(&key.meta_key), &key.meta.body) {
-            (Some((data, changes)), Some(body)) => {
-                *data == key.data() && *changes != body.changes
-            }
+            (Some((data, changes)), Some(body)) => *data == key.data() && *changes != body.changes,
             _ => false,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 
 use crate::clock::Clock;
+use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
@@ -14,10 +15,10 @@ use crate::limits::DATABASES;
 use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
+use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
-use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -35,6 +36,8 @@ pub struct Environment {
     pub subscribers: OnceLock<Arc<dyn Subscribers>>,
     /// Which changes of keys are published, set once when there is a server.
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
+    /// What reads of keys have found, for INFO.
+    pub lookups: Lookups,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -59,6 +62,15 @@ impl Environment {
     }
 }
 
+/// How often commands that read have found a key, and how often not.
+#[derive(Debug, Default)]
+pub struct Lookups {
+    /// A key was there.
+    pub hits: Counter,
+    /// No key was there.
+    pub misses: Counter,
+}
+
 /// A command's view of one transaction for reading.
 pub struct ReadContext<'t> {
     /// The transaction.
@@ -78,8 +90,12 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
-    /// What was popped for this transaction's commands before.
-    pub staged: Option<&'t Staged>,
+    /// What other servers have popped for the unit of work ([`super::delegation`]).
+    pub grants: Option<&'t HeldGrants>,
+    /// Whether the command pops from these.
+    pub pops_grants: bool,
+    /// Whether the command only reads, so that what it finds counts in [`Lookups`].
+    counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
     namespaces: &'t NamespaceCache,
 }
@@ -127,7 +143,9 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
-            staged: None,
+            grants: None,
+            pops_grants: false,
+            counts_lookups: true,
             namespaces,
         }
     }
@@ -139,10 +157,29 @@ impl<'t> ReadContext<'t> {
         self
     }
 
-    /// The same view with what was popped for the transaction's commands before.
-    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
-        self.staged = Some(staged);
+    /// The same view within a unit of work that has these grants.
+    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
+        self.grants = Some(grants);
         self
+    }
+
+    /// The same view for a command that pops from the unit's grants.
+    pub fn popping_grants(mut self) -> Self {
+        self.pops_grants = true;
+        self
+    }
+
+    /// Counts what the look-up of a key has found, in a command that only reads.
+    pub(super) fn count_lookup(&self, is_hit: bool) {
+        if self.counts_lookups {
+            let lookups = &self.environment.lookups;
+            let counter = if is_hit {
+                &lookups.hits
+            } else {
+                &lookups.misses
+            };
+            counter.add(1);
+        }
     }
 
     /// The isolation of reads that commands by themselves make at snapshot.
@@ -248,6 +285,7 @@ impl<'t> WriteContext<'t> {
     ) -> Self {
         let mut read = ReadContext::new(transaction, environment, namespaces, now_ms, database);
         read.isolation = Isolation::Serializable;
+        read.counts_lookups = false;
         Self {
             read,
             transaction,
@@ -261,9 +299,15 @@ impl<'t> WriteContext<'t> {
         self
     }
 
-    /// The same view with what was popped for the transaction's commands before.
-    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
-        self.read = self.read.with_staged(staged);
+    /// The same view within a unit of work that has these grants.
+    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
+        self.read = self.read.with_grants(grants);
+        self
+    }
+
+    /// The same view for a command that pops from the unit's grants.
+    pub fn popping_grants(mut self) -> Self {
+        self.read = self.read.popping_grants();
         self
     }
 

@@ -22,7 +22,7 @@ impl WriteContext<'_> {
         to: &WriteContext<'_>,
         name: &Bytes,
     ) -> Result<(), CommandError> {
-        self.recall_claims(source).await?;
+        self.return_grants(source).await?;
         // Serializable: an element that is pushed meanwhile is counted at the old name.
         let length = self.length(source, Isolation::Serializable).await?;
         self.detach(source);

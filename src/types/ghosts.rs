@@ -102,8 +102,8 @@ impl WriteContext<'_> {
             meta_key,
             meta,
         };
-        // Elements that a dead server has claimed come back to it.
-        if self.has_claims(&key).await? {
+        // Elements that were popped for a dead server return to it.
+        if self.has_grants(&key).await? {
             return Ok(false);
         }
         self.remove_empty(&key);

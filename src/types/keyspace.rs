@@ -103,7 +103,7 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        if let Some(has_some) = self.has_staged_elements(key) {
+        if let Some(has_some) = self.has_granted(key) {
             return Ok(has_some);
         }
         Ok(!self
@@ -117,23 +117,13 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
-        let location = self.locate(key).await?;
-        if let Some(staged) = self.find_staged(&location.meta_key) {
-            return Ok(Some(staged));
-        }
-        let Some(meta) = self.read_meta(&location).await? else {
-            return Ok(None);
+        let found = self.look_up(key).await?;
+        let found = match found {
+            Some(found) if self.has_elements(&found).await? => Some(found),
+            _ => None,
         };
-        if self.is_expired(&meta) {
-            return Ok(None);
-        }
-        if self
-            .is_ghost(&location.meta_key, &meta, self.isolation)
-            .await?
-        {
-            return Ok(None);
-        }
-        Ok(Some(open(location, meta)))
+        self.count_lookup(found.is_some());
+        Ok(found)
     }
 
     /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
@@ -189,26 +179,27 @@ impl ReadContext<'_> {
         key: &Bytes,
         value_types: &[ValueType],
     ) -> Result<Option<OpenKey>, CommandError> {
-        let location = self.locate(key).await?;
-        if let Some(staged) = self.find_staged(&location.meta_key) {
-            return Ok(Some(staged));
-        }
-        let Some(meta) = self.read_meta(&location).await? else {
-            return Ok(None);
-        };
-        if self.is_expired(&meta) {
-            return Ok(None);
-        }
-        if !value_types.contains(&meta.value_type) {
-            if self
-                .is_ghost(&location.meta_key, &meta, self.isolation)
-                .await?
-            {
-                return Ok(None);
+        let found = match self.look_up(key).await? {
+            Some(found) if value_types.contains(&found.meta.value_type) => Some(found),
+            Some(other) if self.has_elements(&other).await? => {
+                self.count_lookup(true);
+                return Err(CommandError::WrongType);
             }
-            return Err(CommandError::WrongType);
+            _ => None,
+        };
+        self.count_lookup(found.is_some());
+        Ok(found)
+    }
+
+    /// The key, unless there is none or it has expired. It may have no elements.
+    async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let location = self.locate(key).await?;
+        if let Some(granted) = self.find_granted(&location.meta_key) {
+            return Ok(Some(granted));
         }
-        Ok(Some(open(location, meta)))
+        let meta = self.read_meta(&location).await?;
+        let current = meta.filter(|meta| !self.is_expired(meta));
+        Ok(current.map(|meta| open(location, meta)))
     }
 }
 
@@ -277,7 +268,7 @@ impl WriteContext<'_> {
         };
         // Redis: a value that is overwritten leaves the key what it was.
         self.notify_of_creation(key, true).await?;
-        Ok(self.put_row(key, meta, 0).await?)
+        self.put_row(key, meta, 0).await
     }
 
     /// Puts a key with existing data and length at `key`, replacing whatever is there: the
@@ -338,7 +329,7 @@ impl WriteContext<'_> {
         key: &Bytes,
         mut meta: Meta,
         length: i64,
-    ) -> Result<OpenKey, StoreError> {
+    ) -> Result<OpenKey, CommandError> {
         let location = self.locate(key).await?;
         if let Some(old) = self.read_meta(&location).await? {
             let old = OpenKey {
@@ -348,7 +339,7 @@ impl WriteContext<'_> {
                 meta_key: location.meta_key.clone(),
                 meta: old,
             };
-            self.expect_no_claims(location.database, &old).await?;
+            self.before_replacing(location.database, &old).await?;
             match old.meta.body {
                 // All that it had is about to be written over.
                 Some(_) => self.clear_expiry_index(&old),
@@ -410,27 +401,6 @@ impl WriteContext<'_> {
         self.write_meta(&key.meta_key, &key.meta);
         self.write_first_length(&key.meta_key, length);
         self.signal_touched(key);
-    }
-
-    /// To be called before another key replaces a ghost. Elements of a queue that is
-    /// empty may be on their way to a server that has asked for them; should it not fetch them,
-    /// they belong where they were, and the key does exist.
-    ///
-    /// # Errors
-    /// `Conflict` where there are any: the next attempt begins with putting them back.
-    async fn expect_no_claims(&self, database: u32, old: &OpenKey) -> Result<(), StoreError> {
-        if self
-            .is_ghost(&old.meta_key, &old.meta, Isolation::Serializable)
-            .await?
-            && self.has_claims(old).await?
-        {
-            self.signals.recall(OpenKey {
-                database: Some(database),
-                ..old.clone()
-            });
-            return Err(StoreError::Conflict);
-        }
-        Ok(())
     }
 
     /// Tells WATCH, after the commit, that a key has changed.

@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::dump::Payload;
 use crate::error::CommandError;
-use crate::layout::{Body, DecodeError, Id, Layout, Section, StagedElement, ValueType};
+use crate::layout::{Body, DecodeError, Id, Layout, PoppedElement, Section, ValueType};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -244,13 +244,13 @@ pub struct QueueKind {
         &'c OpenKey,
         bool,
         usize,
-    ) -> Answer<'c, Vec<StagedElement>>,
+    ) -> Answer<'c, Vec<PoppedElement>>,
     /// Puts elements back in front of the others at the end that they were popped from, in that
     /// order. An element that was put into the value again meanwhile stays as it is.
     pub put_back: for<'c> fn(
         &'c WriteContext<'c>,
         &'c OpenKey,
-        Vec<StagedElement>,
+        Vec<PoppedElement>,
         bool,
     ) -> Answer<'c, (), CommandError>,
 }

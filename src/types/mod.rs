@@ -5,6 +5,7 @@
 pub mod changed_bodies;
 pub mod context;
 pub mod copying;
+pub mod delegation;
 pub mod dumping;
 pub mod fields;
 pub mod fingerprint;
@@ -33,7 +34,6 @@ pub mod sizing;
 pub mod sort;
 pub mod sorted_set;
 pub mod split;
-pub mod staging;
 pub mod startup;
 pub mod string;
 pub mod sweeping;

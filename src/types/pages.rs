@@ -1,6 +1,6 @@
 //! Long range reads, a page at a time.
 
-use crate::layout::{KeyRange, StagedElement, successor};
+use crate::layout::{KeyRange, PoppedElement, successor};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
@@ -247,11 +247,11 @@ impl WriteContext<'_> {
         key: &OpenKey,
         to_pop: &RowsToPop,
         prefix_length: usize,
-    ) -> Result<Vec<StagedElement>, StoreError> {
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         let rows = &to_pop.rows;
         let mut popped = Vec::with_capacity(rows.len());
         for row in rows {
-            popped.push(StagedElement {
+            popped.push(PoppedElement {
                 name: row.key.slice(prefix_length.min(row.key.len())..),
                 value: self.load_value(key.data(), &row.value).await?,
             });

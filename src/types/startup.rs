@@ -10,7 +10,7 @@ use crate::limits::COMMIT_ATTEMPTS_MAX;
 use crate::random::Random;
 use crate::store::{Isolation, Store, StoreError};
 
-use super::context::Environment;
+use super::context::{Environment, Lookups};
 use super::ids::IdAllocator;
 
 /// Why a store cannot be served from.
@@ -69,6 +69,7 @@ pub async fn prepare(
         ids: IdAllocator::new(instance),
         subscribers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
+        lookups: Lookups::default(),
         watched_keys: OnceLock::new(),
     })
 }

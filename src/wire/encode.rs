@@ -18,7 +18,7 @@ use bytes::BytesMut;
 use redis_protocol::error::RedisProtocolError;
 use redis_protocol::{resp2, resp3};
 
-use crate::number::format_double;
+use crate::number::{LongDouble, format_double};
 use crate::reply::Reply;
 
 /// The version of RESP that a client asked for with HELLO. A new connection speaks RESP2.
@@ -74,16 +74,9 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
             Protocol::Resp2 => output.extend_from_slice(b"*-1\r\n"),
             Protocol::Resp3 => put_null(protocol, output),
         },
-        Reply::Double(number) => {
-            let text = format_double(*number);
-            match protocol {
-                Protocol::Resp2 => put_bulk(text.as_bytes(), output),
-                Protocol::Resp3 => {
-                    output.extend_from_slice(b",");
-                    output.extend_from_slice(text.as_bytes());
-                    output.extend_from_slice(CRLF);
-                }
-            }
+        Reply::Double(number) => put_double(&format_double(*number), protocol, output),
+        Reply::Decimal(number) => {
+            put_double(&LongDouble::from(*number).to_string(), protocol, output);
         }
         Reply::Whole(number) => match protocol {
             Protocol::Resp2 => put_bulk(number.to_string().as_bytes(), output),
@@ -149,6 +142,17 @@ fn put_bulk(bytes: &[u8], output: &mut BytesMut) {
     put_length(b'$', bytes.len(), output);
     output.extend_from_slice(bytes);
     output.extend_from_slice(CRLF);
+}
+
+fn put_double(text: &str, protocol: Protocol, output: &mut BytesMut) {
+    match protocol {
+        Protocol::Resp2 => put_bulk(text.as_bytes(), output),
+        Protocol::Resp3 => {
+            output.extend_from_slice(b",");
+            output.extend_from_slice(text.as_bytes());
+            output.extend_from_slice(CRLF);
+        }
+    }
 }
 
 fn put_length(kind: u8, length: usize, output: &mut BytesMut) {

@@ -15,6 +15,7 @@
 mod channels;
 mod differences;
 mod events;
+mod geo;
 mod hashes;
 mod keys;
 mod lists;
@@ -128,13 +129,14 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(33) {
-        21..27 => hashes::command(dice),
-        27.. => sets::command(dice),
+    let words = match dice.below(38) {
+        26..32 => hashes::command(dice),
+        32.. => sets::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
+        16..21 => geo::command(dice),
         // A mistake might make it wait for long.
-        16 => return Step::Command(transactions::blocking(dice, session)),
+        21 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
             // An iteration needs each reply before it goes on.

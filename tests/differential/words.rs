@@ -11,8 +11,8 @@ pub struct Dice {
     random: StdRng,
 }
 
-/// What keys begin with that commands of one family use: of lists, sorted sets, hashes, sets.
-const FAMILIES: &[char] = &['l', 'z', 'h', 's'];
+/// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, sets.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 's'];
 
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
@@ -127,6 +127,11 @@ impl Dice {
 
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         self.random.random_range(low..=high)
+    }
+
+    /// At least 0 and less than 1.
+    pub fn fraction(&mut self) -> f64 {
+        self.random.random()
     }
 
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {

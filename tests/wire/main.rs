@@ -29,6 +29,7 @@ mod info;
 mod limits;
 mod logging;
 mod metrics;
+mod monitoring;
 mod priority_queues;
 mod pubsub;
 mod queues_as_keys;

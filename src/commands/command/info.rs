@@ -58,18 +58,28 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
+    let range = |last: i32| {
+        let details = [("lastkey", last.into()), ("keystep", 1), ("limit", 0)];
+        typed("range", &details)
+    };
     let unknown = || typed("unknown", &[]);
     let (notes, begin, find) = match spec.place {
-        KeyPlace::Range { first, last } => {
-            let details = [("lastkey", last.into()), ("keystep", 1), ("limit", 0)];
-            (None, index(first), typed("range", &details))
-        }
+        KeyPlace::Range { first, last } => (None, index(first), range(last)),
         KeyPlace::Counted { count } => {
             let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
             (None, index(count), typed("keynum", &details))
         }
         KeyPlace::NamedByElements => (Some(BY_NOTES), unknown(), unknown()),
         KeyPlace::AfterStore => (Some(STORE_NOTES), unknown(), unknown()),
+        KeyPlace::AfterWord { word, from } => {
+            let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
+            let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
+            let begin = vec![
+                (name("type"), name("keyword")),
+                (name("spec"), Reply::Map(details)),
+            ];
+            (None, Reply::Map(begin), range(0))
+        }
     };
     let mut fields = Vec::new();
     if let Some(notes) = notes {

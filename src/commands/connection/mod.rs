@@ -3,7 +3,9 @@
 
 mod client;
 mod containers;
+mod modules;
 mod pure;
+mod replication;
 mod rows;
 
 pub use rows::ROWS;

@@ -2,7 +2,9 @@
 
 use super::client::CLIENT;
 use super::containers::{ACL, CONFIG, FUNCTION, LATENCY, SLOWLOG};
+use super::modules::MODULE;
 use super::pure;
+use super::replication::{self, CLUSTER};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, block, integer, oneof, string, token};
 use crate::commands::row::{ConnectionCommand as Command, Group, Handler, Row};
@@ -29,6 +31,32 @@ const fn server(name: &'static str, arity: i32, since: &'static str, handler: Ha
 
 const fn connection(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::Connection, handler).categories(CONNECTION)
+}
+
+const REPLICAOF: Handler = Handler::Pure(replication::replicaof);
+const REPLICATES: Flags = Flags::ADMIN
+    .and(Flags::NOSCRIPT)
+    .and(Flags::STALE)
+    .and(Flags::NO_ASYNC_LOADING);
+const MASTER: &[Argument] = &[oneof(
+    "args",
+    &[
+        block("host-port", &[string("host"), integer("port")]),
+        block("no-one", &[token("NO"), token("ONE")]),
+    ],
+)];
+
+/// For connections to a Redis Cluster.
+const fn cluster(name: &'static str, since: &'static str) -> Row {
+    Row::new(
+        name,
+        1,
+        since,
+        Group::Cluster,
+        Handler::Pure(replication::no_cluster),
+    )
+    .flags(Flags::FAST)
+    .categories(CONNECTION)
 }
 
 /// For replicas or a disk.
@@ -131,6 +159,34 @@ pub const ROWS: &[Row] = &[
         .summary("Displays computer art and the Redis version")
         .flags(Flags::READONLY.and(Flags::FAST))
         .arguments(&[integer("version").token("VERSION").optional()]),
+    Row::container("module", "4.0.0", Group::Server, MODULE)
+        .summary("A container for module commands."),
+    server("monitor", 1, "1.0.0", by(Command::Monitor))
+        .summary("Listens for all requests received by the server in real-time.")
+        .flags(Flags::ADMIN.and(Flags::AT_ANY_TIME)),
+    server("replicaof", 3, "5.0.0", REPLICAOF)
+        .summary("Configures a server as replica of another, or promotes it to a master.")
+        .flags(REPLICATES)
+        .arguments(MASTER),
+    server("role", 1, "2.8.12", Handler::Pure(replication::role))
+        .summary("Returns the replication role.")
+        .flags(Flags::AT_ANY_TIME.and(Flags::FAST))
+        .categories(&["@admin", "@dangerous"]),
+    server("slaveof", 3, "1.0.0", REPLICAOF)
+        .summary("Sets a Redis server as a replica of another, or promotes it to being a master.")
+        .flags(REPLICATES)
+        .deprecated("5.0.0", "`REPLICAOF`")
+        .arguments(MASTER),
+    Row::container("cluster", "3.0.0", Group::Cluster, CLUSTER)
+        .summary("A container for Redis Cluster commands."),
+    cluster("asking", "3.0.0")
+        .summary("Signals that a cluster client is following an -ASK redirect."),
+    cluster("readonly", "3.0.0")
+        .summary("Enables read-only queries for a connection to a Redis Cluster replica node.")
+        .flags(Flags::LOADING.and(Flags::STALE)),
+    cluster("readwrite", "3.0.0")
+        .summary("Enables read-write queries for a connection to a Reids Cluster replica node.")
+        .flags(Flags::LOADING.and(Flags::STALE)),
     server("save", 1, "1.0.0", by(Command::Save))
         .summary("Synchronously saves the database(s) to disk.")
         .complexity("O(N) where N is the total number of keys in all databases")

@@ -104,7 +104,16 @@ fn arguments_agree_with_the_key_specifications() {
         let mut at = Some(names(row));
         let mut before: Option<&Argument> = None;
         for argument in row.arguments {
-            if let Some(number) = argument.key_spec {
+            // STORE and STOREDIST are alternatives.
+            let alternatives = match argument.kind {
+                Kind::OneOf => argument.parts,
+                _ => std::slice::from_ref(argument),
+            };
+            for argument in alternatives {
+                let Some(number) = argument.key_spec else {
+                    assert_ne!(argument.kind, Kind::Key, "{}: {argument}", row.name);
+                    continue;
+                };
                 let spec = row.keys[usize::try_from(number).unwrap()];
                 let place = (argument.kind, at, argument.is_multiple);
                 let fits = match spec.place {
@@ -118,11 +127,14 @@ fn arguments_agree_with_the_key_specifications() {
                     KeyPlace::AfterStore => {
                         argument.kind == Kind::Key && argument.token == Some("STORE")
                     }
+                    KeyPlace::AfterWord { word, from } => {
+                        argument.kind == Kind::Key
+                            && argument.token == Some(word)
+                            && i32::try_from(from) == Ok(-row.arity)
+                    }
                 };
                 assert!(fits, "{}: {argument}", row.name);
                 specs_seen.push(number);
-            } else {
-                assert_ne!(argument.kind, Kind::Key, "{}: {argument}", row.name);
             }
             let (words, is_fixed) = words(argument);
             at = at.filter(|_| is_fixed && !argument.is_optional);

@@ -44,18 +44,35 @@ async fn add(
     }
     check_options(options, pairs.len() / 2)?;
     let members = parse_members(pairs)?;
-    let name = argument(arguments, 1)?;
+    add_members(
+        context,
+        argument(arguments, 1)?,
+        &members,
+        options,
+        counts_changes,
+    )
+    .await
+}
+
+/// Adds members as ZADD does, with its event and its reply.
+pub(in crate::commands) async fn add_members(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    members: &[ScoredMember],
+    options: AddOptions,
+    counts_changes: bool,
+) -> Result<Reply, CommandError> {
     let outcome = match context.find(name, ValueType::SortedSet).await? {
         Some(key) => {
             if !options.only_existing {
                 context.notify_if_reborn(&key, name).await?;
             }
-            context.zset_add(&key, &members, options).await?
+            context.zset_add(&key, members, options).await?
         }
         None if options.only_existing => Default::default(),
         None => {
             let key = context.create(name, ValueType::SortedSet, None).await?;
-            context.zset_add(&key, &members, options).await?
+            context.zset_add(&key, members, options).await?
         }
     };
     if outcome.added + outcome.updated > 0 {

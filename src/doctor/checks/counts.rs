@@ -229,7 +229,7 @@ pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<
             // Elements that a server has claimed may come back to an empty key.
             let presence = target.presence(&counts.meta, counts.elements());
             let is_removed = presence != Presence::Exists
-                && !target.has_claims(transaction, counts.meta.data).await?;
+                && !target.has_grants(transaction, counts.meta.data).await?;
             correct(target, transaction, key, &counts, is_removed);
             Ok(true)
         })

@@ -258,7 +258,7 @@ async fn sweep(
         return Ok(false);
     }
     // Elements that a dead server has claimed come back to it.
-    if target.has_claims(transaction, meta.data).await? {
+    if target.has_grants(transaction, meta.data).await? {
         return Ok(false);
     }
     transaction.clear(&key.meta_key);

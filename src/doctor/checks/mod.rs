@@ -68,7 +68,7 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
         run: |target, name| Box::pin(messages::check(target, name)),
     },
     StoreCheck {
-        name: "staging",
+        name: "delegation",
         run: |target, name| Box::pin(staging::check(target, name)),
     },
     StoreCheck {

@@ -8,11 +8,11 @@ use futures_util::future::try_join_all;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{DoctorTarget, OVERDUE_MS, READS_AT_ONCE, rows};
 use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, StagedClaim, successor};
+use crate::layout::{Grant, Id, KeyRange, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
+use crate::types::delegation::{read_granted_elements, remove_request};
 use crate::types::signals::Signals;
-use crate::types::staging::{read_claimed_elements, remove_request};
 use crate::types::startup::{StartError, prepare};
 use crate::types::{Environment, WriteContext};
 
@@ -44,9 +44,9 @@ pub(super) async fn check(
     let layout = &target.layout;
     let mut found = Found::default();
     for (rows, range) in [
-        (Rows::Requests, layout.all_staged_requests()),
-        (Rows::Claims, layout.all_staged_claims()),
-        (Rows::Pieces, layout.all_staged_pieces()),
+        (Rows::Requests, layout.all_pop_requests()),
+        (Rows::Claims, layout.all_grants()),
+        (Rows::Pieces, layout.all_grant_pieces()),
     ] {
         look_at(target, rows, range, &mut found).await?;
     }
@@ -137,26 +137,25 @@ async fn is_whole(
     let isolation = Isolation::Snapshot;
     match kind {
         Rows::Requests => Ok(layout
-            .read_staged_request(&row.key, &row.value)
+            .read_pop_request(&row.key, &row.value)
             .ok()
             .map(|_| true)),
         Rows::Claims => {
-            let (Ok((data, id)), Ok(claim)) = (
-                layout.read_staged_claim_key(&row.key),
-                StagedClaim::decode(&row.value),
-            ) else {
+            let (Ok((data, id)), Ok(claim)) =
+                (layout.read_grant_key(&row.key), Grant::decode(&row.value))
+            else {
                 return Ok(None);
             };
-            let pieces = layout.staged_elements(data, id);
+            let pieces = layout.grant_pieces(data, id);
             let first = rows(transaction, &pieces.begin, &pieces.end, 1, isolation).await?;
             // Where the queue had nothing left, the claim says so and nothing more.
             Ok(Some(claim.is_exhausted || !first.is_empty()))
         }
         Rows::Pieces => {
-            let Ok((data, id)) = layout.read_staged_piece_key(&row.key) else {
+            let Ok((data, id)) = layout.read_grant_piece_key(&row.key) else {
                 return Ok(None);
             };
-            let claim = layout.staged_claim_key(data, id);
+            let claim = layout.grant_key(data, id);
             Ok(Some(transaction.get(&claim, isolation).await?.is_some()))
         }
     }
@@ -178,7 +177,7 @@ async fn judge(
     match kind {
         Rows::Requests => {
             found.requests += 1;
-            let read = target.layout.read_staged_request(&row.key, &row.value);
+            let read = target.layout.read_pop_request(&row.key, &row.value);
             if let Ok((_, request)) = read
                 && is_overdue(request.at_ms)
             {
@@ -198,7 +197,7 @@ async fn judge(
         }
         Rows::Claims => {
             found.claims += 1;
-            let Ok(claim) = StagedClaim::decode(&row.value) else {
+            let Ok(claim) = Grant::decode(&row.value) else {
                 return Ok(());
             };
             let name = || {
@@ -207,7 +206,7 @@ async fn judge(
             };
             if !is_whole {
                 found.without_elements.add(name);
-            } else if is_overdue(claim.lapses_at_ms) {
+            } else if is_overdue(claim.expires_at_ms) {
                 match is_readable(target, row).await? {
                     None => {}
                     Some(false) => found.unreadable.add(|| shown(&row.key)),
@@ -235,14 +234,14 @@ async fn is_readable(
     row: &KeyValue,
 ) -> Result<Option<bool>, StoreError> {
     let layout = &target.layout;
-    let (data, id) = layout.read_staged_claim_key(&row.key)?;
+    let (data, id) = layout.read_grant_key(&row.key)?;
     target
         .read(async |transaction: &dyn ReadTransaction| {
             let claim = transaction.get(&row.key, Isolation::Snapshot).await?;
             if claim.is_none() {
                 return Ok(None);
             }
-            match read_claimed_elements(layout, transaction, data, id).await {
+            match read_granted_elements(layout, transaction, data, id).await {
                 Ok(_) => Ok(Some(true)),
                 Err(StoreError::Corrupt(_)) => Ok(Some(false)),
                 Err(error) => Err(error),
@@ -255,7 +254,7 @@ async fn is_readable(
 async fn put_back(
     target: &DoctorTarget<'_>,
     row: &KeyValue,
-    claim: &StagedClaim,
+    claim: &Grant,
     found: &mut Found,
 ) -> Result<bool, StoreError> {
     let environment = match found.environment.take() {
@@ -270,7 +269,7 @@ async fn put_back(
             let now_ms = target.clock.now_ms();
             let context =
                 WriteContext::new(transaction, environment, &namespaces, &signals, now_ms, 0);
-            match context.end_claim(&row.key, claim).await {
+            match context.end_grant(&row.key, claim).await {
                 Ok(_) => Ok(true),
                 Err(CommandError::Store(error)) => Err(error),
                 Err(error) => Err(StoreError::Unavailable(Arc::new(error))),

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::commands::testing::{START_MS, bulk, bulks};
 use crate::doctor::target::OVERDUE_MS;
 use crate::layout::{
-    Id, PopRun, Section, StagedClaim, StagedElement, StagedRequest, ValueType, encode_elements,
+    Grant, Id, PopRequest, PopRun, PoppedElement, Section, ValueType, encode_elements,
     encode_length,
 };
 use crate::store::{Isolation, RangeQuery};
@@ -25,20 +25,20 @@ const ASKED: Id = Id {
 /// When something must have been that is overdue.
 const LONG_AGO_MS: i64 = START_MS - OVERDUE_MS - 1;
 
-fn claim(key: &str, lapses_at_ms: i64) -> StagedClaim {
-    StagedClaim {
+fn claim(key: &str, expires_at_ms: i64) -> Grant {
+    Grant {
         namespace: NAMESPACE,
         name: name(key),
         long_name: None,
         value_type: ValueType::List,
         from_end: true,
         is_exhausted: false,
-        lapses_at_ms,
+        expires_at_ms,
     }
 }
 
-fn request(at_ms: i64) -> StagedRequest {
-    StagedRequest {
+fn request(at_ms: i64) -> PopRequest {
+    PopRequest {
         id: ASKED,
         at_ms,
         from_end: false,
@@ -50,17 +50,17 @@ fn request(at_ms: i64) -> StagedRequest {
 }
 
 fn set_elements(transaction: &dyn Transaction, layout: &Layout, data: Id, id: Id, value: &Bytes) {
-    let element = StagedElement {
+    let element = PoppedElement {
         name: Bytes::from_static(b"\x15\x01"),
         value: value.clone(),
     };
     for (number, piece) in (0..).zip(encode_elements(&[element])) {
-        transaction.set(&layout.staged_elements_key(data, id, number), &piece);
+        transaction.set(&layout.grant_piece_key(data, id, number), &piece);
     }
 }
 
 /// Pops the last element of a list, for a server that asked for it.
-fn claim_last(bench: &Bench, layout: &Layout, key: &str, lapses_at_ms: i64) {
+fn claim_last(bench: &Bench, layout: &Layout, key: &str, expires_at_ms: i64) {
     let data = meta(bench, layout, key).data;
     let prefix = layout.section_prefix(data, Section::Elements);
     let range = layout.section(data, Section::Elements);
@@ -79,27 +79,27 @@ fn claim_last(bench: &Bench, layout: &Layout, key: &str, lapses_at_ms: i64) {
     let Reply::Bulk(value) = popped else {
         panic!("{popped:?}")
     };
-    let element = StagedElement {
+    let element = PoppedElement {
         name: last.key.slice(prefix.len()..),
         value,
     };
     change(bench, |transaction, layout| {
-        let row = layout.staged_claim_key(data, ASKED);
-        transaction.set(&row, &claim(key, lapses_at_ms).encode());
+        let row = layout.grant_key(data, ASKED);
+        transaction.set(&row, &claim(key, expires_at_ms).encode());
         for (number, piece) in (0..).zip(encode_elements(std::slice::from_ref(&element))) {
-            transaction.set(&layout.staged_elements_key(data, ASKED, number), &piece);
+            transaction.set(&layout.grant_piece_key(data, ASKED, number), &piece);
         }
     });
 }
 
 fn staging_text(bench: &Bench, options: Options) -> String {
-    line(&lines(bench, options), "staging").text.clone()
+    line(&lines(bench, options), "delegation").text.clone()
 }
 
 #[test]
 fn a_claim_that_no_server_has_put_back() {
     assert_repaired(
-        "staging",
+        "delegation",
         Level::Warn,
         "1 claims that lapsed more than a minute ago (\"list\")",
         |bench, layout| claim_last(bench, layout, "list", LONG_AGO_MS),
@@ -131,8 +131,8 @@ fn a_lapsed_claim_waits_for_the_next_server_where_none_runs() {
         ..LOOK
     };
     let told = lines(&bench, offline);
-    assert_eq!(line(&told, "staging").level, Level::Ok);
-    assert!(line(&told, "staging").text.contains("1 claims that"));
+    assert_eq!(line(&told, "delegation").level, Level::Ok);
+    assert!(line(&told, "delegation").text.contains("1 claims that"));
 }
 
 #[test]
@@ -187,14 +187,14 @@ fn a_lapsed_claim_of_a_queue_that_was_deleted_goes_with_it() {
 #[test]
 fn a_request_of_a_server_that_is_gone() {
     assert_repaired(
-        "staging",
+        "delegation",
         Level::Warn,
         "1 requests that nobody wants fulfilled any more",
         |bench, layout| {
             let data = meta(bench, layout, "list").data;
             change(bench, |transaction, _| {
                 let old = request(LONG_AGO_MS);
-                transaction.set(&layout.staged_request_key(data, &old), &old.encode());
+                transaction.set(&layout.pop_request_key(data, &old), &old.encode());
             });
         },
     );
@@ -209,12 +209,12 @@ fn more_requests_and_claims_under_way_than_fit_into_a_page_raise_no_alarm() {
     let id = |sequence| Id { sequence, ..ASKED };
     change(&bench, |transaction, layout| {
         for sequence in 0..600 {
-            let asked = StagedRequest {
+            let asked = PopRequest {
                 id: id(sequence),
                 ..request(now_ms)
             };
-            transaction.set(&layout.staged_request_key(data, &asked), &asked.encode());
-            let row = layout.staged_claim_key(data, id(sequence));
+            transaction.set(&layout.pop_request_key(data, &asked), &asked.encode());
+            let row = layout.grant_key(data, id(sequence));
             transaction.set(&row, &claim("list", now_ms).encode());
             let value = Bytes::from_static(b"x");
             set_elements(transaction, layout, data, id(sequence), &value);
@@ -225,7 +225,7 @@ fn more_requests_and_claims_under_way_than_fit_into_a_page_raise_no_alarm() {
     assert_healthy(&bench);
     change(&bench, |transaction, layout| {
         for sequence in [3, 500, 599] {
-            transaction.clear(&layout.staged_claim_key(data, id(sequence)));
+            transaction.clear(&layout.grant_key(data, id(sequence)));
         }
     });
     let text = staging_text(&bench, LOOK);
@@ -238,7 +238,7 @@ fn more_requests_and_claims_under_way_than_fit_into_a_page_raise_no_alarm() {
 #[test]
 fn elements_without_a_claim_are_told_and_kept() {
     assert_told(
-        "staging",
+        "delegation",
         Level::Fail,
         "3 elements that belong to no claim",
         |bench, _| {
@@ -253,12 +253,12 @@ fn elements_without_a_claim_are_told_and_kept() {
 #[test]
 fn claims_and_requests_that_cannot_be_read_are_told_and_kept() {
     let words = "1 rows that cannot be read";
-    assert_told("staging", Level::Fail, words, |bench, layout| {
-        let row = layout.staged_claim_key(FOREIGN, ASKED);
+    assert_told("delegation", Level::Fail, words, |bench, layout| {
+        let row = layout.grant_key(FOREIGN, ASKED);
         change(bench, |transaction, _| transaction.set(&row, b"\xffodd"));
     });
-    assert_told("staging", Level::Fail, words, |bench, layout| {
-        let row = layout.staged_request_key(FOREIGN, &request(START_MS));
+    assert_told("delegation", Level::Fail, words, |bench, layout| {
+        let row = layout.pop_request_key(FOREIGN, &request(START_MS));
         change(bench, |transaction, _| transaction.set(&row, b"\xffodd"));
     });
 }
@@ -269,14 +269,14 @@ fn a_lapsed_claim_whose_elements_cannot_be_read_is_told_and_others_are_put_back(
         bench.run("RPUSH list a b");
         let layout = Layout::new("test");
         claim_last(bench, &layout, "list", LONG_AGO_MS);
-        let piece = layout.staged_elements_key(FOREIGN, ASKED, 0);
+        let piece = layout.grant_piece_key(FOREIGN, ASKED, 0);
         change(bench, |transaction, layout| {
-            let row = layout.staged_claim_key(FOREIGN, ASKED);
+            let row = layout.grant_key(FOREIGN, ASKED);
             transaction.set(&row, &claim("list", LONG_AGO_MS).encode());
             transaction.set(&piece, b"\0\0\0\x09cut");
         });
         let told = lines(bench, REPAIR);
-        let found = line(&told, "staging");
+        let found = line(&told, "delegation");
         assert_eq!(found.level, Level::Fail, "{found}");
         assert!(found.text.contains("(\"list\"): repaired"), "{found}");
         assert!(found.text.contains("1 rows that cannot be read"));

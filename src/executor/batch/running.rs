@@ -64,7 +64,7 @@ impl Batch<'_> {
                 plan.add(key, prefetch);
             }
         }
-        self.plan_staging(&mut plan);
+        self.delegation.plan_prefetch(&mut plan);
         let context = attempt.unit.read_context(0);
         context.prefetch(&plan, &self.shared.locations).await;
     }
@@ -92,7 +92,7 @@ impl Batch<'_> {
                 if attempt.commands_run >= self.commands_max {
                     break;
                 }
-                if attempt.unit.staged.is_empty() {
+                if attempt.unit.grants.is_empty() {
                     if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                         break;
                     }
@@ -100,10 +100,14 @@ impl Batch<'_> {
                         self.commands_max = attempt.commands_run;
                         break;
                     }
-                } else if self.must_wait(call, attempt).await {
-                    // This client's only: what a claim holds for others is run whole, as what would be
-                    // left of it others have passed.
-                    break;
+                } else {
+                    let has_room = attempt.commands_run == 0 || !attempt.is_full();
+                    let delegation = &self.delegation;
+                    if delegation.must_wait(call, &attempt.unit, has_room).await {
+                        // Only this client's commands wait. What a grant holds for others must be
+                        // popped now: later pops of other servers have already come after it.
+                        break;
+                    }
                 }
                 if self.reads_strictly(call) && !replies.is_empty() {
                     if self.ends_before_reads {
@@ -167,15 +171,20 @@ impl Batch<'_> {
             Work::Command(invocation) => {
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
-                    pops_staged: call.access.pops.is_some(),
+                    pops_grants: call.access.pops.is_some(),
                 };
                 call::call(unit, invocation, mode).await
             }
-            Work::Transaction(bundle) => exec(unit, bundle).await,
+            Work::Transaction(bundle) => {
+                call::with_returns(unit, async || exec(unit, bundle).await).await
+            }
             Work::WriteJob { database, run } => {
-                let savepoint = unit.savepoint();
-                let result = run(&unit.write_context(*database)).await;
-                call::end(unit, savepoint, result).map(call::to_reply)
+                let run = async || {
+                    let savepoint = unit.savepoint();
+                    let result = run(&unit.write_context(*database)).await;
+                    call::end(unit, savepoint, result).map(call::to_reply)
+                };
+                call::with_returns(unit, run).await
             }
             Work::ReadJob { database, run } => {
                 let result = run(&unit.read_context(*database)).await;
@@ -203,10 +212,6 @@ impl Batch<'_> {
         attempt: &Attempt<'_>,
         started: Instant,
     ) -> AttemptEnd {
-        if attempt.unit.signals.has_recalls() {
-            self.recalls_for = Some(id);
-            return AttemptEnd::Again { after_pause: false };
-        }
         let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
         if is_slow && matches!(error, StoreError::TooOld) {
             if matches!(id, CommandId::Waiter(_)) && !attempt.only_wakes {
@@ -281,11 +286,11 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     let savepoint = unit.savepoint();
     match exec_all(unit, &bundle.invocations).await {
         Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),
-        Err(CallError::TooLarge) => {
-            unit.rollback(savepoint);
-            Err(CallError::TooLarge)
-        }
         Err(CallError::Store(error)) => Err(CallError::Store(error)),
+        Err(other) => {
+            unit.rollback(savepoint);
+            Err(other)
+        }
     }
 }
 
@@ -295,12 +300,12 @@ async fn exec_all(
 ) -> Result<Result<Reply, CommandError>, CallError> {
     let mode = Mode {
         is_strict: true,
-        pops_staged: false,
+        pops_grants: false,
     };
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;
     for invocation in invocations {
-        let reply = call::call(unit, invocation, mode).await?;
+        let reply = call::call_once(unit, invocation, mode).await?;
         reply_bytes = reply_bytes.saturating_add(reply.size_hint());
         replies.push(reply);
         if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {

@@ -281,7 +281,7 @@ impl Batch<'_> {
                     // Its reads must still hold at the commit.
                     is_strict: only_reads(&waiter.invocation)
                         && !self.environment.capabilities.single_writer,
-                    pops_staged: false,
+                    pops_grants: false,
                 };
                 match call::call(&attempt.unit, &waiter.invocation, mode).await {
                     Ok(reply) => Ok(reply),

@@ -24,8 +24,8 @@ fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
         not_run: Vec::new(),
         answered,
         commands,
-        is_staged: false,
-        has_fulfilled: false,
+        is_delegated: false,
+        has_granted: false,
         duration,
     }
 }
@@ -147,13 +147,13 @@ fn nobody_waits_behind_a_batch_that_is_large_or_fast_or_awaited_by_others() {
     let large = done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG);
     assert!(is_free_after(&mut lane, large));
     assert!(is_free_after(&mut lane, done(2, 2, GATHER_CLUSTER_MIN)));
-    let staged = BatchResult {
-        is_staged: true,
+    let delegated = BatchResult {
+        is_delegated: true,
         ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
     };
-    assert!(!is_free_after(&mut lane, staged));
+    assert!(!is_free_after(&mut lane, delegated));
     let awaited_by_others = BatchResult {
-        has_fulfilled: true,
+        has_granted: true,
         ..done(2, 2, LONG)
     };
     assert!(is_free_after(&mut lane, awaited_by_others));

@@ -4,16 +4,16 @@ use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
 use crate::layout::{KeyRange, Space, ValueType};
-use crate::limits::{DATABASES, GHOST_REST_MS, STAGED_CLAIM_LAPSE_MS, TASK_DUE_PER_PASS};
+use crate::limits::{DATABASES, GHOST_REST_MS, TASK_DUE_PER_PASS};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
+use crate::types::delegation::GRANT_EXPIRY_MS;
 use crate::types::list::End;
 use crate::types::signals::Signals;
-use crate::types::staging::Lapsed;
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -540,21 +540,19 @@ fn a_queue_with_many_alarms_does_not_keep_the_others_from_their_turn() {
 }
 
 #[test]
-fn a_claim_of_a_clock_far_ahead_goes_back_when_it_has_been_there_for_long_enough() {
-    let mut lapsed = LapsedClaims::default();
-    let claim = |name: &'static [u8], is_far_ahead| Lapsed {
-        row: Bytes::from_static(name),
-        is_far_ahead,
-    };
+fn a_grant_is_overdue_when_this_server_has_seen_it_for_as_long_as_grants_last() {
+    let mut grants = ExpiredGrants::default();
     let now = Instant::now();
-    let lapse = Duration::from_millis(STAGED_CLAIM_LAPSE_MS.unsigned_abs());
-    let mut due = |claims: Vec<_>, at| lapsed.due(claims, at);
-    assert_eq!(due(vec![claim(b"a", true), claim(b"b", false)], now), ["b"]);
-    assert!(due(vec![claim(b"a", true)], now + lapse / 2).is_empty());
-    assert_eq!(due(vec![claim(b"a", true)], now + lapse), ["a"]);
+    let expiry = Duration::from_millis(GRANT_EXPIRY_MS.unsigned_abs());
+    let [a, b] = [b"a", b"b"].map(|name| Bytes::from_static(name));
+    grants.note(vec![a.clone()], now);
+    assert!(grants.overdue(now + expiry / 2).is_empty());
+    grants.note(vec![a.clone(), b], now + expiry / 2);
+    assert_eq!(grants.overdue(now + expiry), [a.clone()].into());
     // Another of that name, later.
-    due(Vec::new(), now + lapse);
-    assert!(due(vec![claim(b"a", true)], now + 2 * lapse).is_empty());
+    grants.note(Vec::new(), now + expiry);
+    grants.note(vec![a], now + expiry);
+    assert!(grants.overdue(now + expiry).is_empty());
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         .as_ref()
         .is_some_and(|touched| touched.load(Ordering::SeqCst));
     for (is_set, letter) in [
+        (client.is_monitor(), 'O'),
         (client.is_subscriber(), 'P'),
         (details.queued_commands.is_some(), 'x'),
         (client.is_blocked(), 'b'),

@@ -20,7 +20,8 @@ const IDLE_MESSAGES_MAX: usize = 16;
 /// channel share the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    elements: usize,
+    /// How many elements the header tells; `None` of a line, which has no header.
+    elements: Option<usize>,
     body: Bytes,
 }
 
@@ -33,7 +34,7 @@ impl Frame {
             encode(&Reply::Bulk(word.clone()), Protocol::Resp2, &mut body);
         }
         Self {
-            elements: words.len() + 1,
+            elements: Some(words.len() + 1),
             body: Bytes::from_owner(SharedBytes::new(body.into(), Arc::clone(memory))),
         }
     }
@@ -45,6 +46,14 @@ impl Frame {
             ChannelKind::Shard => b"smessage",
         };
         Self::new(&[&message.channel, &message.payload], kind, memory)
+    }
+
+    /// A line for monitors, whole.
+    pub(crate) fn line(line: Vec<u8>, memory: &Arc<BufferMemory>) -> Self {
+        Self {
+            elements: None,
+            body: Bytes::from_owner(SharedBytes::new(line.into(), Arc::clone(memory))),
+        }
     }
 
     /// For subscribers of a pattern that the channel matches.
@@ -189,7 +198,9 @@ impl Mailbox {
             };
             count += 1;
             state.bytes = state.bytes.saturating_sub(frame.size_bytes());
-            encode_push_header(frame.elements, protocol, output);
+            if let Some(elements) = frame.elements {
+                encode_push_header(elements, protocol, output);
+            }
             output.extend_from_slice(&frame.body);
         }
         self.memory.replace(frames_bytes(count), 0);

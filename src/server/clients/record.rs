@@ -46,6 +46,7 @@ pub(crate) struct ClientRecord {
     pub(crate) is_trusted: AtomicBool,
     /// The number of its subscriptions, by [`Scope`].
     subscribed: [AtomicUsize; 3],
+    is_monitor: AtomicBool,
     /// Messages that wait to be written to it.
     pub(crate) mailbox: Mailbox,
     /// What it calls itself and does.
@@ -130,6 +131,7 @@ impl ClientRecord {
             is_evicted: AtomicBool::new(false),
             is_trusted: AtomicBool::new(false),
             subscribed: Default::default(),
+            is_monitor: AtomicBool::new(false),
             mailbox: Mailbox::new(memory),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
@@ -169,10 +171,13 @@ impl ClientRecord {
     }
 
     /// Whether the client has been idle for longer than the setting `timeout`: the server waits for it,
-    /// and nothing came or went. Subscribers are never idle (Redis: `clientsCronHandleTimeout`).
+    /// and nothing came or went. Subscribers and monitors are never idle (Redis: `clientsCronHandleTimeout`).
     pub(super) fn is_idle(&self, timeout_ms: i64, now_ms: i64) -> bool {
         let idle_ms = now_ms.saturating_sub(self.last_interaction_ms.load(Ordering::Relaxed));
-        idle_ms > timeout_ms && self.is_awaited.load(Ordering::SeqCst) && !self.is_subscriber()
+        idle_ms > timeout_ms
+            && self.is_awaited.load(Ordering::SeqCst)
+            && !self.is_subscriber()
+            && !self.is_monitor()
     }
 
     /// Shows the numbers of its subscriptions, for CLIENT LIST.
@@ -182,6 +187,16 @@ impl ClientRecord {
                 count.store(subscriptions.names(scope).len(), Ordering::Relaxed);
             }
         }
+    }
+
+    /// Notes whether MONITOR shows it the commands of others.
+    pub(crate) fn set_monitor(&self, is_monitor: bool) {
+        self.is_monitor.store(is_monitor, Ordering::Release);
+    }
+
+    /// Whether MONITOR shows it the commands of others.
+    pub(crate) fn is_monitor(&self) -> bool {
+        self.is_monitor.load(Ordering::Acquire)
     }
 
     /// The number of its subscriptions of one kind.

@@ -45,12 +45,12 @@ impl Connection {
     ) -> Result<T, Ended> {
         tokio::pin!(waiting);
         loop {
-            let is_subscriber = !self.session.subscriptions.is_empty();
+            let hears_messages = self.session.hears_messages();
             let (mut reader, _) = self.stream.split();
             tokio::select! {
                 biased;
                 answer = &mut waiting => return Ok(answer),
-                () = self.session.client.mailbox.ready(), if is_subscriber => {}
+                () = self.session.client.mailbox.ready(), if hears_messages => {}
                 // As in Redis: that a client is gone is seen only after all that it has sent.
                 read = self.ahead.receive(&mut reader) => match read {
                     Ok(0) | Err(_) => return Err(Ended),

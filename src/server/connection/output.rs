@@ -23,7 +23,7 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 impl Connection {
     /// Moves the messages that currently wait to the output.
     pub(super) async fn put_messages(&mut self) -> Result<(), Ended> {
-        if self.session.subscriptions.is_empty() {
+        if !self.session.hears_messages() {
             return Ok(());
         }
         self.put_last_messages().await
@@ -144,9 +144,9 @@ impl Connection {
             return Ok(());
         }
         let client = &self.session.client;
-        let (limit, messages) = match self.session.subscriptions.is_empty() {
-            true => (self.state.config.normal_limit(), 0),
-            false => (
+        let (limit, messages) = match self.session.hears_messages() {
+            false => (self.state.config.normal_limit(), 0),
+            true => (
                 self.state.config.subscriber_limit(),
                 client.mailbox.waiting().1,
             ),

@@ -20,6 +20,7 @@ impl Connection {
             _ => self.session.take_reply_mode(),
         };
         self.call_bytes += request.held_bytes();
+        self.show_monitors(row, &request.arguments);
         let queued = Queued { row, is_answered };
         let invocation = Invocation {
             row,
@@ -111,6 +112,12 @@ impl Connection {
     /// Shows a command as the client's last one.
     pub(super) fn show(&self, row: &'static Row) {
         self.session.client.show_command(row.id);
+    }
+
+    /// Shows a command to the clients that monitor the server.
+    pub(super) fn show_monitors(&self, row: &Row, arguments: &[Bytes]) {
+        let (monitors, client) = (&self.state.monitors, &self.session.client);
+        monitors.note(row, self.session.database, client, arguments);
     }
 
     /// Counts a command that was executed, and adds it to the logs of slow commands.

@@ -240,6 +240,13 @@ impl Connection {
                         break;
                     };
                     self.record(command.row, share, &reply, Some(&invocation.arguments));
+                    let (monitors, client) = (&self.state.monitors, &self.session.client);
+                    let Invocation {
+                        arguments,
+                        database,
+                        ..
+                    } = &invocation;
+                    monitors.note(command.row, *database, client, arguments);
                     reply
                 }
                 QueuedKind::Connection(ConnectionCommand::Unwatch) => Reply::OK,
@@ -259,6 +266,7 @@ impl Connection {
                         &reply,
                         Some(&command.arguments),
                     );
+                    self.show_monitors(command.row, &command.arguments);
                     reply
                 }
                 QueuedKind::Connection(kind) => {
@@ -274,6 +282,7 @@ impl Connection {
                     .await
                     .unwrap_or_else(|error| Reply::Error(error.to_line()));
                     self.record(row, started.elapsed(), &reply, Some(arguments));
+                    self.show_monitors(row, arguments);
                     reply
                 }
             };

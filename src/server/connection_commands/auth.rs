@@ -143,6 +143,7 @@ fn set_protocol(session: &mut Session, protocol: Protocol) {
 pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     let subscriptions = &mut session.subscriptions;
     state.pubsub.unsubscribe_all(&session.client, subscriptions);
+    state.monitors.remove(&session.client);
     set_protocol(session, Protocol::Resp2);
     session.database = 0;
     // Redis: a SKIP before RESET holds for RESET itself.

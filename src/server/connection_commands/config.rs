@@ -24,6 +24,9 @@ pub(super) async fn execute(
             state.statistics.reset();
             state.disconnections.reset();
             state.executor.statistics().reset();
+            let lookups = &state.executor.environment().lookups;
+            lookups.hits.reset();
+            lookups.misses.reset();
             Ok(Reply::OK)
         }
         "rewrite" => rewrite(state).await,

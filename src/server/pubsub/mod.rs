@@ -8,12 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 
-use super::clients::{
-    self, BufferMemory, ClientRecord, ClientRegistry, Frame, Pushed, Scope, Subscriptions,
-};
-use super::disconnections::Disconnections;
-use crate::clock::Clock;
-use crate::config::RuntimeConfig;
+use super::clients::{ClientRecord, Frame, Scope, Subscriptions};
+use super::delivery::Delivery;
 use crate::types::signals::{ChannelKind, Message, Subscribers};
 
 mod table;
@@ -26,26 +22,15 @@ use table::Table;
 /// All subscriptions of this server.
 pub(super) struct PubSub {
     table: RwLock<Table>,
-    config: Arc<RuntimeConfig>,
-    clock: Arc<dyn Clock>,
-    memory: Arc<BufferMemory>,
-    disconnections: Arc<Disconnections>,
+    delivery: Arc<Delivery>,
 }
 
 impl PubSub {
-    /// Without subscriptions. Messages that wait count in `memory`.
-    pub(super) fn new(
-        config: Arc<RuntimeConfig>,
-        clock: Arc<dyn Clock>,
-        memory: Arc<BufferMemory>,
-        disconnections: Arc<Disconnections>,
-    ) -> Self {
+    /// Without subscriptions.
+    pub(super) fn new(delivery: Arc<Delivery>) -> Self {
         Self {
             table: RwLock::default(),
-            config,
-            clock,
-            memory,
-            disconnections,
+            delivery,
         }
     }
 
@@ -121,37 +106,6 @@ impl PubSub {
         self.read().pattern_count()
     }
 
-    /// Disconnects clients for which more than the soft limit has waited for too long.
-    pub(super) fn close_overdue(&self, clients: &ClientRegistry) {
-        let limit = self.config.subscriber_limit();
-        if limit.soft_bytes == 0 || self.read().is_empty() {
-            return;
-        }
-        let now_ms = self.clock.now_ms();
-        for client in clients.all() {
-            if client.mailbox.is_overdue(&limit, now_ms) {
-                self.close(&client);
-            }
-        }
-    }
-
-    fn close(&self, client: &ClientRecord) {
-        let now_ms = self.clock.now_ms();
-        self.disconnections
-            .output_buffer(|| clients::describe(client, now_ms));
-        client.kill();
-    }
-
-    fn push(&self, client: &ClientRecord, frame: &Frame) {
-        let limit = self.config.subscriber_limit();
-        let pushed = client
-            .mailbox
-            .push(frame.clone(), &limit, self.clock.now_ms());
-        if pushed == Pushed::Overflowed {
-            self.close(client);
-        }
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,15 +133,15 @@ impl Subscribers for PubSub {
         let table = self.read();
         let clients = table.subscribers(message.kind, &message.channel);
         if !clients.is_empty() {
-            let frame = Frame::message(message, &self.memory);
+            let frame = Frame::message(message, self.delivery.memory());
             for client in clients {
-                self.push(client, &frame);
+                self.delivery.push(client, &frame);
             }
         }
         for (pattern, clients) in table.matching(message.kind, &message.channel) {
-            let frame = Frame::pattern_message(pattern, message, &self.memory);
+            let frame = Frame::pattern_message(pattern, message, self.delivery.memory());
             for client in clients {
-                self.push(client, &frame);
+                self.delivery.push(client, &frame);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::config::LoadedSettings;
+use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::server::clients::ClientRegistry;
 use crate::wire::encode::Protocol;
 
@@ -16,8 +16,10 @@ impl Scene {
         let config = Arc::new(RuntimeConfig::new(LoadedSettings::defaults()));
         let clock = Arc::new(ManualClock::at(0));
         let clients = ClientRegistry::default();
+        let memory = Arc::clone(clients.memory());
+        let delivery = Delivery::new(config, clock, memory, Arc::default());
         Self {
-            pubsub: PubSub::new(config, clock, Arc::clone(clients.memory()), Arc::default()),
+            pubsub: PubSub::new(Arc::new(delivery)),
             clients,
         }
     }

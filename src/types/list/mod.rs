@@ -8,7 +8,7 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, Position, Section, StagedElement, successor};
+use crate::layout::{Id, KeyRange, PoppedElement, Position, Section, successor};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -235,20 +235,17 @@ impl WriteContext<'_> {
         count: usize,
         end: End,
     ) -> Result<Vec<Bytes>, StoreError> {
-        let elements = match self.take_staged(key, end == End::Right, count) {
-            Some(staged) => staged,
-            None => self.list_pop_placed(key, count, end).await?,
-        };
+        let elements = self.pop_elements(key, end == End::Right, count).await?;
         Ok(elements.into_iter().map(|element| element.value).collect())
     }
 
-    /// [`WriteContext::list_pop`] that tells the elements' places.
+    /// Takes elements off the list itself, and tells their positions.
     pub(super) async fn list_pop_placed(
         &self,
         key: &OpenKey,
         count: usize,
         end: End,
-    ) -> Result<Vec<StagedElement>, StoreError> {
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = elements(self, key.data());
         let to_pop = self.rows_to_pop(&range, end == End::Right, count).await?;
         self.pop_rows(key, &to_pop, prefix_length).await

@@ -8,7 +8,7 @@ use crate::dump::{
     small_sorted_set,
 };
 use crate::error::CommandError;
-use crate::layout::{MemberEntry, Section, StagedElement};
+use crate::layout::{MemberEntry, PoppedElement, Section};
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
@@ -19,9 +19,7 @@ use crate::types::kind::{
 };
 use crate::types::pages::Pages;
 
-use super::{
-    AddOptions, Extreme, ScoredMember, Selection, SortedRange, of_member, score_rows, to_member,
-};
+use super::{AddOptions, Extreme, ScoredMember, Selection, SortedRange, score_rows, to_member};
 
 /// Members after which RESTORE first looks whether one comes twice, and then each time that they
 /// have doubled.
@@ -53,11 +51,8 @@ pub static KIND: ValueKind = ValueKind {
         sections: [Some(Section::Scores); 2],
         is_oldest_first: false,
         take: |context, key, from_end, count| {
-            Box::pin(async move {
-                let end = if from_end { Extreme::Max } else { Extreme::Min };
-                let members = context.zset_pop(key, count, end).await?;
-                Ok(members.into_iter().map(of_member).collect())
-            })
+            let end = if from_end { Extreme::Max } else { Extreme::Min };
+            Box::pin(context.zset_pop_placed(key, count, end))
         },
         put_back: |context, key, elements, _| Box::pin(context.zset_put_back(key, elements)),
     }),
@@ -215,7 +210,7 @@ impl WriteContext<'_> {
     async fn zset_put_back(
         &self,
         key: &OpenKey,
-        elements: Vec<StagedElement>,
+        elements: Vec<PoppedElement>,
     ) -> Result<(), CommandError> {
         let members = elements.into_iter().map(to_member);
         let members: Vec<ScoredMember> = members.collect::<Result<_, _>>()?;

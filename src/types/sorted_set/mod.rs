@@ -13,13 +13,14 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, StagedElement};
+use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, PoppedElement};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
 use super::key::OpenKey;
 
 pub mod algebra;
+pub mod geo;
 mod kind;
 mod lex;
 pub mod pop;
@@ -179,8 +180,8 @@ impl ReadContext<'_> {
     }
 }
 
-fn of_member(member: ScoredMember) -> StagedElement {
-    StagedElement {
+fn of_member(member: ScoredMember) -> PoppedElement {
+    PoppedElement {
         name: member.member,
         value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
     }
@@ -190,7 +191,7 @@ fn of_member(member: ScoredMember) -> StagedElement {
 ///
 /// # Errors
 /// Where the value is no score.
-fn to_member(element: StagedElement) -> Result<ScoredMember, DecodeError> {
+fn to_member(element: PoppedElement) -> Result<ScoredMember, DecodeError> {
     let score = <[u8; 8]>::try_from(element.value.as_ref());
     Ok(ScoredMember {
         member: element.name,

@@ -15,10 +15,7 @@ fn object_tells_what_is_true_here() {
         assert_eq!(bench.run("OBJECT ENCODING l"), bulk("ordered-rows"));
         assert_eq!(bench.run("object encoding z"), bulk("indexed-rows"));
         assert_eq!(bench.run("OBJECT REFCOUNT l"), Reply::Integer(1));
-        assert_eq!(
-            bench.run("OBJECT IDLETIME l"),
-            error("ERR Quoin does not track when a key was last accessed")
-        );
+        assert_eq!(bench.run("OBJECT IDLETIME l"), Reply::Integer(0));
         assert!(matches!(bench.run("OBJECT FREQ l"), Reply::Error(_)));
         for word in ["ENCODING", "REFCOUNT", "IDLETIME", "FREQ"] {
             assert_eq!(bench.run(&format!("OBJECT {word} nosuch")), Reply::Null);

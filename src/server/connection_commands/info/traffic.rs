@@ -9,6 +9,7 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
     let statistics = &state.statistics;
     let executor = state.executor.statistics();
     let samples = &state.samples;
+    let lookups = &state.executor.environment().lookups;
     let kibibytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     text.push_str("# Stats\r\n");
     lines! { text;
@@ -32,6 +33,8 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "evicted_clients": state.disconnections.evicted.get(),
         "total_eviction_exceeded_time": 0,
         "current_eviction_exceeded_time": 0,
+        "keyspace_hits": lookups.hits.get(),
+        "keyspace_misses": lookups.misses.get(),
         "pubsub_channels": state.pubsub.channel_count(ChannelKind::Global),
         "pubsub_patterns": state.pubsub.pattern_count(),
         "pubsubshard_channels": state.pubsub.channel_count(ChannelKind::Shard),

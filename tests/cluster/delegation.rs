@@ -1,11 +1,12 @@
 //! Queues that both servers pop from at once: sooner or later one of them pops for the other.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use quoin::limits::STAGED_CLAIM_LAPSE_MS;
 use quoin::reply::Reply;
+use quoin::types::delegation::GRANT_EXPIRY_MS;
 
 use crate::bench::{Bench, Server, texts};
 
@@ -53,10 +54,10 @@ fn report(bench: &Bench) {
     println!(
         "{}: {} and {} requests, {} and {} served; {} and {} conflicts",
         bench.store,
-        first.staged_requests.get(),
-        second.staged_requests.get(),
-        first.staged_served.get(),
-        second.staged_served.get(),
+        first.delegation_requests.get(),
+        second.delegation_requests.get(),
+        first.delegation_requests_granted.get(),
+        second.delegation_requests_granted.get(),
         first.conflicts.get(),
         second.conflicts.get(),
     );
@@ -98,6 +99,19 @@ pub fn two_servers_pop_each_value_of_a_hot_priority_queue_once(bench: &Bench) {
     });
     // With a count the replies are pairs, of which `texts` shows the values.
     drained_once(bench, ["PQ.POPMIN hot 1", "PQ.POPMIN hot 2"]);
+}
+
+pub fn no_server_pops_for_another_where_that_is_switched_off(bench: &Bench) {
+    bench.delegates_pops.store(false, Ordering::Relaxed);
+    fill(bench, |number| {
+        words("RPUSH hot", number, &number.to_string())
+    });
+    drained_once(bench, ["LPOP hot", "LPOP hot 3"]);
+    for server in &bench.servers {
+        let statistics = server.0.statistics();
+        assert_eq!(statistics.delegation_requests.get(), 0);
+        assert_eq!(statistics.delegation_grants.get(), 0);
+    }
 }
 
 pub fn who_waits_on_both_servers_gets_each_element_once(bench: &Bench) {
@@ -168,10 +182,10 @@ pub fn a_hot_queue_that_is_renamed_and_pushed_to_loses_nothing(bench: &Bench) {
     });
     report(bench);
     let mut all: Vec<usize> = got.into_iter().flat_map(Result::unwrap).collect();
-    // What was popped for a batch that was given up comes back when its claim lapses.
+    // What was popped for a batch that was given up returns when its grant expires.
     // Background work may come late on a busy machine.
-    let lapse = Duration::from_millis(6 * STAGED_CLAIM_LAPSE_MS as u64);
-    let deadline = Instant::now() + lapse;
+    let expiry = Duration::from_millis(6 * GRANT_EXPIRY_MS as u64);
+    let deadline = Instant::now() + expiry;
     while all.len() < ELEMENTS + 40 && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(100));
         all.extend(bench.block_on(consume(bench.servers[0].clone())));

@@ -6,7 +6,7 @@ use foundationdb_tuple::pack_into;
 use super::{DecodeError, Id, KeyName, KeyRange, Layout, Space, ValueType, corrupt, take, take_id};
 use crate::limits::VALUE_CHUNK_BYTES_MAX;
 
-/// Format byte of requests and claims.
+/// Format byte of requests and grants.
 const FORMAT: u8 = 1;
 
 /// The second tuple element of the space.
@@ -16,21 +16,21 @@ enum Kind {
     /// `(10, 0, data id…, at_ms, id…)`: a server asks for elements.
     Requests = 0,
     /// `(10, 1, data id…, id…)`: elements are a server's.
-    Claims = 1,
+    Grants = 1,
     /// `(10, 2, data id…, id…, number)`: those elements.
     Elements = 2,
 }
 
 /// A server asks the others to pop for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StagedRequest {
+pub struct PopRequest {
     /// Names the request; its instance is the server.
     pub id: Id,
     /// When it was made, in milliseconds since the Unix epoch by that server's clock.
     pub at_ms: i64,
     /// From the end of the queue with the last or highest elements.
     pub from_end: bool,
-    /// What its commands pop, one behind the other.
+    /// What its commands pop, one after the other.
     pub runs: Vec<PopRun>,
 }
 
@@ -45,7 +45,7 @@ pub struct PopRun {
 
 /// Elements that were popped for a server which has not fetched them yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StagedClaim {
+pub struct Grant {
     /// The queue's namespace.
     pub namespace: Id,
     /// The queue's name.
@@ -59,20 +59,20 @@ pub struct StagedClaim {
     /// There were no more elements.
     pub is_exhausted: bool,
     /// When they go back to where they were, in milliseconds since the Unix epoch.
-    pub lapses_at_ms: i64,
+    pub expires_at_ms: i64,
 }
 
-/// One element of a claim.
+/// One element of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StagedElement {
-    /// A list's or priority queue's: its place, the part of its key behind the section's prefix.
+pub struct PoppedElement {
+    /// A list's or priority queue's: its place, the part of its key after the section's prefix.
     /// A sorted set's: the member.
     pub name: Bytes,
     /// The value, or the score (8 bytes, big-endian).
     pub value: Bytes,
 }
 
-impl StagedRequest {
+impl PopRequest {
     /// The row's value: format byte, then the tuple (from_end, count, commands, …).
     pub fn encode(&self) -> Vec<u8> {
         let mut value = vec![FORMAT];
@@ -84,9 +84,9 @@ impl StagedRequest {
     }
 }
 
-impl StagedClaim {
+impl Grant {
     /// The row's value: format byte, then the tuple (namespace…, hash, name…, type, from_end,
-    /// is_exhausted, lapses_at_ms, full name or nil).
+    /// is_exhausted, expires_at_ms, full name or nil).
     pub fn encode(&self) -> Vec<u8> {
         let mut value = vec![FORMAT];
         let Id { instance, sequence } = self.namespace;
@@ -97,7 +97,7 @@ impl StagedClaim {
                 self.value_type as u64,
                 u64::from(self.from_end),
                 u64::from(self.is_exhausted),
-                self.lapses_at_ms,
+                self.expires_at_ms,
                 self.long_name.as_deref(),
             ),
             &mut value,
@@ -105,25 +105,25 @@ impl StagedClaim {
         value
     }
 
-    /// Reads [`StagedClaim::encode`].
+    /// Reads [`Grant::encode`].
     ///
     /// # Errors
     /// Where it is none, or of a newer format.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let Some((&FORMAT, mut rest)) = value.split_first() else {
-            return corrupt("format of a claim");
+            return corrupt("format of a grant");
         };
-        let namespace = take_id(&mut rest, "namespace of a claim")?;
-        let hash = take(&mut rest, "key hash of a claim")?;
+        let namespace = take_id(&mut rest, "namespace of a grant")?;
+        let hash = take(&mut rest, "key hash of a grant")?;
         let name = KeyName::take(hash, &mut rest)?;
-        let code: u64 = take(&mut rest, "type of a claim")?;
+        let code: u64 = take(&mut rest, "type of a grant")?;
         let Some(value_type) = ValueType::from_number(code) else {
-            return corrupt("type of a claim");
+            return corrupt("type of a grant");
         };
-        let from_end: u64 = take(&mut rest, "end of a claim")?;
-        let is_exhausted: u64 = take(&mut rest, "claim")?;
-        let lapses_at_ms = take(&mut rest, "time of a claim")?;
-        let long_name: Option<foundationdb_tuple::Bytes<'_>> = take(&mut rest, "name of a claim")?;
+        let from_end: u64 = take(&mut rest, "end of a grant")?;
+        let is_exhausted: u64 = take(&mut rest, "grant")?;
+        let expires_at_ms = take(&mut rest, "time of a grant")?;
+        let long_name: Option<foundationdb_tuple::Bytes<'_>> = take(&mut rest, "name of a grant")?;
         Ok(Self {
             namespace,
             name,
@@ -131,14 +131,14 @@ impl StagedClaim {
             value_type,
             from_end: from_end != 0,
             is_exhausted: is_exhausted != 0,
-            lapses_at_ms,
+            expires_at_ms,
         })
     }
 }
 
-/// The elements of a claim as rows hold them: each name and value behind its length (4 bytes,
+/// The elements of a grant as rows hold them: each name and value after its length (4 bytes,
 /// big-endian), one text cut into pieces.
-pub fn encode_elements(elements: &[StagedElement]) -> Vec<Bytes> {
+pub fn encode_elements(elements: &[PoppedElement]) -> Vec<Bytes> {
     let mut text = BytesMut::new();
     for part in elements.iter().flat_map(|one| [&one.name, &one.value]) {
         text.put_u32(u32::try_from(part.len()).unwrap_or(u32::MAX));
@@ -156,14 +156,14 @@ pub fn encode_elements(elements: &[StagedElement]) -> Vec<Bytes> {
 ///
 /// # Errors
 /// Where they are something else.
-pub fn decode_elements(mut text: Bytes) -> Result<Vec<StagedElement>, DecodeError> {
+pub fn decode_elements(mut text: Bytes) -> Result<Vec<PoppedElement>, DecodeError> {
     let mut part = || {
         if text.len() < size_of::<u32>() {
-            return corrupt("elements of a claim");
+            return corrupt("elements of a grant");
         }
         let length = usize::try_from(text.get_u32()).unwrap_or(usize::MAX);
         if text.len() < length {
-            return corrupt("elements of a claim");
+            return corrupt("elements of a grant");
         }
         let part = text.split_to(length);
         Ok((part, text.is_empty()))
@@ -173,23 +173,23 @@ pub fn decode_elements(mut text: Bytes) -> Result<Vec<StagedElement>, DecodeErro
     while !is_done {
         let (name, _) = part()?;
         let (value, is_last) = part()?;
-        elements.push(StagedElement { name, value });
+        elements.push(PoppedElement { name, value });
         is_done = is_last;
     }
     Ok(elements)
 }
 
 impl Layout {
-    fn staging<T: foundationdb_tuple::TuplePack>(&self, kind: Kind, tuple: &T) -> Vec<u8> {
-        let mut key = self.pack(Space::Staging, &(kind as u64,));
+    fn delegation<T: foundationdb_tuple::TuplePack>(&self, kind: Kind, tuple: &T) -> Vec<u8> {
+        let mut key = self.pack(Space::Delegation, &(kind as u64,));
         pack_into(tuple, &mut key);
         key
     }
 
     /// Key of a request to pop from a queue's data.
-    pub fn staged_request_key(&self, data: Id, request: &StagedRequest) -> Vec<u8> {
-        let StagedRequest { id, at_ms, .. } = request;
-        self.staging(
+    pub fn pop_request_key(&self, data: Id, request: &PopRequest) -> Vec<u8> {
+        let PopRequest { id, at_ms, .. } = request;
+        self.delegation(
             Kind::Requests,
             &(
                 data.instance,
@@ -202,25 +202,25 @@ impl Layout {
     }
 
     /// The requests for a queue's data, oldest first.
-    pub fn staged_requests(&self, data: Id) -> KeyRange {
-        KeyRange::children(&self.staging(Kind::Requests, &(data.instance, data.sequence)))
+    pub fn pop_requests(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.delegation(Kind::Requests, &(data.instance, data.sequence)))
     }
 
     /// All requests.
-    pub fn all_staged_requests(&self) -> KeyRange {
-        KeyRange::children(&self.staging(Kind::Requests, &()))
+    pub fn all_pop_requests(&self) -> KeyRange {
+        KeyRange::children(&self.delegation(Kind::Requests, &()))
     }
 
     /// Reads the row of a request, and for which data it is.
     ///
     /// # Errors
     /// Where it is none.
-    pub fn read_staged_request(
+    pub fn read_pop_request(
         &self,
         key: &[u8],
         value: &[u8],
-    ) -> Result<(Id, StagedRequest), DecodeError> {
-        let mut rest = self.strip_staging(Kind::Requests, key)?;
+    ) -> Result<(Id, PopRequest), DecodeError> {
+        let mut rest = self.strip_delegation(Kind::Requests, key)?;
         let data = take_id(&mut rest, "data id of a request")?;
         let at_ms = take(&mut rest, "time of a request")?;
         let id = take_id(&mut rest, "request")?;
@@ -237,7 +237,7 @@ impl Layout {
             .map(|number| usize::try_from(number).unwrap_or(usize::MAX));
             runs.push(PopRun { count, commands });
         }
-        let request = StagedRequest {
+        let request = PopRequest {
             id,
             at_ms,
             from_end: from_end != 0,
@@ -246,34 +246,34 @@ impl Layout {
         Ok((data, request))
     }
 
-    /// Key of the claim by which a request was fulfilled.
-    pub fn staged_claim_key(&self, data: Id, id: Id) -> Vec<u8> {
+    /// Key of the grant by which a request was fulfilled.
+    pub fn grant_key(&self, data: Id, id: Id) -> Vec<u8> {
         let ids = (data.instance, data.sequence, id.instance, id.sequence);
-        self.staging(Kind::Claims, &ids)
+        self.delegation(Kind::Grants, &ids)
     }
 
-    /// The claims on what was in a queue's data.
-    pub fn staged_claims(&self, data: Id) -> KeyRange {
-        KeyRange::children(&self.staging(Kind::Claims, &(data.instance, data.sequence)))
+    /// The grants on what was in a queue's data.
+    pub fn grants(&self, data: Id) -> KeyRange {
+        KeyRange::children(&self.delegation(Kind::Grants, &(data.instance, data.sequence)))
     }
 
-    /// All claims.
-    pub fn all_staged_claims(&self) -> KeyRange {
-        KeyRange::children(&self.staging(Kind::Claims, &()))
+    /// All grants.
+    pub fn all_grants(&self) -> KeyRange {
+        KeyRange::children(&self.delegation(Kind::Grants, &()))
     }
 
-    /// Reads the key of a claim: on which data, and for which request.
+    /// Reads the key of a grant: on which data, and for which request.
     ///
     /// # Errors
     /// Where it is none.
-    pub fn read_staged_claim_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
-        let mut rest = self.strip_staging(Kind::Claims, key)?;
-        let data = take_id(&mut rest, "data id of a claim")?;
-        Ok((data, take_id(&mut rest, "claim")?))
+    pub fn read_grant_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
+        let mut rest = self.strip_delegation(Kind::Grants, key)?;
+        let data = take_id(&mut rest, "data id of a grant")?;
+        Ok((data, take_id(&mut rest, "grant")?))
     }
 
-    /// Key of a piece of a claim's elements.
-    pub fn staged_elements_key(&self, data: Id, id: Id, number: u64) -> Vec<u8> {
+    /// Key of a piece of a grant's elements.
+    pub fn grant_piece_key(&self, data: Id, id: Id, number: u64) -> Vec<u8> {
         let ids = (
             data.instance,
             data.sequence,
@@ -281,37 +281,37 @@ impl Layout {
             id.sequence,
             number,
         );
-        self.staging(Kind::Elements, &ids)
+        self.delegation(Kind::Elements, &ids)
     }
 
-    /// A claim's elements.
-    pub fn staged_elements(&self, data: Id, id: Id) -> KeyRange {
+    /// A grant's elements.
+    pub fn grant_pieces(&self, data: Id, id: Id) -> KeyRange {
         let ids = (data.instance, data.sequence, id.instance, id.sequence);
-        KeyRange::children(&self.staging(Kind::Elements, &ids))
+        KeyRange::children(&self.delegation(Kind::Elements, &ids))
     }
 
-    /// All pieces of all claims' elements.
-    pub fn all_staged_pieces(&self) -> KeyRange {
-        KeyRange::children(&self.staging(Kind::Elements, &()))
+    /// All pieces of all grants' elements.
+    pub fn all_grant_pieces(&self) -> KeyRange {
+        KeyRange::children(&self.delegation(Kind::Elements, &()))
     }
 
-    /// The claim that a piece belongs to: on which data, and for which request.
+    /// The grant that a piece belongs to: on which data, and for which request.
     ///
     /// # Errors
     /// Where the key is none of a piece.
-    pub fn read_staged_piece_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
-        let mut rest = self.strip_staging(Kind::Elements, key)?;
-        let data = take_id(&mut rest, "data id of a claim")?;
-        Ok((data, take_id(&mut rest, "claim")?))
+    pub fn read_grant_piece_key(&self, key: &[u8]) -> Result<(Id, Id), DecodeError> {
+        let mut rest = self.strip_delegation(Kind::Elements, key)?;
+        let data = take_id(&mut rest, "data id of a grant")?;
+        Ok((data, take_id(&mut rest, "grant")?))
     }
 
-    fn strip_staging<'k>(&self, kind: Kind, key: &'k [u8]) -> Result<&'k [u8], DecodeError> {
-        let mut rest = self.strip(Space::Staging, key)?;
-        let found: u64 = take(&mut rest, "kind of a staging row")?;
+    fn strip_delegation<'k>(&self, kind: Kind, key: &'k [u8]) -> Result<&'k [u8], DecodeError> {
+        let mut rest = self.strip(Space::Delegation, key)?;
+        let found: u64 = take(&mut rest, "kind of a row of delegation")?;
         if found == kind as u64 {
             Ok(rest)
         } else {
-            corrupt("staging row of another kind")
+            corrupt("row of delegation of another kind")
         }
     }
 }
@@ -322,8 +322,8 @@ mod tests {
 
     use super::*;
 
-    fn claim(name: &'static [u8], is_long: bool) -> StagedClaim {
-        StagedClaim {
+    fn grant(name: &'static [u8], is_long: bool) -> Grant {
+        Grant {
             namespace: Id {
                 instance: 0,
                 sequence: 3,
@@ -333,16 +333,16 @@ mod tests {
             value_type: ValueType::SortedSet,
             from_end: true,
             is_exhausted: false,
-            lapses_at_ms: 1_700_000_000_000,
+            expires_at_ms: 1_700_000_000_000,
         }
     }
 
     #[test]
-    fn claims_come_out_as_they_went_in() {
-        for claim in [claim(b"jobs\0", false), claim(&[7; 2000], true)] {
-            assert_eq!(StagedClaim::decode(&claim.encode()).unwrap(), claim);
+    fn grants_come_out_as_they_went_in() {
+        for grant in [grant(b"jobs\0", false), grant(&[7; 2000], true)] {
+            assert_eq!(Grant::decode(&grant.encode()).unwrap(), grant);
         }
-        assert!(StagedClaim::decode(b"\x02").is_err());
+        assert!(Grant::decode(b"\x02").is_err());
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
         };
         let mut keys = Vec::new();
         for (at_ms, instance) in [(5, 9), (6, 1), (300, 0)] {
-            let request = StagedRequest {
+            let request = PopRequest {
                 id: Id {
                     instance,
                     sequence: 2,
@@ -365,10 +365,10 @@ mod tests {
                     .map(|(count, commands)| PopRun { count, commands })
                     .to_vec(),
             };
-            let key = layout.staged_request_key(data, &request);
-            let range = layout.staged_requests(data);
+            let key = layout.pop_request_key(data, &request);
+            let range = layout.pop_requests(data);
             assert!(range.begin < key && key < range.end);
-            let read = layout.read_staged_request(&key, &request.encode()).unwrap();
+            let read = layout.read_pop_request(&key, &request.encode()).unwrap();
             assert_eq!(read, (data, request));
             keys.push(key);
         }
@@ -376,17 +376,17 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_among_those_of_its_data_and_its_elements_are_not() {
+    fn a_grant_is_among_those_of_its_data_and_its_elements_are_not() {
         let layout = Layout::new("quoin");
         let [data, id] = [(1, 2), (3, 4)].map(|(instance, sequence)| Id { instance, sequence });
-        let key = layout.staged_claim_key(data, id);
-        let range = layout.staged_claims(data);
+        let key = layout.grant_key(data, id);
+        let range = layout.grants(data);
         assert!(range.begin < key && key < range.end);
-        assert_eq!(layout.read_staged_claim_key(&key).unwrap(), (data, id));
-        let piece = layout.staged_elements_key(data, id, 0);
-        let all = layout.all_staged_claims();
+        assert_eq!(layout.read_grant_key(&key).unwrap(), (data, id));
+        let piece = layout.grant_piece_key(data, id, 0);
+        let all = layout.all_grants();
         assert!(piece >= all.end);
-        let elements = layout.staged_elements(data, id);
+        let elements = layout.grant_pieces(data, id);
         assert!(elements.begin < piece && piece < elements.end);
     }
 
@@ -396,11 +396,11 @@ mod tests {
             parts in proptest::collection::vec((any::<Vec<u8>>(), any::<Vec<u8>>()), 1..20),
             padding in 0_usize..200_000,
         ) {
-            let mut elements: Vec<StagedElement> = parts
+            let mut elements: Vec<PoppedElement> = parts
                 .into_iter()
-                .map(|(name, value)| StagedElement { name: name.into(), value: value.into() })
+                .map(|(name, value)| PoppedElement { name: name.into(), value: value.into() })
                 .collect();
-            elements.push(StagedElement { name: Bytes::new(), value: vec![1; padding].into() });
+            elements.push(PoppedElement { name: Bytes::new(), value: vec![1; padding].into() });
             let pieces = encode_elements(&elements);
             prop_assert!(pieces.iter().all(|piece| piece.len() <= VALUE_CHUNK_BYTES_MAX));
             let text: Vec<u8> = pieces.concat();

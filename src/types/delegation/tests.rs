@@ -1,18 +1,23 @@
-//! Requests and claims, by two servers on one store.
+//! Requests and grants, by two servers on one store.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::{Demand, Demands, Fulfilled, Staged, StagedCall};
+use super::{
+    Demand, Demands, FoundGrants, GRANT_EXPIRY_MS, Granted, HeldGrants, MadeRequest,
+    REQUEST_AGE_MAX_MS,
+};
 use crate::clock::Clock;
-use crate::commands::testing::{Bench, bulk, bulks};
+use crate::commands::call::{Mode, call as run_command};
+use crate::commands::testing::{Bench, bulk, bulks, invocation, words_of};
 use crate::error::CommandError;
 use crate::layout::{Layout, PopRun, Section, ValueType};
-use crate::limits::{STAGED_CLAIM_LAPSE_MS, STAGED_REQUEST_AGE_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{Isolation, RangeQuery, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
-use crate::types::{Environment, WriteContext};
+use crate::types::{Environment, Unit, WriteContext};
 
 /// The server that asks; the bench's own executor is the one that is asked.
 struct Asker<'b> {
@@ -69,11 +74,11 @@ impl<'b> Asker<'b> {
     }
 
     /// Makes a request for what is at `q`.
-    fn ask(&self, demand: Demand) -> StagedCall {
+    fn ask(&self, demand: Demand) -> MadeRequest {
         self.ask_all(&demand.into())
     }
 
-    fn ask_all(&self, demands: &Demands) -> StagedCall {
+    fn ask_all(&self, demands: &Demands) -> MadeRequest {
         let mut made = None;
         let transaction = transact!(self.bench, &self.environment, context, {
             let name = Bytes::from_static(b"q");
@@ -83,22 +88,22 @@ impl<'b> Asker<'b> {
                 .unwrap()
                 .unwrap();
             let id = self.environment.ids.allocate();
-            let request_row = context.stage_request(&key, id, demands);
-            made = Some(StagedCall {
+            let row = context.make_request(&key, id, demands);
+            made = Some(MadeRequest {
                 database: 0,
                 key,
                 id,
-                request_row,
+                row,
             });
         });
         commit(self.bench, transaction).unwrap();
         made.unwrap()
     }
 
-    /// Fetches a claim and pops `count` elements from it, without a commit.
+    /// Fetches a grant and pops `count` elements from it, without a commit.
     fn fetch(
         &self,
-        call: &StagedCall,
+        call: &MadeRequest,
         demand: Demand,
         count: usize,
     ) -> (Vec<String>, Box<dyn Transaction + 'b>) {
@@ -107,7 +112,7 @@ impl<'b> Asker<'b> {
         {
             let namespaces = NamespaceCache::default();
             let signals = Signals::default();
-            let staged = Staged::default();
+            let held = HeldGrants::default();
             let now_ms = self.bench.clock.now_ms();
             let context = WriteContext::new(
                 &*transaction,
@@ -117,9 +122,10 @@ impl<'b> Asker<'b> {
                 now_ms,
                 0,
             )
-            .with_staged(&staged);
+            .with_grants(&held)
+            .popping_grants();
             self.bench.block_on(async {
-                if !context.fetch_claim(call, &staged).await.unwrap() {
+                if !context.fetch_grant(call, &held).await.unwrap() {
                     return;
                 }
                 let name = Bytes::from_static(b"q");
@@ -128,19 +134,22 @@ impl<'b> Asker<'b> {
                     .await
                     .unwrap()
                     .unwrap();
-                let taken = context.take_staged(&key, demand.from_end, count).unwrap();
+                let taken = context
+                    .pop_elements(&key, demand.from_end, count)
+                    .await
+                    .unwrap();
                 let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
                 popped.extend(taken.iter().map(|one| match demand.value_type {
                     ValueType::SortedSet => text(&one.name),
                     _ => text(&one.value),
                 }));
-                context.give_back_rest(&staged).await.unwrap();
+                context.return_rest().await.unwrap();
             });
         }
         (popped, transaction)
     }
 
-    fn fetched(&self, call: &StagedCall, demand: Demand, count: usize) -> Vec<String> {
+    fn fetched(&self, call: &MadeRequest, demand: Demand, count: usize) -> Vec<String> {
         let (popped, transaction) = self.fetch(call, demand, count);
         commit(self.bench, transaction).unwrap();
         popped
@@ -148,46 +157,50 @@ impl<'b> Asker<'b> {
 }
 
 /// Has the bench's server pop for others, without a commit.
-fn fulfil(bench: &Bench, demand: Demand) -> (u64, Box<dyn Transaction + '_>) {
-    let mut fulfilled = Fulfilled::default();
+fn grant(bench: &Bench, demand: Demand) -> (u64, Box<dyn Transaction + '_>) {
+    let mut granted = Granted::default();
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
         let name = Bytes::from_static(b"q");
         if let Some(key) = context.find(&name, demand.value_type).await.unwrap() {
-            fulfilled = context
-                .fulfil_requests(&key, demand.from_end, || true)
+            granted = context
+                .grant_requests(&key, demand.from_end, || true)
                 .await
                 .unwrap();
         }
     });
-    (fulfilled.requests, transaction)
+    (granted.requests, transaction)
 }
 
-fn fulfilled(bench: &Bench, demand: Demand) -> u64 {
-    let (count, transaction) = fulfil(bench, demand);
+fn granted(bench: &Bench, demand: Demand) -> u64 {
+    let (count, transaction) = grant(bench, demand);
     commit(bench, transaction).unwrap();
     count
 }
 
 fn pass(bench: &Bench) -> i64 {
-    let mut lapsed = 0;
+    pass_with(bench, &HashSet::new())
+}
+
+fn pass_with(bench: &Bench, overdue: &HashSet<Bytes>) -> i64 {
+    let mut expired = 0;
     let environment = bench.executor.environment();
     let transaction = transact!(bench, environment, context, {
-        for claim in context.lapsed_claims().await.unwrap() {
-            let elements = context.end_lapsed_claim(&claim.row).await.unwrap();
-            lapsed += i64::from(elements.is_some());
+        for row in context.find_grants(overdue).await.unwrap().expired {
+            let elements = context.end_expired_grant(&row).await.unwrap();
+            expired += i64::from(elements.is_some());
         }
         context.remove_old_requests().await.unwrap();
     });
     commit(bench, transaction).unwrap();
-    lapsed
+    expired
 }
 
-/// Requests, claims and their elements that are there.
+/// Requests, grants and their elements that are there.
 fn rows_left(bench: &Bench) -> usize {
     let layout = Layout::new("test");
-    let begin = layout.all_staged_requests().begin;
-    let end = [&layout.all_staged_claims().end[..], &[0xff]].concat();
+    let begin = layout.all_pop_requests().begin;
+    let end = [&layout.all_grants().end[..], &[0xff]].concat();
     let transaction = bench.store.begin_read().unwrap();
     let rows = bench.block_on(transaction.get_range(RangeQuery {
         begin: &begin,
@@ -212,7 +225,7 @@ fn a_server_gets_what_another_pops_for_it_and_nobody_else_does() {
     let asker = Asker::new(&bench);
     let call = asker.ask(LEFT);
     assert_eq!(bench.run("LPOP q"), bulk("a"));
-    assert_eq!(fulfilled(&bench, LEFT), 1);
+    assert_eq!(granted(&bench, LEFT), 1);
     assert_eq!(bench.run("LLEN q"), Reply::Integer(1));
     assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&["d"]));
     assert_eq!(asker.fetched(&call, LEFT, 2), ["b", "c"]);
@@ -233,7 +246,7 @@ fn queues_of_every_type_are_popped_from_both_ends() {
             let asker = Asker::new(&bench);
             let demand = demand(value_type, from_end, 2);
             let call = asker.ask(demand);
-            assert_eq!(fulfilled(&bench, demand), 1);
+            assert_eq!(granted(&bench, demand), 1);
             assert_eq!(asker.fetched(&call, demand, 2), expected, "{push}");
             assert_eq!(rows_left(&bench), 0);
         }
@@ -241,30 +254,30 @@ fn queues_of_every_type_are_popped_from_both_ends() {
 }
 
 #[test]
-fn a_request_that_is_taken_back_is_not_fulfilled() {
+fn a_request_that_is_taken_back_is_not_granted() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c");
     let asker = Asker::new(&bench);
     let call = asker.ask(LEFT);
     assert!(asker.fetched(&call, LEFT, 2).is_empty());
-    assert_eq!(fulfilled(&bench, LEFT), 0);
+    assert_eq!(granted(&bench, LEFT), 0);
     assert_eq!(rows_left(&bench), 0);
 }
 
 #[test]
-fn a_request_is_either_taken_back_or_fulfilled() {
+fn a_request_is_either_taken_back_or_granted() {
     for asker_first in [true, false] {
         let bench = Bench::cluster_like();
         bench.run("RPUSH q a b c");
         let asker = Asker::new(&bench);
         let call = asker.ask(LEFT);
-        let (count, fulfilling) = fulfil(&bench, LEFT);
+        let (count, granting) = grant(&bench, LEFT);
         assert_eq!(count, 1);
         let (popped, taking_back) = asker.fetch(&call, LEFT, 2);
         assert!(popped.is_empty());
         let (first, second) = match asker_first {
-            true => (taking_back, fulfilling),
-            false => (fulfilling, taking_back),
+            true => (taking_back, granting),
+            false => (granting, taking_back),
         };
         commit(&bench, first).unwrap();
         let conflict = commit(&bench, second);
@@ -276,13 +289,13 @@ fn a_request_is_either_taken_back_or_fulfilled() {
 }
 
 #[test]
-fn a_request_is_fulfilled_once() {
+fn a_request_is_granted_once() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c d e f");
     let asker = Asker::new(&bench);
     asker.ask(LEFT);
-    let (_, first) = fulfil(&bench, LEFT);
-    let (_, second) = fulfil(&bench, LEFT);
+    let (_, first) = grant(&bench, LEFT);
+    let (_, second) = grant(&bench, LEFT);
     commit(&bench, first).unwrap();
     let conflict = commit(&bench, second);
     assert!(matches!(conflict, Err(StoreError::Conflict)));
@@ -294,14 +307,14 @@ fn requests_conflict_with_nobody() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c");
     let asker = Asker::new(&bench);
-    let (_, fulfilling) = fulfil(&bench, LEFT);
-    let mutations = fulfilling.mutation_count();
+    let (_, granting) = grant(&bench, LEFT);
+    let mutations = granting.mutation_count();
     asker.ask(LEFT);
     assert_eq!(mutations, 0);
     let transaction = transact!(bench, &asker.environment, context, {
         let name = Bytes::from_static(b"q");
         let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
-        context.stage_request(&key, asker.environment.ids.allocate(), &LEFT.into());
+        context.make_request(&key, asker.environment.ids.allocate(), &LEFT.into());
     });
     assert_eq!(bench.run("LPOP q"), bulk("a"));
     assert_eq!(bench.run("RPUSH q d"), Reply::Integer(3));
@@ -309,7 +322,7 @@ fn requests_conflict_with_nobody() {
 }
 
 #[test]
-fn a_claim_is_never_larger_than_what_can_be_put_back_at_once() {
+fn a_grant_is_never_larger_than_what_can_be_put_back_at_once() {
     let bench = Bench::cluster_like();
     let value = "v".repeat(500);
     for _ in 0..20 {
@@ -325,19 +338,19 @@ fn a_claim_is_never_larger_than_what_can_be_put_back_at_once() {
         }],
     };
     asker.ask_all(&demands);
-    assert_eq!(fulfilled(&bench, LEFT), 1);
+    assert_eq!(granted(&bench, LEFT), 1);
     let left = bench.run("LLEN q");
     let Reply::Integer(left) = left else {
         panic!("{left:?}");
     };
     assert!((1..20_000).contains(&left), "{left}");
-    bench.clock.advance_ms(STAGED_CLAIM_LAPSE_MS);
+    bench.clock.advance_ms(GRANT_EXPIRY_MS);
     assert_eq!(pass(&bench), 1);
     assert_eq!(bench.run("LLEN q"), Reply::Integer(20_000));
 }
 
 #[test]
-fn a_command_that_wants_more_than_could_be_put_back_is_not_fulfilled() {
+fn a_command_that_wants_more_than_could_be_put_back_is_not_granted() {
     let bench = Bench::cluster_like();
     let value = "v".repeat(6_000);
     for _ in 0..10 {
@@ -349,22 +362,22 @@ fn a_command_that_wants_more_than_could_be_put_back_is_not_fulfilled() {
     let _transaction = transact!(bench, environment, context, {
         let name = Bytes::from_static(b"q");
         let key = context.find(&name, ValueType::List).await.unwrap().unwrap();
-        let outcome = context.fulfil_requests(&key, false, || true).await;
+        let outcome = context.grant_requests(&key, false, || true).await;
         assert!(matches!(outcome, Err(StoreError::TooLarge)), "{outcome:?}");
     });
 }
 
 #[test]
-fn an_old_request_is_removed_rather_than_fulfilled() {
+fn an_old_request_is_removed_rather_than_granted() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH q a b c");
     let asker = Asker::new(&bench);
     asker.ask(LEFT);
-    bench.clock.advance_ms(STAGED_REQUEST_AGE_MAX_MS + 1);
-    assert_eq!(fulfilled(&bench, LEFT), 0);
+    bench.clock.advance_ms(REQUEST_AGE_MAX_MS + 1);
+    assert_eq!(granted(&bench, LEFT), 0);
     assert_eq!(rows_left(&bench), 0);
     asker.ask(LEFT);
-    bench.clock.advance_ms(2 * STAGED_REQUEST_AGE_MAX_MS + 1);
+    bench.clock.advance_ms(2 * REQUEST_AGE_MAX_MS + 1);
     pass(&bench);
     assert_eq!(rows_left(&bench), 0);
     assert_eq!(bench.run("LLEN q"), Reply::Integer(3));
@@ -377,7 +390,7 @@ fn an_expiring_queue_is_not_popped_from_for_others() {
     let asker = Asker::new(&bench);
     asker.ask(LEFT);
     bench.run("EXPIRE q 1000");
-    assert_eq!(fulfilled(&bench, LEFT), 0);
+    assert_eq!(granted(&bench, LEFT), 0);
     assert_eq!(bench.run("LLEN q"), Reply::Integer(3));
 }
 
@@ -388,15 +401,15 @@ fn large_elements_come_through_and_back() {
     bench.run(&format!("RPUSH q {large} b"));
     let asker = Asker::new(&bench);
     let call = asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
+    granted(&bench, LEFT);
     assert_eq!(asker.fetched(&call, LEFT, 0), Vec::<String>::new());
     let again = asker.ask(LEFT);
-    fulfilled(&bench, LEFT);
+    granted(&bench, LEFT);
     assert_eq!(asker.fetched(&again, LEFT, 2), [large, "b".to_owned()]);
 }
 
 #[test]
-fn a_claim_holds_whole_commands_of_a_request() {
+fn a_grant_holds_whole_commands_of_a_request() {
     let bench = Bench::cluster_like();
     for number in 0..4 {
         let elements = (0..100).map(|element| format!(" {}", 100 * number + element));
@@ -419,12 +432,12 @@ fn a_claim_holds_whole_commands_of_a_request() {
             room.set(room.get() - 1);
             room.get() >= 0
         };
-        let fulfilled = context.fulfil_requests(&key, false, has_room).await;
-        let expected = Fulfilled {
+        let granted = context.grant_requests(&key, false, has_room).await;
+        let expected = Granted {
             requests: 1,
             elements: 202,
         };
-        assert_eq!(fulfilled.unwrap(), expected);
+        assert_eq!(granted.unwrap(), expected);
     });
     commit(&bench, transaction).unwrap();
     assert_eq!(bench.run("LLEN q"), Reply::Integer(400 - 202));
@@ -440,11 +453,11 @@ fn a_request_that_cannot_be_read_does_not_keep_others_from_theirs() {
     let asker = Asker::new(&bench);
     let unreadable = asker.ask(LEFT);
     let transaction = bench.store.begin_write().unwrap();
-    transaction.set(&unreadable.request_row, b"?");
+    transaction.set(&unreadable.row, b"?");
     commit(&bench, transaction).unwrap();
     let call = asker.ask(LEFT);
-    assert_eq!(fulfilled(&bench, LEFT), 1);
+    assert_eq!(granted(&bench, LEFT), 1);
     assert_eq!(asker.fetched(&call, LEFT, 2), ["a", "b"]);
-    bench.clock.advance_ms(3 * STAGED_REQUEST_AGE_MAX_MS);
+    bench.clock.advance_ms(3 * REQUEST_AGE_MAX_MS);
     assert_eq!(pass(&bench), 0);
 }

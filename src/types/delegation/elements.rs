@@ -1,19 +1,19 @@
 //! Elements off a queue of any type, and back to where they were.
 
+use super::PoppedElement;
 use crate::error::CommandError;
-use crate::layout::StagedElement;
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 
 impl WriteContext<'_> {
-    /// Pops up to `count` elements.
+    /// Pops up to `count` elements from the queue itself.
     pub(super) async fn take_elements(
         &self,
         key: &OpenKey,
         from_end: bool,
         count: usize,
-    ) -> Result<Vec<StagedElement>, StoreError> {
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         match &key.meta.value_type.kind().queue {
             Some(queue) => (queue.take)(self, key, from_end, count).await,
             None => Ok(Vec::new()),
@@ -25,7 +25,7 @@ impl WriteContext<'_> {
     pub(super) async fn put_back(
         &self,
         key: &OpenKey,
-        elements: Vec<StagedElement>,
+        elements: Vec<PoppedElement>,
         from_end: bool,
     ) -> Result<(), CommandError> {
         match &key.meta.value_type.kind().queue {
@@ -36,6 +36,6 @@ impl WriteContext<'_> {
 }
 
 /// The key of an element's row in its section, where it was popped from a list or priority queue.
-pub(in crate::types) fn row_key(section_prefix: &[u8], element: &StagedElement) -> Vec<u8> {
+pub(in crate::types) fn row_key(section_prefix: &[u8], element: &PoppedElement) -> Vec<u8> {
     [section_prefix, &element.name[..]].concat()
 }

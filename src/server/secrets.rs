@@ -1,0 +1,65 @@
+//! Passwords among arguments, which no log and no monitor shows.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use crate::commands::arguments::is_word;
+
+/// The arguments with `(redacted)` instead of passwords, as in Redis.
+pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
+    let word = |at: usize| arguments.get(at).map_or(&b""[..], Bytes::as_ref);
+    let is_secret: &dyn Fn(usize) -> bool = if is_word(word(0), "auth") {
+        &|at| at >= 1
+    } else if is_word(word(0), "hello") {
+        &|at| (1..=2).any(|back| at >= back && is_word(word(at - back), "auth"))
+    } else if is_word(word(0), "config") && is_word(word(1), "set") {
+        &|at| {
+            at >= 3
+                && SECRET_PARAMETERS
+                    .iter()
+                    .any(|name| is_word(word(at - 1), name))
+        }
+    } else {
+        return Cow::Borrowed(arguments);
+    };
+    let shown = arguments.iter().enumerate().map(|(at, argument)| {
+        if is_secret(at) {
+            Bytes::from_static(b"(redacted)")
+        } else {
+            argument.clone()
+        }
+    });
+    Cow::Owned(shown.collect())
+}
+
+/// Parameters whose values are redacted in CONFIG SET.
+const SECRET_PARAMETERS: &[&str] = &["requirepass", "masterauth", "masteruser"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (given, shown) in [
+            ("AUTH a b", "AUTH (redacted) (redacted)"),
+            (
+                "HELLO 3 AUTH u p SETNAME n",
+                "HELLO 3 AUTH (redacted) (redacted) SETNAME n",
+            ),
+            (
+                "CONFIG SET timeout 1 requirepass p",
+                "CONFIG SET timeout 1 requirepass (redacted)",
+            ),
+            ("LPUSH auth a", "LPUSH auth a"),
+        ] {
+            let words: Vec<Bytes> = given
+                .split(' ')
+                .map(|word| word.to_owned().into())
+                .collect();
+            let words: Vec<_> = without_secrets(&words).iter().cloned().collect();
+            assert_eq!(words.join(&b' '), shown.as_bytes());
+        }
+    }
+}
