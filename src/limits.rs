@@ -210,6 +210,13 @@ pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
 /// Bytes of what they draw so.
 pub const RANDOM_BYTES_MAX: usize = 512 * 1024 * 1024;
 
+/// Bytes of one string (Redis: `proto-max-bulk-len`, which also bounds requests).
+pub const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX;
+/// Bytes of the values that MGET answers together.
+pub const MGET_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bytes of the table in which LCS compares two strings (Redis: `proto-max-bulk-len`).
+pub const LCS_TABLE_BYTES_MAX: usize = 512 * 1024 * 1024;
+
 /// Values that SORT makes with several GET; one GET for each element is always taken.
 pub const SORT_VALUES_MAX: usize = 1_000_000;
 /// Bytes of those in an answer, unless the elements have as many.

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod arguments;
+pub mod bitmaps;
 pub mod call;
 pub mod categories;
 pub mod command;

@@ -5,12 +5,13 @@ use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets, sorted_sets,
-    strings, tasks, transactions,
+    bitmaps, command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets,
+    sorted_sets, strings, tasks, transactions,
 };
 
 /// The families' rows.
 const FAMILIES: &[&[Row]] = &[
+    bitmaps::ROWS,
     connection::ROWS,
     command::ROWS,
     geo::ROWS,

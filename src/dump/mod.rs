@@ -2,8 +2,8 @@
 //!
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
-//! encoding is read in which Redis up to 7.2 writes a list, a hash, a set or a sorted set; written
-//! are those that Redis 7.0 and 7.2 both read.
+//! encoding is read in which Redis up to 7.2 writes a string, a list, a hash, a set or a sorted set;
+//! written are those that Redis 7.0 and 7.2 both read.
 //!
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
@@ -18,6 +18,7 @@ mod payload;
 mod reader;
 mod set;
 mod sorted_set;
+mod string;
 mod strings;
 #[cfg(test)]
 #[path = "../../tests/support/payloads.rs"]
@@ -36,6 +37,7 @@ pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
 };
+pub use string::{read_string, reads_string, string_payload};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::counts::Counts;
 use super::kinds::Kind;
-use super::pace::{SMALL_ELEMENTS_MAX, first_size, next_size, size_max};
+use super::pace::{first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
 use crate::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::redis_client::{Client, ClientError, Transaction};
@@ -64,7 +64,7 @@ impl Copier<'_> {
         };
         let (few, mut large): (Vec<SourceKey>, Vec<SourceKey>) = keys
             .into_iter()
-            .partition(|key| key.count <= SMALL_ELEMENTS_MAX);
+            .partition(|key| key.count <= key.kind.small_max);
         let mut small = Vec::new();
         let sizes = self.source.sizes(&few)?;
         for (key, bytes) in few.into_iter().zip(sizes) {
@@ -144,12 +144,11 @@ impl Copier<'_> {
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             largest_bytes = largest_bytes.max(bytes);
-            let count = key.kind.elements_in(words.len());
-            let payload = match i64::try_from(count) {
-                Ok(..=SMALL_ELEMENTS_MAX) if bytes <= IMPORT_CHUNK_BYTES => {
-                    (key.kind.payload)(words)
-                }
-                _ => None,
+            let count = (key.kind.elements_in)(&words) as u64;
+            let is_small = count <= key.kind.small_max.unsigned_abs();
+            let payload = match is_small && bytes <= IMPORT_CHUNK_BYTES {
+                true => (key.kind.payload)(words),
+                false => None,
             };
             let Some(payload) = payload else {
                 large.push(key.clone());
@@ -238,8 +237,9 @@ impl Copier<'_> {
         } = self.source.watch(key)?;
         let mut copied = 0_i64;
         let mut place = Some(key.kind.first_place());
-        let mut size = first_size(count_watched, bytes);
-        let size_max = size_max(count_watched, size, bytes);
+        let chunk_max = key.kind.chunk_max;
+        let mut size = first_size(count_watched, bytes, chunk_max);
+        let size_max = size_max(count_watched, size, bytes, chunk_max);
         while let Some(at) = place {
             let (words, next) = self.source.stretch(key, &at, size)?;
             place = next;
@@ -247,7 +247,7 @@ impl Copier<'_> {
                 continue;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
-            let count = key.kind.elements_in(words.len());
+            let count = (key.kind.elements_in)(&words) as u64;
             if let Err(refusal) = self.push(key.kind, temporary, words)? {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));

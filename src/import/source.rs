@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::error::ImportError;
 use super::kinds::{Kind, Place, Reading};
 use super::options::Options;
-use super::pace::{Pace, SIZE_SAMPLES, SMALL_ELEMENTS_MAX};
+use super::pace::{Pace, SIZE_SAMPLES};
 use crate::redis_client::{Client, ClientError, Transaction};
 use crate::wire::reply_reader::Value;
 
@@ -39,7 +39,8 @@ impl Page {
 
 /// A small value with its expiry, both of one moment.
 pub(super) struct Whole {
-    /// Elements, or members and scores in turn; none where the key is gone or of another type.
+    /// Elements, or members and scores in turn, or a string; none where the key is gone or of
+    /// another type.
     pub(super) words: Vec<Vec<u8>>,
     pub(super) expire_at_ms: Option<i64>,
 }
@@ -181,7 +182,7 @@ impl Source {
             // Another type by now, or nothing: as if it had not been met.
             let count = self.count_of(&count)?;
             let expire_at_ms = self.expire_at_ms(&time, &expiry)?;
-            if count > 0 {
+            if count > 0 || kind.may_be_empty {
                 page.keys.push(SourceKey {
                     name,
                     kind,
@@ -245,14 +246,16 @@ impl Source {
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        match &key.kind.reading {
-            Reading::Ranks(command, options) => {
+        match (key.kind.reading_whole, &key.kind.reading) {
+            (Some(command), _) | (None, Reading::Iteration(command)) => {
+                self.client.queue(&[command, key.name.as_slice()]);
+            }
+            (None, Reading::Ranks(command, options)) => {
                 // One element more than is small tells that it is not.
-                let stop = SMALL_ELEMENTS_MAX.to_string();
+                let stop = key.kind.small_max.to_string();
                 let words = by_rank(command, &key.name, [b"0", stop.as_bytes()], options);
                 self.client.queue(&words);
             }
-            Reading::Iteration { all, .. } => self.client.queue(&[all, key.name.as_slice()]),
         }
         self.client.queue_transaction(&[]);
     }
@@ -381,13 +384,13 @@ impl Source {
                     .client
                     .call(&by_rank(command, &key.name, ranks, options))?;
                 let words = self.words_of(reply)?;
-                let count = key.kind.elements_in(words.len());
+                let count = (key.kind.elements_in)(&words) as u64;
                 let next = (count > 0).then(|| Place::Rank(start.saturating_add_unsigned(count)));
-                Ok((words, next))
+                Ok((if count > 0 { words } else { Vec::new() }, next))
             }
-            (Reading::Iteration { some, .. }, Place::Cursor(cursor)) => {
+            (Reading::Iteration(command), Place::Cursor(cursor)) => {
                 let size = size.to_string();
-                let words: [&[u8]; 5] = [some, &key.name, cursor, b"COUNT", size.as_bytes()];
+                let words: [&[u8]; 5] = [command, &key.name, cursor, b"COUNT", size.as_bytes()];
                 let reply = self.client.call(&words)?;
                 if is_wrong_type(&reply) {
                     return Ok((Vec::new(), None));
@@ -410,9 +413,11 @@ impl Source {
         if is_wrong_type(&reply) {
             return Ok(Vec::new());
         }
-        match reply.items() {
-            Some(_) => Ok(reply.into_strings().unwrap_or_default()),
-            None => Err(self.client.unexpected(&reply)),
+        match (reply.items(), reply.bytes()) {
+            (Some(_), _) => Ok(reply.into_strings().unwrap_or_default()),
+            (None, Some(string)) => Ok(vec![string.to_vec()]),
+            (None, None) if reply.is_null() => Ok(Vec::new()),
+            (None, None) => Err(self.client.unexpected(&reply)),
         }
     }
 }

@@ -258,7 +258,6 @@ impl WriteContext<'_> {
         expire_at_ms: Option<i64>,
         body: Option<Bytes>,
     ) -> Result<OpenKey, CommandError> {
-        self.check_name(key)?;
         let meta = Meta {
             value_type,
             data: self.environment.ids.allocate(),
@@ -266,9 +265,23 @@ impl WriteContext<'_> {
             long_name: None,
             body: body.map(Body::new),
         };
+        self.create_as(key, meta, 0).await
+    }
+
+    /// [`Self::create`] of a key with this metadata, whose data the caller has written already.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub(super) async fn create_as(
+        &self,
+        key: &Bytes,
+        meta: Meta,
+        length: i64,
+    ) -> Result<OpenKey, CommandError> {
+        self.check_name(key)?;
         // Redis: a value that is overwritten leaves the key what it was.
         self.notify_of_creation(key, true).await?;
-        self.put_row(key, meta, 0).await
+        self.put_row(key, meta, length).await
     }
 
     /// Puts a key with existing data and length at `key`, replacing whatever is there: the

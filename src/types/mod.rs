@@ -17,6 +17,7 @@ mod hashed;
 mod hollow;
 pub mod ids;
 pub mod key;
+pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
 pub mod list;

@@ -14,6 +14,7 @@ pub struct Pages<'c, 't> {
     reverse: bool,
     isolation: Isolation,
     page_rows: usize,
+    page_rows_max: usize,
     is_done: bool,
 }
 
@@ -36,6 +37,7 @@ impl<'c, 't> Pages<'c, 't> {
             } else {
                 expected_rows.min(RANGE_PAGE_ROWS)
             },
+            page_rows_max: RANGE_PAGE_ROWS,
             is_done: false,
         }
     }
@@ -44,6 +46,13 @@ impl<'c, 't> Pages<'c, 't> {
     /// that it needs.
     pub fn with_snapshot_reads(mut self) -> Self {
         self.isolation = Isolation::Snapshot;
+        self
+    }
+
+    /// The same in pages of at most so many rows, where rows are large.
+    pub fn of_rows(mut self, page_rows_max: usize) -> Self {
+        self.page_rows_max = page_rows_max;
+        self.page_rows = self.page_rows.min(page_rows_max);
         self
     }
 
@@ -72,7 +81,7 @@ impl<'c, 't> Pages<'c, 't> {
             Some(last) if self.reverse => self.range.end = last.key.to_vec(),
             Some(last) => self.range.begin = successor(&last.key),
         }
-        self.page_rows = RANGE_PAGE_ROWS;
+        self.page_rows = self.page_rows_max;
         Ok(Some(rows))
     }
 

@@ -12,6 +12,7 @@
     unreachable_pub
 )]
 
+mod bitmaps;
 mod channels;
 mod differences;
 mod events;
@@ -32,6 +33,7 @@ mod servers;
 mod sets;
 mod shrink;
 mod sorted_sets;
+mod strings;
 mod transactions;
 mod words;
 
@@ -129,9 +131,11 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(38) {
+    let words = match dice.below(49) {
         26..32 => hashes::command(dice),
-        32.. => sets::command(dice),
+        32..38 => sets::command(dice),
+        38..45 => strings::command(dice),
+        45.. => bitmaps::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..21 => geo::command(dice),

@@ -162,7 +162,9 @@ impl Servers {
                 ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
-                let questions: [&[&[u8]]; 8] = [
+                let questions: [&[&[u8]]; 10] = [
+                    &[b"GET", key],
+                    &[b"STRLEN", key],
                     &[b"TYPE", key],
                     &[b"LRANGE", key, b"0", b"-1"],
                     &[b"LLEN", key],

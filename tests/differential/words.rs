@@ -11,8 +11,9 @@ pub struct Dice {
     random: StdRng,
 }
 
-/// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, sets.
-const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 's'];
+/// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, strings,
+/// sets.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 's', 'm'];
 
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
@@ -193,6 +194,25 @@ impl Dice {
             5..20 => format!("e{}", self.below(30)).into_bytes(),
             _ => self.text(VALUES),
         }
+    }
+
+    /// The value of a string.
+    pub fn string(&mut self) -> Vec<u8> {
+        match self.below(8) {
+            0 => {
+                let length = self.length();
+                let length = usize::try_from(length).unwrap();
+                (0..length).map(|at| b"abcabd"[at % 6]).collect()
+            }
+            1 => vec![self.pick(&[0x00, 0xff, 0x10]); self.below(30)],
+            _ => self.value(),
+        }
+    }
+
+    /// A length about the bounds of the forms in which strings are stored.
+    pub fn length(&mut self) -> i64 {
+        let bound = self.pick(&[0, 0, 1_024, 1_024, 16_384, 32_768]);
+        (bound + self.between(-6, 6)).max(0)
     }
 
     /// One to a few values; now and then many.

@@ -1,4 +1,4 @@
-//! Random lists, sorted sets, hashes and sets of many sizes.
+//! Random strings, lists, sorted sets, hashes and sets of many sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,7 @@ const WORDS_AT_ONCE: usize = 500;
 /// What a key holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Held {
+    String(Vec<u8>),
     List(Vec<Vec<u8>>),
     /// Member and score, in no certain order.
     Set(Vec<(Vec<u8>, f64)>),
@@ -42,7 +43,11 @@ impl Values {
             _ => self.random.random_range(1..5_000),
         };
         let kind = self.random.random_range(0..5);
-        match self.random.random_range(0..4) {
+        match self.random.random_range(0..5) {
+            4 => {
+                let parts = count.min(40);
+                Held::String((0..parts).flat_map(|_| self.element(kind)).collect())
+            }
             0 => Held::List((0..count).map(|_| self.element(kind)).collect()),
             1 => {
                 let members: BTreeMap<Vec<u8>, f64> = (0..count)
@@ -108,6 +113,7 @@ impl Held {
     /// The same with its first elements only.
     pub fn cut_to(self, count: usize) -> Self {
         match self {
+            string @ Held::String(_) => string,
             Held::List(elements) => Held::List(elements.into_iter().take(count).collect()),
             Held::Set(members) => Held::Set(members.into_iter().take(count).collect()),
             Held::Hash(fields) => Held::Hash(fields.into_iter().take(count).collect()),
@@ -132,7 +138,7 @@ impl Held {
     /// Whether all Redis versions write its elements in the same order.
     pub fn has_one_form(&self) -> bool {
         match self {
-            Held::List(_) | Held::Set(_) => true,
+            Held::String(_) | Held::List(_) | Held::Set(_) => true,
             Held::Hash(fields) => {
                 let mut parts = fields.iter().flat_map(|(field, value)| [field, value]);
                 fields.len() <= 128 && parts.all(|part| part.len() <= 64)
@@ -144,6 +150,11 @@ impl Held {
     /// Puts it at a key of a server that has none of that name.
     pub fn put(&self, connection: &mut Connection, key: &[u8]) {
         let (name, words): (&str, Words) = match self {
+            Held::String(string) => {
+                let reply = connection.command(&[b"SET", key, string]).unwrap();
+                assert_eq!(reply, Value::Line(b'+', b"OK".to_vec()));
+                return;
+            }
             Held::List(elements) => ("RPUSH", elements.clone()),
             Held::Set(members) => {
                 let word = |(member, score): &(Vec<u8>, f64)| {
@@ -171,7 +182,12 @@ impl Held {
         let mut ask = |words: &[&[u8]]| connection.command(words).unwrap();
         let text = |value: &Value| value.bytes().unwrap().to_vec();
         let kind = ask(&[b"TYPE", key]);
-        if kind == Value::Line(b'+', b"list".to_vec()) {
+        if kind == Value::Line(b'+', b"string".to_vec()) {
+            let string = text(&ask(&[b"GET", key]));
+            let length = ask(&[b"STRLEN", key]).integer().unwrap();
+            assert_eq!(length, string.len() as i64);
+            Some(Held::String(string))
+        } else if kind == Value::Line(b'+', b"list".to_vec()) {
             let elements = ask(&[b"LRANGE", key, b"0", b"-1"]);
             let elements: Vec<_> = elements.items().unwrap().iter().map(text).collect();
             let length = ask(&[b"LLEN", key]).integer().unwrap();

@@ -40,6 +40,32 @@ pub fn string(bytes: &[u8]) -> Vec<u8> {
     [length(bytes.len()), bytes.to_vec()].concat()
 }
 
+/// A string in each of its encodings, with a name.
+pub fn strings(value: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    // Nothing cannot be packed.
+    let value = if value.is_empty() { b"a" } else { value };
+    let mut packed = Vec::new();
+    for run in value.chunks(32) {
+        packed.push((run.len() - 1) as u8);
+        packed.extend(run);
+    }
+    let packed = [
+        vec![0xc3],
+        length(packed.len()),
+        length(value.len()),
+        packed,
+    ];
+    let forms = [
+        ("plain", string(value)),
+        ("packed", packed.concat()),
+        ("8 bits", vec![0xc0, 0x85]),
+        ("16 bits", vec![0xc1, 0x39, 0x30]),
+        ("32 bits", vec![0xc2, 0xff, 0xff, 0xff, 0x7f]),
+    ];
+    let sealed = |form: Vec<u8>| sealed(10, &[vec![0], form].concat());
+    forms.map(|(name, form)| (name, sealed(form))).into()
+}
+
 /// A ziplist, integers in the shortest of its encodings.
 pub fn ziplist(entries: &[Vec<u8>]) -> Vec<u8> {
     let mut body = Vec::new();
