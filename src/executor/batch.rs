@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
+use crate::types::changed_bodies::ChangedBodies;
 use crate::types::key::ClientKey;
 use crate::types::signals::{Ready, Signals};
 
@@ -82,6 +83,8 @@ pub(super) struct Batch<'s> {
     slow: Option<CommandId>,
     /// What the latest attempt tells others after the commit.
     signals: Signals,
+    /// Small values that the latest attempt has changed, if it conflicted.
+    changed_bodies: ChangedBodies,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
     /// Woken clients with their replies. They are in service until the commit.
@@ -171,6 +174,7 @@ impl<'s> Batch<'s> {
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             slow: None,
             signals: Signals::default(),
+            changed_bodies: ChangedBodies::default(),
             parked: HashMap::new(),
             woken: Vec::new(),
             in_service: Vec::new(),

@@ -2,6 +2,7 @@
 //! sets, Quoin's own types, and the keyspace
 //! that holds them. Knows the layout and nothing of connections or replies.
 
+pub mod changed_bodies;
 pub mod context;
 pub mod copying;
 pub mod delegation;
