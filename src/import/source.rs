@@ -246,7 +246,7 @@ impl Source {
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        match (key.kind.reading_whole, &key.kind.reading) {
+        match (&key.kind.reading_whole, &key.kind.reading) {
             (Some(command), _) | (None, Reading::Iteration(command)) => {
                 self.client.queue(&[command, key.name.as_slice()]);
             }
