@@ -45,6 +45,10 @@ pub enum CommandError {
         "ERR command needs more than one transaction of the store can hold; nothing was changed"
     )]
     TooLarge,
+    /// Elements of a queue that the command would replace are on their way to other servers. They
+    /// return to the queue and the command runs again, so clients do not see this.
+    #[error("ERR elements of the queue are on their way to other servers")]
+    GrantsOutstanding,
     /// An EXEC's replies together are more than a client is sent at once.
     #[error("ERR replies of the transaction are too large; this was not done")]
     RepliesTooLarge,

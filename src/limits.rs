@@ -119,6 +119,8 @@ pub const SCRIPTS_KNOWN_MAX: usize = 10_000;
 pub const SCRIPTS_KNOWN_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Scripts that came by EVAL and stay in the store (Redis 7.4: 500).
 pub const SCRIPTS_OF_EVAL_MAX: usize = 1_000;
+/// Time between two looks for scripts that give way to newer ones.
+pub const SCRIPT_SWEEP_INTERVAL_MS: u64 = 30_000;
 /// Time that a script may take on a cluster, whose transactions read for five seconds.
 pub const SCRIPT_CLUSTER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
 
@@ -145,49 +147,8 @@ pub const READ_BATCH_COMMANDS_MAX: usize = 256;
 pub const READ_BATCHES_MAX: usize = 64;
 /// Time that a batch may spend on running commands before it commits what it has.
 pub const BATCH_AGE_MAX_MS: u64 = 100;
-/// Conflicts in a row after which pops from a queue are staged (docs/understand/decisions/012-delegated-pops.md).
-pub const STAGE_AFTER_CONFLICTS: u32 = 2;
-/// Queues of one batch that are staged; a batch with more is run as it is.
-pub const STAGED_KEYS_PER_BATCH_MAX: usize = 16;
-/// Queues of one batch of which each is blamed for a conflict; a batch that pops from more is run
-/// again with half of its commands.
-pub const STAGED_KEYS_BLAMED_MAX: usize = 4;
-/// Queues, those with the most pops, that a batch looks at for other servers' requests without having
-/// found any there lately.
-pub const STAGED_BUSY_KEYS_LOOKED_AT_MAX: usize = 4;
-/// Queues that it looks at besides, by chance.
-pub const STAGED_OTHER_KEYS_LOOKED_AT_MAX: usize = 4;
-/// How long pops from a queue are not staged of which this server has waited for a claim in vain.
-pub const STAGED_NOT_AGAIN: std::time::Duration = std::time::Duration::from_millis(500);
-/// How long a queue stays hot: staged at once, or looked at for requests of other servers.
-pub const STAGED_HOT: std::time::Duration = std::time::Duration::from_millis(200);
-/// Queues of which a server remembers whether they are hot.
-pub const STAGED_HOT_KEYS_MAX: usize = 4_096;
-/// Shortest and longest time that a batch waits for its claim before it pops by itself.
-pub const STAGED_WAIT_MIN: std::time::Duration = std::time::Duration::from_millis(20);
-/// See [`STAGED_WAIT_MIN`].
-pub const STAGED_WAIT_MAX: std::time::Duration = std::time::Duration::from_millis(500);
-/// Elements that a command pops at most which is staged.
-pub const STAGED_COUNT_MAX: usize = 1_024;
-/// Elements that are popped for a request at a time.
-pub const STAGED_ELEMENTS_PER_READ: usize = 128;
-/// Requests that one batch fulfils.
-pub const STAGED_REQUESTS_PER_BATCH_MAX: usize = 64;
-/// Requests older than this are not fulfilled: nobody waits for them any more. A multiple of
-/// [`STAGED_WAIT_MAX`] and of what clocks of servers differ.
-pub const STAGED_REQUEST_AGE_MAX_MS: i64 = 5_000;
-/// Time after which elements that were popped for a server go back where it has not fetched them.
-/// Longer than a batch may be tried ([`COMMIT_RETRY_MAX_MS`]).
-pub const STAGED_CLAIM_LAPSE_MS: i64 = 10_000;
-/// What putting the elements of a claim back counts for in a commit, beyond which no further command of
-/// the request is fulfilled.
-pub const STAGED_CLAIM_BYTES_SOFT_MAX: usize = 2_000_000;
-/// The same of a whole claim: a transaction has to take it, behind what fills a batch.
-pub const STAGED_CLAIM_BYTES_MAX: usize = 6_000_000;
-/// Lapsed claims that one pass of background work ends.
-pub const STAGED_LAPSES_PER_PASS: usize = 32;
-/// Requests and claims that are looked at in one pass of background work.
-pub const STAGED_ROWS_PER_PASS: usize = 1_000;
+/// Elements that one command pops at most for other servers to pop for it.
+pub const DELEGATED_COUNT_MAX: usize = 1_024;
 /// Keys that a server watches at once for clients that wait. Further keys are polled.
 pub const WAKE_WATCHES_MAX: usize = 20_000;
 /// Attempts at committing one batch before its commands are answered with an error.
@@ -257,17 +218,27 @@ pub const REAPER_INTERVAL_MS: u64 = 100;
 pub const REAPER_PAUSE_MS: u64 = 5;
 /// Pause after a pass that failed.
 pub const REAPER_FAILURE_PAUSE_MS: u64 = 1_000;
-/// Time between two passes that sweep ghosts, on a store with many writers.
-pub const GHOST_SWEEP_INTERVAL_MS: u64 = 1_000;
-/// How long a ghost must not have been used for, at the least, to be swept.
-pub const GHOST_REST_MS: i64 = 10_000;
+/// Time between two passes that sweep retained metadata, on a store with many writers.
+pub const RETAINED_SWEEP_INTERVAL_MS: u64 = 1_000;
+/// How long retained metadata must not have been used for, at the least, to be swept.
+pub const RETAINED_REST_MS: i64 = 10_000;
 /// Passes of which it is kept what they have found; more there are only where the clock was set back.
-pub const GHOST_PASSES_KEPT_MAX: usize = 64;
+pub const RETAINED_PASSES_KEPT_MAX: usize = 64;
 /// Keys that one such pass looks at.
-pub const GHOST_SWEEP_KEYS_PER_PASS: usize = 500;
+pub const RETAINED_SWEEP_KEYS_PER_PASS: usize = 500;
 
-/// Members that ZRANDMEMBER draws with repetition (Redis has no limit but memory).
+/// Members or fields that ZRANDMEMBER, SRANDMEMBER and HRANDFIELD draw with repetition (Redis has no
+/// limit but memory).
 pub const RANDOM_MEMBERS_MAX: usize = 1_000_000;
+/// Bytes of what they draw so.
+pub const RANDOM_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Bytes of one string (Redis: `proto-max-bulk-len`, which also bounds requests).
+pub const STRING_BYTES_MAX: usize = REQUEST_BULK_BYTES_MAX;
+/// Bytes of the values that MGET answers together.
+pub const MGET_ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bytes of the table in which LCS compares two strings (Redis: `proto-max-bulk-len`).
+pub const LCS_TABLE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Values that SORT makes with several GET; one GET for each element is always taken.
 pub const SORT_VALUES_MAX: usize = 1_000_000;
@@ -320,3 +291,5 @@ pub const TASK_QUEUES_PER_PASS: usize = 512;
 pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
 /// A task queue of which something cannot be read is looked at again at a multiple of this.
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
+/// Most bytes of a HyperLogLog in the sparse encoding, unless `hll-sparse-max-bytes` says otherwise.
+pub const HLL_SPARSE_BYTES_MAX: u64 = 3_000;

@@ -1,6 +1,6 @@
 //! The bodies of the fuzz targets, run for a short while on inputs from fixed seeds, so that they
 //! are exercised without cargo-fuzz. A failure here names its seed; `run` repeats it.
-#![allow(clippy::panic)]
+#![allow(clippy::panic, clippy::expect_used)]
 
 #[path = "../fuzz/bodies/dump_decoding.rs"]
 mod dump_decoding;
@@ -10,6 +10,8 @@ mod layout_decoding;
 mod payloads;
 #[path = "../fuzz/bodies/request_parser.rs"]
 mod request_parser;
+#[path = "../fuzz/bodies/scripts.rs"]
+mod scripts;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -138,6 +140,10 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
         let members: Vec<(Vec<u8>, f64)> = elements.iter().map(|one| (one.clone(), 2.5)).collect();
         let mut forms = payloads::old_lists(&elements);
         forms.extend(payloads::old_sets(&members));
+        let fields = elements.iter().map(|one| (one.clone(), one.clone()));
+        forms.extend(payloads::hashes(&fields.collect::<Vec<_>>()));
+        forms.extend(payloads::sets(&elements));
+        forms.extend(payloads::number_sets(&[-7, i64::from(count)]));
         let mut data = match forms.choose(&mut random) {
             // Without the footer, which the target adds.
             Some((_, payload)) => payload.split_at(payload.len() - 10).0.to_vec(),
@@ -164,6 +170,58 @@ fn dump_decoding_survives_random_and_mutated_payloads() {
             }
         }
         name_seed_on_panic(seed, || dump_decoding::run(&data));
+    }
+}
+
+/// Pieces of scripts.
+const SCRIPT_PIECES: &[&[u8]] = &[
+    b"local a = ",
+    b"return ",
+    b"redis.call('LLEN', 'q')",
+    b"redis.pcall(",
+    b"function() ",
+    b" end ",
+    b"for i = 1, 9 do ",
+    b"while true do ",
+    b"pcall(",
+    b"error({err='x'}) ",
+    b"string.rep('x', 99)",
+    b"(('x'):gsub('.', redis.call))",
+    b"{1, 2, a = {}}",
+    b"cjson.encode(",
+    b"cmsgpack.pack(",
+    b"struct.pack('i4s', ",
+    b"coroutine.wrap(",
+    b"setmetatable({}, {__index = redis.call})",
+    b"loadstring(",
+    b"string.dump(",
+    b"table.sort({3, 2, 1}, ",
+    b"unpack(",
+    b"getmetatable('')",
+    b"[[",
+    b"]]",
+    b"[==[",
+    b")",
+    b", ",
+    b" .. ",
+    b"[1,{\"a\":null}]",
+    b"\x93\x01\xa1x\xc0",
+    b"#!lua flags=no-writes\n",
+];
+
+#[test]
+fn scripts_survive_random_texts() {
+    for seed in 0..INPUTS_PER_TARGET / 20 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut data: Vec<u8> = b"return  ".to_vec();
+        for _ in 0..random.random_range(0..12) {
+            let piece = SCRIPT_PIECES.choose(&mut random);
+            data.extend(piece.copied().unwrap_or_default());
+        }
+        if random.random_range(0..4) == 0 {
+            mutate(&mut data, &mut random);
+        }
+        name_seed_on_panic(seed, || scripts::run(&data));
     }
 }
 

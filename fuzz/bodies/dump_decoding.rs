@@ -1,8 +1,11 @@
 //! Whatever a client calls a payload, RESTORE reads it or refuses it, within bounds; and what it
-//! reads as a list, DUMP writes so that it is read as the same.
+//! reads as a string or a list, DUMP writes so that it is read as the same.
 
 use bytes::Bytes;
-use quoin::dump::{DumpError, ListElements, ListWriter, SetMembers, open};
+use quoin::dump::{
+    DumpError, HashFields, ListElements, ListWriter, SetMembers, SortedSetMembers, open,
+    read_string, reads_string, string_payload,
+};
 
 /// Elements of one input that are looked at: a few bytes may stand for many.
 const ELEMENTS_MAX: usize = 100_000;
@@ -15,17 +18,34 @@ pub(crate) fn run(data: &[u8]) {
     let _ = open(&Bytes::copy_from_slice(data));
     match open(&Bytes::from(sealed(data))) {
         Ok(payload) => {
-            if let Ok(elements) = ListElements::new(payload.clone()) {
+            if reads_string(payload.rdb_type()) {
+                string(read_string(payload));
+            } else if let Ok(elements) = ListElements::new(payload.clone()) {
                 list(elements);
-            } else if let Ok(members) = SetMembers::new(payload) {
+            } else if let Ok(members) = SortedSetMembers::new(payload.clone()) {
                 sorted_set(members);
+            } else if let Ok(fields) = HashFields::new(payload.clone()) {
+                let pair = |(field, value): (Bytes, Bytes)| field.len() + value.len();
+                within_bounds(fields.map_while(Result::ok).map(pair));
+            } else if let Ok(members) = SetMembers::new(payload) {
+                within_bounds(members.map_while(Result::ok).map(|member| member.len()));
             }
         }
         Err(error) => assert!(error != DumpError::VersionOrChecksum, "the footer is good"),
     }
 }
 
-fn sorted_set(members: SetMembers) {
+/// Reads to the end, or until there is too much.
+fn within_bounds(mut sizes: impl Iterator<Item = usize>) {
+    let mut bytes = 0;
+    let is_much = |size: usize| {
+        bytes += size;
+        bytes > BYTES_MAX
+    };
+    let _ = sizes.by_ref().take(ELEMENTS_MAX).any(is_much);
+}
+
+fn sorted_set(members: SortedSetMembers) {
     let mut bytes = 0;
     for (member, score) in members.take(ELEMENTS_MAX).map_while(Result::ok) {
         assert!(!score.is_nan(), "a score is no number");
@@ -33,6 +53,17 @@ fn sorted_set(members: SetMembers) {
         if bytes > BYTES_MAX {
             return;
         }
+    }
+}
+
+fn string(read: Result<Bytes, DumpError>) {
+    if let Ok(string) = read {
+        let again = open(&string_payload(&string)).and_then(read_string);
+        assert_eq!(
+            again.ok(),
+            Some(string),
+            "a string does not survive a payload"
+        );
     }
 }
 

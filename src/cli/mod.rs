@@ -310,7 +310,10 @@ fn command() -> Command {
                         .hide(row.name != "data-dir")
                 })),
         )
-        .subcommand(Command::new(IMPORT).about("Copy the lists and sorted sets of a running Redis"))
+        .subcommand(
+            Command::new(IMPORT)
+                .about("Copy the strings, lists and sorted sets of a running Redis"),
+        )
         .subcommand(Command::new(VERSION).about("Print version"))
 }
 

@@ -7,9 +7,9 @@ use super::call::Invocation;
 use super::locks::KeyLocks;
 use super::plan::Plan;
 use super::row::Row;
+use crate::types::delegation::Demand;
 use crate::types::key::ClientKey;
 use crate::types::prefetch::Prefetch;
-use crate::types::staging::Demand;
 
 /// What a command will do to its keys.
 #[derive(Debug, Clone)]

@@ -42,7 +42,7 @@ pub struct Mode {
     /// their client.
     pub is_strict: bool,
     /// It pops from what other servers have popped for the unit, where they have.
-    pub pops_staged: bool,
+    pub pops_grants: bool,
 }
 
 /// Why a command has no reply yet. Nothing of it is in the transaction.
@@ -54,12 +54,54 @@ pub enum CallError {
     TooLarge,
 }
 
+/// Queues whose grants may return for one command.
+const RETURNS_MAX: usize = 16;
+
 /// Runs a command in a unit of work: all of it or, where it fails or the transaction cannot hold it,
 /// nothing. Errors of the command itself are replies.
 ///
 /// # Errors
 /// See [`CallError`].
 pub async fn call(
+    unit: &Unit<'_>,
+    invocation: &Invocation,
+    mode: Mode,
+) -> Result<Reply, CallError> {
+    with_returns(unit, async || call_once(unit, invocation, mode).await).await
+}
+
+/// Runs what is undone where it meets a queue of which other servers hold elements: these return to
+/// the queue, in the same transaction, and it runs again.
+///
+/// # Errors
+/// See [`CallError`].
+pub async fn with_returns(
+    unit: &Unit<'_>,
+    run: impl AsyncFn() -> Result<Reply, CallError>,
+) -> Result<Reply, CallError> {
+    for _ in 0..RETURNS_MAX {
+        let result = run().await;
+        let met = match &result {
+            Err(CallError::TooLarge) => unit.grants.take_met(),
+            _ => None,
+        };
+        let Some(key) = met else {
+            return result;
+        };
+        let savepoint = unit.savepoint();
+        let returned = unit.write_context(0).return_grants(&key).await;
+        if let Err(error) = end(unit, savepoint, returned)? {
+            return Ok(to_reply(Err(error)));
+        }
+    }
+    Err(CallError::TooLarge)
+}
+
+/// [`call`] without [`with_returns`]: for a command of several that return and run again together.
+///
+/// # Errors
+/// See [`CallError`].
+pub async fn call_once(
     unit: &Unit<'_>,
     invocation: &Invocation,
     mode: Mode,
@@ -73,8 +115,8 @@ pub async fn call(
         Handler::Write(handler) => {
             let savepoint = unit.savepoint();
             let mut context = unit.write_context(*database);
-            if mode.pops_staged {
-                context = context.with_staged(&unit.staged);
+            if mode.pops_grants {
+                context = context.popping_grants();
             }
             if mode.is_strict {
                 context = context.strict();
@@ -152,8 +194,10 @@ pub fn end<T>(
 /// See [`CallError`].
 pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandError>, CallError> {
     match result {
-        // A write was refused, which a later read was told.
-        Err(CommandError::Store(StoreError::TooLarge)) => Err(CallError::TooLarge),
+        // A write was refused, which a later read was told; or grants have to return first.
+        Err(CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding) => {
+            Err(CallError::TooLarge)
+        }
         Err(CommandError::Store(error)) if !error.is_about_rows() => Err(CallError::Store(error)),
         Err(error) => {
             // The store itself logs damaged rows, once a minute.

@@ -1,6 +1,7 @@
 //! Where a command's keys stand among its arguments, and what it does to them: the key
 //! specifications of COMMAND INFO.
 
+use std::iter::StepBy;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -18,6 +19,12 @@ pub const READ: KeyFlags = &["RO", "access"];
 pub const INSERT: KeyFlags = &["RW", "insert"];
 /// Changes a value.
 pub const UPDATE: KeyFlags = &["RW", "update"];
+/// Reads a value and changes it, or only one of both: the arguments tell.
+pub const READ_UPDATE_OR_LESS: KeyFlags = &["RW", "access", "update", "variable_flags"];
+/// Reads a value, and may write it in another form.
+pub const READ_WRITE: KeyFlags = &["RW", "access"];
+/// Reads a value and adds to it.
+pub const READ_INSERT: KeyFlags = &["RW", "access", "insert"];
 /// Reads a value and changes it.
 pub const READ_UPDATE: KeyFlags = &["RW", "access", "update"];
 /// Removes from a value what it returns.
@@ -34,12 +41,16 @@ pub const REMOVE: KeyFlags = &["RM", "delete"];
 pub const CHANNEL: KeyFlags = &["not_key"];
 
 /// Keys that stand together among a command's arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct KeySpec {
     /// What the command does to them.
     pub flags: KeyFlags,
     /// Where they stand.
     pub place: KeyPlace,
+    /// What Redis remarks about them.
+    pub notes: Option<&'static str>,
+    /// Tells from the arguments more precisely what the command does to them.
+    pub narrowed: Option<fn(&[Bytes]) -> KeyFlags>,
 }
 
 /// Where keys stand. The command's name is argument 0.
@@ -52,6 +63,8 @@ pub enum KeyPlace {
         first: usize,
         /// The last key.
         last: i32,
+        /// From one key to the next.
+        step: usize,
     },
     /// Their number stands at `count`; they follow it.
     Counted {
@@ -71,6 +84,20 @@ pub enum KeyPlace {
     },
 }
 
+const BY_NOTES: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key \
+                        names derive from the content of the key we sort";
+const STORE_NOTES: &str = "For the optional STORE keyword. It is marked 'unknown' because the \
+                           keyword can appear anywhere in the argument array";
+
+const fn spec(place: KeyPlace, flags: KeyFlags) -> KeySpec {
+    KeySpec {
+        flags,
+        place,
+        notes: None,
+        narrowed: None,
+    }
+}
+
 /// One key.
 pub const fn at(first: usize, flags: KeyFlags) -> KeySpec {
     up_to(first, 0, flags)
@@ -78,70 +105,95 @@ pub const fn at(first: usize, flags: KeyFlags) -> KeySpec {
 
 /// Keys from `first` to `last`, see [`KeyPlace::Range`].
 pub const fn up_to(first: usize, last: i32, flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::Range { first, last };
-    KeySpec { flags, place }
+    let step = 1;
+    spec(KeyPlace::Range { first, last, step }, flags)
+}
+
+/// Every second argument from `first` on.
+pub const fn every_second(first: usize, flags: KeyFlags) -> KeySpec {
+    let (last, step) = (-1, 2);
+    spec(KeyPlace::Range { first, last, step }, flags)
 }
 
 /// Keys whose number stands at `count`.
 pub const fn counted_at(count: usize, flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::Counted { count };
-    KeySpec { flags, place }
+    spec(KeyPlace::Counted { count }, flags)
 }
 
 /// Keys that the sorted elements name.
 pub const fn named_by_elements(flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::NamedByElements;
-    KeySpec { flags, place }
+    spec(KeyPlace::NamedByElements, flags).notes(BY_NOTES)
 }
 
 /// The key after the last STORE.
 pub const fn after_store(flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::AfterStore;
-    KeySpec { flags, place }
+    spec(KeyPlace::AfterStore, flags).notes(STORE_NOTES)
 }
 
 /// The key after the first `word`, which stands at `from` or later.
 pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
-    let place = KeyPlace::AfterWord { word, from };
-    KeySpec { flags, place }
+    spec(KeyPlace::AfterWord { word, from }, flags)
 }
 
 impl KeySpec {
+    /// Adds a remark of Redis's.
+    pub const fn notes(self, notes: &'static str) -> Self {
+        Self {
+            notes: Some(notes),
+            ..self
+        }
+    }
+
+    /// Lets the arguments tell what the command does to the keys.
+    pub const fn narrowed(self, narrowed: fn(&[Bytes]) -> KeyFlags) -> Self {
+        Self {
+            narrowed: Some(narrowed),
+            ..self
+        }
+    }
+
+    /// What a command with these arguments does to the keys.
+    pub fn flags_of(&self, arguments: &[Bytes]) -> KeyFlags {
+        self.narrowed
+            .map_or(self.flags, |narrowed| narrowed(arguments))
+    }
+
     /// Whether these are keys.
     pub fn is_key(&self) -> bool {
         self.flags != CHANNEL
     }
 
     /// The positions of the keys in `arguments`; `None` where the arguments do not fit.
-    pub fn indexes(&self, arguments: &[Bytes]) -> Option<Range<usize>> {
+    pub fn indexes(&self, arguments: &[Bytes]) -> Option<StepBy<Range<usize>>> {
         let count = arguments.len();
-        match self.place {
-            KeyPlace::Range { first, last } => {
+        let (range, step) = match self.place {
+            KeyPlace::Range { first, last, step } => {
                 let from_end = usize::try_from(last.unsigned_abs()).ok()?;
                 let end = if last < 0 {
                     (count + 1).checked_sub(from_end)?
                 } else {
                     (first + from_end + 1).min(count)
                 };
-                (first < end).then_some(first..end)
+                ((first < end).then_some(first..end)?, step)
             }
             KeyPlace::Counted { count: count_at } => {
                 let number = std::str::from_utf8(arguments.get(count_at)?).ok()?;
                 let number = number.parse::<usize>().ok().filter(|number| *number > 0)?;
                 let first = count_at + 1;
                 let end = first.checked_add(number)?;
-                (end <= count).then_some(first..end)
+                ((end <= count).then_some(first..end)?, 1)
             }
-            KeyPlace::NamedByElements => Some(0..0),
-            KeyPlace::AfterStore => Some(stored_key(arguments).map_or(0..0, |at| at..at + 1)),
+            KeyPlace::NamedByElements => (0..0, 1),
+            KeyPlace::AfterStore => (stored_key(arguments).map_or(0..0, |at| at..at + 1), 1),
             KeyPlace::AfterWord { word, from } => {
                 // As in Redis, the last argument is no such word.
                 let mut candidates = from..count.saturating_sub(1);
                 let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
                 let found = candidates.find(is_word);
-                Some(found.map_or(0..0, |at| at + 1..at + 2))
+                (found.map_or(0..0, |at| at + 1..at + 2), 1)
             }
-        }
+        };
+        Some(range.step_by(step))
     }
 }
 
@@ -166,14 +218,17 @@ fn stored_key(arguments: &[Bytes]) -> Option<usize> {
 /// The first key, the last (negative: from the end) and their distance, where keys stand at fixed
 /// positions; zeros elsewhere. COMMAND INFO shows them beside the specifications.
 pub fn legacy_range(specs: &[KeySpec]) -> (i64, i64, i64) {
+    let position = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
     let ranges = specs.iter().filter_map(|spec| match spec.place {
-        KeyPlace::Range { first, last } => Some((i64::try_from(first).ok()?, i64::from(last))),
+        KeyPlace::Range { first, last, step } => {
+            Some((position(first), i64::from(last), position(step)))
+        }
         _ => None,
     });
     let mut whole = None;
-    for (first, last) in ranges {
+    for (first, last, step) in ranges {
         let last = if last < 0 { last } else { first + last };
-        whole = Some((whole.map_or(first, |(first, _)| first), last));
+        whole = Some((whole.map_or(first, |(first, _, _)| first), last, step));
     }
-    whole.map_or((0, 0, 0), |(first, last)| (first, last, 1))
+    whole.unwrap_or((0, 0, 0))
 }

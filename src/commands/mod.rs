@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod arguments;
+pub mod bitmaps;
 pub mod call;
 pub mod categories;
 pub mod command;
@@ -17,15 +18,18 @@ pub mod geo;
 pub mod grammar;
 pub mod hashes;
 pub mod help;
+pub mod hyperloglogs;
 pub mod key_specs;
 pub mod keys;
 pub mod lists;
 pub mod locks;
+mod member_scan;
 mod multi_pop;
 pub mod plan;
 mod popping;
 pub mod priority_queues;
 pub mod pubsub;
+mod random_draw;
 pub mod resolve;
 pub mod row;
 pub mod scripting;

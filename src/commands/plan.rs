@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::layout::ValueType;
-use crate::limits::STAGED_COUNT_MAX;
+use crate::limits::DELEGATED_COUNT_MAX;
+use crate::types::delegation::Demand;
 use crate::types::prefetch::Prefetch;
-use crate::types::staging::Demand;
 
 /// Tells from a command's arguments what it will do. `None` where they are wrong, or where it will
 /// read no more than the metadata of its keys.
@@ -21,16 +21,16 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// A command that pops up to `count` elements from one end of a queue. `None` where `count` is 0,
-    /// which only asks whether there is something, or above [`STAGED_COUNT_MAX`], the most that other
-    /// servers pop for one command.
+    /// A command that pops up to `count` elements from one end of a queue. `None` where `count` is
+    /// 0, which only asks whether there is something, or above [`DELEGATED_COUNT_MAX`], the most
+    /// that other servers pop for one command.
     pub fn pop(value_type: ValueType, from_end: bool, count: usize) -> Option<Self> {
         let demand = Demand {
             value_type,
             from_end,
             count,
         };
-        (1..=STAGED_COUNT_MAX)
+        (1..=DELEGATED_COUNT_MAX)
             .contains(&count)
             .then_some(Plan::Pop(demand))
     }

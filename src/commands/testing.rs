@@ -37,7 +37,7 @@ impl Bench {
     }
 
     /// On a store that behaves as a cluster does: many writers, conflicts, keys that may stay
-    /// behind as ghosts.
+    /// behind as retained metadata.
     pub(crate) fn cluster_like() -> Self {
         Self::with(|store| Arc::new(OptimisticStore::new(store)))
     }
@@ -122,7 +122,7 @@ impl Bench {
         finished.replies.into_iter().next().unwrap()
     }
 
-    /// How many rows all keys' data have, signposts apart.
+    /// How many rows all keys' data have, copies of metadata apart.
     pub(crate) fn data_rows(&self) -> usize {
         let layout = &self.executor.environment().layout;
         let range = layout.rows_of(Space::Data);
@@ -135,7 +135,7 @@ impl Bench {
             isolation: Isolation::Snapshot,
         }));
         let rows = rows.unwrap().into_iter();
-        rows.filter(|row| !layout.is_signpost(&row.key)).count()
+        rows.filter(|row| !layout.is_meta_copy(&row.key)).count()
     }
 
     /// Runs commands, one a line, as a pipeline.
@@ -163,7 +163,7 @@ impl Bench {
             let unit = Unit::new(&*transaction, self.executor.environment());
             let mode = Mode {
                 is_strict,
-                pops_staged: false,
+                pops_grants: false,
             };
             for line in lines {
                 let invocation = invocation(0, &words_of(line));

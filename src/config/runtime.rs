@@ -34,9 +34,11 @@ pub struct RuntimeConfig {
     query_buffer_limit_bytes: AtomicU64,
     maxmemory_clients: AtomicMemoryLimit,
     keyspace_events: Arc<EventSwitch>,
+    hll_sparse_max_bytes: Arc<AtomicU64>,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     is_protected: AtomicBool,
+    delegates_pops: Arc<AtomicBool>,
 }
 
 /// What is told of a new log level.
@@ -83,6 +85,7 @@ impl RuntimeConfig {
         } = settings.output_limits;
         RuntimeConfig {
             is_protected: AtomicBool::new(settings.protected_mode),
+            delegates_pops: Arc::new(AtomicBool::new(settings.delegated_pops)),
             maxclients: AtomicU32::new(settings.maxclients),
             timeout_s: AtomicU32::new(settings.timeout_s),
             tcp_keepalive_s: AtomicU32::new(settings.tcp_keepalive_s),
@@ -95,6 +98,7 @@ impl RuntimeConfig {
             query_buffer_limit_bytes: AtomicU64::new(settings.query_buffer_limit_bytes),
             maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
             keyspace_events,
+            hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -218,6 +222,16 @@ impl RuntimeConfig {
         &self.keyspace_events
     }
 
+    /// Whether pops from contended queues are delegated. CONFIG SET changes what stands in it.
+    pub fn delegates_pops(&self) -> &Arc<AtomicBool> {
+        &self.delegates_pops
+    }
+
+    /// The most bytes that a HyperLogLog has in the sparse encoding. CONFIG SET changes it.
+    pub fn hll_sparse_max_bytes(&self) -> &Arc<AtomicU64> {
+        &self.hll_sparse_max_bytes
+    }
+
     /// Seconds that a shutdown waits for what is in flight.
     pub fn shutdown_timeout_s(&self) -> u32 {
         self.read().settings.shutdown_timeout_s
@@ -332,6 +346,7 @@ impl RuntimeConfig {
         let Settings {
             maxclients,
             protected_mode,
+            delegated_pops,
             timeout_s,
             tcp_keepalive_s,
             slowlog_log_slower_than_us,
@@ -342,10 +357,12 @@ impl RuntimeConfig {
             query_buffer_limit_bytes,
             maxmemory_clients,
             keyspace_events,
+            hll_sparse_max_bytes,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
         self.is_protected.store(protected_mode, Ordering::Relaxed);
+        self.delegates_pops.store(delegated_pops, Ordering::Relaxed);
         self.timeout_s.store(timeout_s, Ordering::Relaxed);
         self.tcp_keepalive_s
             .store(tcp_keepalive_s, Ordering::Relaxed);
@@ -363,6 +380,8 @@ impl RuntimeConfig {
             .store(query_buffer_limit_bytes, Ordering::Relaxed);
         self.maxmemory_clients.store(maxmemory_clients);
         self.keyspace_events.set(keyspace_events);
+        self.hll_sparse_max_bytes
+            .store(hll_sparse_max_bytes, Ordering::Relaxed);
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
 use crate::events::EventClasses;
+use crate::limits::HLL_SPARSE_BYTES_MAX;
 
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
 /// default and what it accepts.
@@ -30,6 +31,8 @@ pub struct Settings {
     pub fdb_tls: FdbTls,
     /// Prefix under which the store holds everything of Quoin.
     pub root_prefix: String,
+    /// Whether servers of a FoundationDB cluster pop for each other from contended queues.
+    pub delegated_pops: bool,
     /// When the embedded store makes writes durable.
     pub fsync: Fsync,
     /// Backups of the embedded store that are kept; 0 is all.
@@ -72,6 +75,8 @@ pub struct Settings {
     pub maxmemory_clients: MemoryLimit,
     /// Changes of keys that are published.
     pub keyspace_events: EventClasses,
+    /// The most bytes that a HyperLogLog has in the sparse encoding.
+    pub hll_sparse_max_bytes: u64,
 }
 
 /// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
@@ -204,6 +209,7 @@ impl Default for Settings {
             cluster_file: None,
             fdb_tls: FdbTls::default(),
             root_prefix: "quoin".to_owned(),
+            delegated_pops: true,
             fsync: Fsync::Always,
             backups_keep: 7,
             journal_archive_dir: None,
@@ -225,6 +231,7 @@ impl Default for Settings {
             query_buffer_limit_bytes: 1024 * 1024 * 1024,
             maxmemory_clients: MemoryLimit::Percent(25),
             keyspace_events: EventClasses::NONE,
+            hll_sparse_max_bytes: HLL_SPARSE_BYTES_MAX,
         }
     }
 }

@@ -291,6 +291,21 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.root_prefix.clone(),
     },
     SettingRow {
+        name: "delegated-pops",
+        kind: Kind::YesNo,
+        default: "yes",
+        help: "Whether this server and others on its cluster pop for each other from queues on which their pops conflict (docs/understand/decisions/012-delegated-pops.md). Without it, they retry until they do not conflict. What others have popped for this server is given to its clients all the same. The embedded store has no other servers",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.delegated_pops = value == "yes";
+            Some(())
+        },
+        render: |settings| match settings.delegated_pops {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
+        },
+    },
+    SettingRow {
         name: "requirepass",
         kind: Kind::Secret,
         default: "",
@@ -515,6 +530,18 @@ pub static SETTINGS: &[SettingRow] = &[
         },
         render: |settings| settings.keyspace_events.letters(),
     },
+    SettingRow {
+        name: "hll-sparse-max-bytes",
+        kind: Kind::Bytes(0, I64_MAX),
+        default: "3000",
+        help: "Most bytes of a HyperLogLog in the sparse encoding; beyond them it becomes dense (12,304 bytes)",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.hll_sparse_max_bytes = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.hll_sparse_max_bytes.to_string(),
+    },
 ];
 
 impl fmt::Debug for Settings {
@@ -568,6 +595,7 @@ mod tests {
             ("root-prefix", "other"),
             ("requirepass", "secret"),
             ("protected-mode", "no"),
+            ("delegated-pops", "no"),
             ("maxclients", "4294967295"),
             ("timeout", "2147483647"),
             ("tcp-keepalive", "2147483647"),

@@ -14,8 +14,8 @@ use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Store, StoreError, Transaction,
 };
 use crate::types::context::current_namespace;
+use crate::types::delegation::has_grants;
 use crate::types::presence::{Presence, presence};
-use crate::types::staging::has_claims;
 
 use super::progress::Progress;
 use super::report::shown;
@@ -202,13 +202,13 @@ impl DoctorTarget<'_> {
         presence(meta, length, &self.store.capabilities())
     }
 
-    /// Whether elements of a queue are claimed and not fetched. Conflicts with new claims.
-    pub(super) async fn has_claims(
+    /// Whether elements of a queue are granted and not fetched. Conflicts with new grants.
+    pub(super) async fn has_grants(
         &self,
         transaction: &dyn Transaction,
         data: Id,
     ) -> Result<bool, StoreError> {
-        has_claims(&self.layout, transaction, data).await
+        has_grants(&self.layout, transaction, data).await
     }
 
     /// Clears data that no key names, as the server does when a key is removed.

@@ -2,31 +2,42 @@
 //!
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
-//! encoding is read in which Redis up to 7.2 writes a list or a sorted set; written are those that Redis 7.0 and 7.2
-//! both read.
+//! encoding is read in which Redis up to 7.2 writes a string, a list, a hash, a set or a sorted set;
+//! written are those that Redis 7.0 and 7.2 both read.
 //!
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
 
+mod hash;
+mod intset;
 mod list;
 mod listpack;
 mod lzf;
 mod packed;
 mod payload;
 mod reader;
+mod set;
 mod sorted_set;
+mod string;
+mod strings;
 #[cfg(test)]
 #[path = "../../tests/support/payloads.rs"]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod ziplist;
+mod zipmap;
 
 use crc::{CRC_64_REDIS, Crc};
 
+pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
 pub use payload::{Payload, open};
-pub use sorted_set::{SMALL_SET_MEMBERS_MAX, SetMembers, SetWriter, small_set};
+pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
+pub use sorted_set::{
+    SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
+};
+pub use string::{read_string, reads_string, string_payload};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
 
@@ -44,6 +55,6 @@ pub enum DumpError {
     #[error("Bad data format")]
     Format,
     /// A value of a type that Redis has and Quoin has not.
-    #[error("Bad data format: Quoin keeps lists and sorted sets, not a {0}")]
+    #[error("Bad data format: Quoin does not keep a {0}")]
     OtherType(&'static str),
 }

@@ -34,9 +34,6 @@ impl Payload {
     /// Why a value of this type is not read, if no reader takes it.
     pub fn refusal(&self) -> DumpError {
         DumpError::OtherType(match self.rdb_type {
-            0 => "string",
-            2 | 11 | 20 => "set",
-            4 | 9 | 13 | 16 => "hash",
             6 | 7 => "module value",
             15 | 19 | 21 => "stream",
             _ => return DumpError::Format,

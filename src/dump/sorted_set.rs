@@ -10,9 +10,9 @@ use super::reader::Reader;
 use crate::number::{format_double, parse_double};
 
 /// Members up to which DUMP writes a sorted set compactly (Redis: `zset-max-listpack-entries`).
-pub const SMALL_SET_MEMBERS_MAX: usize = 128;
+pub const SMALL_SORTED_SET_MEMBERS_MAX: usize = 128;
 /// Bytes of a member up to which it does (Redis: `zset-max-listpack-value`).
-const SMALL_SET_MEMBER_BYTES_MAX: usize = 64;
+const SMALL_SORTED_SET_MEMBER_BYTES_MAX: usize = 64;
 
 /// The encodings that are written, as RDB files number them.
 const WITH_BINARY_SCORES: u8 = 5;
@@ -20,20 +20,20 @@ const LISTPACK: u8 = 17;
 
 /// How a sorted set is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SetForm {
+enum SortedSetForm {
     TextScores,
     BinaryScores,
     Ziplist,
     Listpack,
 }
 
-impl SetForm {
+impl SortedSetForm {
     fn of(rdb_type: u8) -> Option<Self> {
         match rdb_type {
-            3 => Some(SetForm::TextScores),
-            WITH_BINARY_SCORES => Some(SetForm::BinaryScores),
-            12 => Some(SetForm::Ziplist),
-            LISTPACK => Some(SetForm::Listpack),
+            3 => Some(SortedSetForm::TextScores),
+            WITH_BINARY_SCORES => Some(SortedSetForm::BinaryScores),
+            12 => Some(SortedSetForm::Ziplist),
+            LISTPACK => Some(SortedSetForm::Listpack),
             _ => None,
         }
     }
@@ -42,7 +42,7 @@ impl SetForm {
 /// The members of a sorted set with their scores, which are never NaN; ends after the first
 /// error. Whether a member comes twice is for the caller to see.
 #[derive(Debug, Clone)]
-pub struct SetMembers {
+pub struct SortedSetMembers {
     value: Reader,
     has_text_scores: bool,
     /// Members outside of `packed` that are still to come.
@@ -50,10 +50,10 @@ pub struct SetMembers {
     packed: Option<Packed>,
 }
 
-impl SetMembers {
+impl SortedSetMembers {
     /// Whether values of this RDB type are sorted sets.
     pub fn reads(rdb_type: u8) -> bool {
-        SetForm::of(rdb_type).is_some()
+        SortedSetForm::of(rdb_type).is_some()
     }
 
     /// Begins to read a payload.
@@ -61,16 +61,16 @@ impl SetMembers {
     /// # Errors
     /// Where it is no sorted set, or ends too soon.
     pub fn new(payload: Payload) -> Result<Self, DumpError> {
-        let form = SetForm::of(payload.rdb_type()).ok_or(DumpError::Format)?;
+        let form = SortedSetForm::of(payload.rdb_type()).ok_or(DumpError::Format)?;
         let mut value = payload.value;
         let (left, packed) = match form {
-            SetForm::TextScores | SetForm::BinaryScores => (value.length()?, None),
-            SetForm::Ziplist => (0, Some(Packed::ziplist(&value.string()?)?)),
-            SetForm::Listpack => (0, Some(Packed::listpack(&value.string()?)?)),
+            SortedSetForm::TextScores | SortedSetForm::BinaryScores => (value.length()?, None),
+            SortedSetForm::Ziplist => (0, Some(Packed::ziplist(&value.string()?)?)),
+            SortedSetForm::Listpack => (0, Some(Packed::listpack(&value.string()?)?)),
         };
         Ok(Self {
             value,
-            has_text_scores: form == SetForm::TextScores,
+            has_text_scores: form == SortedSetForm::TextScores,
             left,
             packed,
         })
@@ -112,7 +112,7 @@ fn text_score(value: &mut Reader) -> Result<f64, DumpError> {
     }
 }
 
-impl Iterator for SetMembers {
+impl Iterator for SortedSetMembers {
     type Item = Result<(Bytes, f64), DumpError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -126,11 +126,11 @@ impl Iterator for SetMembers {
 }
 /// The payload of a sorted set that Redis would keep in its compact encoding; `None` where there
 /// are too many members or too long ones. They must be distinct and in Redis's order.
-pub fn small_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
-    let is_small = members.len() <= SMALL_SET_MEMBERS_MAX
+pub fn small_sorted_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
+    let is_small = members.len() <= SMALL_SORTED_SET_MEMBERS_MAX
         && members
             .iter()
-            .all(|(member, _)| member.len() <= SMALL_SET_MEMBER_BYTES_MAX);
+            .all(|(member, _)| member.len() <= SMALL_SORTED_SET_MEMBER_BYTES_MAX);
     if !is_small {
         return None;
     }
@@ -147,11 +147,11 @@ pub fn small_set(members: &[(Bytes, f64)]) -> Option<Bytes> {
 
 /// Writes a sorted set of whatever size.
 #[derive(Debug)]
-pub struct SetWriter {
+pub struct SortedSetWriter {
     bytes: Vec<u8>,
 }
 
-impl SetWriter {
+impl SortedSetWriter {
     /// For so many members.
     pub fn new(count: u64) -> Self {
         let mut bytes = vec![WITH_BINARY_SCORES];

@@ -5,13 +5,24 @@ use proptest::prelude::*;
 use super::*;
 
 use super::payload::FOOTER_BYTES;
-use super::testing::{crc64, length, old_lists, old_sets, sealed, string, ziplist};
+use super::testing::{
+    crc64, hashes, intset, length, number_sets, old_lists, old_sets, sealed, sets, string, ziplist,
+    zipmap,
+};
 
 fn list_of(payload: &[u8]) -> Result<Vec<Bytes>, DumpError> {
     ListElements::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
 }
 
 fn set_of(payload: &[u8]) -> Result<Vec<(Bytes, f64)>, DumpError> {
+    SortedSetMembers::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
+}
+
+fn hash_of(payload: &[u8]) -> Result<Vec<(Bytes, Bytes)>, DumpError> {
+    HashFields::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
+}
+
+fn members_of(payload: &[u8]) -> Result<Vec<Bytes>, DumpError> {
     SetMembers::new(open(&Bytes::copy_from_slice(payload))?)?.collect()
 }
 
@@ -24,7 +35,7 @@ fn written_list(elements: &[Vec<u8>]) -> Bytes {
 }
 
 fn written_set(members: &[(Vec<u8>, f64)]) -> Bytes {
-    let mut writer = SetWriter::new(members.len() as u64);
+    let mut writer = SortedSetWriter::new(members.len() as u64);
     for (member, score) in members {
         writer.push(member, *score);
     }
@@ -82,7 +93,7 @@ fn a_small_set_is_written_as_redis_7_0_writes_it() {
     let members = [(Bytes::from("a"), 1.0), (Bytes::from("b"), 1.5)];
     // What Redis 7.0.15 answers.
     let expected = "1114140000000400816102010181620283312e3504ff0a00c27c6981dda22270";
-    assert_eq!(small_set(&members).unwrap()[..], hex(expected));
+    assert_eq!(small_sorted_set(&members).unwrap()[..], hex(expected));
 }
 
 #[test]
@@ -99,10 +110,10 @@ fn a_set_of_many_or_long_members_is_not_small() {
     let many: Vec<_> = (0..129)
         .map(|n| (Bytes::from(n.to_string()), 0.0))
         .collect();
-    assert!(small_set(&many).is_none());
-    assert!(small_set(&many[..128]).is_some());
-    assert!(small_set(&[(Bytes::from(vec![b'x'; 65]), 0.0)]).is_none());
-    assert!(small_set(&[(Bytes::from(vec![b'x'; 64]), 0.0)]).is_some());
+    assert!(small_sorted_set(&many).is_none());
+    assert!(small_sorted_set(&many[..128]).is_some());
+    assert!(small_sorted_set(&[(Bytes::from(vec![b'x'; 65]), 0.0)]).is_none());
+    assert!(small_sorted_set(&[(Bytes::from(vec![b'x'; 64]), 0.0)]).is_some());
 }
 
 #[test]
@@ -185,11 +196,12 @@ fn versions_beyond_redis_7_2_and_changed_bytes_are_refused() {
 fn other_types_are_refused_by_name() {
     let refused = |rdb_type| {
         let payload = open(&sealed(11, &[rdb_type, 0]).into()).unwrap();
-        assert!(!ListElements::reads(rdb_type) && !SetMembers::reads(rdb_type));
+        assert!(!ListElements::reads(rdb_type) && !SortedSetMembers::reads(rdb_type));
+        assert!(!HashFields::reads(rdb_type) && !SetMembers::reads(rdb_type));
         payload.refusal()
     };
-    assert_eq!(refused(0), DumpError::OtherType("string"));
-    assert_eq!(refused(20), DumpError::OtherType("set"));
+    assert_eq!(refused(6), DumpError::OtherType("module value"));
+    assert_eq!(refused(21), DumpError::OtherType("stream"));
     assert_eq!(refused(8), DumpError::Format);
     assert_eq!(refused(22), DumpError::Format);
 }
@@ -219,7 +231,7 @@ fn a_count_that_the_bytes_do_not_bear_out_is_refused() {
         let is_refused = if ListElements::reads(payload.rdb_type()) {
             ListElements::new(payload).unwrap().last()
         } else {
-            let members = SetMembers::new(payload).unwrap();
+            let members = SortedSetMembers::new(payload).unwrap();
             members.last().map(|one| one.map(|one| one.0))
         };
         assert_eq!(is_refused, Some(Err(DumpError::Format)), "{value}");
@@ -241,7 +253,138 @@ fn a_ziplist_that_contradicts_itself_is_refused() {
     }
 }
 
+#[test]
+fn a_small_hash_is_written_as_redis_7_0_writes_it() {
+    let parts = ["a", "1", "field", "value"].map(Bytes::from);
+    let fields = parts.chunks_exact(2).map(|pair| (&pair[0], &pair[1]));
+    // What Redis 7.0.15 answers.
+    let expected =
+        hex("101a1a00000004008161020101856669656c64068576616c756506ff0a004abfbd627e9c3ea0");
+    assert_eq!(small_hash(fields).unwrap()[..], expected);
+}
+
+#[test]
+fn a_small_set_of_numbers_is_written_as_redis_7_0_writes_it() {
+    // What Redis 7.0.15 answers.
+    for (members, expected) in [
+        (
+            "1 -5 300",
+            "0b0e0200000003000000fbff01002c010a000f5f7a8eb59409d2",
+        ),
+        (
+            "40000 -1",
+            "0b100400000002000000ffffffff409c00000a00b2d8ad84d8a0e0e1",
+        ),
+        (
+            "5000000000 7",
+            "0b180800000002000000070000000000000000f2052a010000000a0035860f1bac6c9796",
+        ),
+    ] {
+        let members: Vec<Bytes> = members.split(' ').map(Bytes::from).collect();
+        assert_eq!(small_set(members.iter()).unwrap()[..], hex(expected));
+    }
+}
+
+#[test]
+fn hashes_and_sets_of_much_are_not_small() {
+    let bytes = |count: usize| Bytes::from(vec![b'1'; count]);
+    let (short, long) = (bytes(64), bytes(65));
+    assert!(small_hash([(&short, &short)].into_iter()).is_some());
+    assert!(small_hash([(&short, &long)].into_iter()).is_none());
+    assert!(small_hash([(&long, &short)].into_iter()).is_none());
+    assert!(small_hash([(&short, &short); 128].into_iter()).is_some());
+    assert!(small_hash([(&short, &short); 129].into_iter()).is_none());
+    let numbers: Vec<Bytes> = (0..513).map(|number| number.to_string().into()).collect();
+    assert!(small_set(numbers[1..].iter()).is_some());
+    assert!(small_set(numbers.iter()).is_none());
+    assert!(small_set([Bytes::from("01")].iter()).is_none());
+}
+
+#[test]
+fn an_intset_that_contradicts_itself_is_refused() {
+    let refused = |blob: Vec<u8>| {
+        let value = [vec![11], string(&blob)].concat();
+        assert_eq!(
+            members_of(&sealed(9, &value)),
+            Err(DumpError::Format),
+            "{blob:?}"
+        );
+    };
+    refused(intset(&[1, 1], 2));
+    refused(intset(&[2, 1], 2));
+    refused(intset(&[1], 3));
+    refused(intset(&[1, 2], 2)[..11].to_vec());
+    refused([intset(&[1, 2], 2), vec![0, 0]].concat());
+    refused(vec![2, 0, 0]);
+}
+
+#[test]
+fn a_zipmap_that_contradicts_itself_is_refused() {
+    let fields = [(b"ab".to_vec(), b"c".to_vec()), (b"d".to_vec(), vec![])];
+    let good = zipmap(&fields);
+    let read = |blob: &[u8]| hash_of(&sealed(9, &[vec![9], string(blob)].concat()));
+    assert_eq!(read(&good).unwrap().len(), 2);
+    for place in [0, 1, 4, 5, good.len() - 1] {
+        let mut bad = good.clone();
+        bad[place] ^= 1;
+        assert_eq!(read(&bad), Err(DumpError::Format), "{place}");
+    }
+    for length in 0..good.len() {
+        assert_eq!(read(&good[..length]), Err(DumpError::Format), "{length}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_hash_is_read_in_every_encoding(fields in vec((element(), element()), 1..20)) {
+        let expected: Vec<(Bytes, Bytes)> = fields
+            .iter()
+            .map(|(field, value)| (field.clone().into(), value.clone().into()))
+            .collect();
+        for (name, payload) in hashes(&fields) {
+            prop_assert_eq!(hash_of(&payload).unwrap(), expected.clone(), "{}", name);
+        }
+        let mut writer = HashWriter::new(fields.len() as u64);
+        for (field, value) in &fields {
+            writer.push(field, value);
+        }
+        prop_assert_eq!(hash_of(&writer.finish()).unwrap(), expected.clone());
+        let parts = expected.iter().map(|(field, value)| (field, value));
+        if let Some(payload) = small_hash(parts) {
+            prop_assert_eq!(hash_of(&payload).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_set_is_read_in_every_encoding(members in vec(element(), 1..20)) {
+        for (name, payload) in sets(&members) {
+            prop_assert_eq!(members_of(&payload).unwrap(), members.clone(), "{}", name);
+        }
+        let mut writer = SetWriter::new(members.len() as u64);
+        for member in &members {
+            writer.push(member);
+        }
+        prop_assert_eq!(members_of(&writer.finish()).unwrap(), members);
+    }
+
+    #[test]
+    fn a_set_of_numbers_is_read_in_every_width(
+        numbers in proptest::collection::btree_set(any::<i64>(), 1..20),
+        shift in 0_u32..64,
+    ) {
+        let numbers: std::collections::BTreeSet<i64> =
+            numbers.into_iter().map(|number| number >> shift).collect();
+        let numbers: Vec<i64> = numbers.into_iter().collect();
+        let members: Vec<Bytes> = numbers.iter().map(|number| number.to_string().into()).collect();
+        let forms = number_sets(&numbers);
+        prop_assert!(!forms.is_empty());
+        for (name, payload) in forms {
+            prop_assert_eq!(members_of(&payload).unwrap(), members.clone(), "{}", name);
+        }
+        let written = small_set(members.iter()).unwrap();
+        prop_assert_eq!(members_of(&written).unwrap(), members);
+    }
+
     #[test]
     fn a_list_that_was_written_is_read_as_it_was(elements in vec(element(), 0..40)) {
         prop_assert_eq!(list_of(&written_list(&elements)).unwrap(), elements);
@@ -262,7 +405,7 @@ proptest! {
         members in vec((vec(any::<u8>(), 0..=64), score()), 0..=128),
     ) {
         let members: Vec<_> = members.into_iter().map(|(one, score)| (one.into(), score)).collect();
-        prop_assert_eq!(set_of(&small_set(&members).unwrap()).unwrap(), members);
+        prop_assert_eq!(set_of(&small_sorted_set(&members).unwrap()).unwrap(), members);
     }
 
     #[test]
@@ -286,10 +429,18 @@ proptest! {
     fn changed_values_are_read_or_refused_and_end(
         elements in vec(element(), 1..8),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
-        form in 0_usize..6,
+        form in 0_usize..13,
     ) {
         let members: Vec<_> = elements.iter().map(|one| (one.clone(), 1.5)).collect();
-        let forms = [old_lists(&elements), old_sets(&members)].concat();
+        let fields: Vec<_> = elements.iter().map(|one| (one.clone(), one.clone())).collect();
+        let forms = [
+            old_lists(&elements),
+            old_sets(&members),
+            hashes(&fields),
+            sets(&elements),
+            number_sets(&[-40_000, 7, 70_000])[..1].to_vec(),
+        ];
+        let forms = forms.concat();
         let mut value = forms[form].1.clone();
         value.truncate(value.len() - FOOTER_BYTES);
         for (place, byte) in changes {
@@ -299,8 +450,10 @@ proptest! {
         let claimed = value.len() * 300;
         if let Ok(payload) = open(&sealed(11, &value).into()) {
             let elements = ListElements::new(payload.clone()).map_or(0, Iterator::count);
+            let scored = SortedSetMembers::new(payload.clone()).map_or(0, Iterator::count);
+            let fields = HashFields::new(payload.clone()).map_or(0, Iterator::count);
             let members = SetMembers::new(payload).map_or(0, Iterator::count);
-            prop_assert!(elements + members <= claimed);
+            prop_assert!(elements + scored + fields + members <= claimed);
         }
     }
 

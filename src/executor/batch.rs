@@ -1,6 +1,6 @@
 //! One batch: many clients' commands in one store transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,22 +9,21 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
-use crate::types::key::{ClientKey, OpenKey};
+use crate::types::changed_bodies::ChangedBodies;
+use crate::types::key::ClientKey;
 use crate::types::signals::{Ready, Signals};
 
 use super::call::Submission;
+use super::delegation::BatchDelegation;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::waiters::{Cursor, Waiter};
 
 mod attempts;
 mod fence;
-mod pops;
 mod running;
-mod staging;
+mod series;
 mod waking;
-
-use pops::{Pops, Request};
 
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
@@ -61,9 +60,7 @@ pub(super) struct BatchResult {
     /// How many commands were answered, without those of woken clients.
     pub(super) commands: usize,
     /// Other servers were asked to pop for it.
-    pub(super) is_staged: bool,
-    /// It has popped for other servers.
-    pub(super) has_fulfilled: bool,
+    pub(super) is_delegated: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
 }
@@ -86,6 +83,8 @@ pub(super) struct Batch<'s> {
     slow: Option<CommandId>,
     /// What the latest attempt tells others after the commit.
     signals: Signals,
+    /// Small values that the latest attempt has changed, if it conflicted.
+    changed_bodies: ChangedBodies,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
     /// Woken clients with their replies. They are in service until the commit.
@@ -110,18 +109,7 @@ pub(super) struct Batch<'s> {
     last_position: u64,
     /// Why the batch was last run again. Its clients get this error when it is given up.
     last_error: Option<StoreError>,
-    /// What can be staged of the batch's pops.
-    pops: Vec<Pops>,
-    /// Requests that were made for them.
-    requests: Vec<Request>,
-    /// Requests of other servers that the latest attempt has fulfilled.
-    fulfilled: u64,
-    /// Whether it looks for any.
-    may_fulfil: bool,
-    /// Queues whose claims go back before the commands are run, as an attempt has told.
-    recalls: Vec<OpenKey>,
-    /// The command that has met the last of them.
-    recalls_for: Option<CommandId>,
+    delegation: BatchDelegation<'s>,
 }
 
 /// A command that the batch runs.
@@ -144,6 +132,15 @@ impl From<(usize, usize)> for CommandId {
     fn from((submission, call): (usize, usize)) -> Self {
         Self::Submitted { submission, call }
     }
+}
+
+/// The series that a batch is in.
+#[derive(Default)]
+pub(super) struct InSeries {
+    /// Replies of the next commands, which have run already.
+    replies: VecDeque<Reply>,
+    /// How many of the next commands are to run one by one, as their series has failed.
+    alone: usize,
 }
 
 /// How one attempt ended.
@@ -177,6 +174,7 @@ impl<'s> Batch<'s> {
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             slow: None,
             signals: Signals::default(),
+            changed_bodies: ChangedBodies::default(),
             parked: HashMap::new(),
             woken: Vec::new(),
             in_service: Vec::new(),
@@ -188,12 +186,7 @@ impl<'s> Batch<'s> {
             made_ready: Vec::new(),
             last_position: 0,
             last_error: None,
-            pops: Vec::new(),
-            requests: Vec::new(),
-            fulfilled: 0,
-            may_fulfil: true,
-            recalls: Vec::new(),
-            recalls_for: None,
+            delegation: BatchDelegation::new(store, environment, statistics, shared),
             submissions,
         }
     }

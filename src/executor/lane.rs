@@ -169,17 +169,14 @@ impl WriteLane {
     /// better wait for the clients of this one.
     fn release(&mut self, done: BatchResult, was_all_run: bool) -> Slot {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_CLUSTER_MAX);
-        let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_staged;
+        let is_small = done.commands < GATHER_CLUSTER_COMMANDS_MAX || done.is_delegated;
         let answered = done.answered as u64;
         let held = Held {
             locks: done.locks,
             until: Instant::now() + pause,
             arrived: self.arrived + answered,
         };
-        // If this batch has popped for other servers, they wait for the next one.
-        let may_wait = self.environment.capabilities.parallel_batches > 1
-            && was_all_run
-            && !done.has_fulfilled;
+        let may_wait = self.environment.capabilities.parallel_batches > 1 && was_all_run;
         if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
             self.held.push(held);
         } else {

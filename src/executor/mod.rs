@@ -9,7 +9,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,7 +20,7 @@ use crate::types::Environment;
 
 mod batch;
 mod call;
-mod heat;
+mod delegation;
 mod jobs;
 mod lane;
 mod lock_set;
@@ -47,13 +47,16 @@ pub use waiters::{Cursor, Outcome, Wait, Waiter, Waiters};
 pub use watchers::Watchers;
 
 /// Settings of the executor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ExecutorOptions {
     /// Threads that serve runs of commands which only read.
     pub read_lanes: usize,
     /// Keys that are watched at once for clients that wait, if other servers write too. Keys above
     /// this limit are polled.
     pub wake_watches_max: usize,
+    /// Whether this server has others pop for it from contended queues, and pops for others. May
+    /// change at any time. Grants that exist are honoured and returned all the same.
+    pub delegates_pops: Arc<AtomicBool>,
 }
 
 impl Default for ExecutorOptions {
@@ -61,6 +64,7 @@ impl Default for ExecutorOptions {
         Self {
             read_lanes: 1,
             wake_watches_max: WAKE_WATCHES_MAX,
+            delegates_pops: Arc::new(AtomicBool::new(true)),
         }
     }
 }
@@ -94,6 +98,7 @@ impl Executor {
         let has_wake_watches = !environment.capabilities.single_writer;
         let shared = Arc::new(Shared {
             waiters: Arc::new(Waiters::new(has_wake_watches)),
+            delegates_pops: options.delegates_pops,
             ..Shared::default()
         });
         let watched_keys = Arc::clone(&shared.watchers);

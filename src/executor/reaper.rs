@@ -1,5 +1,5 @@
 //! Background work: removes expired keys, clears trash, runs timers, sweeps the metadata of empty
-//! keys, and ends claims that have lapsed. It uses the executor as clients do, in small passes with
+//! keys, and ends grants that have expired. It uses the executor as clients do, in small passes with
 //! pauses for the clients' commands.
 
 use std::pin::Pin;
@@ -13,17 +13,17 @@ use tokio::time::Instant;
 use crate::commands::KeyLocks;
 use crate::fatal_panic::vital;
 use crate::limits::{
-    GHOST_SWEEP_INTERVAL_MS, REAPER_FAILURE_PAUSE_MS, REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS,
-    REAPER_PAUSE_MS, REAPER_ROWS_PER_PASS,
+    REAPER_FAILURE_PAUSE_MS, REAPER_INTERVAL_MS, REAPER_KEYS_PER_PASS, REAPER_PAUSE_MS,
+    REAPER_ROWS_PER_PASS, RETAINED_SWEEP_INTERVAL_MS, SCRIPT_SWEEP_INTERVAL_MS,
 };
 
 use super::Executor;
 use super::jobs::JobError;
 use empty_keys::EmptyKeys;
-use lapsed_claims::LapsedClaims;
+use expired_grants::ExpiredGrants;
 
 mod empty_keys;
-mod lapsed_claims;
+mod expired_grants;
 #[cfg(test)]
 mod tests;
 
@@ -52,21 +52,28 @@ const JOBS: &[Job] = &[
         run: |reaper, executor| Box::pin(reaper.pass(executor)),
     },
     Job {
+        name: "removal of old scripts",
+        interval_ms: SCRIPT_SWEEP_INTERVAL_MS,
+        busy_interval_ms: REAPER_INTERVAL_MS,
+        is_for_cluster: false,
+        run: |reaper, executor| Box::pin(reaper.sweep_scripts(executor)),
+    },
+    Job {
         name: "sweep of empty keys",
-        interval_ms: GHOST_SWEEP_INTERVAL_MS,
-        busy_interval_ms: GHOST_SWEEP_INTERVAL_MS,
+        interval_ms: RETAINED_SWEEP_INTERVAL_MS,
+        busy_interval_ms: RETAINED_SWEEP_INTERVAL_MS,
         is_for_cluster: true,
         run: |reaper, executor| {
             Box::pin(async { Ok(reaper.sweep_empty_keys(executor).await? > 0) })
         },
     },
     Job {
-        name: "return of claims that have lapsed",
-        interval_ms: GHOST_SWEEP_INTERVAL_MS,
-        busy_interval_ms: GHOST_SWEEP_INTERVAL_MS,
+        name: "return of grants that have expired",
+        interval_ms: RETAINED_SWEEP_INTERVAL_MS,
+        busy_interval_ms: RETAINED_SWEEP_INTERVAL_MS,
         is_for_cluster: true,
         run: |reaper, executor| {
-            Box::pin(async { Ok(reaper.end_lapsed_claims(executor).await? > 0) })
+            Box::pin(async { Ok(reaper.end_expired_grants(executor).await? > 0) })
         },
     },
 ];
@@ -76,7 +83,7 @@ const JOBS: &[Job] = &[
 pub struct Reaper {
     expires_actively: Arc<AtomicBool>,
     empty_keys: EmptyKeys,
-    lapsed_claims: LapsedClaims,
+    expired_grants: ExpiredGrants,
 }
 
 impl Reaper {
@@ -85,7 +92,7 @@ impl Reaper {
         Self {
             expires_actively: Arc::new(AtomicBool::new(true)),
             empty_keys: EmptyKeys::new(&*executor.environment().random),
-            lapsed_claims: LapsedClaims::default(),
+            expired_grants: ExpiredGrants::default(),
         }
     }
 
@@ -166,13 +173,26 @@ impl Reaper {
         Ok(had_work)
     }
 
-    /// Makes one pass over what servers have popped for each other. Returns how many claims had
-    /// lapsed.
+    /// Makes one pass over what servers have popped for each other. Returns how many grants had
+    /// expired.
     ///
     /// # Errors
     /// See [`JobError`].
-    pub async fn end_lapsed_claims(&mut self, executor: &Executor) -> Result<u64, JobError> {
-        self.lapsed_claims.pass(executor).await
+    pub async fn end_expired_grants(&mut self, executor: &Executor) -> Result<u64, JobError> {
+        self.expired_grants.pass(executor).await
+    }
+
+    /// Removes scripts of EVAL that newer ones have replaced. Returns whether there were any.
+    ///
+    /// # Errors
+    /// See [`JobError`].
+    pub async fn sweep_scripts(&mut self, executor: &Executor) -> Result<bool, JobError> {
+        let removed = executor
+            .transact(0, KeyLocks::Nothing, |context| {
+                Box::pin(async { Ok(context.sweep_scripts().await?) })
+            })
+            .await?;
+        Ok(removed > 0)
     }
 
     /// Makes one pass of the sweep for metadata of empty keys: sweeps what was found long enough ago,

@@ -1,9 +1,9 @@
 //! What the executor's threads and the server share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use super::heat::HotKeys;
+use super::delegation::contention::Contention;
 use super::relay_state::RelayState;
 use super::waiters::Waiters;
 use super::watchers::Watchers;
@@ -18,8 +18,10 @@ pub struct Shared {
     pub watchers: Arc<Watchers>,
     /// Messages from and to other servers.
     pub relay: RelayState,
+    /// Whether this server has others pop for it, and pops for others.
+    pub(super) delegates_pops: Arc<AtomicBool>,
     /// Queues that several servers pop from.
-    pub(super) hot_keys: HotKeys,
+    pub(super) contention: Contention,
     /// Where the data of keys lies.
     pub(super) locations: LocationCache,
     /// Watches that are open in the store.

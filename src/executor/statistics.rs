@@ -32,11 +32,11 @@ pub struct ExecutorStatistics {
     /// Batches that were run again, for whatever reason.
     pub retries: Counter,
     /// Requests that were made of other servers to pop for this one.
-    pub staged_requests: Counter,
-    /// Of these, requests that were fulfilled.
-    pub staged_served: Counter,
-    /// Requests of other servers that this one has fulfilled.
-    pub staged_fulfilled: Counter,
+    pub delegation_requests: Counter,
+    /// Of these, requests that were granted.
+    pub delegation_requests_granted: Counter,
+    /// Requests of other servers that this one has granted.
+    pub delegation_grants: Counter,
     /// Times that a command's writes were undone: it failed midway, or the transaction could not hold it.
     pub commands_rolled_back: Counter,
     /// Keys that were removed because their time had come.
@@ -68,9 +68,9 @@ impl ExecutorStatistics {
             &self.too_old,
             &self.store_errors,
             &self.retries,
-            &self.staged_requests,
-            &self.staged_served,
-            &self.staged_fulfilled,
+            &self.delegation_requests,
+            &self.delegation_requests_granted,
+            &self.delegation_grants,
             &self.commands_rolled_back,
             &self.expired_keys,
         ] {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::counts::Counts;
 use super::kinds::Kind;
-use super::pace::{SMALL_ELEMENTS_MAX, first_size, next_size, size_max};
+use super::pace::{first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
 use crate::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::redis_client::{Client, ClientError, Transaction};
@@ -64,7 +64,7 @@ impl Copier<'_> {
         };
         let (few, mut large): (Vec<SourceKey>, Vec<SourceKey>) = keys
             .into_iter()
-            .partition(|key| key.count <= SMALL_ELEMENTS_MAX);
+            .partition(|key| key.count <= key.kind.small_max);
         let mut small = Vec::new();
         let sizes = self.source.sizes(&few)?;
         for (key, bytes) in few.into_iter().zip(sizes) {
@@ -144,12 +144,11 @@ impl Copier<'_> {
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             largest_bytes = largest_bytes.max(bytes);
-            let count = key.kind.elements_in(words.len());
-            let payload = match i64::try_from(count) {
-                Ok(..=SMALL_ELEMENTS_MAX) if bytes <= IMPORT_CHUNK_BYTES => {
-                    (key.kind.payload)(words)
-                }
-                _ => None,
+            let count = (key.kind.elements_in)(&words) as u64;
+            let is_small = count <= key.kind.small_max.unsigned_abs();
+            let payload = match is_small && bytes <= IMPORT_CHUNK_BYTES {
+                true => (key.kind.payload)(words),
+                false => None,
             };
             let Some(payload) = payload else {
                 large.push(key.clone());
@@ -236,39 +235,43 @@ impl Copier<'_> {
             bytes,
             expire_at_ms,
         } = self.source.watch(key)?;
-        let mut start = 0_i64;
-        let mut size = first_size(count_watched, bytes);
-        let size_max = size_max(count_watched, size, bytes);
-        loop {
-            let words = self.source.stretch(key, start, start + size - 1)?;
+        let mut copied = 0_i64;
+        let mut place = Some(key.kind.first_place());
+        let chunk_max = key.kind.chunk_max;
+        let mut size = first_size(count_watched, bytes, chunk_max);
+        let size_max = size_max(count_watched, size, bytes, chunk_max);
+        while let Some(at) = place {
+            let (words, next) = self.source.stretch(key, &at, size)?;
+            place = next;
             if words.is_empty() {
-                break;
+                continue;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
-            let count = key.kind.elements_in(words.len());
+            let count = (key.kind.elements_in)(&words) as u64;
             if let Err(refusal) = self.push(key.kind, temporary, words)? {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));
             }
             self.counts.copied_elements += count;
             after_each(self.counts);
-            start = start.saturating_add_unsigned(count);
+            copied = copied.saturating_add_unsigned(count);
             size = next_size(size, count, bytes).min(size_max);
         }
         // Stretches are counted from the head: a pop between two of them hides an element.
         // (Before 6.0.9 a key that expired did not end a WATCH.)
-        if !self.source.is_unchanged()? || (start != 0 && start != count_watched) {
+        let is_other = key.kind.reads_each_once() && copied != 0 && copied != count_watched;
+        if !self.source.is_unchanged()? || is_other {
             return Ok(Attempt::Refused(CHANGED.to_owned()));
         }
-        if start == 0 {
+        if copied == 0 {
             return Ok(Attempt::Vanished);
         }
         // An import that was paused for longer than the temporary key lives has only the rest.
         let question = [key.kind.counting, temporary];
-        if self.target.call(&question)?.integer() != Some(start) {
+        if self.target.call(&question)?.integer() != Some(count_watched) {
             return Ok(Attempt::Refused(NOT_WHOLE.to_owned()));
         }
-        self.finish_large(key, temporary, expire_at_ms, start.unsigned_abs())
+        self.finish_large(key, temporary, expire_at_ms, count_watched.unsigned_abs())
     }
 
     /// Adds to the temporary key, in commands of bounded size.

@@ -2,20 +2,37 @@
 
 use bytes::Bytes;
 
-use crate::dump::{ListWriter, SetWriter, small_set};
+use super::pace::{CHUNK_ELEMENTS_MAX, SMALL_ELEMENTS_MAX};
+use crate::dump::{
+    HashWriter, ListWriter, SetWriter, SortedSetWriter, small_hash, small_set, small_sorted_set,
+    string_payload,
+};
+use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::number::parse_double;
 
-/// A type that is copied. Its values are read as words: each element is so many of them.
+/// A type that is copied. Its values are read as words: each element is so many of them. (The
+/// elements of a string are its bytes, of which a word holds many.)
 #[derive(Debug)]
 pub(super) struct Kind {
     /// What TYPE answers.
     pub(super) name: &'static str,
     /// The command that counts elements.
     pub(super) counting: &'static [u8],
-    /// The command that reads elements from one rank to another, and what follows the ranks.
-    pub(super) reading: (&'static [u8], &'static [&'static [u8]]),
+    /// How elements are read.
+    pub(super) reading: Reading,
+    /// The command that reads a small value at once, where that is another.
+    pub(super) reading_whole: Option<&'static [u8]>,
     /// Words of one element.
     pub(super) element_words: usize,
+    /// How many elements words hold.
+    pub(super) elements_in: fn(&[Vec<u8>]) -> usize,
+    /// Whether a key is there that has no elements.
+    pub(super) may_be_empty: bool,
+    /// Elements up to which a value is copied with one command, where they have no more than
+    /// `IMPORT_CHUNK_BYTES`.
+    pub(super) small_max: i64,
+    /// Elements that are put into one command.
+    pub(super) chunk_max: i64,
     /// The command that adds elements at the end.
     pub(super) adding: &'static [u8],
     /// Whether that takes the words of an element in the opposite order.
@@ -24,13 +41,34 @@ pub(super) struct Kind {
     pub(super) payload: fn(Vec<Vec<u8>>) -> Option<Bytes>,
 }
 
+/// How the elements of a value are read.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// From one rank to another: the command, and what follows the ranks.
+    Ranks(&'static [u8], &'static [&'static [u8]]),
+    /// In no order, some of them twice: the command that iterates.
+    Iteration(&'static [u8]),
+}
+
+/// Where a stretch of a value begins.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Rank(i64),
+    Cursor(Vec<u8>),
+}
+
 /// All types that are copied.
 static KINDS: &[Kind] = &[
     Kind {
         name: "list",
         counting: b"LLEN",
-        reading: (b"LRANGE", &[]),
+        reading: Reading::Ranks(b"LRANGE", &[]),
+        reading_whole: None,
         element_words: 1,
+        elements_in: <[_]>::len,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
         adding: b"RPUSH",
         adds_reversed: false,
         payload: list,
@@ -38,11 +76,58 @@ static KINDS: &[Kind] = &[
     Kind {
         name: "zset",
         counting: b"ZCARD",
-        reading: (b"ZRANGE", &[b"WITHSCORES"]),
+        reading: Reading::Ranks(b"ZRANGE", &[b"WITHSCORES"]),
+        reading_whole: None,
         element_words: 2,
+        elements_in: |words| words.len() / 2,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
         adding: b"ZADD",
         adds_reversed: true,
         payload: sorted_set,
+    },
+    Kind {
+        name: "string",
+        counting: b"STRLEN",
+        reading: Reading::Ranks(b"GETRANGE", &[]),
+        reading_whole: Some(b"GET"),
+        element_words: 1,
+        elements_in: |words| words.iter().map(Vec::len).sum(),
+        may_be_empty: true,
+        small_max: IMPORT_CHUNK_BYTES as i64,
+        chunk_max: IMPORT_CHUNK_BYTES as i64,
+        adding: b"APPEND",
+        adds_reversed: false,
+        payload: |words| Some(string_payload(&words.concat())),
+    },
+    Kind {
+        name: "hash",
+        counting: b"HLEN",
+        reading: Reading::Iteration(b"HSCAN"),
+        reading_whole: Some(b"HGETALL"),
+        element_words: 2,
+        elements_in: |words| words.len() / 2,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"HSET",
+        adds_reversed: false,
+        payload: hash,
+    },
+    Kind {
+        name: "set",
+        counting: b"SCARD",
+        reading: Reading::Iteration(b"SSCAN"),
+        reading_whole: Some(b"SMEMBERS"),
+        element_words: 1,
+        elements_in: <[_]>::len,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"SADD",
+        adds_reversed: false,
+        payload: set,
     },
 ];
 
@@ -52,9 +137,17 @@ impl Kind {
         KINDS.iter().find(|kind| kind.name.as_bytes() == name)
     }
 
-    /// Elements in so many words.
-    pub(super) fn elements_in(&self, words: usize) -> u64 {
-        (words / self.element_words) as u64
+    /// Where a value begins.
+    pub(super) fn first_place(&self) -> Place {
+        match self.reading {
+            Reading::Ranks(..) => Place::Rank(0),
+            Reading::Iteration(_) => Place::Cursor(b"0".to_vec()),
+        }
+    }
+
+    /// Whether each element is read once.
+    pub(super) fn reads_each_once(&self) -> bool {
+        matches!(self.reading, Reading::Ranks(..))
     }
 }
 
@@ -73,10 +166,37 @@ fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
         let score = parse_double(&words.next()?)?;
         members.push((member.into(), score));
     }
-    small_set(&members).or_else(|| {
-        let mut writer = SetWriter::new(members.len() as u64);
+    small_sorted_set(&members).or_else(|| {
+        let mut writer = SortedSetWriter::new(members.len() as u64);
         for (member, score) in members.iter().rev() {
             writer.push(member, *score);
+        }
+        Some(writer.finish())
+    })
+}
+
+fn hash(words: Vec<Vec<u8>>) -> Option<Bytes> {
+    let words: Vec<Bytes> = words.into_iter().map(Bytes::from).collect();
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !odd.is_empty() {
+        return None;
+    }
+    let fields = pairs.iter().map(|[field, value]| (field, value));
+    small_hash(fields.clone()).or_else(|| {
+        let mut writer = HashWriter::new(pairs.len() as u64);
+        for (field, value) in fields {
+            writer.push(field, value);
+        }
+        Some(writer.finish())
+    })
+}
+
+fn set(members: Vec<Vec<u8>>) -> Option<Bytes> {
+    let members: Vec<Bytes> = members.into_iter().map(Bytes::from).collect();
+    small_set(members.iter()).or_else(|| {
+        let mut writer = SetWriter::new(members.len() as u64);
+        for member in &members {
+            writer.push(member);
         }
         Some(writer.finish())
     })

@@ -1,4 +1,4 @@
-//! `quoin import`: copies the lists and sorted sets of a running Redis into a running Quoin.
+//! `quoin import`: copies the strings, lists and sorted sets of a running Redis into a running Quoin.
 //!
 //! A client of both servers, and of nothing else of this program. Each key is replaced as a
 //! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of

@@ -39,7 +39,7 @@ pub struct Options {
 /// The command line's grammar.
 pub fn command() -> Command {
     Command::new("quoin import")
-        .about("Copies the lists and sorted sets of a running Redis into a running Quoin")
+        .about("Copies the strings, lists and sorted sets of a running Redis into a running Quoin")
         .after_help(format!(
             "ADDRESS is redis://[user:password@]host[:port][/database]. Passwords can also be \
              given by\n{FROM_PASSWORD} and {TO_PASSWORD}.\n\n\

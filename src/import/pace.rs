@@ -15,27 +15,27 @@ pub(super) const SMALL_ELEMENTS_MAX: i64 = 128;
 /// Elements by which the source of an import tells how many bytes a value takes.
 pub(super) const SIZE_SAMPLES: i64 = SMALL_ELEMENTS_MAX;
 /// Elements that an import puts into one command.
-const CHUNK_ELEMENTS_MAX: i64 = 10_000;
+pub(super) const CHUNK_ELEMENTS_MAX: i64 = 10_000;
 
 /// How fast more is asked for than before, at the most.
 const GROWTH: i64 = 4;
 
-/// How many elements of a large value to ask for first, of so many; one, where it is not known
-/// how many bytes they take.
-pub(super) fn first_size(count: i64, bytes: Option<u64>) -> i64 {
+/// How many elements of a large value to ask for first, of so many, `chunk_max` at the most; one,
+/// where it is not known how many bytes they take.
+pub(super) fn first_size(count: i64, bytes: Option<u64>, chunk_max: i64) -> i64 {
     match (u64::try_from(count), bytes) {
-        (Ok(count), Some(bytes)) => fitting_elements(count, bytes),
+        (Ok(count), Some(bytes)) => fitting_elements(count, bytes).min(chunk_max),
         _ => 1,
     }
 }
 
 /// How many of them to ask for at any time, when `first_size` has said how many at first. Where
 /// the source looked at each element to tell the bytes, a light head hides no heavy tail.
-pub(super) fn size_max(count: i64, first_size: i64, bytes: Option<u64>) -> i64 {
+pub(super) fn size_max(count: i64, first_size: i64, bytes: Option<u64>, chunk_max: i64) -> i64 {
     if bytes.is_some() && count <= SIZE_SAMPLES {
         first_size
     } else {
-        CHUNK_ELEMENTS_MAX
+        chunk_max
     }
 }
 
@@ -49,9 +49,7 @@ fn fitting_elements(count: u64, bytes: u64) -> i64 {
         .saturating_mul(count)
         .checked_div(bytes)
         .unwrap_or(u64::MAX);
-    i64::try_from(fitting)
-        .unwrap_or(i64::MAX)
-        .clamp(1, CHUNK_ELEMENTS_MAX)
+    i64::try_from(fitting).unwrap_or(i64::MAX).max(1)
 }
 
 /// How many small values to ask for together.
@@ -101,6 +99,7 @@ mod tests {
 
     #[test]
     fn a_large_value_is_begun_with_as_many_elements_as_fit() {
+        let first_size = |count, bytes| first_size(count, bytes, CHUNK_ELEMENTS_MAX);
         assert_eq!(first_size(128, Some(128 * CHUNK)), 1);
         assert_eq!(first_size(1_000, Some(10 * CHUNK)), 100);
         assert_eq!(first_size(1_000, Some(100 * CHUNK * CHUNK)), 1);
@@ -110,16 +109,16 @@ mod tests {
 
     #[test]
     fn a_value_of_which_each_element_is_known_is_not_asked_for_faster() {
-        assert_eq!(size_max(SIZE_SAMPLES, 7, Some(1)), 7);
-        assert_eq!(size_max(SIZE_SAMPLES + 1, 7, Some(1)), CHUNK_ELEMENTS_MAX);
-        assert_eq!(size_max(1, 1, None), CHUNK_ELEMENTS_MAX);
+        assert_eq!(size_max(SIZE_SAMPLES, 7, Some(1), 50), 7);
+        assert_eq!(size_max(SIZE_SAMPLES + 1, 7, Some(1), 50), 50);
+        assert_eq!(size_max(1, 1, None, 50), 50);
     }
 
     #[test]
     fn what_is_asked_for_grows_slowly_and_shrinks_at_once() {
         assert_eq!(next_size(1, 1, 10), 4);
         assert_eq!(next_size(400, 400, 40 * IMPORT_CHUNK_BYTES), 10);
-        assert_eq!(next_size(8_000, 8_000, 1), CHUNK_ELEMENTS_MAX);
+        assert_eq!(next_size(8_000, 8_000, 1), 32_000);
     }
 
     #[test]

@@ -104,17 +104,29 @@ impl FieldRow {
     /// # Errors
     /// Where it is none.
     pub fn decode_body(self, body: &Bytes) -> Result<Vec<Entry>, DecodeError> {
-        let mut rest = body.clone();
+        let mut parts = Parts(body);
         let mut entries = Vec::new();
-        while !rest.is_empty() {
-            let name = take_part(&mut rest)?;
-            let value = match self {
-                FieldRow::Hash => take_part(&mut rest)?,
-                FieldRow::Set => Bytes::new(),
-            };
-            entries.push(Entry { name, value });
+        while let Some((name, value)) = parts.next(self)? {
+            entries.push(Entry {
+                name: body.slice_ref(name),
+                value: body.slice_ref(value),
+            });
         }
         Ok(entries)
+    }
+
+    /// The value of an entry of a body; `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// Where it is no body, up to that entry.
+    pub fn find_in_body(self, body: &Bytes, wanted: &[u8]) -> Result<Option<Bytes>, DecodeError> {
+        let mut parts = Parts(body);
+        while let Some((name, value)) = parts.next(self)? {
+            if name == wanted {
+                return Ok(Some(body.slice_ref(value)));
+            }
+        }
+        Ok(None)
     }
 
     /// How many entries a body holds.
@@ -122,23 +134,45 @@ impl FieldRow {
     /// # Errors
     /// Where it is none.
     pub fn count_body(self, body: &Bytes) -> Result<i64, DecodeError> {
-        let parts = match self {
-            FieldRow::Hash => 2,
-            FieldRow::Set => 1,
-        };
-        let mut rest = body.as_ref();
+        let mut parts = Parts(body);
         let mut count = 0;
-        while !rest.is_empty() {
-            for _ in 0..parts {
-                let (header, length) = part_length(rest)?;
-                let Some(behind) = rest.get(header + length..) else {
-                    return corrupt("body of a small value");
-                };
-                rest = behind;
-            }
+        while parts.next(self)?.is_some() {
             count += 1;
         }
         Ok(count)
+    }
+}
+
+/// What is left of a body.
+struct Parts<'b>(&'b [u8]);
+
+impl<'b> Parts<'b> {
+    /// The next entry's name and value; `None` after the last.
+    fn next(&mut self, row: FieldRow) -> Result<Option<(&'b [u8], &'b [u8])>, DecodeError> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let name = self.take()?;
+        let value = match row {
+            FieldRow::Hash => self.take()?,
+            FieldRow::Set => &[],
+        };
+        Ok(Some((name, value)))
+    }
+
+    fn take(&mut self) -> Result<&'b [u8], DecodeError> {
+        let (length, rest) = match self.0 {
+            [LONG_LENGTH, high, low, rest @ ..] => {
+                (usize::from(u16::from_be_bytes([*high, *low])), rest)
+            }
+            [LONG_LENGTH, ..] | [] => return corrupt("body of a small value"),
+            [length, rest @ ..] => (usize::from(*length), rest),
+        };
+        let Some((part, rest)) = rest.split_at_checked(length) else {
+            return corrupt("body of a small value");
+        };
+        self.0 = rest;
+        Ok(part)
     }
 }
 
@@ -152,25 +186,6 @@ fn put_part(body: &mut BytesMut, part: &Bytes) -> Option<()> {
     }
     body.extend_from_slice(part);
     Some(())
-}
-
-/// The bytes of a length, and the length.
-fn part_length(rest: &[u8]) -> Result<(usize, usize), DecodeError> {
-    match rest {
-        [LONG_LENGTH, high, low, ..] => Ok((3, usize::from(u16::from_be_bytes([*high, *low])))),
-        [LONG_LENGTH, ..] | [] => corrupt("body of a small value"),
-        [length, ..] => Ok((1, usize::from(*length))),
-    }
-}
-
-fn take_part(rest: &mut Bytes) -> Result<Bytes, DecodeError> {
-    let (header, length) = part_length(rest)?;
-    if rest.len() < header + length {
-        return corrupt("body of a small value");
-    }
-    let part = rest.slice(header..header + length);
-    *rest = rest.slice(header + length..);
-    Ok(part)
 }
 
 impl Layout {
@@ -227,6 +242,13 @@ mod tests {
                 let body = row.encode_body(&entries, usize::MAX).unwrap();
                 prop_assert_eq!(row.decode_body(&body).unwrap(), entries);
                 prop_assert_eq!(row.count_body(&body).unwrap(), parts.len() as i64);
+                let decoded = row.decode_body(&body).unwrap();
+                for entry in &decoded {
+                    let first = decoded.iter().find(|one| one.name == entry.name).unwrap();
+                    let found = row.find_in_body(&body, &entry.name).unwrap();
+                    prop_assert_eq!(found.as_ref(), Some(&first.value));
+                }
+                prop_assert_eq!(row.find_in_body(&body, &[0; 500]).unwrap(), None);
             }
         }
 

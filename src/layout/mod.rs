@@ -8,11 +8,13 @@
 //! own.
 
 mod counter;
+pub mod delegation;
 pub mod field;
 mod id;
 pub mod member;
 pub mod message;
 pub mod meta;
+pub mod meta_copy;
 pub mod name;
 pub mod position;
 pub mod priority;
@@ -20,8 +22,6 @@ mod range;
 pub mod row_kinds;
 pub mod rows;
 pub mod script;
-pub mod signpost;
-pub mod staging;
 pub mod string;
 pub mod task;
 mod tuple;
@@ -33,20 +33,18 @@ mod tests;
 pub use counter::{
     LENGTH_MAX, decode_counter, decode_length, encode_counter, encode_length, length_delta,
 };
+pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow};
 pub use id::{Id, decode_id, encode_id};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
 pub use meta::{Body, Meta};
+pub use meta_copy::MetaCopy;
 pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
 pub use script::{ScriptOrigin, StoredScript};
-pub use signpost::Signpost;
-pub use staging::{
-    PopRun, StagedClaim, StagedElement, StagedRequest, decode_elements, encode_elements,
-};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
 pub use value::StoredValue;
@@ -113,7 +111,7 @@ numbered! {
         /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
         Alarms = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
-        Staging = 10,
+        Delegation = 10,
         /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
         /// `(11, 3, at_ms, sha) = ""`: index of those that EVAL has stored.
         Scripts = 11,

@@ -66,13 +66,13 @@ fn keys_of_the_store_itself() {
 }
 
 #[test]
-fn rows_of_staging() {
+fn rows_of_delegation() {
     let layout = layout();
     let id = Id {
         instance: 7,
         sequence: 9,
     };
-    let request = StagedRequest {
+    let request = PopRequest {
         id,
         at_ms: 1_700_000_000_000,
         from_end: true,
@@ -83,7 +83,7 @@ fn rows_of_staging() {
     };
     golden(
         "request (7, 9) of 1700000000000 for data (1, 300)",
-        &layout.staged_request_key(DATA, &request),
+        &layout.pop_request_key(DATA, &request),
         "0271756f696e00150a14150116012c1a018bcfe5680015071509",
     );
     golden(
@@ -92,35 +92,35 @@ fn rows_of_staging() {
         "0115011501160fa0",
     );
     golden(
-        "claim (7, 9) on data (1, 300)",
-        &layout.staged_claim_key(DATA, id),
+        "grant (7, 9) on data (1, 300)",
+        &layout.grant_key(DATA, id),
         "0271756f696e00150a1501150116012c15071509",
     );
-    let claim = StagedClaim {
+    let grant = Grant {
         namespace: NAMESPACE,
         name: KeyName::new(&Bytes::from_static(b"jobs")),
         long_name: None,
         value_type: ValueType::List,
         from_end: false,
         is_exhausted: false,
-        lapses_at_ms: 1_700_000_000_000,
+        expires_at_ms: 1_700_000_000_000,
     };
     golden(
-        "claim: list `jobs`, lapses at 1700000000000",
-        &claim.encode(),
+        "grant: list `jobs`, expires at 1700000000000",
+        &grant.encode(),
         "011415031ad97cb6cc6471016a6f627300150114141a018bcfe5680000",
     );
     golden(
-        "piece 2 of claim (7, 9)",
-        &layout.staged_elements_key(DATA, id, 2),
+        "piece 2 of grant (7, 9)",
+        &layout.grant_piece_key(DATA, id, 2),
         "0271756f696e00150a1502150116012c150715091502",
     );
-    let element = StagedElement {
+    let element = PoppedElement {
         name: Bytes::from_static(b"ab"),
         value: Bytes::from_static(b"c"),
     };
     golden(
-        "element `ab` = `c` of a claim",
+        "element `ab` = `c` of a grant",
         &encode_elements(&[element]).concat(),
         "0000000261620000000163",
     );
@@ -293,6 +293,44 @@ fn rows_of_sorted_sets() {
         .encode(),
         "21bff8000000000000",
     );
+}
+
+#[test]
+fn rows_of_scripts() {
+    let layout = layout();
+    golden(
+        "flushes of scripts",
+        &layout.script_flushes_key(),
+        "0271756f696e00150b14",
+    );
+    golden(
+        "script `ab`",
+        &layout.script_key("ab"),
+        "0271756f696e00150b150102616200",
+    );
+    golden(
+        "piece 1 of script `ab`",
+        &layout.script_piece_key("ab", 1),
+        "0271756f696e00150b1501026162001501",
+    );
+    golden(
+        "script `ab` in the index of those of EVAL, at 7",
+        &layout.script_by_time_key(7, "ab"),
+        "0271756f696e00150b1503150702616200",
+    );
+    let stored = StoredScript {
+        origin: ScriptOrigin::Load,
+        at_ms: 7,
+        length: 300,
+    };
+    golden(
+        "script of SCRIPT LOAD at 7, 300 bytes",
+        &stored.encode(),
+        "011501150716012c",
+    );
+    assert_eq!(StoredScript::decode(&stored.encode()).unwrap(), stored);
+    let key = layout.script_by_time_key(7, "ab").into();
+    assert_eq!(layout.read_script_by_time(&key).unwrap(), "ab");
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use bytes::Bytes;
 use mlua::{Lua, MultiValue, Result, Scope, Table, Value};
 
-use super::machine::{Answer, Ask, Desk, State, Stop};
+use super::library::{Outcome, Raise, put, to_results};
 use super::raw;
-use super::sandbox::{Outcome, Raise, put, to_results};
 use super::script::sha1_hex;
+use super::state::{Answer, Ask, Desk, State, Stop};
 use super::values::{error_table, from_reply};
 use crate::number::format_double;
 use crate::reply::Reply;
@@ -192,7 +192,9 @@ fn put_replies(lua: &Lua, library: &Table) -> Result<()> {
         let line = text.strip_prefix(b"-").unwrap_or(&text);
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let last = line.iter().rposition(|byte| !is_line_end(byte));
-        let line = line.get(..last.map_or(0, |last| last + 1)).unwrap_or_default();
+        let line = line
+            .get(..last.map_or(0, |last| last + 1))
+            .unwrap_or_default();
         // A code of its own is what is before the first blank.
         let mut whole = Vec::with_capacity(line.len() + 4);
         if !line.contains(&b' ') {
@@ -244,7 +246,10 @@ fn to_int(lua: &Lua, value: &Value) -> Result<i32> {
 fn log(lua: &Lua, arguments: &[Value]) -> Outcome {
     let (level, words) = match arguments {
         [] | [_] => {
-            return Err(raised(lua, "ERR redis.log() requires two arguments or more."));
+            return Err(raised(
+                lua,
+                "ERR redis.log() requires two arguments or more.",
+            ));
         }
         [level, words @ ..] => (level, words),
     };

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Result, Table, Value};
 
-use super::sandbox::{Outcome, Raise, number, put, type_name};
+use super::library::{Outcome, Raise, number, put, type_name};
 
 /// An argument as 32 bits: rounded, wrapped around.
 fn bits(lua: &Lua, arguments: &[Value], place: i32) -> std::result::Result<i32, Raise> {
@@ -32,7 +32,9 @@ const FOLDS: [(&str, Fold); 3] = [
 
 const SHIFTS: [(&str, Shift); 5] = [
     ("lshift", |bits, by| bits.wrapping_shl(by)),
-    ("rshift", |bits, by| bits.cast_unsigned().wrapping_shr(by).cast_signed()),
+    ("rshift", |bits, by| {
+        bits.cast_unsigned().wrapping_shr(by).cast_signed()
+    }),
     ("arshift", |bits, by| bits.wrapping_shr(by)),
     ("rol", |bits, by| bits.rotate_left(by & 31)),
     ("ror", |bits, by| bits.rotate_right(by & 31)),

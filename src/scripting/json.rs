@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use mlua::{LightUserData, Lua, Result, Table, Value};
 
-use super::machine::State;
-use super::sandbox::{Outcome, Raise, number, put, type_name};
+use super::library::{Outcome, Raise, number, put, type_name};
 
 mod decode;
 mod encode;
@@ -73,40 +72,18 @@ fn null() -> Value {
     Value::LightUserData(LightUserData(std::ptr::null_mut()))
 }
 
-/// The library.
-pub(super) fn library(lua: &Lua, state: &Rc<State>) -> Result<Table> {
-    let state = Rc::clone(state);
-    library_with(lua, &move || Source::Shared(Rc::clone(&state)))
-}
-
-/// Whose settings a library has.
-enum Source {
-    /// The machine's.
-    Shared(Rc<State>),
-    /// Its own, after `cjson.new`.
-    Own(Rc<Settings>),
-}
-
-impl Source {
-    fn settings(&self) -> &Settings {
-        match self {
-            Source::Shared(state) => &state.json,
-            Source::Own(settings) => settings,
-        }
-    }
-}
-
-fn library_with(lua: &Lua, source: &dyn Fn() -> Source) -> Result<Table> {
+/// The library with these settings.
+pub(super) fn library(lua: &Lua, settings: &Rc<Settings>) -> Result<Table> {
     let library = lua.create_table()?;
-    let own = source();
+    let own = Rc::clone(settings);
     put(lua, &library, "encode", move |lua, arguments| {
         let [value] = arguments else {
             return Err(expected_one());
         };
-        let text = encode::encode(own.settings(), value)?;
+        let text = encode::encode(&own, value)?;
         Ok(vec![Value::String(lua.create_string(text)?)])
     })?;
-    let own = source();
+    let own = Rc::clone(settings);
     put(lua, &library, "decode", move |lua, arguments| {
         let [text] = arguments else {
             return Err(expected_one());
@@ -115,7 +92,7 @@ fn library_with(lua: &Lua, source: &dyn Fn() -> Source) -> Result<Table> {
             let got = type_name(arguments.first());
             return Err(Raise::Argument(1, format!("string expected, got {got}")));
         };
-        let value = decode::decode(lua, own.settings(), &text.as_bytes())?;
+        let value = decode::decode(lua, &own, &text.as_bytes())?;
         Ok(vec![value])
     })?;
     type Setting = fn(&Settings) -> &Cell<i32>;
@@ -125,41 +102,59 @@ fn library_with(lua: &Lua, source: &dyn Fn() -> Source) -> Result<Table> {
         ("encode_number_precision", |all| &all.precision, PRECISION),
     ];
     for (name, setting, most) in numbers {
-        let own = source();
+        let own = Rc::clone(settings);
         put(lua, &library, name, move |lua, arguments| {
             too_many(arguments, 1)?;
-            let value = number_setting(lua, arguments, 1, setting(own.settings()), 1, most)?;
+            let value = number_setting(lua, arguments, 1, setting(&own), 1, most)?;
             Ok(vec![value])
         })?;
     }
-    let own = source();
-    put(lua, &library, "encode_sparse_array", move |lua, arguments| {
-        too_many(arguments, 3)?;
-        let own = own.settings();
-        Ok(vec![
-            switch(lua, arguments, &own.sparse_convert)?,
-            number_setting(lua, arguments, 2, &own.sparse_ratio, 0, i32::MAX)?,
-            number_setting(lua, arguments, 3, &own.sparse_safe, 0, i32::MAX)?,
-        ])
-    })?;
-    let own = source();
-    put(lua, &library, "encode_keep_buffer", move |lua, arguments| {
-        too_many(arguments, 1)?;
-        Ok(vec![switch(lua, arguments, &own.settings().keep_buffer)?])
-    })?;
-    let own = source();
-    put(lua, &library, "encode_invalid_numbers", move |lua, arguments| {
-        let names = &[Invalid::Off, Invalid::On, Invalid::Null];
-        invalid_setting(lua, arguments, &own.settings().encode_invalid, names)
-    })?;
-    let own = source();
-    put(lua, &library, "decode_invalid_numbers", move |lua, arguments| {
-        let names = &[Invalid::Off, Invalid::On];
-        invalid_setting(lua, arguments, &own.settings().decode_invalid, names)
-    })?;
+    let own = Rc::clone(settings);
+    put(
+        lua,
+        &library,
+        "encode_sparse_array",
+        move |lua, arguments| {
+            too_many(arguments, 3)?;
+            Ok(vec![
+                switch(lua, arguments, &own.sparse_convert)?,
+                number_setting(lua, arguments, 2, &own.sparse_ratio, 0, i32::MAX)?,
+                number_setting(lua, arguments, 3, &own.sparse_safe, 0, i32::MAX)?,
+            ])
+        },
+    )?;
+    let own = Rc::clone(settings);
+    put(
+        lua,
+        &library,
+        "encode_keep_buffer",
+        move |lua, arguments| {
+            too_many(arguments, 1)?;
+            Ok(vec![switch(lua, arguments, &own.keep_buffer)?])
+        },
+    )?;
+    let own = Rc::clone(settings);
+    put(
+        lua,
+        &library,
+        "encode_invalid_numbers",
+        move |lua, arguments| {
+            let names = &[Invalid::Off, Invalid::On, Invalid::Null];
+            invalid_setting(lua, arguments, &own.encode_invalid, names)
+        },
+    )?;
+    let own = Rc::clone(settings);
+    put(
+        lua,
+        &library,
+        "decode_invalid_numbers",
+        move |lua, arguments| {
+            let names = &[Invalid::Off, Invalid::On];
+            invalid_setting(lua, arguments, &own.decode_invalid, names)
+        },
+    )?;
     put(lua, &library, "new", |lua, _| {
-        let settings = Rc::new(Settings::default());
-        let fresh = library_with(lua, &move || Source::Own(Rc::clone(&settings)))?;
+        let fresh = self::library(lua, &Rc::new(Settings::default()))?;
         Ok(vec![Value::Table(fresh)])
     })?;
     library.raw_set("null", null())?;
@@ -177,7 +172,10 @@ fn too_many(arguments: &[Value], most: usize) -> std::result::Result<(), Raise> 
         return Ok(());
     }
     let place = i32::try_from(most + 1).unwrap_or(i32::MAX);
-    Err(Raise::Argument(place, "found too many arguments".to_owned()))
+    Err(Raise::Argument(
+        place,
+        "found too many arguments".to_owned(),
+    ))
 }
 
 fn is_given(arguments: &[Value], place: i32) -> bool {

@@ -1,6 +1,6 @@
 //! A machine: Lua on a fiber, which runs one script after the other.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,47 +8,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, Result, StdLib, Table, Value, VmState,
-};
+use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
 
-use super::random::Random;
 use super::running::Run;
 use super::script::Script;
-use super::{api, json, raw, sandbox, values};
+use super::state::{Answer, Ask, Desk, End, Event, Order, State, Stop};
+use super::{api, raw, sandbox, values};
 use crate::limits::{
     SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX, SCRIPT_STACK_BYTES, SCRIPTS_COMPILED_MAX,
 };
-use crate::reply::Reply;
 
 /// Instructions between two looks whether a script is to be ended.
 const INSTRUCTIONS_PER_LOOK: u32 = 10_000;
 /// How often a script that is ended may call commands before its machine is given up.
 const ABORTS_MAX: usize = 10_000;
-
-/// What a script is told of the command that it has called.
-#[derive(Debug)]
-pub enum Answer {
-    /// Its reply.
-    Reply(Reply),
-    /// The script ends here: the store has failed.
-    Abort,
-}
-
-/// How a script has ended.
-#[derive(Debug, PartialEq)]
-pub enum End {
-    /// With this reply. An error in it is one that the script has returned.
-    Replied(Reply),
-    /// With an error that it has not caught: the error line.
-    Failed(String),
-    /// By SCRIPT KILL: the error line.
-    Killed(String),
-    /// It took too long.
-    Late,
-    /// By [`Answer::Abort`].
-    Aborted,
-}
 
 /// What a machine does next.
 #[derive(Debug)]
@@ -60,109 +33,6 @@ pub enum Step {
     Checks(Vec<Bytes>),
     /// The script has ended.
     Ended(End),
-}
-
-/// Why a script is ended before its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    Killed,
-    Late,
-    Aborted,
-}
-
-/// What the functions of a machine share.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) is_resp3: Cell<bool>,
-    pub(super) random: Random,
-    pub(super) json: json::Settings,
-    stop: Cell<Option<Stop>>,
-    /// Where the script was when it was ended: the source and the line.
-    stopped_at: RefCell<Option<(String, i64)>>,
-    run: RefCell<Option<Arc<Run>>>,
-}
-
-impl State {
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stop.get().is_some()
-    }
-
-    /// From now on each instruction fails, whatever the script catches.
-    pub(super) fn stop(self: &Rc<Self>, lua: &Lua, why: Stop) -> Result<()> {
-        self.stop.set(Some(why));
-        self.look_every(lua, 1)
-    }
-
-    fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
-        let own = Rc::clone(self);
-        let triggers = HookTriggers::new().every_nth_instruction(instructions);
-        lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
-    }
-
-    fn look(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
-        let why = match (self.stop.get(), &*self.run.borrow()) {
-            (Some(why), _) => why,
-            (None, Some(run)) if run.is_killed() => Stop::Killed,
-            (None, Some(run)) if run.is_late() => Stop::Late,
-            _ => return Ok(VmState::Continue),
-        };
-        if self.stop.get().is_none() {
-            let source = place.source().source.map(|source| source.into_owned());
-            let line = place.current_line().and_then(|line| i64::try_from(line).ok());
-            *self.stopped_at.borrow_mut() = Some((source.unwrap_or_default(), line.unwrap_or(-1)));
-        }
-        // Coroutines have hooks of their own.
-        self.stop(lua, why)?;
-        Err(mlua::Error::runtime("the script is ended"))
-    }
-}
-
-/// What a fiber is told.
-enum Order {
-    Run {
-        script: Arc<Script>,
-        keys: Vec<Bytes>,
-        arguments: Vec<Bytes>,
-        run: Arc<Run>,
-    },
-    Compile(Arc<Script>),
-    Answer(Answer),
-    Stop,
-}
-
-/// What a fiber asks while a script runs.
-pub(super) enum Ask {
-    Call(Vec<Bytes>),
-    Check(Vec<Bytes>),
-}
-
-/// What a fiber tells when it stands still.
-enum Event {
-    /// It could not be set up.
-    Broken(String),
-    /// It waits for an order.
-    Idle,
-    Compiled(std::result::Result<(), String>),
-    Asks(Ask),
-    Ended {
-        end: End,
-        /// The machine is of no more use.
-        is_spent: bool,
-    },
-}
-
-/// Where scripts hand in what they ask.
-#[derive(Clone, Copy)]
-pub(super) struct Desk<'y>(&'y Yielder<Order, Event>);
-
-impl Desk<'_> {
-    /// Stands still until there is an answer.
-    pub(super) fn ask(self, ask: Ask) -> Answer {
-        match self.0.suspend(Event::Asks(ask)) {
-            Order::Answer(answer) => answer,
-            _ => Answer::Abort,
-        }
-    }
 }
 
 /// A machine. It runs one script at a time and stays on its thread.
@@ -252,7 +122,9 @@ impl Machine {
             _ => {
                 self.is_running = false;
                 self.is_spent = true;
-                Step::Ended(End::Failed("ERR the script's machine has failed".to_owned()))
+                Step::Ended(End::Failed(
+                    "ERR the script's machine has failed".to_owned(),
+                ))
             }
         }
     }
@@ -316,9 +188,28 @@ fn open() -> Result<(Lua, Rc<State>)> {
     Ok((lua, Rc::new(State::default())))
 }
 
+/// The level at which a function of Rust finds its caller on the stack.
+fn caller_level(lua: &Lua) -> Result<usize> {
+    let look = lua.create_function(|lua, ()| {
+        let is_caller = |level: &usize| {
+            let source = lua.inspect_stack(*level, |frame| {
+                frame
+                    .source()
+                    .source
+                    .is_some_and(|source| source == "=caller")
+            });
+            source == Some(true)
+        };
+        Ok((0..8).find(is_caller).unwrap_or(1))
+    })?;
+    let code = "local look = ... local level = look() return level";
+    lua.load(code).set_name("=caller").call(look)
+}
+
 /// The function that runs scripts, and what makes errors tables that say where they were raised.
 fn runner(lua: &Lua) -> Result<(Function, Function)> {
     let to_text: Function = lua.globals().raw_get("tostring")?;
+    let raiser = caller_level(lua)?;
     let handler = lua.create_function(move |lua, error: Value| {
         if matches!(error, Value::Error(_)) {
             return Ok(error);
@@ -326,17 +217,19 @@ fn runner(lua: &Lua) -> Result<(Function, Function)> {
         let place = |level| {
             lua.inspect_stack(level, |frame| {
                 let source = frame.source();
-                let line = frame.current_line().and_then(|line| i64::try_from(line).ok());
+                let line = frame
+                    .current_line()
+                    .and_then(|line| i64::try_from(line).ok());
                 (
-                    source.what == "C",
+                    source.source.as_deref() == Some("=[C]"),
                     source.source.map(|source| source.into_owned()),
                     line.unwrap_or(-1),
                 )
             })
         };
-        let mut found = place(1);
+        let mut found = place(raiser);
         if matches!(found, Some((true, ..))) {
-            found = place(2);
+            found = place(raiser + 1);
         }
         let table = match error {
             Value::Table(table) => table,
@@ -379,8 +272,7 @@ impl Engine<'_> {
                 } => {
                     let end = self.run(&script, &keys, &arguments, run);
                     let used = self.lua.used_memory();
-                    let is_spent =
-                        self.state.is_stopping() || used > SCRIPT_MEMORY_KEPT_BYTES_MAX;
+                    let is_spent = self.state.is_stopping() || used > SCRIPT_MEMORY_KEPT_BYTES_MAX;
                     Event::Ended { end, is_spent }
                 }
                 Order::Compile(script) => Event::Compiled(self.function(&script).map(drop)),
@@ -403,7 +295,7 @@ impl Engine<'_> {
             };
             End::Failed(format!("ERR Error running script {}, {reason}", script.sha))
         });
-        match self.state.stop.get() {
+        match self.state.stopping.get() {
             None => end,
             Some(Stop::Late) => End::Late,
             Some(Stop::Aborted) => End::Aborted,

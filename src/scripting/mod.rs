@@ -4,7 +4,7 @@
 //! arguments ([`Step::Calls`]) and stands still until it is given the reply. So a script may wait
 //! for the store wherever it stands: in `pcall`, in `table.sort`, in a metamethod, in a coroutine.
 //! Whoever drives the machine runs the commands; nothing in here knows of stores
-//! (docs/understand/decisions/021-scripts-on-fibers.md).
+//! (docs/understand/decisions/022-scripts-on-fibers.md).
 //!
 //! Scripts see stock Lua 5.1 with the gaps closed that Redis closes in its own copy of it:
 //! [`raw`] and [`sandbox`].
@@ -12,6 +12,7 @@
 mod api;
 mod bits;
 mod json;
+mod library;
 mod machine;
 mod msgpack;
 mod numbers;
@@ -20,6 +21,7 @@ mod raw;
 mod running;
 mod sandbox;
 mod script;
+mod state;
 mod structs;
 mod values;
 
@@ -27,6 +29,7 @@ mod values;
 mod tests;
 
 pub use api::REDIS_VERSION;
-pub use machine::{Answer, End, Machine, Step};
+pub use machine::{Machine, Step};
 pub use running::{KillError, Run, RunGuard, Scripts};
 pub use script::{Script, ScriptFlags, sha1_hex};
+pub use state::{Answer, End};

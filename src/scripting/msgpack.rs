@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Result, Table, Value};
 
-use super::sandbox::{Outcome, Raise, number, put, type_name};
+use super::library::{Outcome, Raise, number, put, type_name};
 
 /// Tables within tables that are packed; deeper ones are nil.
 const DEPTH_MAX: usize = 16;
@@ -217,7 +217,9 @@ impl<'b> Reader<'b> {
 
     fn unsigned(&mut self, length: usize) -> std::result::Result<u64, Broken> {
         let bytes = self.take(length)?;
-        Ok(bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
+        Ok(bytes
+            .iter()
+            .fold(0, |value, byte| (value << 8) | u64::from(*byte)))
     }
 
     fn length(&mut self, length: usize) -> std::result::Result<usize, Broken> {
@@ -293,7 +295,12 @@ impl<'b> Reader<'b> {
         Ok(Value::Table(table))
     }
 
-    fn map(&mut self, lua: &Lua, length: usize, depth: usize) -> std::result::Result<Value, Broken> {
+    fn map(
+        &mut self,
+        lua: &Lua,
+        length: usize,
+        depth: usize,
+    ) -> std::result::Result<Value, Broken> {
         let table = lua.create_table()?;
         for _ in 0..length {
             let name = self.value(lua, depth + 1)?;
@@ -306,13 +313,7 @@ impl<'b> Reader<'b> {
 
 /// Reads up to `limit` values (0: all) from an offset on. With `tells_offset` the offset behind
 /// them comes first, −1 at the end.
-fn unpack(
-    lua: &Lua,
-    arguments: &[Value],
-    limit: i32,
-    offset: i32,
-    tells_offset: bool,
-) -> Outcome {
+fn unpack(lua: &Lua, arguments: &[Value], limit: i32, offset: i32, tells_offset: bool) -> Outcome {
     let text = match arguments.first() {
         Some(value @ (Value::String(_) | Value::Number(_) | Value::Integer(_))) => {
             lua.coerce_string(value.clone())?
@@ -325,7 +326,10 @@ fn unpack(
     };
     let bytes = text.as_bytes();
     let (Ok(start), Ok(most)) = (usize::try_from(offset), usize::try_from(limit)) else {
-        let text = format!("Invalid request to unpack with offset of {offset} and limit of {}.", bytes.len());
+        let text = format!(
+            "Invalid request to unpack with offset of {offset} and limit of {}.",
+            bytes.len()
+        );
         return Err(Raise::Text(text));
     };
     let Some(rest) = bytes.get(start..) else {

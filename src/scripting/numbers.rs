@@ -3,7 +3,12 @@
 /// `%.<precision>g`.
 pub(super) fn format_g(number: f64, precision: usize) -> String {
     if number.is_nan() {
-        return if number.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
+        return if number.is_sign_negative() {
+            "-nan"
+        } else {
+            "nan"
+        }
+        .to_owned();
     }
     if number.is_infinite() {
         return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
@@ -85,7 +90,9 @@ fn exponent(text: &[u8]) -> Option<(i32, usize)> {
         return None;
     }
     let value = figures.get(..length)?.iter().fold(0_i32, |value, digit| {
-        value.saturating_mul(10).saturating_add(i32::from(digit - b'0'))
+        value
+            .saturating_mul(10)
+            .saturating_add(i32::from(digit - b'0'))
     });
     Some((sign * value.min(100_000), signed + length))
 }

@@ -30,7 +30,12 @@ impl Random {
 
     /// From 0 to 1, without 1.
     pub(super) fn next(&self) -> f64 {
-        let state = self.0.get().wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
+        let state = self
+            .0
+            .get()
+            .wrapping_mul(MULTIPLIER)
+            .wrapping_add(INCREMENT)
+            & MASK;
         self.0.set(state);
         ((state >> 17) % LARGEST) as f64 / LARGEST as f64
     }

@@ -65,9 +65,10 @@ pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
         ("loadstring", load_string),
         ("load", load),
     ];
+    let next: Function = globals.raw_get("next")?;
     for (name, guard) in guards {
         let original: Function = match name {
-            "pairs" => globals.raw_get("next")?,
+            "pairs" => next.clone(),
             name => globals.raw_get(name)?,
         };
         globals.raw_set(name, c_function(lua, guard, Some(original))?)?;
@@ -90,7 +91,11 @@ pub(super) fn missing_global(lua: &Lua) -> Result<Function> {
 }
 
 /// Compiles a text, without collections of garbage meanwhile (CVE-2025-49844).
-pub(super) fn compile(lua: &Lua, text: &[u8], name: &CStr) -> Result<std::result::Result<Function, String>> {
+pub(super) fn compile(
+    lua: &Lua,
+    text: &[u8],
+    name: &CStr,
+) -> Result<std::result::Result<Function, String>> {
     if let Some(reason) = unparsable(text) {
         return Ok(Err(reason.to_owned()));
     }
@@ -150,7 +155,8 @@ fn c_function(
 /// Whether the value at `index` is a table that scripts may only read.
 unsafe fn is_protected(state: *mut lua_State, index: c_int) -> bool {
     unsafe {
-        if ffi::lua_type(state, index) != ffi::LUA_TTABLE || ffi::lua_getmetatable(state, index) == 0
+        if ffi::lua_type(state, index) != ffi::LUA_TTABLE
+            || ffi::lua_getmetatable(state, index) == 0
         {
             return false;
         }

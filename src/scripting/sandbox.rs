@@ -3,95 +3,18 @@
 
 use std::rc::Rc;
 
-use mlua::{Function, Lua, MultiValue, Result, Table, Value};
+use mlua::{Function, Lua, Result, Table, Value};
 
-use super::machine::State;
+use super::library::{Raise, integer, put};
+use super::state::State;
 use super::{bits, json, msgpack, raw, structs};
 
 /// Globals of stock Lua that scripts do not get: they read files, write to the server's output, see
 /// the environments of other functions, or make objects whose end runs code.
 const HIDDEN: &[&str] = &[
-    "dofile", "getfenv", "loadfile", "module", "newproxy", "package", "print", "require", "setfenv",
-    "debug", "io", "os",
+    "dofile", "getfenv", "loadfile", "module", "newproxy", "package", "print", "require",
+    "setfenv", "debug", "io", "os",
 ];
-
-/// Why a function of a library has no result.
-pub(super) enum Raise {
-    /// This value is raised as it is.
-    Value(Value),
-    /// This text is raised, with the caller's line before it.
-    Text(String),
-    /// Something is wrong with the argument of that number.
-    Argument(i32, String),
-    /// Lua failed.
-    Lua(mlua::Error),
-}
-
-impl From<mlua::Error> for Raise {
-    fn from(error: mlua::Error) -> Self {
-        Raise::Lua(error)
-    }
-}
-
-/// What a function of a library answers.
-pub(super) type Outcome = std::result::Result<Vec<Value>, Raise>;
-
-/// An outcome as [`raw::raising`] expects it.
-pub(super) fn to_results(lua: &Lua, outcome: Outcome) -> Result<MultiValue> {
-    let raised = |kind: i32, value: Value| {
-        Ok([Value::Number(f64::from(kind)), value].into_iter().collect())
-    };
-    match outcome {
-        Ok(values) => Ok(std::iter::once(Value::Nil).chain(values).collect()),
-        Err(Raise::Value(value)) => raised(0, value),
-        Err(Raise::Text(text)) => raised(1, Value::String(lua.create_string(text)?)),
-        Err(Raise::Argument(number, text)) => {
-            raised(number + 2, Value::String(lua.create_string(text)?))
-        }
-        Err(Raise::Lua(error)) => Err(error),
-    }
-}
-
-/// Puts a function into a library.
-pub(super) fn put(
-    lua: &Lua,
-    library: &Table,
-    name: &str,
-    function: impl Fn(&Lua, &[Value]) -> Outcome + 'static,
-) -> Result<()> {
-    let inner = lua.create_function(move |lua, arguments: MultiValue| {
-        let arguments: Vec<Value> = arguments.into_iter().collect();
-        to_results(lua, function(lua, &arguments))
-    })?;
-    library.raw_set(name, raw::raising(lua, inner)?)
-}
-
-/// What stock Lua calls a value's type, `no value` for none.
-pub(super) fn type_name(value: Option<&Value>) -> &'static str {
-    match value {
-        None => "no value",
-        Some(Value::Integer(_)) => "number",
-        Some(Value::LightUserData(_)) => "userdata",
-        Some(value) => value.type_name(),
-    }
-}
-
-/// An argument that is a number or a text of one (Lua: `luaL_checknumber`).
-pub(super) fn number(lua: &Lua, arguments: &[Value], place: i32) -> std::result::Result<f64, Raise> {
-    let value = usize::try_from(place - 1).ok().and_then(|at| arguments.get(at));
-    let number = match value {
-        Some(Value::Number(number)) => Some(*number),
-        Some(value @ (Value::Integer(_) | Value::String(_))) => lua.coerce_number(value.clone())?,
-        _ => None,
-    };
-    let text = || format!("number expected, got {}", type_name(value));
-    number.ok_or_else(|| Raise::Argument(place, text()))
-}
-
-/// The same, as `luaL_checkint` of Lua 5.1 makes an `int` of it.
-pub(super) fn integer(lua: &Lua, arguments: &[Value], place: i32) -> std::result::Result<i32, Raise> {
-    Ok(number(lua, arguments, place)? as i64 as i32)
-}
 
 /// Replaces the machine's globals by what scripts see. Returns the table that takes KEYS and ARGV.
 pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Table> {
@@ -101,10 +24,16 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Table>
     for pair in globals.pairs::<Value, Value>() {
         let (name, value) = pair?;
         let is_hidden = match &name {
-            Value::String(name) => HIDDEN.iter().any(|hidden| name.as_bytes() == hidden.as_bytes()),
+            Value::String(name) => HIDDEN
+                .iter()
+                .any(|hidden| name.as_bytes() == hidden.as_bytes()),
             _ => false,
         };
-        if is_hidden || name.as_string().is_some_and(|name| name.as_bytes() == b"_G") {
+        if is_hidden
+            || name
+                .as_string()
+                .is_some_and(|name| name.as_bytes() == b"_G")
+        {
             continue;
         }
         match value {
@@ -116,7 +45,7 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Table>
     put_random(lua, &math, state)?;
     for (name, library) in [
         ("redis", redis),
-        ("cjson", json::library(lua, state)?),
+        ("cjson", json::library(lua, &state.json)?),
         ("cmsgpack", msgpack::library(lua)?),
         ("struct", structs::library(lua)?),
         ("bit", bits::library(lua)?),

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Result, Table, Value};
 
-use super::sandbox::{Outcome, Raise, number, put, type_name};
+use super::library::{Outcome, Raise, number, put, type_name};
 
 /// Bytes of the largest integer (`MAXINTSIZE`).
 const INTEGER_BYTES_MAX: usize = 32;
@@ -71,15 +71,14 @@ impl<'f> Format<'f> {
         Ok(match option {
             b'B' | b'b' | b'x' => 1,
             b'H' | b'h' => 2,
-            b'L' | b'l' | b'T' | b'd' | b'n' => 8,
+            b'L' | b'l' | b'T' | b'd' => 8,
             b'f' => 4,
             b'c' => self.number(1)?,
             b'i' | b'I' => {
                 let size = self.number(4)?;
                 if size > INTEGER_BYTES_MAX {
-                    let text = format!(
-                        "integral size {size} is larger than limit of {INTEGER_BYTES_MAX}"
-                    );
+                    let text =
+                        format!("integral size {size} is larger than limit of {INTEGER_BYTES_MAX}");
                     return Err(wrong(text));
                 }
                 size
@@ -125,7 +124,9 @@ impl<'f> Format<'f> {
 }
 
 fn string_at(lua: &Lua, arguments: &[Value], place: i32) -> Checked<Vec<u8>> {
-    let value = usize::try_from(place - 1).ok().and_then(|at| arguments.get(at));
+    let value = usize::try_from(place - 1)
+        .ok()
+        .and_then(|at| arguments.get(at));
     let text = match value {
         Some(value @ (Value::String(_) | Value::Number(_) | Value::Integer(_))) => {
             lua.coerce_string(value.clone())?
@@ -178,12 +179,16 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
         bytes.resize(bytes.len() + padding, 0);
         match option {
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
-                let value = to_integer(packed(lua, arguments, place)?);
+                let value = to_word(packed(lua, arguments, place)?);
                 place += 1;
                 // Beyond eight bytes the library writes what is left of shifting: nothing.
                 let mut wide = value.to_le_bytes().to_vec();
                 wide.resize(size.max(8), 0);
-                put_number(&mut bytes, wide.get(..size).unwrap_or_default(), format.is_little);
+                put_number(
+                    &mut bytes,
+                    wide.get(..size).unwrap_or_default(),
+                    format.is_little,
+                );
             }
             b'x' => bytes.push(0),
             b'f' => {
@@ -191,7 +196,7 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
                 place += 1;
                 put_number(&mut bytes, &value.to_le_bytes(), format.is_little);
             }
-            b'd' | b'n' => {
+            b'd' => {
                 let value = packed(lua, arguments, place)?;
                 place += 1;
                 put_number(&mut bytes, &value.to_le_bytes(), format.is_little);
@@ -212,6 +217,15 @@ fn pack(lua: &Lua, arguments: &[Value]) -> Outcome {
         }
     }
     Ok(vec![Value::String(lua.create_string(bytes)?)])
+}
+
+/// As C makes an unsigned number of a double that is not negative, on x86-64.
+fn to_word(number: f64) -> i64 {
+    const HALF: f64 = 9_223_372_036_854_775_808.0;
+    match number >= HALF {
+        true => to_integer(number - HALF) ^ i64::MIN,
+        false => to_integer(number),
+    }
 }
 
 fn integer(bytes: &[u8], is_little: bool, is_signed: bool) -> f64 {
@@ -250,7 +264,9 @@ fn unpack(lua: &Lua, arguments: &[Value]) -> Outcome {
         let mut size = format.size_of(option)?;
         at = at.saturating_add(format.padding(at, option, size));
         let end = at.checked_add(size).filter(|end| *end <= data.len());
-        let mut bytes = end.and_then(|end| data.get(at..end)).ok_or_else(too_short)?;
+        let mut bytes = end
+            .and_then(|end| data.get(at..end))
+            .ok_or_else(too_short)?;
         if values.len() >= RESULTS_MAX {
             return Err(wrong("stack overflow (too many results)"));
         }
@@ -260,13 +276,15 @@ fn unpack(lua: &Lua, arguments: &[Value]) -> Outcome {
                 values.push(Value::Number(value));
             }
             b'x' => {}
-            b'f' | b'd' | b'n' => {
+            b'f' | b'd' => {
                 let mut bytes = bytes.to_vec();
                 if !format.is_little {
                     bytes.reverse();
                 }
                 let value = match option {
-                    b'f' => <[u8; 4]>::try_from(bytes).map(|all| f64::from(f32::from_le_bytes(all))),
+                    b'f' => {
+                        <[u8; 4]>::try_from(bytes).map(|all| f64::from(f32::from_le_bytes(all)))
+                    }
                     _ => <[u8; 8]>::try_from(bytes).map(f64::from_le_bytes),
                 };
                 values.push(Value::Number(value.map_err(|_| too_short())?));
@@ -279,7 +297,9 @@ fn unpack(lua: &Lua, arguments: &[Value]) -> Outcome {
                     };
                     size = usize::try_from(length).unwrap_or(usize::MAX);
                     let end = at.checked_add(size).filter(|end| *end <= data.len());
-                    bytes = end.and_then(|end| data.get(at..end)).ok_or_else(too_short)?;
+                    bytes = end
+                        .and_then(|end| data.get(at..end))
+                        .ok_or_else(too_short)?;
                 }
                 values.push(Value::String(lua.create_string(bytes)?));
             }

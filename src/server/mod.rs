@@ -93,7 +93,10 @@ pub fn run(
     let executor = Arc::new(Executor::start(
         Arc::clone(&store),
         Arc::new(environment),
-        ExecutorOptions::default(),
+        ExecutorOptions {
+            delegates_pops: Arc::clone(config.delegates_pops()),
+            ..ExecutorOptions::default()
+        },
     )?);
     let backups = embedded.map(|store| Arc::new(Backups::new(store, Arc::clone(&clock))));
     let state = Arc::new(ServerState::new(

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -11,15 +12,16 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::DATABASES;
+use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX};
 use crate::random::Random;
 use crate::scripting::Scripts;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
+use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::located::LocatedKeys;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
-use super::staging::Staged;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -41,6 +43,8 @@ pub struct Environment {
     pub lookups: Lookups,
     /// Scripts that run, and those that are known.
     pub scripts: Scripts,
+    /// The setting `hll-sparse-max-bytes`, set once when there is a server.
+    pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -51,6 +55,13 @@ impl Environment {
         self.keyspace_events
             .get()
             .map_or(EventClasses::NONE, |switch| switch.classes())
+    }
+
+    /// The most bytes that a HyperLogLog has in the sparse encoding.
+    pub fn hll_sparse_bytes_max(&self) -> usize {
+        let setting = self.hll_sparse_max_bytes.get();
+        let bytes = setting.map_or(HLL_SPARSE_BYTES_MAX, |bytes| bytes.load(Ordering::Relaxed));
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.
@@ -93,12 +104,14 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
-    /// What was popped for this transaction's commands before.
-    pub staged: Option<&'t Staged>,
+    /// What other servers have popped for the unit of work ([`super::delegation`]).
+    pub grants: Option<&'t HeldGrants>,
+    /// Whether the command pops from these.
+    pub pops_grants: bool,
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
-    namespaces: &'t NamespaceCache,
+    pub(super) namespaces: &'t NamespaceCache,
 }
 
 /// The current namespace of a database with this row. FLUSHDB and SWAPDB give a database another.
@@ -115,16 +128,18 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
     }
 }
 
-/// Namespaces of databases as one transaction sees them.
+/// Namespaces of databases as one transaction sees them, and where its keys lie in them.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
+    pub(super) located: LocatedKeys,
 }
 
 impl NamespaceCache {
     /// Has the namespaces looked up again: a change of them was undone.
     pub(super) fn forget(&self) {
         self.known.borrow_mut().clear();
+        self.located.forget();
     }
 }
 
@@ -144,7 +159,8 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
-            staged: None,
+            grants: None,
+            pops_grants: false,
             counts_lookups: true,
             namespaces,
         }
@@ -157,9 +173,15 @@ impl<'t> ReadContext<'t> {
         self
     }
 
-    /// The same view with what was popped for the transaction's commands before.
-    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
-        self.staged = Some(staged);
+    /// The same view within a unit of work that has these grants.
+    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
+        self.grants = Some(grants);
+        self
+    }
+
+    /// The same view for a command that pops from the unit's grants.
+    pub fn popping_grants(mut self) -> Self {
+        self.pops_grants = true;
         self
     }
 
@@ -182,6 +204,14 @@ impl<'t> ReadContext<'t> {
             Isolation::Serializable
         } else {
             Isolation::Snapshot
+        }
+    }
+
+    /// The same view, whose plain reads take part in conflict detection only within EXEC.
+    pub(super) fn relaxed_view(&self) -> ReadContext<'t> {
+        ReadContext {
+            isolation: self.relaxed(),
+            ..*self
         }
     }
 
@@ -285,9 +315,15 @@ impl<'t> WriteContext<'t> {
         self
     }
 
-    /// The same view with what was popped for the transaction's commands before.
-    pub fn with_staged(mut self, staged: &'t Staged) -> Self {
-        self.read = self.read.with_staged(staged);
+    /// The same view within a unit of work that has these grants.
+    pub fn with_grants(mut self, grants: &'t HeldGrants) -> Self {
+        self.read = self.read.with_grants(grants);
+        self
+    }
+
+    /// The same view for a command that pops from the unit's grants.
+    pub fn popping_grants(mut self) -> Self {
+        self.read = self.read.popping_grants();
         self
     }
 
@@ -337,6 +373,7 @@ impl<'t> WriteContext<'t> {
         known.retain(|(other, _)| *other != database);
         known.push((database, namespace));
         drop(known);
+        self.namespaces.located.forget();
         self.signals.ready(Ready::Database(database));
     }
 }

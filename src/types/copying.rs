@@ -22,7 +22,7 @@ impl WriteContext<'_> {
         to: &WriteContext<'_>,
         name: &Bytes,
     ) -> Result<(), CommandError> {
-        self.recall_claims(source).await?;
+        self.return_grants(source).await?;
         // Serializable: an element that is pushed meanwhile is counted at the old name.
         let length = self.length(source, Isolation::Serializable).await?;
         self.detach(source);
@@ -32,7 +32,7 @@ impl WriteContext<'_> {
 
     /// Copies a key with its expiry, in place of what has the new name. Rows of data do not
     /// contain their own data id, so they are copied as they are, chunks of split values
-    /// included. Signposts, which name the key, are left out.
+    /// included. Copies of metadata, which name the key, are left out.
     ///
     /// Where the copy turns out larger than a transaction may be, this stops in the middle: the
     /// executor refuses the command for its size, and nothing of it is kept.
@@ -60,7 +60,7 @@ impl WriteContext<'_> {
         let mut pages = Pages::new(self, KeyRange::children(&from_prefix), false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
-                if self.layout().is_signpost(&row.key) {
+                if self.layout().is_meta_copy(&row.key) {
                     continue;
                 }
                 let Some(suffix) = row.key.strip_prefix(from_prefix.as_slice()) else {

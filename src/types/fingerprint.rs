@@ -26,8 +26,8 @@ impl ReadContext<'_> {
         }
         let length_key = self.layout().length_key(&meta_key);
         let length_row = self.transaction.get(&length_key, self.isolation).await?;
-        if self.may_be_ghost(&meta)
-            && self.presence(&meta, decode_length(length_row.as_ref())?) == Presence::Ghost
+        if self.may_be_retained(&meta)
+            && self.presence(&meta, decode_length(length_row.as_ref())?) == Presence::Retained
         {
             return Ok(None);
         }

@@ -21,10 +21,12 @@ const SLICE_ROWS_MAX: u64 = 48;
 /// Slices that a draw looks at. About one in three is accepted, so running out of attempts means
 /// that the length is wrong.
 const DRAW_ATTEMPTS_MAX: usize = 1_000;
-/// Up to this many rows, and where more than one in so many is wanted, all of them are read once.
+/// Where more than one row in so many is wanted, all of them are read once.
 const SCAN_RATIO: i64 = 16;
-/// See [`SCAN_RATIO`].
+/// So are so few rows. Where a read is a round trip, a page costs less than the slices of a draw.
 const SCAN_ROWS_MAX: i64 = crate::limits::RANGE_PAGE_ROWS as i64;
+/// The same on a store with a single writer, whose reads are cheap.
+const LOCAL_SCAN_ROWS_MAX: i64 = 4 * SLICE_ROWS_MAX as i64;
 /// Draws for each of the distinct rows wanted. At most a third of a section is drawn this way, so
 /// fewer than two are needed.
 const DISTINCT_DRAWS_MAX: usize = 64;
@@ -83,7 +85,7 @@ impl ReadContext<'_> {
         if length <= 0 {
             return Ok(Vec::new());
         }
-        if length > SCAN_ROWS_MAX && to_i64(count).saturating_mul(SCAN_RATIO) < length {
+        if length > self.scan_rows_max() && to_i64(count).saturating_mul(SCAN_RATIO) < length {
             let mut rows = Vec::with_capacity(count);
             while rows.len() < count {
                 rows.push(self.hashed_draw(data, section, length).await?);
@@ -115,7 +117,7 @@ impl ReadContext<'_> {
         count: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let is_few = to_i64(count).saturating_mul(SCAN_RATIO_DISTINCT) <= length;
-        if length > SCAN_ROWS_MAX && is_few {
+        if length > self.scan_rows_max() && is_few {
             let mut seen: HashSet<Bytes> = HashSet::with_capacity(count);
             let mut rows = Vec::with_capacity(count);
             for _ in 0..count.saturating_mul(DISTINCT_DRAWS_MAX) {
@@ -170,6 +172,13 @@ impl ReadContext<'_> {
             }
         }
         Ok(found)
+    }
+
+    fn scan_rows_max(&self) -> i64 {
+        match self.environment.capabilities.single_writer {
+            true => LOCAL_SCAN_ROWS_MAX,
+            false => SCAN_ROWS_MAX,
+        }
     }
 
     /// One random row of a section that has `length` of them, not few. Draws slices of equal width

@@ -2,9 +2,9 @@
 //!
 //! A key exists for clients when it has metadata, has not expired, and is not empty, unless its
 //! type exists when empty ([`presence`](super::presence)). A list or set that becomes empty ceases
-//! to exist at once. On a store with a single writer its metadata is removed with the last
-//! element. Where several servers write, doing that would make the last pop conflict with every
-//! push. There the metadata may be kept (a *ghost*: no expiry, length 0), is invisible to clients,
+//! to exist at once. On a store with a single writer its metadata is removed with the last element.
+//! Where several servers write, doing that would make the last pop conflict with every push. There
+//! the metadata may be kept (*retained metadata*: no expiry, length 0), is invisible to clients,
 //! and is reused or swept later.
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use futures_util::future::try_join_all;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{
-    Body, Id, KeyName, KeyRange, Meta, Signpost, TrashKind, ValueType, decode_length,
+    Body, Id, KeyName, KeyRange, Meta, MetaCopy, TrashKind, ValueType, decode_length,
     encode_length, length_delta,
 };
 use crate::limits::KEY_READS_AT_ONCE;
@@ -21,28 +21,27 @@ use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::{ClientKey, OpenKey};
+use super::located::KeyLocation;
 use super::presence::Presence;
 use super::signals::Ready;
 
-/// Where a key is, before it is known whether there is anything.
-struct KeyLocation {
-    database: u32,
-    namespace: Id,
-    name: KeyName,
-    meta_key: Vec<u8>,
-}
-
 impl ReadContext<'_> {
     async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
+        let located = &self.namespaces.located;
+        if let Some(location) = located.find(self.database, key) {
+            return Ok(location);
+        }
         let namespace = self.namespace().await?;
         let name = KeyName::new(key);
         let meta_key = self.layout().meta_key(namespace, &name);
-        Ok(KeyLocation {
+        let location = KeyLocation {
             database: self.database,
             namespace,
             name,
             meta_key,
-        })
+        };
+        located.remember(key, &location);
+        Ok(location)
     }
 
     async fn read_meta(&self, location: &KeyLocation) -> Result<Option<Meta>, StoreError> {
@@ -51,7 +50,7 @@ impl ReadContext<'_> {
             .get(&location.meta_key, self.isolation)
             .await?
         {
-            Some(value) => Ok(Some(Meta::decode(&value)?)),
+            Some(row) => Ok(Some(self.namespaces.located.decode(row)?)),
             None => Ok(None),
         }
     }
@@ -103,43 +102,27 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn has_elements(&self, key: &OpenKey) -> Result<bool, StoreError> {
-        if let Some(has_some) = self.has_staged_elements(key) {
+        if let Some(has_some) = self.has_granted(key) {
             return Ok(has_some);
         }
         Ok(!self
-            .is_ghost(&key.meta_key, &key.meta, self.isolation)
+            .is_retained(&key.meta_key, &key.meta, self.isolation)
             .await?)
     }
 
     /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
-    /// and pops where ghosts are possible: for commands on keys, not on elements.
+    /// and pops where metadata is retained: for commands on keys, not on elements.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn find_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
-        let found = self.look_up_any(key).await?;
+        let found = self.look_up(key).await?;
+        let found = match found {
+            Some(found) if self.has_elements(&found).await? => Some(found),
+            _ => None,
+        };
         self.count_lookup(found.is_some());
         Ok(found)
-    }
-
-    async fn look_up_any(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
-        let location = self.locate(key).await?;
-        if let Some(staged) = self.find_staged(&location.meta_key) {
-            return Ok(Some(staged));
-        }
-        let Some(meta) = self.read_meta(&location).await? else {
-            return Ok(None);
-        };
-        if self.is_expired(&meta) {
-            return Ok(None);
-        }
-        if self
-            .is_ghost(&location.meta_key, &meta, self.isolation)
-            .await?
-        {
-            return Ok(None);
-        }
-        Ok(Some(open(location, meta)))
     }
 
     /// [`Self::find_any`] of each name. The reads are under way side by side, because on a
@@ -167,36 +150,55 @@ impl ReadContext<'_> {
         key: &Bytes,
         value_type: ValueType,
     ) -> Result<Option<OpenKey>, CommandError> {
-        let found = self.look_up(key, value_type).await;
-        self.count_lookup(!matches!(found, Ok(None)));
-        found
+        self.find_of(key, &[value_type]).await
     }
 
-    async fn look_up(
+    /// [`Self::find`] of several keys, which may be of several types. The reads are under way side
+    /// by side.
+    ///
+    /// # Errors
+    /// `WrongType` where one holds another type; when the store fails.
+    pub async fn find_each_of(
+        &self,
+        keys: &[Bytes],
+        value_types: &[ValueType],
+    ) -> Result<Vec<Option<OpenKey>>, CommandError> {
+        // Once, rather than by each of the reads.
+        self.namespace().await?;
+        let mut found = Vec::with_capacity(keys.len());
+        for some in keys.chunks(KEY_READS_AT_ONCE) {
+            let reads = some.iter().map(|key| self.find_of(key, value_types));
+            found.extend(try_join_all(reads).await?);
+        }
+        Ok(found)
+    }
+
+    async fn find_of(
         &self,
         key: &Bytes,
-        value_type: ValueType,
+        value_types: &[ValueType],
     ) -> Result<Option<OpenKey>, CommandError> {
-        let location = self.locate(key).await?;
-        if let Some(staged) = self.find_staged(&location.meta_key) {
-            return Ok(Some(staged));
-        }
-        let Some(meta) = self.read_meta(&location).await? else {
-            return Ok(None);
-        };
-        if self.is_expired(&meta) {
-            return Ok(None);
-        }
-        if meta.value_type != value_type {
-            if self
-                .is_ghost(&location.meta_key, &meta, self.isolation)
-                .await?
-            {
-                return Ok(None);
+        let found = match self.look_up(key).await? {
+            Some(found) if value_types.contains(&found.meta.value_type) => Some(found),
+            Some(other) if self.has_elements(&other).await? => {
+                self.count_lookup(true);
+                return Err(CommandError::WrongType);
             }
-            return Err(CommandError::WrongType);
+            _ => None,
+        };
+        self.count_lookup(found.is_some());
+        Ok(found)
+    }
+
+    /// The key, unless there is none or it has expired. It may have no elements.
+    async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+        let location = self.locate(key).await?;
+        if let Some(granted) = self.find_granted(&location.meta_key) {
+            return Ok(Some(granted));
         }
-        Ok(Some(open(location, meta)))
+        let meta = self.read_meta(&location).await?;
+        let current = meta.filter(|meta| !self.is_expired(meta));
+        Ok(current.map(|meta| open(location, meta)))
     }
 }
 
@@ -230,8 +232,8 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Replaces whatever is at `key` (an expired key, a ghost, or a value that the caller means
-    /// to overwrite) by a new, empty key.
+    /// Replaces whatever is at `key` (an expired key, retained metadata, or a value that the caller
+    /// means to overwrite) by a new, empty key.
     ///
     /// # Errors
     /// `KeyNameTooLong`; when the store fails.
@@ -255,7 +257,6 @@ impl WriteContext<'_> {
         expire_at_ms: Option<i64>,
         body: Option<Bytes>,
     ) -> Result<OpenKey, CommandError> {
-        self.check_name(key)?;
         let meta = Meta {
             value_type,
             data: self.environment.ids.allocate(),
@@ -263,9 +264,23 @@ impl WriteContext<'_> {
             long_name: None,
             body: body.map(Body::new),
         };
+        self.create_as(key, meta, 0).await
+    }
+
+    /// [`Self::create`] of a key with this metadata, whose data the caller has written already.
+    ///
+    /// # Errors
+    /// `KeyNameTooLong`; when the store fails.
+    pub(super) async fn create_as(
+        &self,
+        key: &Bytes,
+        meta: Meta,
+        length: i64,
+    ) -> Result<OpenKey, CommandError> {
+        self.check_name(key)?;
         // Redis: a value that is overwritten leaves the key what it was.
         self.notify_of_creation(key, true).await?;
-        Ok(self.put_row(key, meta, 0).await?)
+        self.put_row(key, meta, length).await
     }
 
     /// Puts a key with existing data and length at `key`, replacing whatever is there: the
@@ -311,7 +326,7 @@ impl WriteContext<'_> {
             }
             Some(meta) => {
                 !self
-                    .is_ghost(&location.meta_key, &meta, self.relaxed())
+                    .is_retained(&location.meta_key, &meta, self.relaxed())
                     .await?
             }
         };
@@ -326,7 +341,7 @@ impl WriteContext<'_> {
         key: &Bytes,
         mut meta: Meta,
         length: i64,
-    ) -> Result<OpenKey, StoreError> {
+    ) -> Result<OpenKey, CommandError> {
         let location = self.locate(key).await?;
         if let Some(old) = self.read_meta(&location).await? {
             let old = OpenKey {
@@ -336,7 +351,7 @@ impl WriteContext<'_> {
                 meta_key: location.meta_key.clone(),
                 meta: old,
             };
-            self.expect_no_claims(location.database, &old).await?;
+            self.before_replacing(location.database, &old).await?;
             match old.meta.body {
                 // All that it had is about to be written over.
                 Some(_) => self.clear_expiry_index(&old),
@@ -400,27 +415,6 @@ impl WriteContext<'_> {
         self.signal_touched(key);
     }
 
-    /// To be called before another key replaces a ghost. Elements of a queue that is
-    /// empty may be on their way to a server that has asked for them; should it not fetch them,
-    /// they belong where they were, and the key does exist.
-    ///
-    /// # Errors
-    /// `Conflict` where there are any: the next attempt begins with putting them back.
-    async fn expect_no_claims(&self, database: u32, old: &OpenKey) -> Result<(), StoreError> {
-        if self
-            .is_ghost(&old.meta_key, &old.meta, Isolation::Serializable)
-            .await?
-            && self.has_claims(old).await?
-        {
-            self.signals.recall(OpenKey {
-                database: Some(database),
-                ..old.clone()
-            });
-            return Err(StoreError::Conflict);
-        }
-        Ok(())
-    }
-
     /// Tells WATCH, after the commit, that a key has changed.
     fn signal_touched(&self, key: &OpenKey) {
         if let Some(key) = key.client_key() {
@@ -453,10 +447,10 @@ impl WriteContext<'_> {
             self.transaction
                 .clear(&self.layout().length_key(&key.meta_key));
         }
-        if self.has_signposts() {
+        if self.has_meta_copies() {
             let value_type = key.meta.value_type;
-            let signposts = value_type.signpost_keys(self.layout(), key.data());
-            signposts.for_each(|signpost| self.transaction.clear(&signpost));
+            let copies = value_type.meta_copy_keys(self.layout(), key.data());
+            copies.for_each(|copy| self.transaction.clear(&copy));
         }
         self.clear_expiry_index(key);
         self.signal_touched(key);
@@ -467,21 +461,21 @@ impl WriteContext<'_> {
         let value = meta.encode();
         self.transaction.set(meta_key, &value);
         // One of a long name might be larger than a value can be.
-        if self.has_signposts() && meta.long_name.is_none() {
-            let signpost = Signpost {
+        if self.has_meta_copies() && meta.long_name.is_none() {
+            let copy = MetaCopy {
                 meta_key: Bytes::copy_from_slice(meta_key),
                 meta: value.into(),
             };
-            let signpost = signpost.encode();
-            for key in meta.value_type.signpost_keys(self.layout(), meta.data) {
-                self.transaction.set(&key, &signpost);
+            let copy = copy.encode();
+            for key in meta.value_type.meta_copy_keys(self.layout(), meta.data) {
+                self.transaction.set(&key, &copy);
             }
         }
     }
 
-    /// Whether queues get signposts: where a read is a round trip, and clearing all of a queue
-    /// takes them along.
-    fn has_signposts(&self) -> bool {
+    /// Whether queues get copies of metadata: where a read is a round trip, and clearing all of a
+    /// queue takes them along.
+    fn has_meta_copies(&self) -> bool {
         !self.environment.capabilities.single_writer
     }
 
@@ -566,8 +560,8 @@ impl WriteContext<'_> {
             Presence::Exists => return Ok(()),
             // Invisible to clients from now on, see the module's comment. The length is read only
             // where somebody is to be told.
-            Presence::Ghost if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
-            Presence::Ghost => self.relaxed(),
+            Presence::Retained if !self.tells_of(EventClasses::GENERIC) => return Ok(()),
+            Presence::Retained => self.relaxed(),
             Presence::Emptied => Isolation::Serializable,
         };
         let length = self.length(key, isolation).await?;

@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::dump::Payload;
 use crate::error::CommandError;
-use crate::layout::{Body, DecodeError, Id, Layout, Section, StagedElement, ValueType};
+use crate::layout::{Body, DecodeError, Id, Layout, PoppedElement, Section, ValueType};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -244,13 +244,13 @@ pub struct QueueKind {
         &'c OpenKey,
         bool,
         usize,
-    ) -> Answer<'c, Vec<StagedElement>>,
+    ) -> Answer<'c, Vec<PoppedElement>>,
     /// Puts elements back in front of the others at the end that they were popped from, in that
     /// order. An element that was put into the value again meanwhile stays as it is.
     pub put_back: for<'c> fn(
         &'c WriteContext<'c>,
         &'c OpenKey,
-        Vec<StagedElement>,
+        Vec<PoppedElement>,
         bool,
     ) -> Answer<'c, (), CommandError>,
 }
@@ -320,11 +320,11 @@ impl ValueType {
         if from_end { end } else { start }
     }
 
-    /// Keys of all signposts of such a value.
-    pub fn signpost_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
+    /// Keys of all copies of metadata of such a value.
+    pub fn meta_copy_keys(self, layout: &Layout, data: Id) -> impl Iterator<Item = Vec<u8>> {
         [false, true].into_iter().filter_map(move |from_end| {
             let section = self.section_popped(from_end)?;
-            Some(layout.signpost_key(data, section, from_end))
+            Some(layout.meta_copy_key(data, section, from_end))
         })
     }
 }

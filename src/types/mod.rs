@@ -2,28 +2,32 @@
 //! sets, Quoin's own types, and the keyspace
 //! that holds them. Knows the layout and nothing of connections or replies.
 
+pub mod changed_bodies;
 pub mod context;
 pub mod copying;
+pub mod delegation;
 pub mod dumping;
 pub mod fields;
 pub mod fingerprint;
 pub mod flush;
-pub mod ghosts;
 pub mod hash;
 mod hashed;
 #[cfg(test)]
 mod hollow;
 pub mod ids;
 pub mod key;
+pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
 pub mod list;
+mod located;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
 pub mod relay;
+pub mod retained;
 pub mod scanning;
 pub mod scripts;
 pub mod set;
@@ -33,7 +37,6 @@ pub mod sizing;
 pub mod sort;
 pub mod sorted_set;
 pub mod split;
-pub mod staging;
 pub mod startup;
 pub mod string;
 pub mod sweeping;

@@ -57,7 +57,7 @@ impl WriteContext<'_> {
     pub async fn notify_if_reborn(&self, key: &OpenKey, name: &Bytes) -> Result<(), StoreError> {
         if self.tells_of(EventClasses::NEW)
             && self
-                .is_ghost(&key.meta_key, &key.meta, self.relaxed())
+                .is_retained(&key.meta_key, &key.meta, self.relaxed())
                 .await?
         {
             self.notify(EventClasses::NEW, "new", name);

@@ -1,6 +1,6 @@
 //! Long range reads, a page at a time.
 
-use crate::layout::{KeyRange, StagedElement, successor};
+use crate::layout::{KeyRange, PoppedElement, successor};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
@@ -14,6 +14,7 @@ pub struct Pages<'c, 't> {
     reverse: bool,
     isolation: Isolation,
     page_rows: usize,
+    page_rows_max: usize,
     is_done: bool,
 }
 
@@ -36,6 +37,7 @@ impl<'c, 't> Pages<'c, 't> {
             } else {
                 expected_rows.min(RANGE_PAGE_ROWS)
             },
+            page_rows_max: RANGE_PAGE_ROWS,
             is_done: false,
         }
     }
@@ -44,6 +46,13 @@ impl<'c, 't> Pages<'c, 't> {
     /// that it needs.
     pub fn with_snapshot_reads(mut self) -> Self {
         self.isolation = Isolation::Snapshot;
+        self
+    }
+
+    /// The same in pages of at most so many rows, where rows are large.
+    pub fn of_rows(mut self, page_rows_max: usize) -> Self {
+        self.page_rows_max = page_rows_max;
+        self.page_rows = self.page_rows.min(page_rows_max);
         self
     }
 
@@ -72,7 +81,7 @@ impl<'c, 't> Pages<'c, 't> {
             Some(last) if self.reverse => self.range.end = last.key.to_vec(),
             Some(last) => self.range.begin = successor(&last.key),
         }
-        self.page_rows = RANGE_PAGE_ROWS;
+        self.page_rows = self.page_rows_max;
         Ok(Some(rows))
     }
 
@@ -247,11 +256,11 @@ impl WriteContext<'_> {
         key: &OpenKey,
         to_pop: &RowsToPop,
         prefix_length: usize,
-    ) -> Result<Vec<StagedElement>, StoreError> {
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         let rows = &to_pop.rows;
         let mut popped = Vec::with_capacity(rows.len());
         for row in rows {
-            popped.push(StagedElement {
+            popped.push(PoppedElement {
                 name: row.key.slice(prefix_length.min(row.key.len())..),
                 value: self.load_value(key.data(), &row.value).await?,
             });
@@ -266,7 +275,6 @@ impl WriteContext<'_> {
     fn clear_popped(&self, popped: &RowsToPop) {
         if let [first, .., last] = popped.rows.as_slice()
             && popped.is_covered
-            && self.environment.capabilities.clears_ranges_at_once
         {
             let (first, last) = ((&first.key).min(&last.key), (&first.key).max(&last.key));
             self.transaction.clear_range(first, &successor(last));

@@ -15,11 +15,11 @@ use futures_util::future::join_all;
 
 use super::context::ReadContext;
 use super::key::ClientKey;
-use crate::layout::{Id, KeyName, Member, Meta, Signpost, ValueType, successor};
+use crate::layout::{FieldRow, Id, KeyName, Member, Meta, MetaCopy, Section, ValueType, successor};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
 /// Members of one command that are prefetched.
-pub const PREFETCHED_MEMBERS_MAX: usize = 64;
+const PREFETCHED_MEMBERS_MAX: usize = 64;
 
 /// Keys that are prefetched side by side.
 const KEYS_AT_ONCE: usize = 512;
@@ -50,8 +50,34 @@ pub enum Prefetch {
         /// The key's length too, which pushes answer.
         with_length: bool,
     },
-    /// Members of a sorted set by name.
-    Members(Vec<Bytes>),
+    /// Members or fields by name.
+    Members {
+        /// The type that the command expects.
+        value_type: ValueType,
+        /// Their names.
+        names: Vec<Bytes>,
+    },
+}
+
+impl Prefetch {
+    /// The first [`PREFETCHED_MEMBERS_MAX`] of these members or fields.
+    pub fn members<'n>(value_type: ValueType, names: impl IntoIterator<Item = &'n Bytes>) -> Self {
+        let names = names.into_iter().take(PREFETCHED_MEMBERS_MAX);
+        Prefetch::Members {
+            value_type,
+            names: names.cloned().collect(),
+        }
+    }
+}
+
+/// The section in which rows of such a value are found by a member's name.
+fn section_by_name(value_type: ValueType) -> Option<Section> {
+    match value_type {
+        ValueType::SortedSet => Some(Section::Members),
+        ValueType::Hash => Some(FieldRow::Hash.section()),
+        ValueType::Set => Some(FieldRow::Set.section()),
+        _ => None,
+    }
 }
 
 /// All that the commands of a batch will read, each row once.
@@ -63,7 +89,7 @@ pub struct PrefetchPlan {
 #[derive(Debug, Default)]
 struct KeyPlan {
     ends: Vec<EndPlan>,
-    members: Vec<Bytes>,
+    members: Vec<(ValueType, Bytes)>,
     with_length: bool,
     /// The requests of other servers.
     with_requests: bool,
@@ -102,7 +128,10 @@ impl PrefetchPlan {
                 plan.with_length |= with_length;
                 plan.add_end(*value_type, *from_end, *count);
             }
-            Prefetch::Members(members) => plan.members.extend(members.iter().cloned()),
+            Prefetch::Members { value_type, names } => {
+                let names = names.iter().map(|name| (*value_type, name.clone()));
+                plan.members.extend(names);
+            }
         }
     }
 
@@ -126,9 +155,9 @@ impl PrefetchPlan {
 }
 
 impl KeyPlan {
-    /// Whether what is read in a queue of that type includes a signpost, so that the metadata
-    /// need not be read by itself.
-    fn meets_signpost(&self, value_type: ValueType) -> bool {
+    /// Whether what is read in a queue of that type includes a copy of the metadata, so that the
+    /// metadata need not be read by itself.
+    fn meets_meta_copy(&self, value_type: ValueType) -> bool {
         let mut ends = self.ends.iter();
         ends.any(|end| {
             end.value_type == value_type && value_type.section_popped(end.from_end).is_some()
@@ -161,8 +190,10 @@ struct Location {
     value_type: ValueType,
     /// About how large its rows are. 0 is not known.
     row_bytes: usize,
-    /// It had a signpost, which tells the metadata too.
-    has_signposts: bool,
+    /// It had a copy of the metadata, which tells the metadata too.
+    has_meta_copies: bool,
+    /// The value lay in rows, not in the metadata.
+    has_rows: bool,
 }
 
 /// What was learned from a queue's data.
@@ -170,7 +201,7 @@ struct Location {
 struct PrefetchedData {
     /// How large its rows are, if any were read.
     row_bytes: Option<usize>,
-    signpost: Option<Signpost>,
+    copy: Option<MetaCopy>,
 }
 
 impl Location {
@@ -178,7 +209,7 @@ impl Location {
     fn with(self, data: &PrefetchedData) -> Self {
         Self {
             row_bytes: data.row_bytes.unwrap_or(self.row_bytes),
-            has_signposts: data.signpost.is_some() || self.has_signposts,
+            has_meta_copies: data.copy.is_some() || self.has_meta_copies,
             ..self
         }
     }
@@ -259,7 +290,8 @@ impl ReadContext<'_> {
     ) -> Option<Location> {
         let name = KeyName::new(&key.key);
         let data = self.prefetch_data(plan, location);
-        let (meta, data) = if location.has_signposts && plan.meets_signpost(location.value_type) {
+        let (meta, data) = if location.has_meta_copies && plan.meets_meta_copy(location.value_type)
+        {
             let meta_key = self.layout().meta_key(location.namespace, &name);
             let length = async {
                 if plan.with_length {
@@ -268,18 +300,19 @@ impl ReadContext<'_> {
                 Ok::<(), StoreError>(())
             };
             let (data, ()) = futures_util::try_join!(data, length).ok()?;
-            let signpost = data.signpost.as_ref()?;
-            if signpost.meta_key != meta_key {
+            let copy = data.copy.as_ref()?;
+            if copy.meta_key != meta_key {
                 return None;
             }
-            self.transaction.cache_value(&meta_key, &signpost.meta);
-            (Meta::decode(&signpost.meta).ok()?, data)
+            self.transaction.cache_value(&meta_key, &copy.meta);
+            (Meta::decode(&copy.meta).ok()?, data)
         } else {
             let meta = self.prefetch_meta(location.namespace, &name, plan);
             let (meta, data) = futures_util::try_join!(meta, data).ok()?;
             (meta?, data)
         };
-        (meta.data == location.data).then(|| location.with(&data))
+        let is_there = meta.data == location.data && meta.body.is_none() == location.has_rows;
+        is_there.then(|| location.with(&data))
     }
 
     /// Reads the metadata, then the data that it names.
@@ -298,7 +331,8 @@ impl ReadContext<'_> {
             data: meta.data,
             value_type: meta.value_type,
             row_bytes: 0,
-            has_signposts: false,
+            has_meta_copies: false,
+            has_rows: meta.body.is_none(),
         };
         let data = self.prefetch_data(plan, location).await?;
         Ok(Some(location.with(&data)))
@@ -340,11 +374,13 @@ impl ReadContext<'_> {
         let is_wanted = |end: &&EndPlan| end.value_type == location.value_type;
         let ends = plan.ends.iter().filter(is_wanted);
         let ends = ends.map(|end| self.prefetch_end(location.data, end, rows_max));
-        let members = plan.members.iter().map(|member| async move {
+        let section = section_by_name(location.value_type).filter(|_| location.has_rows);
+        let members = plan.members.iter().filter_map(|(value_type, name)| {
+            let section = section.filter(|_| *value_type == location.value_type)?;
             let row = self
                 .layout()
-                .member_key(location.data, &Member::new(member));
-            self.transaction.get(&row, Isolation::Snapshot).await
+                .hashed_key(location.data, section, &Member::new(name));
+            Some(async move { self.transaction.get(&row, Isolation::Snapshot).await })
         });
         let requests = async {
             match plan.with_requests {
@@ -362,7 +398,7 @@ impl ReadContext<'_> {
         for end in ends {
             let end = end?;
             data.row_bytes = data.row_bytes.max(end.row_bytes);
-            data.signpost = data.signpost.or(end.signpost);
+            data.copy = data.copy.or(end.copy);
         }
         Ok(data)
     }
@@ -378,7 +414,7 @@ impl ReadContext<'_> {
         };
         let range = self
             .layout()
-            .section_and_signpost(data, section, end.from_end);
+            .section_and_meta_copy(data, section, end.from_end);
         let rows = self
             .transaction
             .get_range(RangeQuery {
@@ -389,19 +425,16 @@ impl ReadContext<'_> {
                 isolation: Isolation::Snapshot,
             })
             .await?;
-        let signpost_key = self.layout().signpost_key(data, section, end.from_end);
-        let (signpost, elements) = match rows.split_first() {
-            Some((first, rest)) if first.key == signpost_key => {
-                (Some(Signpost::decode(&first.value)?), rest)
+        let meta_copy_key = self.layout().meta_copy_key(data, section, end.from_end);
+        let (copy, elements) = match rows.split_first() {
+            Some((first, rest)) if first.key == meta_copy_key => {
+                (Some(MetaCopy::decode(&first.value)?), rest)
             }
             _ => (None, rows.as_slice()),
         };
         let element_bytes = elements.iter().map(|row| row.key.len() + row.value.len());
         let row_bytes = element_bytes.sum::<usize>().checked_div(elements.len());
-        Ok(PrefetchedData {
-            row_bytes,
-            signpost,
-        })
+        Ok(PrefetchedData { row_bytes, copy })
     }
 }
 

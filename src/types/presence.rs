@@ -12,8 +12,8 @@ pub enum Presence {
     /// It exists.
     Exists,
     /// It has ceased to exist with its last element, and its metadata was kept for the next push
-    /// (a *ghost*, see [`super::keyspace`]). Clients see no key.
-    Ghost,
+    /// (*retained metadata*, see [`super::keyspace`]). Clients see no key.
+    Retained,
     /// It is to be removed in the transaction that takes its last element. Only a wrong count
     /// leaves it there, and clients see it.
     Emptied,
@@ -26,7 +26,7 @@ pub fn presence(meta: &Meta, length: i64, capabilities: &Capabilities) -> Presen
     if length != 0 || is_small || meta.value_type.kind().exists_when_empty {
         Presence::Exists
     } else if !capabilities.single_writer && meta.expire_at_ms.is_none() {
-        Presence::Ghost
+        Presence::Retained
     } else {
         Presence::Emptied
     }
@@ -38,21 +38,21 @@ impl ReadContext<'_> {
         presence(meta, length, &self.environment.capabilities)
     }
 
-    /// Whether metadata may be a ghost's, which its length tells.
-    pub(super) fn may_be_ghost(&self, meta: &Meta) -> bool {
-        self.presence(meta, 0) == Presence::Ghost
+    /// Whether metadata may be retained, which its length tells.
+    pub(super) fn may_be_retained(&self, meta: &Meta) -> bool {
+        self.presence(meta, 0) == Presence::Retained
     }
 
-    /// Whether the metadata there is a ghost's. Reads the length where it matters.
-    pub(super) async fn is_ghost(
+    /// Whether the metadata there is retained. Reads the length where it matters.
+    pub(super) async fn is_retained(
         &self,
         meta_key: &[u8],
         meta: &Meta,
         isolation: Isolation,
     ) -> Result<bool, StoreError> {
-        Ok(self.may_be_ghost(meta) && {
+        Ok(self.may_be_retained(meta) && {
             let length = self.length_at(meta_key, isolation).await?;
-            self.presence(meta, length) == Presence::Ghost
+            self.presence(meta, length) == Presence::Retained
         })
     }
 }

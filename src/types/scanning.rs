@@ -189,7 +189,7 @@ impl ReadContext<'_> {
     /// Whether a key exists for clients.
     pub fn is_visible(&self, found: &ScannedKey) -> bool {
         let meta = &found.key.meta;
-        !self.is_expired(meta) && self.presence(meta, found.length) != Presence::Ghost
+        !self.is_expired(meta) && self.presence(meta, found.length) != Presence::Retained
     }
 
     /// One step of SCAN: names, and the cursor to go on from; 0 at the end.

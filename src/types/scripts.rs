@@ -36,7 +36,10 @@ impl ReadContext<'_> {
     ///
     /// # Errors
     /// When the store fails, or where pieces are missing.
-    pub async fn load_script(&self, sha: &str) -> Result<Option<(StoredScript, Bytes)>, StoreError> {
+    pub async fn load_script(
+        &self,
+        sha: &str,
+    ) -> Result<Option<(StoredScript, Bytes)>, StoreError> {
         let range = self.layout().script_rows(sha);
         let mut begin = range.begin;
         let mut stored = None;

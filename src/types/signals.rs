@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::key::{ClientKey, OpenKey};
+use super::changed_bodies::ChangedBodies;
+use super::key::ClientKey;
 use super::wants::Offer;
 use crate::layout::ValueType;
 
@@ -110,8 +111,8 @@ pub struct Signals {
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, so that they can be undone.
     item_changes: RefCell<Vec<ItemChange>>,
-    /// Queues whose claims have to go back before the commands are run.
-    to_recall: RefCell<Vec<OpenKey>>,
+    /// Small values that were changed, for the next attempt where this one conflicts.
+    pub changed_bodies: ChangedBodies,
 }
 
 /// A change of the set of items that became ready.
@@ -132,7 +133,6 @@ pub struct SignalsSavepoint {
     messages: usize,
     message_bytes: usize,
     item_changes: usize,
-    to_recall: usize,
 }
 
 impl Signals {
@@ -151,7 +151,6 @@ impl Signals {
             messages: self.messages.borrow().len(),
             message_bytes: self.message_bytes.get(),
             item_changes: self.item_changes.borrow().len(),
-            to_recall: self.to_recall.borrow().len(),
         }
     }
 
@@ -175,7 +174,6 @@ impl Signals {
                 ItemChange::Removed(location) => drop(items.insert(location)),
             }
         }
-        self.to_recall.borrow_mut().truncate(savepoint.to_recall);
     }
 
     /// A key changed.
@@ -206,22 +204,6 @@ impl Signals {
         // Both may be many.
         let keys: HashSet<&ClientKey> = keys.into_iter().collect();
         !keys.is_empty() && touched.iter().any(|key| keys.contains(key))
-    }
-
-    /// This attempt comes to nothing: it met a queue of which other servers hold elements, which
-    /// have to go back to it first.
-    pub fn recall(&self, key: OpenKey) {
-        self.to_recall.borrow_mut().push(key);
-    }
-
-    /// Whether there are such queues.
-    pub fn has_recalls(&self) -> bool {
-        !self.to_recall.borrow().is_empty()
-    }
-
-    /// Queues whose elements have to go back before the next attempt.
-    pub fn take_recalls(&self) -> Vec<OpenKey> {
-        std::mem::take(&mut *self.to_recall.borrow_mut())
     }
 
     /// Something was put into a key, or a database was exchanged.
@@ -309,6 +291,13 @@ impl Signals {
     pub fn take_ready(&self) -> Vec<Ready> {
         self.has_ready.set(false);
         std::mem::take(&mut *self.ready.borrow_mut())
+    }
+
+    /// Nothing will ask for what has become ready so far.
+    pub fn forget_ready(&self) {
+        self.has_ready.set(false);
+        self.ready.borrow_mut().clear();
+        self.forget_items();
     }
 
     /// The keys that changed.

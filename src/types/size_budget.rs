@@ -66,6 +66,27 @@ impl SizeBudget {
         )
     }
 
+    /// For a field of a hash, or a member of a set, which has no value.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_field(
+        &mut self,
+        name_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<(), CommandError> {
+        // A small value has nothing but lengths beside these.
+        self.take(name_bytes.saturating_add(value_bytes).saturating_add(1))
+    }
+
+    /// For a string, of which zeros at the end or in between may take nothing.
+    ///
+    /// # Errors
+    /// As [`Self::take_element`].
+    pub fn take_string(&mut self, string: &[u8]) -> Result<(), CommandError> {
+        self.take(string.iter().filter(|byte| **byte != 0).count())
+    }
+
     fn take(&mut self, bytes: usize) -> Result<(), CommandError> {
         self.left_bytes = self
             .left_bytes

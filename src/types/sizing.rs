@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::layout::string::PIECE_BYTES;
 use crate::layout::{DecodeError, KeyRange, StoredValue};
 use crate::store::{Isolation, KeyValue, StoreError};
 
@@ -63,7 +64,12 @@ impl ReadContext<'_> {
         if rows_seen < samples {
             return Ok(bytes_seen);
         }
-        let total = u128::from(bytes_seen) * u128::from(length) / rows_seen as u128;
+        let rows = match kind.holds {
+            // At most: there may be fewer pieces.
+            Holds::Pieces => length.div_ceil(PIECE_BYTES as u64),
+            _ => length,
+        };
+        let total = u128::from(bytes_seen) * u128::from(rows) / rows_seen as u128;
         Ok(u64::try_from(total).unwrap_or(u64::MAX))
     }
 }

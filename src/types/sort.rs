@@ -5,26 +5,27 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 
 use crate::error::CommandError;
+use crate::limits::{KEY_READS_AT_ONCE, SORT_ANSWER_BYTES_MAX};
 use crate::number::parse_double_without_underflow;
 
 use super::context::ReadContext;
 use super::key::OpenKey;
+use super::key_pattern::KeyPattern;
 use super::kind::Slice;
 
 /// What elements are sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SortBy {
     /// Themselves.
     Element,
-    /// Values of keys that a pattern leads to. They would be strings or hashes, of which Quoin
-    /// has none, so that all elements lack a weight.
-    AbsentWeights,
+    /// What a pattern leads to from each of them, if anything.
+    Weights(KeyPattern),
     /// Nothing: they stay in the order of the list or set.
     Nothing,
 }
 
 /// What SORT asks for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct SortQuery {
     /// What to sort by.
     pub by: SortBy,
@@ -82,40 +83,95 @@ impl ReadContext<'_> {
             descending: false,
         };
         let elements = slice_of(self, key, all).await?;
-        let sorted = sort(elements, query)?;
+        let sorted = match (&query.by, query.alphabetic) {
+            (SortBy::Weights(pattern), true) => {
+                self.sort_by_texts(elements, pattern, query).await?
+            }
+            (SortBy::Weights(pattern), false) => {
+                let weights = self.weights(&elements, pattern).await?;
+                sort_by_numbers(weights.into_iter().zip(elements), query)
+            }
+            (_, true) => sort_by_numbers(elements.into_iter().map(|element| (0.0, element)), query),
+            (_, false) => {
+                let weights: Result<Vec<f64>, _> =
+                    elements.iter().map(|element| weight(element)).collect();
+                sort_by_numbers(weights?.into_iter().zip(elements), query)
+            }
+        };
         let skipped = usize::try_from(begin).unwrap_or(usize::MAX);
         let taken = usize::try_from(end - begin).unwrap_or(0);
         Ok(sorted.into_iter().skip(skipped).take(taken).collect())
     }
+
+    /// The numbers that a pattern leads to; 0 where there is none.
+    async fn weights(
+        &self,
+        elements: &[Bytes],
+        pattern: &KeyPattern,
+    ) -> Result<Vec<f64>, CommandError> {
+        let mut weights = Vec::with_capacity(elements.len());
+        for some in elements.chunks(KEY_READS_AT_ONCE) {
+            let mut left_bytes = SORT_ANSWER_BYTES_MAX as u64;
+            for text in self.texts(some, pattern, &mut left_bytes).await? {
+                weights.push(text.map_or(Ok(0.0), |text| weight(&text))?);
+            }
+        }
+        Ok(weights)
+    }
+
+    async fn sort_by_texts(
+        &self,
+        elements: Vec<Bytes>,
+        pattern: &KeyPattern,
+        query: &SortQuery,
+    ) -> Result<Vec<Bytes>, CommandError> {
+        let mut left_bytes = SORT_ANSWER_BYTES_MAX as u64;
+        let mut texts = Vec::with_capacity(elements.len());
+        for some in elements.chunks(KEY_READS_AT_ONCE) {
+            texts.extend(self.texts(some, pattern, &mut left_bytes).await?);
+        }
+        let mut weighted: Vec<(Option<Bytes>, Bytes)> = texts.into_iter().zip(elements).collect();
+        // Redis leaves the order of equal ones open.
+        weighted.sort_by(|(first, _), (second, _)| query.directed(first.cmp(second)));
+        Ok(weighted.into_iter().map(|(_, element)| element).collect())
+    }
+
+    async fn texts(
+        &self,
+        elements: &[Bytes],
+        pattern: &KeyPattern,
+        left_bytes: &mut u64,
+    ) -> Result<Vec<Option<Bytes>>, CommandError> {
+        let pairs: Vec<_> = elements.iter().map(|element| (pattern, element)).collect();
+        let texts = self.values_of_patterns(&pairs, left_bytes).await?;
+        texts.ok_or_else(|| {
+            let line = format!(
+                "ERR too long values for SORT with BY (more than {SORT_ANSWER_BYTES_MAX} bytes)"
+            );
+            CommandError::Text(line.into())
+        })
+    }
 }
 
-fn sort(elements: Vec<Bytes>, query: &SortQuery) -> Result<Vec<Bytes>, CommandError> {
-    let mut weighted = Vec::with_capacity(elements.len());
-    for element in elements {
-        let weight = if query.alphabetic || query.by == SortBy::AbsentWeights {
-            0.0
-        } else {
-            weight(&element)?
-        };
-        weighted.push((weight, element));
-    }
-    weighted.sort_by(|(first_weight, first), (second_weight, second)| {
-        let order = if query.alphabetic && query.by == SortBy::AbsentWeights {
-            Ordering::Equal
-        } else {
-            // Elements of one weight are in the order of their bytes, as in Redis.
-            first_weight
-                .partial_cmp(second_weight)
-                .unwrap_or(Ordering::Equal)
-                .then_with(|| first.cmp(second))
-        };
-        if query.descending {
+impl SortQuery {
+    fn directed(&self, order: Ordering) -> Ordering {
+        if self.descending {
             order.reverse()
         } else {
             order
         }
+    }
+}
+
+/// Elements of one weight are in the order of their bytes, as in Redis.
+fn sort_by_numbers(weighted: impl Iterator<Item = (f64, Bytes)>, query: &SortQuery) -> Vec<Bytes> {
+    let mut weighted: Vec<(f64, Bytes)> = weighted.collect();
+    weighted.sort_by(|(first_weight, first), (second_weight, second)| {
+        let by_weight = first_weight.partial_cmp(second_weight);
+        let order = by_weight.unwrap_or(Ordering::Equal);
+        query.directed(order.then_with(|| first.cmp(second)))
     });
-    Ok(weighted.into_iter().map(|(_, element)| element).collect())
+    weighted.into_iter().map(|(_, element)| element).collect()
 }
 
 /// An element as a number, as Redis reads it here: with C's `strtod`, which passes over blanks in

@@ -72,6 +72,7 @@ pub async fn prepare(
         keyspace_events: OnceLock::new(),
         lookups: Lookups::default(),
         scripts: Scripts::default(),
+        hll_sparse_max_bytes: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use crate::store::{self, ReadTransaction, Transaction};
 
 use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
+use super::delegation::{GrantsSavepoint, HeldGrants};
 use super::signals::{Signals, SignalsSavepoint};
-use super::staging::{Staged, StagedSavepoint};
 
 /// What commands that only read share: a snapshot of the store and the time.
 pub struct ReadUnit<'t> {
@@ -77,7 +77,7 @@ pub struct Unit<'t> {
     /// What others are to learn after the commit.
     pub signals: Signals,
     /// What other servers have popped for the commands.
-    pub staged: Staged,
+    pub grants: HeldGrants,
     rollbacks: Cell<u64>,
 }
 
@@ -86,7 +86,7 @@ pub struct Unit<'t> {
 pub struct Savepoint {
     transaction: store::Savepoint,
     signals: SignalsSavepoint,
-    staged: StagedSavepoint,
+    grants: GrantsSavepoint,
 }
 
 impl<'t> Unit<'t> {
@@ -96,7 +96,7 @@ impl<'t> Unit<'t> {
             read: ReadUnit::new(transaction, environment),
             transaction,
             signals: Signals::default(),
-            staged: Staged::default(),
+            grants: HeldGrants::default(),
             rollbacks: Cell::new(0),
         }
     }
@@ -108,7 +108,7 @@ impl<'t> Unit<'t> {
 
     /// The view of a command of a client of `database` that reads.
     pub fn read_context(&self, database: u32) -> ReadContext<'_> {
-        self.read.context(database)
+        self.read.context(database).with_grants(&self.grants)
     }
 
     /// The view of a command of a client of `database` that writes.
@@ -121,6 +121,7 @@ impl<'t> Unit<'t> {
             self.read.now_ms,
             database,
         )
+        .with_grants(&self.grants)
     }
 
     /// Marks the state. Savepoints nest: the innermost ends first, by [`Self::rollback`] or
@@ -129,7 +130,7 @@ impl<'t> Unit<'t> {
         Savepoint {
             transaction: self.transaction.savepoint(),
             signals: self.signals.savepoint(),
-            staged: self.staged.savepoint(),
+            grants: self.grants.savepoint(),
         }
     }
 
@@ -142,7 +143,7 @@ impl<'t> Unit<'t> {
             self.rollbacks.set(self.rollbacks.get() + 1);
         }
         self.signals.rollback(savepoint.signals);
-        self.staged.rollback(&savepoint.staged);
+        self.grants.rollback(&savepoint.grants);
         self.read.namespaces.forget();
     }
 

@@ -276,7 +276,7 @@ impl Fleet {
         }
     }
 
-    /// About how many elements servers say that they have put back which another server had claimed
+    /// About how many elements servers say that they have put back which were granted to another server
     /// and not fetched.
     pub fn returned(&self) -> usize {
         let running = (0..self.slots.len()).filter_map(|number| {

@@ -1,6 +1,7 @@
 //! Two servers, without their sockets, on one store.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,6 +31,8 @@ pub struct Bench {
     pub runtime: tokio::runtime::Runtime,
     /// The name of the store.
     pub store: &'static str,
+    /// Whether the servers pop for each other.
+    pub delegates_pops: Arc<AtomicBool>,
     /// Whether something fails on purpose.
     pub has_faults: bool,
     _folder: Option<TempDir>,
@@ -59,13 +62,14 @@ impl Bench {
             let environment = runtime
                 .block_on(startup::prepare(&*store, layout, clock, random))
                 .unwrap();
-            let executor = Executor::start(store, Arc::new(environment), options).unwrap();
+            let executor = Executor::start(store, Arc::new(environment), options.clone()).unwrap();
             Server(Arc::new(executor))
         });
         Self {
             servers,
             runtime,
             store: name,
+            delegates_pops: options.delegates_pops,
             has_faults: false,
             _folder: folder,
         }

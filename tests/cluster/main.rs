@@ -12,6 +12,7 @@
 mod away;
 mod bench;
 mod contention;
+mod delegation;
 mod handing_over;
 mod pipelines;
 mod priority_queues;
@@ -22,7 +23,6 @@ mod recovery;
 #[cfg(feature = "fdb")]
 #[path = "../support/server.rs"]
 mod server;
-mod staging;
 #[cfg(feature = "fdb")]
 mod starting;
 mod stores;
@@ -76,12 +76,13 @@ macro_rules! every_case {
                 values_of_a_client_stay_in_their_order_within_a_priority
                 each_value_is_popped_once_at_either_end
             }
-            staging {
+            delegation {
                 two_servers_pop_each_element_of_a_hot_list_once
                 two_servers_pop_each_member_of_a_hot_sorted_set_once
                 two_servers_pop_each_value_of_a_hot_priority_queue_once
                 who_waits_on_both_servers_gets_each_element_once
                 a_hot_queue_that_is_renamed_and_pushed_to_loses_nothing
+                no_server_pops_for_another_where_that_is_switched_off
             }
             task_queues {
                 each_task_is_taken_once_by_consumers_of_two_servers

@@ -8,6 +8,8 @@ use crate::resp::{Value, Words};
 pub enum Comparison {
     /// The same items in whatever order.
     Unordered,
+    /// The same pairs of items in whatever order.
+    UnorderedPairs,
     /// Items of the same kinds, as many of them.
     Shape,
     /// The same where an item holds a zero byte.
@@ -35,6 +37,8 @@ pub enum Place {
     RanksBefore72,
     /// In every sorted-set command.
     Scores,
+    /// In SORT with a BY that turns sorting off.
+    UnsortedSort,
     /// In errors that repeat what the client sent.
     EchoedInErrors,
     /// In commands that the test does not send.
@@ -59,9 +63,26 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "KEYS answers in no defined order.",
     },
     Difference {
-        place: Place::Commands(&["RANDOMKEY", "ZRANDMEMBER"]),
+        place: Place::Commands(&["RANDOMKEY", "ZRANDMEMBER", "SRANDMEMBER", "HRANDFIELD"]),
         comparison: Comparison::Shape,
-        reason: "RANDOMKEY and ZRANDMEMBER answer at random.",
+        reason: "RANDOMKEY, ZRANDMEMBER, SRANDMEMBER and HRANDFIELD answer at random.",
+    },
+    Difference {
+        place: Place::Commands(&[
+            "SMEMBERS", "SUNION", "SINTER", "SDIFF", "SPOP", "HKEYS", "HVALS",
+        ]),
+        comparison: Comparison::Unordered,
+        reason: "Hashes and sets are answered in no defined order; small ones, up to 64 fields or members and about 1 kB, in the order of Redis 7.2.",
+    },
+    Difference {
+        place: Place::Commands(&["HGETALL"]),
+        comparison: Comparison::UnorderedPairs,
+        reason: "Hashes and sets are answered in no defined order; small ones, up to 64 fields or members and about 1 kB, in the order of Redis 7.2.",
+    },
+    Difference {
+        place: Place::UnsortedSort,
+        comparison: Comparison::Unordered,
+        reason: "SORT BY a constant answers members of a set in no defined order.",
     },
     Difference {
         place: Place::Commands(&["TTL"]),
@@ -157,6 +178,12 @@ impl Place {
             }),
             Place::RanksBefore72 => version < (7, 2) && name.ends_with("RANK"),
             Place::Scores => is_of_sorted_sets(&name),
+            Place::UnsortedSort => {
+                let mut pairs = command.windows(2);
+                name.starts_with("SORT")
+                    && pairs
+                        .any(|pair| pair[0].eq_ignore_ascii_case(b"BY") && !pair[1].contains(&b'*'))
+            }
             Place::EchoedInErrors => true,
             Place::NotSent => false,
             Place::ScoresBefore72 => version < (7, 2) && is_of_sorted_sets(&name),
@@ -185,6 +212,17 @@ pub fn agree(command: &Words, version: (u32, u32), ours: &Value, theirs: &Value)
 fn matches(comparison: Comparison, ours: &Value, theirs: &Value) -> bool {
     match comparison {
         Comparison::Unordered => sorted(ours) == sorted(theirs),
+        Comparison::UnorderedPairs => match (ours, theirs) {
+            (Value::Aggregate(kind, Some(ours)), Value::Aggregate(other, Some(theirs))) => {
+                let sorted_pairs = |items: &[Value]| {
+                    let mut pairs: Vec<_> = items.chunks(2).map(<[Value]>::to_vec).collect();
+                    pairs.sort();
+                    pairs
+                };
+                kind == other && sorted_pairs(ours) == sorted_pairs(theirs)
+            }
+            _ => false,
+        },
         Comparison::Near(distance) => match (ours.integer(), theirs.integer()) {
             // Negative answers are no times.
             (Some(ours), Some(theirs)) => {

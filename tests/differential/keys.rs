@@ -1,6 +1,6 @@
 //! Random commands on keys of any type and on databases.
 
-use crate::payloads::{old_lists, old_sets, sealed};
+use crate::payloads::{hashes, number_sets, old_lists, old_sets, sealed, sets, strings};
 use crate::resp::Words;
 use crate::words::Dice;
 
@@ -11,7 +11,7 @@ type Arguments = Vec<Vec<u8>>;
 pub enum Step {
     /// One request, one reply.
     Command(Words),
-    /// SCAN or ZSCAN, called until its cursor is 0 again. The number is the cursor's place among
+    /// SCAN, ZSCAN, HSCAN or SSCAN, called until its cursor is 0 again. The number is the cursor's place among
     /// the words.
     Iteration(Words, usize),
 }
@@ -23,7 +23,7 @@ pub fn command(dice: &mut Dice) -> Step {
         4 | 5 => ("TYPE", vec![dice.any_key()]),
         6 => ("KEYS", vec![dice.pattern()]),
         7..10 => return scan(dice),
-        10 => return member_scan(dice),
+        10 | 49 => return member_scan(dice),
         11 => ("RANDOMKEY", vec![]),
         12..15 => (
             dice.pick(&["RENAME", "RENAMENX"]),
@@ -137,13 +137,27 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
 /// not compared to the millisecond, so there is none.)
 fn restore(dice: &mut Dice) -> Arguments {
     let elements: Arguments = (0..dice.below(6)).map(|_| dice.value()).collect();
-    let (key, mut forms) = if dice.one_in(2) {
-        (dice.key('l'), old_lists(&elements))
-    } else {
-        // Twice the same member is damage; another order than that of scores Redis just keeps.
-        let scores = [-3.0, 0.5, 1.0, 2.5, 7.0];
-        let members: Vec<_> = elements.into_iter().zip(scores).collect();
-        (dice.key('z'), old_sets(&members))
+    let (key, mut forms) = match dice.below(6) {
+        5 => (dice.key('t'), strings(&dice.string())),
+        0 => (dice.key('l'), old_lists(&elements)),
+        1 => {
+            // Twice the same member is damage; another order than that of scores Redis just keeps.
+            let scores = [-3.0, 0.5, 1.0, 2.5, 7.0];
+            let members: Vec<_> = elements.into_iter().zip(scores).collect();
+            (dice.key('z'), old_sets(&members))
+        }
+        2 => {
+            let fields = elements.into_iter();
+            let fields: Vec<_> = fields.map(|field| (field, dice.value())).collect();
+            (dice.key('h'), hashes(&fields))
+        }
+        // Redis before 7.2 does not read the last.
+        3 => (dice.key('m'), sets(&elements)[..1].to_vec()),
+        _ => {
+            let start = dice.pick(&[-5, 100, -40_000, 1 << 40]);
+            let numbers: Vec<i64> = (0..elements.len() as i64).map(|n| start + n * n).collect();
+            (dice.key('m'), number_sets(&numbers))
+        }
     };
     let (_, mut payload) = forms.swap_remove(dice.below(forms.len()));
     if dice.one_in(8) {
@@ -181,14 +195,15 @@ fn scan(dice: &mut Dice) -> Step {
     options_of_scan(dice, &mut words);
     if dice.one_in(3) {
         words.push(dice.word("TYPE"));
-        words.push(dice.choose_word(&["list", "zset", "string", "nosuch"]));
+        words.push(dice.choose_word(&["list", "zset", "hash", "set", "string", "nosuch"]));
     }
     Step::Iteration(words, 1)
 }
 
-/// A whole iteration over the members of a sorted set.
+/// A whole iteration over the members or fields of a value.
 fn member_scan(dice: &mut Dice) -> Step {
-    let mut words = vec![dice.word("ZSCAN"), dice.key('z'), b"0".to_vec()];
+    let (name, family) = dice.pick(&[("ZSCAN", 'z'), ("HSCAN", 'h'), ("SSCAN", 'm')]);
+    let mut words = vec![dice.word(name), dice.key(family), b"0".to_vec()];
     options_of_scan(dice, &mut words);
     Step::Iteration(words, 2)
 }
@@ -210,23 +225,24 @@ fn options_of_scan(dice: &mut Dice, words: &mut Words) {
 fn sort(dice: &mut Dice) -> (&'static str, Arguments) {
     let mut arguments = vec![dice.any_key()];
     let is_alphabetic = dice.one_in(2);
-    if dice.one_in(8) {
+    let is_by = dice.one_in(8);
+    if is_by {
         arguments.push(dice.word("BY"));
         let patterns: &[&str] = if is_alphabetic {
             &["nosort"]
         } else {
-            &["nosort", "weight_*", "x->y"]
+            &["nosort", "weight_*", "x->y", "s*", "s*"]
         };
         arguments.push(dice.pick(patterns).into());
     }
-    if dice.one_in(4) {
+    if !is_by && dice.one_in(4) {
         arguments.push(dice.word("LIMIT"));
         arguments.push(dice.integer());
         arguments.push(dice.integer());
     }
     while dice.one_in(6) {
         arguments.push(dice.word("GET"));
-        arguments.push(dice.pick(&["#", "object_*", "h_*->f"]).into());
+        arguments.push(dice.pick(&["#", "object_*", "h_*->f", "s*", "*"]).into());
     }
     if dice.one_in(3) {
         arguments.push(dice.choose_word(&["ASC", "DESC"]));

@@ -12,10 +12,13 @@
     unreachable_pub
 )]
 
+mod bitmaps;
 mod channels;
 mod differences;
 mod events;
 mod geo;
+mod hashes;
+mod hyperloglogs;
 mod keys;
 mod lists;
 mod numbers;
@@ -25,11 +28,14 @@ mod payloads;
 mod redis_server;
 #[path = "../support/resp.rs"]
 mod resp;
+mod scripts;
 #[path = "../support/server.rs"]
 mod server;
 mod servers;
+mod sets;
 mod shrink;
 mod sorted_sets;
+mod strings;
 mod transactions;
 mod words;
 
@@ -127,7 +133,11 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(26) {
+    let words = match dice.below(49) {
+        26..32 => hashes::command(dice),
+        32..38 => sets::command(dice),
+        38..45 => strings::command(dice),
+        45.. => bitmaps::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..21 => geo::command(dice),
@@ -142,7 +152,7 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
             iteration => return iteration,
         },
     };
-    let mut words = dice.spoil(words);
+    let mut words = sets::without_chance(dice.spoil(words));
     let is_rank = differences::upper(&words, 0).ends_with("RANK");
     if session.is_in_multi && is_rank && version < (7, 2) {
         // One word more, which Redis knows since 7.2, would spoil the transaction.

@@ -162,12 +162,16 @@ impl Servers {
                 ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
-                let questions: [&[&[u8]]; 6] = [
+                let questions: [&[&[u8]]; 10] = [
+                    &[b"GET", key],
+                    &[b"STRLEN", key],
                     &[b"TYPE", key],
                     &[b"LRANGE", key, b"0", b"-1"],
                     &[b"LLEN", key],
                     &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
                     &[b"ZCARD", key],
+                    &[b"HGETALL", key],
+                    &[b"SMEMBERS", key],
                     &[b"PEXPIRETIME", key],
                 ];
                 for words in questions {
@@ -223,6 +227,8 @@ fn iterate(
                 let score = pair.get(1).map(plain_score);
                 found.insert(pair.iter().take(1).cloned().chain(score).collect());
             }
+        } else if upper(&words, 0) == "HSCAN" {
+            found.extend(items.chunks(2).map(<[Value]>::to_vec));
         } else {
             found.extend(items.iter().map(|item| vec![item.clone()]));
         }

@@ -11,6 +11,10 @@ pub struct Dice {
     random: StdRng,
 }
 
+/// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, strings,
+/// sets.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm'];
+
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
     "9223372036854775807",
@@ -139,12 +143,12 @@ impl Dice {
         self.pick(choices).as_bytes().to_vec()
     }
 
-    /// A key, mostly one that other commands of the family (`'l'`, `'z'`, `'g'`) use.
+    /// A key, mostly one that other commands of the family (one of [`FAMILIES`]) use.
     pub fn key(&mut self, family: char) -> Vec<u8> {
         match self.below(20) {
             0 => self.odd_key(),
             1 | 2 => format!("mixed{}", self.below(3)).into_bytes(),
-            3 => format!("{}{}", self.pick(&['l', 'z', 'g']), self.below(4)).into_bytes(),
+            3 => format!("{}{}", self.pick(FAMILIES), self.below(4)).into_bytes(),
             4 => b"absent".to_vec(),
             _ => format!("{family}{}", self.below(4)).into_bytes(),
         }
@@ -152,7 +156,7 @@ impl Dice {
 
     /// A key of whatever type.
     pub fn any_key(&mut self) -> Vec<u8> {
-        let family = self.pick(&['l', 'z', 'g']);
+        let family = self.pick(FAMILIES);
         self.key(family)
     }
 
@@ -190,6 +194,25 @@ impl Dice {
             5..20 => format!("e{}", self.below(30)).into_bytes(),
             _ => self.text(VALUES),
         }
+    }
+
+    /// The value of a string.
+    pub fn string(&mut self) -> Vec<u8> {
+        match self.below(8) {
+            0 => {
+                let length = self.length();
+                let length = usize::try_from(length).unwrap();
+                (0..length).map(|at| b"abcabd"[at % 6]).collect()
+            }
+            1 => vec![self.pick(&[0x00, 0xff, 0x10]); self.below(30)],
+            _ => self.value(),
+        }
+    }
+
+    /// A length about the bounds of the forms in which strings are stored.
+    pub fn length(&mut self) -> i64 {
+        let bound = self.pick(&[0, 0, 1_024, 1_024, 16_384, 32_768]);
+        (bound + self.between(-6, 6)).max(0)
     }
 
     /// One to a few values; now and then many.
@@ -312,8 +335,8 @@ impl Dice {
 
     pub fn pattern(&mut self) -> Vec<u8> {
         self.text(&[
-            "*", "l*", "z*", "?1", "[lz]0", "[^l]*", "mixed?", "k*", "e1*", "a", "", "\\*", "*\0*",
-            "n*", "nothing*", "[a-", "[0-3]", "e[^1-2]",
+            "*", "l*", "z*", "s*", "?1", "[lzh]0", "[^l]*", "mixed?", "k*", "e1*", "a", "", "\\*",
+            "*\0*", "n*", "nothing*", "[a-", "[0-3]", "e[^1-2]",
         ])
     }
 

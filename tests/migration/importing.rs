@@ -124,7 +124,7 @@ pub fn long_list(count: usize) -> Held {
 }
 
 #[test]
-fn lists_and_sorted_sets_of_all_databases_arrive_with_their_expiry() {
+fn values_of_all_databases_arrive_with_their_expiry() {
     let Some(pair) = Pair::start(&[]) else { return };
     let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
     let mut values = Values::new(SEED);
@@ -142,10 +142,12 @@ fn lists_and_sorted_sets_of_all_databases_arrive_with_their_expiry() {
         Held::List(vec![vec![b'x'; 700_000]; 5]).put(&mut redis, b"heavy");
         let members = (0..3_000).map(|number| (format!("m{number}").into_bytes(), 0.1));
         Held::Set(members.collect()).put(&mut redis, b"wide");
+        Held::String(vec![b's'; 3_000_000]).put(&mut redis, b"text");
+        Held::String(Vec::new()).put(&mut redis, b"empty");
         run(&mut redis, "PEXPIREAT long 4000000000000");
     }
     let expected = [contents(&mut redis, 0), contents(&mut redis, 3)];
-    run(&mut redis, "SET string x");
+    run(&mut redis, "XADD stream * a b");
     run(&mut redis, "HSET hash a b");
     run(&mut redis, "HSET hash2 a b");
     // What is in the way is replaced.
@@ -159,10 +161,10 @@ fn lists_and_sorted_sets_of_all_databases_arrive_with_their_expiry() {
     assert_eq!(contents(&mut quoin, 0), expected[0]);
     assert_eq!(contents(&mut quoin, 3), expected[1]);
     for line in [
-        "126 keys copied, with ",
-        "1 skipped: of type string\n",
+        "130 keys copied, with ",
+        "1 skipped: of type stream\n",
         "2 skipped: of type hash\n",
-        "126 keys compared: all have the same number of elements on both sides\n",
+        "130 keys compared: all have the same number of elements on both sides\n",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
@@ -170,7 +172,7 @@ fn lists_and_sorted_sets_of_all_databases_arrive_with_their_expiry() {
     let (code, text) = pair.import(&["--databases", "all", "--resume"]);
     assert_eq!(code, 0, "{text}");
     assert!(
-        text.contains("0 keys copied, with 0 elements\n126 were there already\n"),
+        text.contains("0 keys copied, with 0 elements\n130 were there already\n"),
         "{text}"
     );
 }

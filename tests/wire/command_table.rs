@@ -22,6 +22,7 @@ const INFO_CHANGED: &[&str] = &[
     "config|resetstat",
     "config|rewrite",
     "latency|reset",
+    "msetnx",
     "randomkey",
     "scan",
     "wait",
@@ -31,6 +32,7 @@ const INFO_CHANGED: &[&str] = &[
 
 /// Commands whose grammar is another in Redis 7.2 than in 7.0.
 const ARGUMENTS_CHANGED: &[&str] = &[
+    "bitop",
     "client|kill",
     "client|list",
     "command|getkeys",
@@ -40,6 +42,7 @@ const ARGUMENTS_CHANGED: &[&str] = &[
     "geopos",
     "georadius",
     "georadiusbymember",
+    "pfmerge",
     "psubscribe",
     "zrank",
     "zrevrank",
@@ -48,6 +51,14 @@ const ARGUMENTS_CHANGED: &[&str] = &[
 /// Arguments that Redis 7.2 renamed: beginnings of the commands' names, the new name and the old.
 const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["acl|cat"], "category", "categoryname"),
+    (&["bitcount", "bitpos"], "range", "index"),
+    (&["bitcount", "bitpos"], "unit", "index_unit"),
+    (&["bitfield"], "get-block", "encoding_offset"),
+    (&["bitfield"], "incrby-block", "encoding_offset_increment"),
+    (&["bitfield"], "overflow-block", "wrap_sat_fail"),
+    (&["bitfield"], "set-block", "encoding_offset_value"),
+    (&["bitfield"], "write-operation", "write_operation"),
+    (&["bitpos"], "end-unit-block", "end_index"),
     (&["client|reply"], "action", "on_off_skip"),
     (&["client|tracking"], "BCAST", "bcast"),
     (&["client|tracking"], "NOLOOP", "noloop"),
@@ -61,6 +72,8 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["geosearch"], "fromlonlat", "longitude_latitude"),
     (&["hello"], "auth", "username_password"),
     (&["latency|histogram"], "COMMAND", "command"),
+    (&["lcs"], "min-match-len", "len"),
+    (&["mset"], "data", "key_value"),
     (&["shutdown"], "save-selector", "nosave_save"),
     (&["sort"], "by-pattern", "pattern"),
     (&["sort"], "get-pattern", "pattern"),

@@ -34,6 +34,7 @@ mod priority_queues;
 mod pubsub;
 mod queues_as_keys;
 mod requests;
+mod scripts;
 mod stopping;
 mod task_queues;
 mod transactions;

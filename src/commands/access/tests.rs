@@ -126,10 +126,34 @@ fn additions_to_a_sorted_set_look_at_their_members() {
         ("ZINCRBY q 1 a", vec!["a"]),
         ("ZADD q NX 1", vec![]),
     ] {
-        let members = members.into_iter().map(Bytes::from).collect();
-        let expected = [(client_key("q"), Prefetch::Members(members))];
+        let expected = [(client_key("q"), members_of(ValueType::SortedSet, members))];
         assert_eq!(of_line(line).prefetch, expected, "{line}");
     }
+}
+
+fn members_of(value_type: ValueType, names: Vec<&'static str>) -> Prefetch {
+    let names = names.into_iter().map(Bytes::from).collect();
+    Prefetch::Members { value_type, names }
+}
+
+#[test]
+fn commands_on_fields_and_members_look_at_them() {
+    for (line, value_type, names) in [
+        ("HSET q a 1 b 2", ValueType::Hash, vec!["a", "b"]),
+        ("HMSET q a 1", ValueType::Hash, vec!["a"]),
+        ("HSETNX q a 1", ValueType::Hash, vec!["a"]),
+        ("HINCRBY q a 1", ValueType::Hash, vec!["a"]),
+        ("HDEL q a b", ValueType::Hash, vec!["a", "b"]),
+        ("HMGET q a b", ValueType::Hash, vec!["a", "b"]),
+        ("SADD q a b", ValueType::Set, vec!["a", "b"]),
+        ("SREM q a", ValueType::Set, vec!["a"]),
+    ] {
+        let expected = [(client_key("q"), members_of(value_type, names))];
+        assert_eq!(of_line(line).prefetch, expected, "{line}");
+    }
+    let member = || members_of(ValueType::Set, vec!["a"]);
+    let expected = [(client_key("q"), member()), (client_key("r"), member())];
+    assert_eq!(of_line("SMOVE q r a").prefetch, expected);
 }
 
 #[test]

@@ -42,11 +42,6 @@ fn description(row: &'static Row) -> Reply {
     ])
 }
 
-const BY_NOTES: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key \
-                        names derive from the content of the key we sort";
-const STORE_NOTES: &str = "For the optional STORE keyword. It is marked 'unknown' because the \
-                           keyword can appear anywhere in the argument array";
-
 fn specification(spec: &KeySpec) -> Reply {
     let name = |name: &'static str| Reply::bulk(name);
     let typed = |kind: &'static str, details: &[(&'static str, i64)]| {
@@ -58,19 +53,19 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
-    let range = |last: i32| {
-        let details = [("lastkey", last.into()), ("keystep", 1), ("limit", 0)];
+    let range = |last: i32, step: usize| {
+        let step = i64::try_from(step).unwrap_or(i64::MAX);
+        let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
         typed("range", &details)
     };
     let unknown = || typed("unknown", &[]);
-    let (notes, begin, find) = match spec.place {
-        KeyPlace::Range { first, last } => (None, index(first), range(last)),
+    let (begin, find) = match spec.place {
+        KeyPlace::Range { first, last, step } => (index(first), range(last, step)),
         KeyPlace::Counted { count } => {
             let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
-            (None, index(count), typed("keynum", &details))
+            (index(count), typed("keynum", &details))
         }
-        KeyPlace::NamedByElements => (Some(BY_NOTES), unknown(), unknown()),
-        KeyPlace::AfterStore => (Some(STORE_NOTES), unknown(), unknown()),
+        KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
         KeyPlace::AfterWord { word, from } => {
             let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
             let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
@@ -78,11 +73,11 @@ fn specification(spec: &KeySpec) -> Reply {
                 (name("type"), name("keyword")),
                 (name("spec"), Reply::Map(details)),
             ];
-            (None, Reply::Map(begin), range(0))
+            (Reply::Map(begin), range(0, 1))
         }
     };
     let mut fields = Vec::new();
-    if let Some(notes) = notes {
+    if let Some(notes) = spec.notes {
         fields.push((name("notes"), name(notes)));
     }
     fields.push((name("flags"), flags(spec.flags)));

@@ -50,8 +50,9 @@ fn keys_of(
                 "ERR Invalid arguments specified for command",
             ));
         };
-        let keys = command.get(indexes).unwrap_or_default().iter();
-        items.extend(keys.map(|key| item(Reply::Bulk(key.clone()), spec.flags)));
+        let flags = spec.flags_of(command);
+        let keys = indexes.filter_map(|at| command.get(at));
+        items.extend(keys.map(|key| item(Reply::Bulk(key.clone()), flags)));
     }
     Ok(Reply::Array(items))
 }

@@ -7,9 +7,10 @@ use crate::commands::arguments::{argument, is_word, rest};
 use crate::commands::plan::Plan;
 use crate::commands::sorted_sets::add_members;
 use crate::error::CommandError;
+use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::prefetch::{PREFETCHED_MEMBERS_MAX, Prefetch};
+use crate::types::prefetch::Prefetch;
 use crate::types::sorted_set::{AddOptions, ScoredMember};
 
 /// `GEOADD key [NX|XX] [CH] longitude latitude member [longitude latitude member …]` → how many
@@ -40,8 +41,10 @@ pub(super) async fn geoadd(
 pub(super) fn plan_add(arguments: &[Bytes]) -> Option<Plan> {
     let (_, _, triples) = parse_options(rest(arguments, 2));
     let members = triples.chunks_exact(3).filter_map(|triple| triple.get(2));
-    let members = members.take(PREFETCHED_MEMBERS_MAX).cloned();
-    Some(Plan::Read(vec![Prefetch::Members(members.collect())]))
+    Some(Plan::Read(vec![Prefetch::members(
+        ValueType::SortedSet,
+        members,
+    )]))
 }
 
 /// The options, whether changes count (CH), and the words after them.

@@ -110,14 +110,25 @@ fn arguments_agree_with_the_key_specifications() {
                 _ => std::slice::from_ref(argument),
             };
             for argument in alternatives {
-                let Some(number) = argument.key_spec else {
+                // Of a block that is repeated, the key stands first.
+                let key = match argument.parts {
+                    [first, ..] if argument.is_multiple && first.key_spec.is_some() => first,
+                    _ => argument,
+                };
+                let Some(number) = key.key_spec else {
                     assert_ne!(argument.kind, Kind::Key, "{}: {argument}", row.name);
                     continue;
                 };
                 let spec = row.keys[usize::try_from(number).unwrap()];
-                let place = (argument.kind, at, argument.is_multiple);
+                let place = (key.kind, at, argument.is_multiple);
                 let fits = match spec.place {
-                    KeyPlace::Range { first, last } => place == (Kind::Key, Some(first), last != 0),
+                    KeyPlace::Range { first, last, step } => {
+                        let end = first + 1 + usize::try_from(last).unwrap_or(0);
+                        let is_there = at.is_some_and(|at| (first..end).contains(&at));
+                        let words = argument.parts.len().max(1);
+                        let is_fit = argument.is_multiple == (last < 0) && words == step;
+                        key.kind == Kind::Key && is_there && is_fit
+                    }
                     KeyPlace::Counted { count } => {
                         let number = before.map(|one| (one.kind, one.name()));
                         place == (Kind::Key, Some(count + 1), true)

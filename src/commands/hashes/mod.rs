@@ -1,6 +1,12 @@
 //! Hash commands.
 
-mod length;
+mod increment;
+mod random;
+mod read;
 mod rows;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod write;
 
 pub use rows::ROWS;

@@ -96,7 +96,7 @@ async fn set_expiry(
         context.remove(&key);
         "del"
     } else {
-        context.recall_claims(&key).await?;
+        context.return_grants(&key).await?;
         context.set_expiry(&mut key, Some(at_ms));
         "expire"
     };

@@ -6,8 +6,9 @@ use crate::commands::arguments::{argument, integer, is_word, rest};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
-use crate::limits::{SORT_ANSWER_BYTES_MAX, SORT_VALUES_MAX};
+use crate::limits::{KEY_READS_AT_ONCE, SORT_ANSWER_BYTES_MAX, SORT_VALUES_MAX};
 use crate::reply::Reply;
+use crate::types::key_pattern::KeyPattern;
 use crate::types::list::End;
 use crate::types::sort::{SortBy, SortQuery};
 use crate::types::{ReadContext, WriteContext};
@@ -21,11 +22,12 @@ struct Sort<'a> {
 }
 
 /// What one GET asks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum Get {
     /// The element itself: `#`.
     Element,
-    /// A string or a field of a hash, which Quoin has not.
+    /// The value that a pattern leads to.
+    Value(KeyPattern),
+    /// Nothing: a pattern without a place for the element.
     Absent,
 }
 
@@ -38,7 +40,7 @@ pub(super) async fn sort(
     let sort = Sort::parse(arguments, true)?;
     let elements = sort.elements(context, argument(arguments, 1)?).await?;
     let Some(destination) = sort.destination else {
-        return sort.answer(elements);
+        return sort.answer(context, elements).await;
     };
     if elements.is_empty() {
         if let Some(old) = context.find_any(destination).await? {
@@ -47,9 +49,7 @@ pub(super) async fn sort(
         }
         return Ok(Reply::Integer(0));
     }
-    sort.check_storable(context, &elements)?;
-    let values = sort.values(elements);
-    let values: Vec<Bytes> = values.map(Option::unwrap_or_default).collect();
+    let values = sort.storable_values(context, &elements).await?;
     let key = context.create(destination, ValueType::List, None).await?;
     context.list_push(&key, &values, End::Right).await?;
     context.notify(EventClasses::LIST, "sortstore", destination);
@@ -62,7 +62,8 @@ pub(super) async fn sort_ro(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let sort = Sort::parse(arguments, false)?;
-    sort.answer(sort.elements(context, argument(arguments, 1)?).await?)
+    let elements = sort.elements(context, argument(arguments, 1)?).await?;
+    sort.answer(context, elements).await
 }
 
 impl<'a> Sort<'a> {
@@ -106,15 +107,17 @@ impl<'a> Sort<'a> {
                     behind
                 }
                 [option, pattern, behind @ ..] if is_word(option, "by") => {
-                    is_constant |= !has_star(pattern);
-                    sort.query.by = SortBy::AbsentWeights;
+                    match KeyPattern::parse(pattern) {
+                        Some(pattern) => sort.query.by = SortBy::Weights(pattern),
+                        None => is_constant = true,
+                    }
                     behind
                 }
                 [option, pattern, behind @ ..] if is_word(option, "get") => {
-                    sort.gets.push(if c_string(pattern) == b"#" {
-                        Get::Element
-                    } else {
-                        Get::Absent
+                    sort.gets.push(match KeyPattern::parse(pattern) {
+                        Some(pattern) => Get::Value(pattern),
+                        None if c_string(pattern) == b"#" => Get::Element,
+                        None => Get::Absent,
                     });
                     behind
                 }
@@ -136,62 +139,104 @@ impl<'a> Sort<'a> {
         let Some(key) = context.find_any(name).await? else {
             return Ok(Vec::new());
         };
-        let elements = context.sort(&key, &self.query).await?;
+        let mut query = self.query.clone();
+        if key.meta.value_type == ValueType::Set
+            && self.destination.is_some()
+            && query.by == SortBy::Nothing
+        {
+            // As in Redis: what is stored must not depend on the order in which a set lies.
+            query.by = SortBy::Element;
+            query.alphabetic = true;
+        }
+        let elements = context.sort(&key, &query).await?;
         check_value_count(elements.len(), self.gets.len())?;
         Ok(elements)
     }
 
-    /// How often each element stands in the result.
-    fn repetitions(&self) -> usize {
-        if self.gets.is_empty() {
-            return 1;
-        }
-        self.gets.iter().filter(|get| **get == Get::Element).count()
-    }
-
     /// The reply, which is refused where GET makes too much of the elements: a reply is in memory
     /// at once.
-    fn answer(&self, elements: Vec<Bytes>) -> Result<Reply, CommandError> {
+    async fn answer(
+        &self,
+        context: &ReadContext<'_>,
+        elements: Vec<Bytes>,
+    ) -> Result<Reply, CommandError> {
         let element_bytes: usize = elements.iter().map(Bytes::len).sum();
-        let answer_bytes = element_bytes.saturating_mul(self.repetitions());
-        if answer_bytes > SORT_ANSWER_BYTES_MAX.max(element_bytes) {
+        let bytes_max = SORT_ANSWER_BYTES_MAX.max(element_bytes) as u64;
+        let values = self.values(context, &elements, bytes_max, |_| Ok(()));
+        let values = values.await?.ok_or_else(|| {
             let line = format!(
                 "ERR too long an answer of SORT with GET (more than {SORT_ANSWER_BYTES_MAX} bytes)"
             );
-            return Err(CommandError::Text(line.into()));
-        }
-        let values = self.values(elements);
+            CommandError::Text(line.into())
+        })?;
+        let values = values.into_iter();
         let values = values.map(|value| value.map_or(Reply::Null, Reply::Bulk));
         Ok(Reply::Array(values.collect()))
     }
 
-    /// Refuses what one transaction cannot hold, before anything of it is made.
-    fn check_storable(
+    /// What STORE puts into its list; refused where one transaction cannot hold it.
+    async fn storable_values(
         &self,
-        context: &WriteContext<'_>,
+        context: &ReadContext<'_>,
         elements: &[Bytes],
-    ) -> Result<(), CommandError> {
-        let repetitions = self.repetitions();
-        // What is not there is stored as an empty element.
-        let absent_count = self.gets.len().saturating_sub(repetitions);
+    ) -> Result<Vec<Bytes>, CommandError> {
         let mut budget = context.size_budget();
-        for element in elements {
-            budget.take_elements(element.len(), repetitions)?;
-            budget.take_elements(0, absent_count)?;
-        }
-        Ok(())
+        let bytes_max = context.environment.capabilities.transaction_bytes_max as u64;
+        // What is not there is stored as an empty element.
+        let take =
+            |value: &Option<Bytes>| budget.take_element(value.as_ref().map_or(0, Bytes::len));
+        let values = self.values(context, elements, bytes_max, take).await?;
+        let values = values.ok_or(CommandError::TooLarge)?.into_iter();
+        Ok(values.map(Option::unwrap_or_default).collect())
     }
 
-    /// The result: of each element itself, or what each GET finds for it.
-    fn values(&self, elements: Vec<Bytes>) -> impl Iterator<Item = Option<Bytes>> {
+    /// The result: of each element itself, or what each GET finds for it. `take` is asked of each
+    /// value. `None` where the values have more than `bytes_max` bytes together.
+    async fn values(
+        &self,
+        context: &ReadContext<'_>,
+        elements: &[Bytes],
+        bytes_max: u64,
+        mut take: impl FnMut(&Option<Bytes>) -> Result<(), CommandError>,
+    ) -> Result<Option<Vec<Option<Bytes>>>, CommandError> {
         let gets = match self.gets.as_slice() {
             [] => &[Get::Element],
             gets => gets,
         };
-        elements.into_iter().flat_map(move |element| {
-            gets.iter()
-                .map(move |get| (*get == Get::Element).then(|| element.clone()))
-        })
+        let mut asked = { elements.iter() }
+            .flat_map(|element| gets.iter().map(move |get| (get, element)))
+            .peekable();
+        let mut left_bytes = bytes_max;
+        let mut values = Vec::new();
+        while asked.peek().is_some() {
+            let some: Vec<(&Get, &Bytes)> = asked.by_ref().take(KEY_READS_AT_ONCE).collect();
+            let pairs = some.iter().filter_map(|(get, element)| match get {
+                Get::Value(pattern) => Some((pattern, *element)),
+                Get::Element | Get::Absent => None,
+            });
+            let pairs: Vec<_> = pairs.collect();
+            let found = context.values_of_patterns(&pairs, &mut left_bytes).await?;
+            let Some(found) = found else {
+                return Ok(None);
+            };
+            let mut found = found.into_iter();
+            for (get, element) in some {
+                let value = match get {
+                    Get::Value(_) => found.next().flatten(),
+                    Get::Absent => None,
+                    Get::Element => {
+                        let Some(left) = left_bytes.checked_sub(element.len() as u64) else {
+                            return Ok(None);
+                        };
+                        left_bytes = left;
+                        Some(element.clone())
+                    }
+                };
+                take(&value)?;
+                values.push(value);
+            }
+        }
+        Ok(Some(values))
     }
 }
 
@@ -208,11 +253,6 @@ pub(super) fn check_value_count(
         ));
     }
     Ok(())
-}
-
-/// Whether a pattern has a place for the element.
-fn has_star(pattern: &[u8]) -> bool {
-    c_string(pattern).contains(&b'*')
 }
 
 /// What Redis sees of a pattern where it takes it for a C string: what is in front of a zero byte.

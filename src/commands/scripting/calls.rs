@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer};
-use crate::commands::call::{CallError, Invocation, Mode, call, call_read};
+use crate::commands::call::{CallError, Invocation, Mode, call_once, call_read};
 use crate::commands::flags::Flags;
 use crate::commands::resolve::resolve;
 use crate::commands::row::{ConnectionCommand, Handler};
@@ -71,10 +71,11 @@ impl Calls<'_> {
     async fn call(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
-            pops_staged: false,
+            pops_grants: false,
         };
         let result = match self.unit {
-            AnyUnit::Write(unit) => call(unit, invocation, mode).await,
+            // Queues that other servers hold elements of come back for the whole script.
+            AnyUnit::Write(unit) => call_once(unit, invocation, mode).await,
             AnyUnit::Read(unit) => call_read(unit, invocation).await,
         };
         result.map_err(|error| match error {

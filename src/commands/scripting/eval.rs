@@ -12,8 +12,7 @@ use crate::reply::Reply;
 use crate::scripting::Script;
 use crate::types::unit::AnyUnit;
 
-const NO_SCRIPT: CommandError =
-    CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
 pub(super) const TURNED_OFF: CommandError =
     CommandError::text("ERR scripts are turned off by the setting enable-scripts");
 
@@ -137,11 +136,7 @@ fn only_reads(script: &Script, is_ro: bool) -> Result<bool, CommandError> {
 }
 
 /// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server.
-async fn keep(
-    unit: AnyUnit<'_>,
-    database: u32,
-    script: &Arc<Script>,
-) -> Result<(), CommandError> {
+async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<(), CommandError> {
     let AnyUnit::Write(writable) = unit else {
         return Ok(());
     };

@@ -55,11 +55,17 @@ const SCRIPT: &[Row] = &[
         .summary("Determines whether server-side Lua scripts exist in the script cache.")
         .complexity("O(M)")
         .flags(Flags::ON_SNAPSHOT)
-        .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
+        .tips(&[
+            "request_policy:all_shards",
+            "response_policy:agg_logical_and",
+        ])
         .arguments(&[string("sha1").multiple()]),
     script("script|flush", -2, "2.6.0", script_handler!(admin::flush))
         .summary("Removes all server-side Lua scripts from the script cache.")
-        .history(&[("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers.")])
+        .history(&[(
+            "6.2.0",
+            "Added the `ASYNC` and `SYNC` flushing mode modifiers.",
+        )])
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .arguments(&[oneof(
             "flush-type",
@@ -67,8 +73,13 @@ const SCRIPT: &[Row] = &[
         )
         .since("6.2.0")
         .optional()]),
-    Row::help("script|help", "5.0.0", Group::Scripting, Handler::Pure(admin::script_help))
-        .categories(&["@scripting"]),
+    Row::help(
+        "script|help",
+        "5.0.0",
+        Group::Scripting,
+        Handler::Pure(admin::script_help),
+    )
+    .categories(&["@scripting"]),
     script("script|kill", 2, "2.6.0", Handler::Pure(admin::kill))
         .summary("Terminates a server-side Lua script during execution.")
         .flags(Flags::ALLOW_BUSY)

@@ -2,8 +2,8 @@ use bytes::Bytes;
 
 use crate::commands::testing::Bench;
 use crate::layout::Space;
-use crate::store::{Isolation, RangeQuery};
 use crate::reply::Reply;
+use crate::store::{Isolation, RangeQuery};
 
 fn run(bench: &Bench, words: &[&str]) -> Reply {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
@@ -39,8 +39,14 @@ const PUSH: &str = "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LLE
 #[test]
 fn a_script_is_one_transaction_on_every_kind_of_store() {
     for bench in [Bench::embedded(), Bench::cluster_like()] {
-        assert_eq!(run(&bench, &["EVAL", PUSH, "1", "q", "a"]), Reply::Integer(1));
-        assert_eq!(run(&bench, &["EVAL", PUSH, "1", "q", "b"]), Reply::Integer(2));
+        assert_eq!(
+            run(&bench, &["EVAL", PUSH, "1", "q", "a"]),
+            Reply::Integer(1)
+        );
+        assert_eq!(
+            run(&bench, &["EVAL", PUSH, "1", "q", "b"]),
+            Reply::Integer(2)
+        );
     }
 }
 
@@ -49,7 +55,10 @@ fn a_script_that_fails_keeps_what_it_has_written_unless_it_is_atomic() {
     let bench = Bench::embedded();
     let fails = "redis.call('RPUSH', KEYS[1], 'x') redis.call('ZADD', KEYS[1], 1, 'm')";
     let line = error_of(run(&bench, &["EVAL", fails, "1", "q"]));
-    assert!(line.starts_with("WRONGTYPE ") && line.contains("on @user_script:1."), "{line}");
+    assert!(
+        line.starts_with("WRONGTYPE ") && line.contains("on @user_script:1."),
+        "{line}"
+    );
     assert_eq!(run(&bench, &["LLEN", "q"]), Reply::Integer(1));
     let atomic = format!("#!lua flags=atomic\n{fails}");
     let line = error_of(run(&bench, &["EVAL", &atomic, "1", "q"]));
@@ -65,7 +74,10 @@ fn evalsha_finds_what_eval_and_script_load_have_stored() {
         assert_eq!(unknown, "NOSCRIPT No matching script. Please use EVAL.");
         run(&bench, &["EVAL", PUSH, "1", "q", "a"]);
         for _ in 0..3 {
-            let reply = run(&bench, &["EVALSHA", &sha.to_ascii_uppercase(), "1", "q", "b"]);
+            let reply = run(
+                &bench,
+                &["EVALSHA", &sha.to_ascii_uppercase(), "1", "q", "b"],
+            );
             assert!(matches!(reply, Reply::Integer(_)), "{reply:?}");
         }
         assert_eq!(
@@ -73,8 +85,14 @@ fn evalsha_finds_what_eval_and_script_load_have_stored() {
             Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)])
         );
         assert_eq!(run(&bench, &["SCRIPT", "FLUSH"]), Reply::OK);
-        assert!(matches!(run(&bench, &["EVALSHA", &sha, "1", "q", "a"]), Reply::Error(_)));
-        assert_eq!(run(&bench, &["SCRIPT", "LOAD", PUSH]), Reply::bulk(sha.clone()));
+        assert!(matches!(
+            run(&bench, &["EVALSHA", &sha, "1", "q", "a"]),
+            Reply::Error(_)
+        ));
+        assert_eq!(
+            run(&bench, &["SCRIPT", "LOAD", PUSH]),
+            Reply::bulk(sha.clone())
+        );
         let reply = run(&bench, &["EVALSHA", &sha, "1", "q", "c"]);
         assert_eq!(reply, Reply::Integer(5));
         assert_eq!(rows_of_scripts(&bench), 3);
@@ -100,7 +118,10 @@ fn scripts_that_only_read_cannot_write() {
     assert!(line.starts_with("ERR Write commands are not allowed from read-only scripts."));
     assert_eq!(run(&bench, &["EXISTS", "q"]), Reply::Integer(0));
     assert_eq!(
-        run(&bench, &["EVAL_RO", "return redis.call('LLEN', KEYS[1])", "1", "q"]),
+        run(
+            &bench,
+            &["EVAL_RO", "return redis.call('LLEN', KEYS[1])", "1", "q"]
+        ),
         Reply::Integer(0)
     );
 }
@@ -132,7 +153,10 @@ fn commands_that_wait_find_nothing() {
 fn keys_are_listed_within_a_script() {
     let bench = Bench::cluster_like();
     let script = "redis.call('RPUSH', 'a', 1) return redis.call('KEYS', '*')";
-    assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Array(vec![text("a")]));
+    assert_eq!(
+        run(&bench, &["EVAL", script, "0"]),
+        Reply::Array(vec![text("a")])
+    );
 }
 
 #[test]

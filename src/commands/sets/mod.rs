@@ -1,6 +1,12 @@
 //! Set commands.
 
-mod length;
+mod algebra;
+mod members;
+mod moving;
+mod random;
 mod rows;
+mod scan;
+#[cfg(test)]
+mod tests;
 
 pub use rows::ROWS;

@@ -9,7 +9,7 @@ use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::prefetch::{PREFETCHED_MEMBERS_MAX, Prefetch};
+use crate::types::prefetch::Prefetch;
 use crate::types::sorted_set::{AddOptions, ScoredMember};
 
 /// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → how many were added
@@ -92,8 +92,10 @@ pub(in crate::commands) async fn add_members(
 pub(super) fn plan_add(arguments: &[Bytes]) -> Option<Plan> {
     let (_, _, pairs) = parse_options(rest(arguments, 2), AddOptions::default());
     let members = pairs.chunks_exact(2).filter_map(|pair| pair.get(1));
-    let members = members.take(PREFETCHED_MEMBERS_MAX).cloned();
-    Some(Plan::Read(vec![Prefetch::Members(members.collect())]))
+    Some(Plan::Read(vec![Prefetch::members(
+        ValueType::SortedSet,
+        members,
+    )]))
 }
 
 /// The options, whether changes count (CH), and the words after them.

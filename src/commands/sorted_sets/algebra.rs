@@ -176,16 +176,13 @@ impl Query {
         let Some(names) = words.get(1..behind_keys) else {
             return Err(CommandError::Syntax);
         };
-        let mut operands = Vec::with_capacity(names.len());
-        for name in names {
-            operands.push(Operand {
-                key: context.find(name, ValueType::SortedSet).await?,
-                weight: 1.0,
-            });
-        }
+        let keys = context
+            .find_each_of(names, &[ValueType::SortedSet, ValueType::Set])
+            .await?;
+        let operands = keys.into_iter().map(|key| Operand { key, weight: 1.0 });
         let mut query = Self {
             operation: form.operation,
-            operands,
+            operands: operands.collect(),
             aggregate: Aggregate::Sum,
             with_scores: false,
             limit: None,

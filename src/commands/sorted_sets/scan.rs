@@ -2,11 +2,9 @@
 
 use bytes::Bytes;
 
-use crate::commands::arguments::{
-    SCAN_COUNT_DEFAULT, argument, cursor, integer, is_word, rest, to_usize,
-};
+use crate::commands::arguments::{argument, cursor, rest};
+use crate::commands::member_scan::{ScanOptions, scan_reply};
 use crate::error::CommandError;
-use crate::glob::{Case, matches};
 use crate::layout::ValueType;
 use crate::number::format_double;
 use crate::reply::Reply;
@@ -33,7 +31,7 @@ pub(super) async fn zscan(
     if !context.has_elements(&key).await? {
         return Ok(scan_reply(0, Vec::new()));
     }
-    let (pattern, count) = parse_options(rest(arguments, 3))?;
+    let options = ScanOptions::parse(rest(arguments, 3))?;
     let whole = context.zset_all_of_small(&key, WHOLE_MEMBERS_MAX).await?;
     let (next, members, is_compact) = match whole {
         Some(members) => {
@@ -43,13 +41,13 @@ pub(super) async fn zscan(
             (0, members, is_compact)
         }
         None => {
-            let (next, members) = context.zset_scan(&key, cursor, count).await?;
+            let (next, members) = context.zset_scan(&key, cursor, options.count).await?;
             (next, members, false)
         }
     };
     let mut items = Vec::with_capacity(members.len().saturating_mul(2));
     for one in members {
-        if pattern.is_some_and(|pattern| !matches(pattern, &one.member, Case::Sensitive)) {
+        if !options.accepts(&one.member) {
             continue;
         }
         let score = if is_compact {
@@ -61,34 +59,6 @@ pub(super) async fn zscan(
         items.push(Reply::bulk(score));
     }
     Ok(scan_reply(next, items))
-}
-
-fn scan_reply(cursor: u64, items: Vec<Reply>) -> Reply {
-    Reply::Array(vec![Reply::bulk(cursor.to_string()), Reply::Array(items)])
-}
-
-/// The pattern, unless it matches everything, and the count.
-fn parse_options(mut options: &[Bytes]) -> Result<(Option<&Bytes>, usize), CommandError> {
-    let mut pattern = None;
-    let mut count = SCAN_COUNT_DEFAULT;
-    while let Some((option, values)) = options.split_first() {
-        let Some((value, behind)) = values.split_first() else {
-            return Err(CommandError::Syntax);
-        };
-        if is_word(option, "count") {
-            let number = integer(value)?;
-            if number < 1 {
-                return Err(CommandError::Syntax);
-            }
-            count = to_usize(number);
-        } else if is_word(option, "match") {
-            pattern = (value.as_ref() != b"*").then_some(value);
-        } else {
-            return Err(CommandError::Syntax);
-        }
-        options = behind;
-    }
-    Ok((pattern, count))
 }
 
 /// A score as Redis's ZSCAN writes those of larger sets: C's `%.17g`, other than all other

@@ -66,7 +66,7 @@ impl KeyCheck for Counters {
             .finding(
                 Level::Fail,
                 &self.lengths,
-                "keys whose length is not the number of their elements",
+                "keys whose length is not the number of their elements or bytes",
                 recount,
             )
             .finding(

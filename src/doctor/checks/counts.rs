@@ -6,10 +6,12 @@ use bytes::Bytes;
 
 use super::super::scan::FoundKey;
 use crate::doctor::target::{DATA_PAGE_ROWS, DoctorTarget, rows};
+use crate::layout::string::PIECE_BYTES;
 use crate::layout::{
     Id, KeyRange, Meta, Section, StoredValue, decode_counter, decode_length, length_delta,
     successor,
 };
+use crate::limits::STRING_BYTES_MAX;
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::kind::{Holds, SectionKind};
 use crate::types::presence::Presence;
@@ -32,6 +34,8 @@ pub(super) struct Counts {
     splits: u64,
     chunk_ids: u64,
     last_chunks: Option<Id>,
+    /// Where the last piece ends.
+    pieces_end: i64,
     /// Rows that cannot be read.
     unreadable: u64,
 }
@@ -73,6 +77,7 @@ pub(super) async fn count(
         splits: 0,
         chunk_ids: 0,
         last_chunks: None,
+        pieces_end: 0,
         unreadable: 0,
     };
     let data = counts.meta.data;
@@ -106,7 +111,7 @@ impl Counts {
             self.unreadable += 1;
             return;
         };
-        if target.layout.is_signpost(&row.key) {
+        if target.layout.is_meta_copy(&row.key) {
             return;
         }
         *self.rows.entry(number).or_default() += 1;
@@ -127,6 +132,10 @@ impl Counts {
                     self.last_chunks = Some(chunks);
                 }
                 Err(_) => self.unreadable += 1,
+            },
+            Some(Holds::Pieces) => match piece_end(target, data, row) {
+                Some(end) => self.pieces_end = self.pieces_end.max(end),
+                None => self.unreadable += 1,
             },
             _ => {}
         }
@@ -161,11 +170,17 @@ impl Counts {
         elements.map_or(0, |section| self.rows(section))
     }
 
-    /// What the length counter should hold; `None` where rows do not tell.
-    fn expected_length(&self) -> Option<i64> {
+    /// What the length counter should hold. Of a value in pieces that may be more than these, which
+    /// zeros follow.
+    fn expected_length(&self) -> i64 {
         let mut sections = self.meta.value_type.kind().sections.iter();
         let is_in_pieces = sections.any(|section| matches!(section.holds, Holds::Pieces));
-        (!is_in_pieces).then(|| self.elements())
+        let length_max = i64::try_from(STRING_BYTES_MAX).unwrap_or(i64::MAX);
+        match is_in_pieces {
+            true if self.length <= length_max => self.length.max(self.pieces_end),
+            true => self.pieces_end,
+            false => self.elements(),
+        }
     }
 
     /// Compares.
@@ -177,7 +192,7 @@ impl Counts {
         };
         let counters = kind.counters.iter().zip(&self.counters);
         Wrong {
-            length: { self.expected_length() }.is_some_and(|expected| self.length != expected),
+            length: self.length != self.expected_length(),
             group_counters: { counters }
                 .any(|(counter, count)| self.group(counter.group) != *count),
             indexes: disagree(|counts, section| match section.holds {
@@ -206,6 +221,15 @@ impl Counts {
     }
 }
 
+/// Where a piece of a string ends; `None` where it is none.
+fn piece_end(target: &DoctorTarget<'_>, data: Id, row: &KeyValue) -> Option<i64> {
+    let number = target.layout.read_piece_key(data, &row.key).ok()?;
+    let begin = number.checked_mul(PIECE_BYTES as u64)?;
+    let end = i64::try_from(begin.checked_add(row.value.len() as u64)?).ok()?;
+    let is_sound = row.value.len() <= PIECE_BYTES && end.unsigned_abs() <= STRING_BYTES_MAX as u64;
+    is_sound.then_some(end)
+}
+
 /// Counts a key again and corrects its counters, in one transaction that conflicts with every
 /// change of the key. Answers whether they are right now; not where the key is too large for that,
 /// or where its indexes disagree, so that it is not known what is right.
@@ -226,10 +250,10 @@ pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<
             if wrong.twins || wrong.unreadable {
                 return Ok(false);
             }
-            // Elements that a server has claimed may come back to an empty key.
+            // Elements that were popped for a server may return to an empty key.
             let presence = target.presence(&counts.meta, counts.elements());
             let is_removed = presence != Presence::Exists
-                && !target.has_claims(transaction, counts.meta.data).await?;
+                && !target.has_grants(transaction, counts.meta.data).await?;
             correct(target, transaction, key, &counts, is_removed);
             Ok(true)
         })
@@ -255,9 +279,8 @@ fn correct(
         target.discard_data(transaction, counts.meta.data);
         return;
     }
-    if let Some(expected) = counts.expected_length()
-        && expected != counts.length
-    {
+    let expected = counts.expected_length();
+    if expected != counts.length {
         // An addition, so that what counts changes goes on.
         transaction.atomic_add(&length_key, length_delta(expected - counts.length));
     }

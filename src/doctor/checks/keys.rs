@@ -12,12 +12,12 @@ use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
 use crate::types::presence::Presence;
 
 /// Keys without elements, on a cluster, up to which it finds nothing odd in them.
-const GHOSTS_MAX: u64 = 10_000;
+const RETAINED_MAX: u64 = 10_000;
 
 #[derive(Default)]
 pub(super) struct Keys {
     count: u64,
-    ghosts: u64,
+    retained: u64,
     swept: u64,
     unreadable: Finding,
     misnamed: Finding,
@@ -51,15 +51,17 @@ impl KeyCheck for Keys {
     }
 
     fn line(&self) -> Line {
-        let mut summary = format!("{} keys", self.count - self.ghosts);
-        if self.ghosts > 0 {
-            let ghosts = self.ghosts;
-            summary.push_str(&format!(" and {ghosts} that are empty and wait for a push"));
+        let mut summary = format!("{} keys", self.count - self.retained);
+        if self.retained > 0 {
+            let retained = self.retained;
+            summary.push_str(&format!(
+                " and {retained} that are empty and wait for a push"
+            ));
         }
         let mut outcome = Outcome::new(summary);
         if self.swept > 0 {
             outcome.note(Level::Ok, format!("{} of the empty removed", self.swept));
-        } else if self.ghosts > GHOSTS_MAX && self.ghosts > self.count - self.ghosts {
+        } else if self.retained > RETAINED_MAX && self.retained > self.count - self.retained {
             outcome.note(
                 Level::Warn,
                 "most are empty: no server has swept them for long - run one, or --repair",
@@ -156,8 +158,8 @@ impl Keys {
     ) -> Result<(), StoreError> {
         match target.presence(&key.meta, 0) {
             Presence::Exists => {}
-            Presence::Ghost => {
-                self.ghosts += 1;
+            Presence::Retained => {
+                self.retained += 1;
                 let is_swept = target
                     .repair(async |transaction: &dyn Transaction| {
                         sweep(target, transaction, key).await
@@ -240,7 +242,7 @@ async fn missing_expiry(
 }
 
 /// Removes a key that is empty and has no expiry, as the background work of servers does
-/// (`WriteContext::sweep_ghost`): a push meanwhile conflicts with this, or this with the push.
+/// (`WriteContext::sweep_retained`): a push meanwhile conflicts with this, or this with the push.
 async fn sweep(
     target: &DoctorTarget<'_>,
     transaction: &dyn Transaction,
@@ -254,17 +256,17 @@ async fn sweep(
     let meta = Meta::decode(&value)?;
     let length = transaction.get(&length_key, isolation).await?;
     let length = decode_length(length.as_ref())?;
-    if target.presence(&meta, length) != Presence::Ghost {
+    if target.presence(&meta, length) != Presence::Retained {
         return Ok(false);
     }
-    // Elements that a dead server has claimed come back to it.
-    if target.has_claims(transaction, meta.data).await? {
+    // Elements that were popped for a dead server return to it.
+    if target.has_grants(transaction, meta.data).await? {
         return Ok(false);
     }
     transaction.clear(&key.meta_key);
     transaction.clear(&length_key);
-    let signposts = meta.value_type.signpost_keys(&target.layout, meta.data);
-    signposts.for_each(|signpost| transaction.clear(&signpost));
+    let copies = meta.value_type.meta_copy_keys(&target.layout, meta.data);
+    copies.for_each(|copy| transaction.clear(&copy));
     if meta.value_type.kind().keeps_rows_when_empty() {
         target.discard_data(transaction, meta.data);
     }

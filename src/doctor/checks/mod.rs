@@ -16,16 +16,16 @@ mod counters;
 mod counts;
 mod data;
 mod databases;
+mod delegation;
 mod expiry;
 mod indexes;
 mod key_check;
 mod keys;
 mod latency;
 mod messages;
+mod meta_copies;
 mod operations;
-mod signposts;
 mod spaces;
-mod staging;
 mod tasks;
 mod trash;
 pub(super) mod version;
@@ -68,8 +68,8 @@ pub(super) const STORE_CHECKS: &[StoreCheck] = &[
         run: |target, name| Box::pin(messages::check(target, name)),
     },
     StoreCheck {
-        name: "staging",
-        run: |target, name| Box::pin(staging::check(target, name)),
+        name: "delegation",
+        run: |target, name| Box::pin(delegation::check(target, name)),
     },
     StoreCheck {
         name: "expiry",
@@ -88,7 +88,7 @@ pub(super) fn key_checks(target: &DoctorTarget<'_>) -> Vec<Box<dyn KeyCheck>> {
     if target.is_deep {
         checks.push(Box::<counters::Counters>::default());
         checks.push(Box::<indexes::Indexes>::default());
-        checks.push(Box::<signposts::Signposts>::default());
+        checks.push(Box::<meta_copies::MetaCopies>::default());
     }
     checks
 }

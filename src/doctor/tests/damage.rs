@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::layout::{
-    Id, KeyName, LAYOUT_VERSION, Meta, Section, Signpost, Space, TrashKind, ValueType,
+    Id, KeyName, LAYOUT_VERSION, Meta, MetaCopy, Section, Space, TrashKind, ValueType,
     encode_counter, encode_length,
 };
 use crate::limits::DATABASES;
@@ -390,16 +390,16 @@ fn rows_of_operations_go_only_where_no_server_runs() {
 }
 
 #[test]
-fn a_signpost_that_says_what_is_not_so() {
+fn a_copy_of_metadata_that_says_what_is_not_so() {
     assert_repaired(
-        "signposts",
+        "copies",
         Level::Fail,
-        "1 keys whose signposts do not say what their metadata is (\"list\")",
+        "1 keys whose copies of metadata differ from the metadata (\"list\")",
         |bench, layout| {
             let meta = meta(bench, layout, "list");
             let section = Section::Elements;
-            let key = layout.signpost_key(meta.data, section, true);
-            let wrong = Signpost {
+            let key = layout.meta_copy_key(meta.data, section, true);
+            let wrong = MetaCopy {
                 meta_key: meta_key(layout, "other").into(),
                 meta: meta.encode().into(),
             };
@@ -506,78 +506,78 @@ fn a_key_is_named_with_its_database() {
     });
 }
 
-fn claim(key: &str, lapses_at_ms: i64) -> crate::layout::StagedClaim {
-    crate::layout::StagedClaim {
+fn grant(key: &str, expires_at_ms: i64) -> crate::layout::Grant {
+    crate::layout::Grant {
         namespace: NAMESPACE,
         name: name(key),
         long_name: None,
         value_type: ValueType::List,
         from_end: false,
         is_exhausted: false,
-        lapses_at_ms,
+        expires_at_ms,
     }
 }
 
 #[test]
-fn claims_and_requests_of_dead_servers_are_told_and_an_empty_key_with_a_claim_is_kept() {
+fn grants_and_requests_of_dead_servers_are_told_and_an_empty_key_with_a_grant_is_kept() {
     let bench = Bench::cluster_like();
     bench.run("RPUSH list a");
     bench.run("LPOP list");
     let layout = Layout::new("test");
     let data = meta(&bench, &layout, "list").data;
     let now_ms = crate::commands::testing::START_MS;
-    let request = crate::layout::StagedRequest {
+    let request = crate::layout::PopRequest {
         id: FOREIGN,
         at_ms: now_ms,
         from_end: false,
         runs: Vec::new(),
     };
     change(&bench, |transaction, layout| {
-        let key = layout.staged_claim_key(data, FOREIGN);
-        transaction.set(&key, &claim("list", now_ms).encode());
-        let element = crate::layout::StagedElement {
+        let key = layout.grant_key(data, FOREIGN);
+        transaction.set(&key, &grant("list", now_ms).encode());
+        let element = crate::layout::PoppedElement {
             name: Bytes::from_static(b"place"),
             value: Bytes::from_static(b"value"),
         };
         let pieces = crate::layout::encode_elements(&[element]);
-        transaction.set(&layout.staged_elements_key(data, FOREIGN, 0), &pieces[0]);
-        let key = layout.staged_request_key(data, &request);
+        transaction.set(&layout.grant_piece_key(data, FOREIGN, 0), &pieces[0]);
+        let key = layout.pop_request_key(data, &request);
         transaction.set(&key, &request.encode());
     });
     assert_healthy(&bench);
     bench.clock.advance_ms(100_000);
     let told = lines(&bench, LOOK);
-    let found = line(&told, "staging");
+    let found = line(&told, "delegation");
     assert_eq!(found.level, Level::Warn);
-    assert!(found.text.contains("1 claims that lapsed"), "{found}");
-    assert!(found.text.contains("1 requests that nobody"), "{found}");
+    assert!(found.text.contains("1 grants that expired"), "{found}");
+    assert!(found.text.contains("1 requests that no server"), "{found}");
     let told = lines(&bench, REPAIR);
-    let found = line(&told, "staging");
-    assert!(found.text.contains("1 claims that lapsed"), "{found}");
+    let found = line(&told, "delegation");
+    assert!(found.text.contains("1 grants that expired"), "{found}");
     assert!(found.text.contains("any more (900 1): repaired"), "{found}");
     assert!(get(&bench, &meta_key(&layout, "list")).is_some());
 }
 
 #[test]
-fn parts_of_claims_without_each_other() {
+fn parts_of_grants_without_each_other() {
     assert_told(
-        "staging",
+        "delegation",
         Level::Fail,
-        "1 elements that belong to no claim",
+        "1 elements that belong to no grant",
         |bench, layout| {
             let other = Id {
                 sequence: 2,
                 ..FOREIGN
             };
             change(bench, |transaction, _| {
-                transaction.set(&layout.staged_elements_key(FOREIGN, FOREIGN, 0), b"x");
-                let lone = claim("lone", i64::MAX);
-                transaction.set(&layout.staged_claim_key(FOREIGN, other), &lone.encode());
+                transaction.set(&layout.grant_piece_key(FOREIGN, FOREIGN, 0), b"x");
+                let lone = grant("lone", i64::MAX);
+                transaction.set(&layout.grant_key(FOREIGN, other), &lone.encode());
             });
             let told = lines(bench, LOOK);
-            let text = &line(&told, "staging").text;
+            let text = &line(&told, "delegation").text;
             assert!(
-                text.contains("1 claims whose elements are not there (\"lone\")"),
+                text.contains("1 grants whose elements are not there (\"lone\")"),
                 "{text}"
             );
         },

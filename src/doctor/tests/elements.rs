@@ -12,7 +12,7 @@ fn a_length_that_is_wrong() {
     assert_repaired(
         "counters",
         Level::Fail,
-        "1 keys whose length is not the number of their elements (\"list\")",
+        "1 keys whose length is not the number of their elements or bytes (\"list\")",
         |bench, layout| {
             let key = length_key(bench, layout, "list");
             change(bench, |transaction, _| {
@@ -30,6 +30,30 @@ fn a_length_of_a_set_or_queue_that_is_wrong() {
             change(bench, |transaction, _| transaction.atomic_add(&key, 1));
         });
     }
+}
+
+#[test]
+fn a_string_that_is_longer_than_its_length() {
+    for wrong in [20_000, 1 << 39] {
+        assert_repaired("counters", Level::Fail, "\"text\"", |bench, layout| {
+            bench.run("SETRANGE text 40000 x");
+            let key = length_key(bench, layout, "text");
+            change(bench, |transaction, _| {
+                transaction.set(&key, &encode_length(wrong, 3));
+            });
+        });
+    }
+}
+
+#[test]
+fn zeros_at_the_end_of_a_string_are_no_damage() {
+    on_both(|bench| {
+        bench.run("SETRANGE text 40000 x");
+        bench.run("BITFIELD text OVERFLOW FAIL SET u8 #50000 256");
+        assert_eq!(bench.run("STRLEN text"), Reply::Integer(50_001));
+        let told = lines(bench, LOOK);
+        assert_eq!(line(&told, "counters").level, Level::Ok);
+    });
 }
 
 #[test]

@@ -22,8 +22,8 @@ use crate::store::Transaction;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 
 mod damage;
+mod delegation;
 mod elements;
-mod staging;
 
 const LOOK: Options = Options {
     repairs: false,

@@ -26,8 +26,8 @@ impl Batch<'_> {
         let started = Instant::now();
         let mut pauses = 0_u32;
         let mut backoff_ms = BACKOFF_FIRST_MS;
-        self.note_pops();
-        self.stage_hot().await;
+        self.delegation.plan(&self.submissions, self.commands_max);
+        self.delegation.delegate_granted_lately().await;
         let failure = loop {
             match self.attempt().await {
                 AttemptEnd::Committed => break None,
@@ -47,7 +47,7 @@ impl Batch<'_> {
                         self.statistics.retries.add(1);
                         continue;
                     }
-                    if self.stage_contended().await {
+                    if self.delegate_contended().await {
                         self.statistics.retries.add(1);
                         continue;
                     }
@@ -88,6 +88,24 @@ impl Batch<'_> {
         true
     }
 
+    /// Delegates pops that have conflicted too often. Returns whether there were any.
+    ///
+    /// Which of its queues a batch has conflicted on is not known. One with many is made smaller
+    /// first, which finds out, and lets commands go on that had nothing to do with it.
+    async fn delegate_contended(&mut self) -> bool {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || self.delegation.has_requests() {
+            return false;
+        }
+        if self.delegation.has_many_queues() {
+            if self.halve() {
+                self.delegation.plan(&self.submissions, self.commands_max);
+            }
+            return false;
+        }
+        self.delegation.delegate_contended().await
+    }
+
     /// Fails only the command that is too slow for a transaction, rather than the whole batch. It may
     /// be a waiter's command. Returns false if no such command is known.
     fn give_first_up(&mut self) -> bool {
@@ -115,23 +133,14 @@ impl Batch<'_> {
         }
         let own_mutations = transaction.mutation_count();
         let mut attempt = Attempt::new(&*transaction, self.environment);
-        let ended = self.run_staged(&mut attempt).await;
+        attempt.unit.signals.changed_bodies = std::mem::take(&mut self.changed_bodies);
+        let ended = self.run_all(&mut attempt).await;
         self.statistics
             .commands_rolled_back
             .add(attempt.unit.rollbacks());
         self.signals = attempt.unit.signals;
-        let recalls = self.signals.take_recalls();
-        match ended {
-            Err(AttemptEnd::Failed(error)) => return AttemptEnd::Failed(error),
-            _ if !recalls.is_empty() => {
-                if ended.is_ok() {
-                    self.recalls_for = None;
-                }
-                self.recalls.extend(recalls);
-                return AttemptEnd::Again { after_pause: false };
-            }
-            Err(ended) => return ended,
-            Ok(()) => {}
+        if let Err(ended) = ended {
+            return ended;
         }
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
@@ -154,12 +163,29 @@ impl Batch<'_> {
         }
     }
 
-    /// Runs the commands. Their pops begin with what other servers have popped for them.
-    async fn run_staged(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
-        self.recall_claims(attempt).await?;
-        self.fetch_claims(attempt).await?;
+    /// Runs the commands. Their pops begin with what other servers have popped for them. Then pops for
+    /// other servers.
+    async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
+        let fetch = self.delegation.fetch(&attempt.unit);
+        let (fetched, ()) = futures_util::join!(fetch, self.prefetch(attempt));
+        match fetched {
+            Ok(are_granted) => self.delegation.note_fetched(&are_granted),
+            Err(error) => return Err(self.after_error(error)),
+        }
         self.run_commands(attempt).await?;
-        self.end_staging(attempt).await
+        match self.delegation.return_rest(&attempt.unit).await {
+            Ok(()) => {}
+            Err(StoreError::TooLarge) => {
+                return Err(self.leave_out(attempt, CommandError::TooLarge));
+            }
+            Err(error) => return Err(self.after_error(error)),
+        }
+        let has_room = || !attempt.is_full();
+        match self.delegation.grant(&attempt.unit, has_room).await {
+            Ok(()) => Ok(()),
+            Err(StoreError::TooLarge) => Err(AttemptEnd::Again { after_pause: false }),
+            Err(error) => Err(self.after_error(error)),
+        }
     }
 
     /// Writes published messages for the other servers into the transaction.
@@ -202,6 +228,10 @@ impl Batch<'_> {
 
     pub(super) fn after_error(&mut self, error: StoreError) -> AttemptEnd {
         self.statistics.count_failure(&error);
+        if matches!(error, StoreError::Conflict) {
+            let changed = std::mem::take(&mut self.signals.changed_bodies);
+            self.changed_bodies = changed.after_conflict();
+        }
         if error.is_retryable() {
             tracing::trace!(%error, "a batch of commands is run again");
             self.last_error = Some(error);
@@ -278,7 +308,7 @@ impl Batch<'_> {
         // Before the replies: a client that has its reply may rely on others being told.
         match &failure {
             None => {
-                self.note_heat();
+                self.delegation.note_outcome();
                 self.publish_effects();
             }
             Some(error) => {
@@ -286,7 +316,7 @@ impl Batch<'_> {
                 self.release_after_failure(error);
             }
         }
-        let is_staged = !self.requests.is_empty();
+        let is_delegated = self.delegation.has_requests();
         let mut answered = served;
         let mut commands = 0;
         let mut not_run = Vec::new();
@@ -354,8 +384,7 @@ impl Batch<'_> {
             not_run,
             answered,
             commands,
-            is_staged,
-            has_fulfilled: self.fulfilled > 0,
+            is_delegated,
             duration,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AttemptEnd, Batch, CommandId};
+use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
@@ -16,6 +16,8 @@ use crate::types::{Environment, Unit};
 pub(super) struct Attempt<'p> {
     pub(super) unit: Unit<'p>,
     started: Instant,
+    /// When its last command began.
+    command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
     /// The call that runs is a wake-up.
@@ -31,18 +33,26 @@ enum Ran {
 
 impl<'p> Attempt<'p> {
     pub(super) fn new(transaction: &'p dyn Transaction, environment: &'p Environment) -> Self {
+        let now = Instant::now();
         Self {
             unit: Unit::new(transaction, environment),
-            started: Instant::now(),
+            started: now,
+            command_began: now,
             commands_run: 0,
             only_wakes: false,
         }
     }
 
-    /// Whether the transaction has reached the size or the age at which it should be committed.
+    /// Whether the transaction has reached the size or the age at which it should be committed, now
+    /// that the next command begins.
     pub(super) fn is_full(&self) -> bool {
         self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
-            || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
+            || self.command_began - self.started >= Duration::from_millis(BATCH_AGE_MAX_MS)
+    }
+
+    /// When the command began that runs, or the series.
+    pub(super) fn command_began(&self) -> Instant {
+        self.command_began
     }
 
     /// Whether no other command is in the transaction.
@@ -64,7 +74,7 @@ impl Batch<'_> {
                 plan.add(key, prefetch);
             }
         }
-        self.plan_staging(&mut plan);
+        self.delegation.plan_prefetch(&mut plan);
         let context = attempt.unit.read_context(0);
         context.prefetch(&plan, &self.shared.locations).await;
     }
@@ -85,14 +95,22 @@ impl Batch<'_> {
         submissions: &[Submission],
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
+        let mut series = InSeries::default();
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
+                if let Some(reply) = series.replies.pop_front() {
+                    attempt.commands_run += 1;
+                    reply_bytes += reply.size_hint();
+                    replies.push(reply);
+                    continue;
+                }
                 if attempt.commands_run >= self.commands_max {
                     break;
                 }
-                if attempt.unit.staged.is_empty() {
+                attempt.command_began = Instant::now();
+                if attempt.unit.grants.is_empty() {
                     if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                         break;
                     }
@@ -100,10 +118,14 @@ impl Batch<'_> {
                         self.commands_max = attempt.commands_run;
                         break;
                     }
-                } else if self.must_wait(call, attempt).await {
-                    // This client's only: what a claim holds for others is run whole, as what would be
-                    // left of it others have passed.
-                    break;
+                } else {
+                    let has_room = attempt.commands_run == 0 || !attempt.is_full();
+                    let delegation = &self.delegation;
+                    if delegation.must_wait(call, &attempt.unit, has_room).await {
+                        // Only this client's commands wait. What a grant holds for others must be
+                        // popped now: later pops of other servers have already come after it.
+                        break;
+                    }
                 }
                 if self.reads_strictly(call) && !replies.is_empty() {
                     if self.ends_before_reads {
@@ -112,7 +134,16 @@ impl Batch<'_> {
                     self.has_read_after_write = true;
                 }
                 attempt.commands_run += 1;
-                let reply = match self.run_call((number, at).into(), call, attempt).await? {
+                let first = (number, at);
+                if let Some(reply) = self
+                    .run_series(&mut series, submissions, first, attempt)
+                    .await?
+                {
+                    reply_bytes += reply.size_hint();
+                    replies.push(reply);
+                    continue;
+                }
+                let reply = match self.run_call(first.into(), call, attempt).await? {
                     Ran::Reply(reply) => reply,
                     Ran::NoRoom if attempt.is_alone() => {
                         Reply::Error(CommandError::TooLarge.to_line())
@@ -133,7 +164,11 @@ impl Batch<'_> {
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
                 if attempt.unit.signals.has_ready() {
-                    self.wake_ready_keys(attempt).await?;
+                    if self.wakes_nobody() {
+                        attempt.unit.signals.forget_ready();
+                    } else {
+                        self.wake_ready_keys(attempt).await?;
+                    }
                 }
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -161,21 +196,26 @@ impl Batch<'_> {
         if let Some(error) = self.refused.get(&id) {
             return Ok(Ran::Reply(Reply::Error(error.to_line())));
         }
-        let started = Instant::now();
+        let started = attempt.command_began;
         let unit = &attempt.unit;
         let result = match &call.work {
             Work::Command(invocation) => {
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
-                    pops_staged: call.access.pops.is_some(),
+                    pops_grants: call.access.pops.is_some(),
                 };
                 call::call(unit, invocation, mode).await
             }
-            Work::Transaction(bundle) => exec(unit, bundle).await,
+            Work::Transaction(bundle) => {
+                call::with_returns(unit, async || exec(unit, bundle).await).await
+            }
             Work::WriteJob { database, run } => {
-                let savepoint = unit.savepoint();
-                let result = run(&unit.write_context(*database)).await;
-                call::end(unit, savepoint, result).map(call::to_reply)
+                let run = async || {
+                    let savepoint = unit.savepoint();
+                    let result = run(&unit.write_context(*database)).await;
+                    call::end(unit, savepoint, result).map(call::to_reply)
+                };
+                call::with_returns(unit, run).await
             }
             Work::ReadJob { database, run } => {
                 let result = run(&unit.read_context(*database)).await;
@@ -203,10 +243,6 @@ impl Batch<'_> {
         attempt: &Attempt<'_>,
         started: Instant,
     ) -> AttemptEnd {
-        if attempt.unit.signals.has_recalls() {
-            self.recalls_for = Some(id);
-            return AttemptEnd::Again { after_pause: false };
-        }
         let is_slow = started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS);
         if is_slow && matches!(error, StoreError::TooOld) {
             if matches!(id, CommandId::Waiter(_)) && !attempt.only_wakes {
@@ -281,11 +317,11 @@ async fn exec(unit: &Unit<'_>, bundle: &Bundle) -> Result<Reply, CallError> {
     let savepoint = unit.savepoint();
     match exec_all(unit, &bundle.invocations).await {
         Ok(result) => call::end(unit, savepoint, result).map(call::to_reply),
-        Err(CallError::TooLarge) => {
-            unit.rollback(savepoint);
-            Err(CallError::TooLarge)
-        }
         Err(CallError::Store(error)) => Err(CallError::Store(error)),
+        Err(other) => {
+            unit.rollback(savepoint);
+            Err(other)
+        }
     }
 }
 
@@ -295,12 +331,12 @@ async fn exec_all(
 ) -> Result<Result<Reply, CommandError>, CallError> {
     let mode = Mode {
         is_strict: true,
-        pops_staged: false,
+        pops_grants: false,
     };
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;
     for invocation in invocations {
-        let reply = call::call(unit, invocation, mode).await?;
+        let reply = call::call_once(unit, invocation, mode).await?;
         reply_bytes = reply_bytes.saturating_add(reply.size_hint());
         replies.push(reply);
         if reply_bytes > TRANSACTION_REPLY_BYTES_MAX {

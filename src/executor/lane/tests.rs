@@ -24,8 +24,7 @@ fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
         not_run: Vec::new(),
         answered,
         commands,
-        is_staged: false,
-        has_fulfilled: false,
+        is_delegated: false,
         duration,
     }
 }
@@ -140,21 +139,16 @@ fn a_wake_up_that_is_scheduled_during_a_look_has_all_looked_at_after_its_end() {
 }
 
 #[test]
-fn nobody_waits_behind_a_batch_that_is_large_or_fast_or_awaited_by_others() {
+fn no_batch_waits_after_one_that_is_large_or_fast() {
     let bench = Bench::cluster_like();
     let mut lane = lane(&bench);
     assert!(is_free_after(&mut lane, done(1, 1, LONG)));
     let large = done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG);
     assert!(is_free_after(&mut lane, large));
     assert!(is_free_after(&mut lane, done(2, 2, GATHER_CLUSTER_MIN)));
-    let staged = BatchResult {
-        is_staged: true,
+    let delegated = BatchResult {
+        is_delegated: true,
         ..done(2, GATHER_CLUSTER_COMMANDS_MAX, LONG)
     };
-    assert!(!is_free_after(&mut lane, staged));
-    let awaited_by_others = BatchResult {
-        has_fulfilled: true,
-        ..done(2, 2, LONG)
-    };
-    assert!(is_free_after(&mut lane, awaited_by_others));
+    assert!(!is_free_after(&mut lane, delegated));
 }

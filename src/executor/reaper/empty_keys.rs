@@ -6,9 +6,11 @@ use crate::commands::KeyLocks;
 use crate::executor::Executor;
 use crate::executor::jobs::JobError;
 use crate::layout::name::HASH_BITS;
-use crate::limits::{DATABASES, GHOST_PASSES_KEPT_MAX, GHOST_REST_MS, GHOST_SWEEP_KEYS_PER_PASS};
+use crate::limits::{
+    DATABASES, RETAINED_PASSES_KEPT_MAX, RETAINED_REST_MS, RETAINED_SWEEP_KEYS_PER_PASS,
+};
 use crate::random::Random;
-use crate::types::ghosts::Ghost;
+use crate::types::retained::RetainedMeta;
 
 /// The state of the sweep.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(super) struct EmptyKeys {
 struct Found {
     at_ms: i64,
     database: u32,
-    keys: Vec<Ghost>,
+    keys: Vec<RetainedMeta>,
 }
 
 /// A position in the scan over all keys of all databases.
@@ -51,7 +53,7 @@ impl EmptyKeys {
     /// Sweeps what was found long enough ago, and looks for more. Returns how many were swept.
     pub(super) async fn pass(&mut self, executor: &Executor) -> Result<u64, JobError> {
         let now_ms = executor.environment().clock.now_ms();
-        let has_rested = |found: &Found| now_ms.saturating_sub(found.at_ms) >= GHOST_REST_MS;
+        let has_rested = |found: &Found| now_ms.saturating_sub(found.at_ms) >= RETAINED_REST_MS;
         let mut all_swept = Ok(0);
         while self.found.front().is_some_and(has_rested) {
             let Some(found) = self.found.pop_front() else {
@@ -68,11 +70,13 @@ impl EmptyKeys {
         let Position { database, hash } = self.next;
         let (next_hash, keys) = executor
             .read(database, move |context| {
-                Box::pin(async move { Ok(context.ghosts(hash, GHOST_SWEEP_KEYS_PER_PASS).await?) })
+                Box::pin(
+                    async move { Ok(context.retained(hash, RETAINED_SWEEP_KEYS_PER_PASS).await?) },
+                )
             })
             .await?;
         if !keys.is_empty() {
-            if self.found.len() >= GHOST_PASSES_KEPT_MAX {
+            if self.found.len() >= RETAINED_PASSES_KEPT_MAX {
                 self.found.pop_front();
             }
             self.found.push_back(Found {
@@ -100,7 +104,7 @@ async fn sweep(executor: &Executor, found: Found) -> Result<u64, JobError> {
             Box::pin(async move {
                 let mut swept = 0;
                 for key in keys.iter() {
-                    swept += u64::from(context.sweep_ghost(key).await?);
+                    swept += u64::from(context.sweep_retained(key).await?);
                 }
                 Ok(swept)
             })

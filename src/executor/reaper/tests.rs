@@ -4,16 +4,16 @@ use super::*;
 use crate::clock::Clock;
 use crate::commands::testing::{Bench, bulks};
 use crate::layout::{KeyRange, Space, ValueType};
-use crate::limits::{DATABASES, GHOST_REST_MS, STAGED_CLAIM_LAPSE_MS, TASK_DUE_PER_PASS};
+use crate::limits::{DATABASES, RETAINED_REST_MS, TASK_DUE_PER_PASS};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
+use crate::types::delegation::GRANT_EXPIRY_MS;
 use crate::types::list::End;
 use crate::types::signals::Signals;
-use crate::types::staging::Lapsed;
 
 fn on_both_stores(test: impl Fn(&Bench)) {
     test(&Bench::embedded());
@@ -30,10 +30,10 @@ fn run_dry(bench: &Bench, reaper: &mut Reaper) -> usize {
     panic!("the reaper finds no end");
 }
 
-/// Sweeps the ghosts of all databases that nobody uses; answers how many.
+/// Sweeps the retained metadata of all databases that is not in use; answers how many.
 fn sweep_all(bench: &Bench, reaper: &mut Reaper) -> u64 {
     let passes = (0..2 * DATABASES).map(|_| {
-        bench.clock.advance_ms(GHOST_REST_MS);
+        bench.clock.advance_ms(RETAINED_REST_MS);
         bench
             .block_on(reaper.sweep_empty_keys(&bench.executor))
             .unwrap()
@@ -220,26 +220,26 @@ fn a_large_list_is_cleared_in_several_passes() {
 }
 
 #[test]
-fn ghosts_are_swept_and_lists_that_live_stay() {
+fn retained_metadata_is_swept_and_lists_that_live_stay() {
     let bench = Bench::cluster_like();
     let mut reaper = Reaper::new(&bench.executor);
     for number in 0..100 {
-        bench.run(&format!("RPUSH ghost:{number} a"));
-        bench.run(&format!("LPOP ghost:{number}"));
+        bench.run(&format!("RPUSH empty:{number} a"));
+        bench.run(&format!("LPOP empty:{number}"));
         bench.run(&format!("RPUSH key:{number} a"));
     }
-    bench.run_in(9, &[b"RPUSH", b"ghost", b"a"]);
-    bench.run_in(9, &[b"LPOP", b"ghost"]);
-    // Metadata and length of each key; of a ghost both may be there too.
+    bench.run_in(9, &[b"RPUSH", b"empty", b"a"]);
+    bench.run_in(9, &[b"LPOP", b"empty"]);
+    // Metadata and length of each key; of an empty key both may be there too.
     assert!(rows_in(&bench, Space::Keys) > 300);
     assert_eq!(sweep_all(&bench, &mut reaper), 101);
     assert_eq!(rows_in(&bench, Space::Keys), 200);
     assert_eq!(bench.run("DBSIZE"), Reply::Integer(100));
-    assert_eq!(bench.run("RPUSH ghost:1 b"), Reply::Integer(1));
+    assert_eq!(bench.run("RPUSH empty:1 b"), Reply::Integer(1));
 }
 
-/// A ghost `l` in database 0.
-fn bench_with_ghost() -> Bench {
+/// An empty key `l` in database 0.
+fn bench_with_empty_key() -> Bench {
     let bench = Bench::cluster_like();
     bench.run("RPUSH l a");
     bench.run("LPOP l");
@@ -248,14 +248,18 @@ fn bench_with_ghost() -> Bench {
 
 #[test]
 fn a_push_that_commits_before_the_sweep_is_not_lost() {
-    let bench = bench_with_ghost();
+    let bench = bench_with_empty_key();
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
     let signals = Signals::default();
     let environment = bench.executor.environment();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-    let (_, ghosts) = bench.block_on(context.ghosts(0, 100)).unwrap();
-    assert!(bench.block_on(context.sweep_ghost(&ghosts[0])).unwrap());
+    let (_, retained) = bench.block_on(context.retained(0, 100)).unwrap();
+    assert!(
+        bench
+            .block_on(context.sweep_retained(&retained[0]))
+            .unwrap()
+    );
     assert_eq!(bench.run("RPUSH l b"), Reply::Integer(1));
     let committed = bench.block_on(transaction.commit());
     assert!(
@@ -267,18 +271,22 @@ fn a_push_that_commits_before_the_sweep_is_not_lost() {
 
 #[test]
 fn an_empty_queue_that_was_used_since_it_was_found_is_not_swept() {
-    let bench = bench_with_ghost();
+    let bench = bench_with_empty_key();
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
     let signals = Signals::default();
     let environment = bench.executor.environment();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-    let (_, ghosts) = bench.block_on(context.ghosts(0, 100)).unwrap();
+    let (_, retained) = bench.block_on(context.retained(0, 100)).unwrap();
     bench.run("RPUSH l b");
     bench.run("LPOP l");
     let transaction = bench.store.begin_write().unwrap();
     let context = WriteContext::new(&*transaction, environment, &namespaces, &signals, 0, 0);
-    assert!(!bench.block_on(context.sweep_ghost(&ghosts[0])).unwrap());
+    assert!(
+        !bench
+            .block_on(context.sweep_retained(&retained[0]))
+            .unwrap()
+    );
     // Nor does the look conflict with the next push, whatever else is committed with it.
     transaction.set(b"other", b"");
     bench.run("RPUSH l c");
@@ -287,7 +295,7 @@ fn an_empty_queue_that_was_used_since_it_was_found_is_not_swept() {
 
 #[test]
 fn a_push_that_commits_after_the_sweep_is_run_again() {
-    let bench = bench_with_ghost();
+    let bench = bench_with_empty_key();
     let mut reaper = Reaper::new(&bench.executor);
     let transaction = bench.store.begin_write().unwrap();
     let namespaces = NamespaceCache::default();
@@ -366,7 +374,7 @@ fn spoil(bench: &Bench, space: Space) {
 
 #[test]
 fn a_pass_that_fails_does_not_keep_the_others_from_their_turn() {
-    let bench = bench_with_ghost();
+    let bench = bench_with_empty_key();
     let mut reaper = Reaper::new(&bench.executor);
     bench.run("TASK.ADD q 1 x DELAY 1000");
     bench.run("RPUSH trash x");
@@ -375,7 +383,7 @@ fn a_pass_that_fails_does_not_keep_the_others_from_their_turn() {
     spoil(&bench, Space::Expiry);
     bench.clock.advance_ms(10_000);
     for _ in 0..2 * DATABASES {
-        bench.clock.advance_ms(GHOST_REST_MS);
+        bench.clock.advance_ms(RETAINED_REST_MS);
         let failed = bench.block_on(async {
             let mut failed = 0;
             for job in JOBS {
@@ -392,12 +400,12 @@ fn a_pass_that_fails_does_not_keep_the_others_from_their_turn() {
 }
 
 #[test]
-fn alarms_that_fail_do_not_keep_ghosts() {
-    let bench = bench_with_ghost();
+fn alarms_that_fail_do_not_keep_retained_metadata() {
+    let bench = bench_with_empty_key();
     let mut reaper = Reaper::new(&bench.executor);
     spoil(&bench, Space::Alarms);
     for _ in 0..2 * DATABASES {
-        bench.clock.advance_ms(GHOST_REST_MS);
+        bench.clock.advance_ms(RETAINED_REST_MS);
         let failed = bench.block_on(async {
             let mut failed = 0;
             for job in JOBS {
@@ -540,26 +548,24 @@ fn a_queue_with_many_alarms_does_not_keep_the_others_from_their_turn() {
 }
 
 #[test]
-fn a_claim_of_a_clock_far_ahead_goes_back_when_it_has_been_there_for_long_enough() {
-    let mut lapsed = LapsedClaims::default();
-    let claim = |name: &'static [u8], is_far_ahead| Lapsed {
-        row: Bytes::from_static(name),
-        is_far_ahead,
-    };
+fn a_grant_is_overdue_when_this_server_has_seen_it_for_as_long_as_grants_last() {
+    let mut grants = ExpiredGrants::default();
     let now = Instant::now();
-    let lapse = Duration::from_millis(STAGED_CLAIM_LAPSE_MS.unsigned_abs());
-    let mut due = |claims: Vec<_>, at| lapsed.due(claims, at);
-    assert_eq!(due(vec![claim(b"a", true), claim(b"b", false)], now), ["b"]);
-    assert!(due(vec![claim(b"a", true)], now + lapse / 2).is_empty());
-    assert_eq!(due(vec![claim(b"a", true)], now + lapse), ["a"]);
+    let expiry = Duration::from_millis(GRANT_EXPIRY_MS.unsigned_abs());
+    let [a, b] = [b"a", b"b"].map(|name| Bytes::from_static(name));
+    grants.note(vec![a.clone()], now);
+    assert!(grants.overdue(now + expiry / 2).is_empty());
+    grants.note(vec![a.clone(), b], now + expiry / 2);
+    assert_eq!(grants.overdue(now + expiry), [a.clone()].into());
     // Another of that name, later.
-    due(Vec::new(), now + lapse);
-    assert!(due(vec![claim(b"a", true)], now + 2 * lapse).is_empty());
+    grants.note(Vec::new(), now + expiry);
+    grants.note(vec![a], now + expiry);
+    assert!(grants.overdue(now + expiry).is_empty());
 }
 
 #[test]
-fn a_ghost_is_not_swept_before_it_has_rested() {
-    let bench = bench_with_ghost();
+fn retained_metadata_is_not_swept_before_it_has_rested() {
+    let bench = bench_with_empty_key();
     let mut reaper = Reaper::new(&bench.executor);
     let mut sweep = || {
         bench
@@ -567,6 +573,6 @@ fn a_ghost_is_not_swept_before_it_has_rested() {
             .unwrap()
     };
     assert_eq!((0..3 * DATABASES).map(|_| sweep()).sum::<u64>(), 0);
-    bench.clock.advance_ms(GHOST_REST_MS);
+    bench.clock.advance_ms(RETAINED_REST_MS);
     assert_eq!(sweep(), 1);
 }

@@ -3,8 +3,8 @@
 use mlua::{Lua, Value};
 
 use super::{Invalid, Settings, null};
+use crate::scripting::library::Raise;
 use crate::scripting::numbers::strtod;
-use crate::scripting::sandbox::Raise;
 
 /// Reads JSON.
 pub(super) fn decode(lua: &Lua, settings: &Settings, text: &[u8]) -> Result<Value, Raise> {
@@ -74,7 +74,9 @@ impl Token {
 fn unexpected(expected: &str, found: &Token, place: usize) -> Raise {
     let found = found.name();
     let place = place + 1;
-    Raise::Text(format!("Expected {expected} but found {found} at character {place}"))
+    Raise::Text(format!(
+        "Expected {expected} but found {found} at character {place}"
+    ))
 }
 
 impl Decoder<'_> {

@@ -3,8 +3,8 @@
 use mlua::{Table, Value};
 
 use super::{Invalid, Settings};
+use crate::scripting::library::{Raise, type_name};
 use crate::scripting::numbers::format_g;
-use crate::scripting::sandbox::{Raise, type_name};
 
 type Encoded = Result<(), Raise>;
 
@@ -24,7 +24,10 @@ struct Encoder<'s> {
 }
 
 fn refused(value: &Value, reason: &str) -> Raise {
-    Raise::Text(format!("Cannot serialise {}: {reason}", type_name(Some(value))))
+    Raise::Text(format!(
+        "Cannot serialise {}: {reason}",
+        type_name(Some(value))
+    ))
 }
 
 impl Encoder<'_> {
@@ -139,7 +142,8 @@ impl Encoder<'_> {
             _ => {}
         }
         let precision = usize::try_from(self.settings.precision.get()).unwrap_or(1);
-        self.text.extend_from_slice(format_g(number, precision).as_bytes());
+        self.text
+            .extend_from_slice(format_g(number, precision).as_bytes());
         Ok(())
     }
 
@@ -156,7 +160,8 @@ impl Encoder<'_> {
                 0x0c => b'f',
                 0x0d => b'r',
                 0..=0x1f | 0x7f => {
-                    self.text.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                    self.text
+                        .extend_from_slice(format!("\\u{byte:04x}").as_bytes());
                     continue;
                 }
                 plain => {

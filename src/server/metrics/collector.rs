@@ -257,19 +257,19 @@ fn store(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
             &executor.store_errors,
         ),
         (
-            "staged_requests",
+            "delegation_requests",
             "Requests that were made of other servers to pop for this one",
-            &executor.staged_requests,
+            &executor.delegation_requests,
         ),
         (
-            "staged_served",
-            "Of these, requests that were fulfilled",
-            &executor.staged_served,
+            "delegation_requests_granted",
+            "Of these, requests that were granted",
+            &executor.delegation_requests_granted,
         ),
         (
-            "staged_fulfilled",
-            "Requests of other servers that this one has fulfilled",
-            &executor.staged_fulfilled,
+            "delegation_grants",
+            "Requests of other servers that this one has granted",
+            &executor.delegation_grants,
         ),
         (
             "commands_rolled_back",

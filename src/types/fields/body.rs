@@ -1,5 +1,8 @@
 //! Changes of entries that lie in metadata.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
+
 use bytes::Bytes;
 
 use crate::layout::{Entry, FieldRow};
@@ -15,6 +18,36 @@ pub(super) fn encode(row: FieldRow, entries: &[Entry]) -> Option<Bytes> {
     match entries.len() <= BODY_ENTRIES_MAX {
         true => row.encode_body(entries, BODY_BYTES_MAX),
         false => None,
+    }
+}
+
+/// Entries without those that a later one of the same name replaces, in the order in which a body
+/// keeps them.
+pub(super) fn distinct(row: FieldRow, entries: Vec<Entry>) -> Vec<Entry> {
+    let mut distinct: Vec<Entry> = Vec::with_capacity(entries.len());
+    if entries.len() <= BODY_ENTRIES_MAX {
+        for entry in entries {
+            put(row, &mut distinct, entry);
+        }
+        return distinct;
+    }
+    let mut places: HashMap<Bytes, usize> = HashMap::with_capacity(entries.len());
+    for entry in entries {
+        match places.entry(entry.name.clone()) {
+            Place::Occupied(place) => {
+                if let Some(present) = distinct.get_mut(*place.get()) {
+                    present.value = entry.value;
+                }
+            }
+            Place::Vacant(place) => {
+                place.insert(distinct.len());
+                distinct.push(entry);
+            }
+        }
+    }
+    match distinct.len() <= BODY_ENTRIES_MAX {
+        true => self::distinct(row, distinct),
+        false => distinct,
     }
 }
 
@@ -50,7 +83,7 @@ fn place_of_number(entries: &[Entry], name: &Bytes) -> Option<usize> {
 }
 
 /// The 64-bit integer that prints as these bytes.
-fn canonical_number(bytes: &Bytes) -> Option<i64> {
+pub(in crate::types) fn canonical_number(bytes: &Bytes) -> Option<i64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let number: i64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

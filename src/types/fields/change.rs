@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
-use crate::layout::{Entry, Member, ValueType};
+use crate::layout::{Entry, FieldRow, Member, ValueType};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
@@ -50,11 +50,16 @@ impl WriteContext<'_> {
         for entry in entries {
             added += i64::from(body::put(row, &mut present, entry));
         }
-        match body::encode(row, &present) {
-            Some(bytes) => self.write_body(&mut key, bytes),
+        if added == 0 && row == FieldRow::Set {
+            return Ok(Changed { key, added });
+        }
+        // Rows help where there is more than one field.
+        let is_contended = present.len() > 1 && self.signals.changed_bodies.is_contended(&key);
+        match body::encode(row, &present).filter(|_| !is_contended) {
+            Some(bytes) => self.change_body(&mut key, bytes),
             None => {
-                self.drop_body(&mut key, 0);
-                self.put_rows(&key, &present).await?;
+                self.drop_body(&mut key, to_i64(present.len()));
+                self.fill_rows(&key, &present);
             }
         }
         Ok(Changed { key, added })
@@ -71,22 +76,17 @@ impl WriteContext<'_> {
         expire_at_ms: Option<i64>,
         entries: Vec<Entry>,
     ) -> Result<Changed, CommandError> {
-        let row = row_of_type(value_type);
-        if entries.len() <= body::BODY_ENTRIES_MAX {
-            let mut distinct = Vec::with_capacity(entries.len());
-            for entry in &entries {
-                body::put(row, &mut distinct, entry.clone());
-            }
-            if let Some(bytes) = body::encode(row, &distinct) {
-                let key = self
-                    .create_with(name, value_type, expire_at_ms, Some(bytes))
-                    .await?;
-                let added = i64::try_from(distinct.len()).unwrap_or(i64::MAX);
-                return Ok(Changed { key, added });
-            }
+        let entries = body::distinct(row_of_type(value_type), entries);
+        let added = to_i64(entries.len());
+        let body = body::encode(row_of_type(value_type), &entries);
+        let is_small = body.is_some();
+        let key = self
+            .create_with(name, value_type, expire_at_ms, body)
+            .await?;
+        if !is_small {
+            self.fill_rows(&key, &entries);
+            self.add_length(&key, added);
         }
-        let key = self.create(name, value_type, expire_at_ms).await?;
-        let added = self.put_rows(&key, &entries).await?;
         Ok(Changed { key, added })
     }
 
@@ -109,19 +109,40 @@ impl WriteContext<'_> {
         if removed > 0 {
             self.write_left(key, &present);
         }
-        Ok(i64::try_from(removed).unwrap_or(i64::MAX))
+        Ok(to_i64(removed))
     }
 
     /// Writes a body from which entries were taken.
     pub(super) fn write_left(&self, key: &mut OpenKey, left: &[Entry]) {
         // It has become smaller, so that it is a body still.
         let bytes = row_of(key).encode_body(left, usize::MAX);
-        self.write_body(key, bytes.unwrap_or_default());
+        self.change_body(key, bytes.unwrap_or_default());
+    }
+
+    fn change_body(&self, key: &mut OpenKey, bytes: Bytes) {
+        if !self.environment.capabilities.single_writer {
+            self.signals.changed_bodies.note(key);
+        }
+        self.write_body(key, bytes);
+    }
+
+    /// Writes the rows of a value that has none yet. The names are distinct.
+    fn fill_rows(&self, key: &OpenKey, entries: &[Entry]) {
+        for entry in entries {
+            self.write_row(key, &Member::new(&entry.name), &entry.value);
+        }
+    }
+
+    fn write_row(&self, key: &OpenKey, name: &Member, value: &Bytes) {
+        let row = row_of(key);
+        let content = row.content(name, value);
+        let stored = content.map(|content| self.store_value(key.data(), &content));
+        let row_key = self.layout().field_key(key.data(), row, name);
+        self.transaction.set(&row_key, &stored.unwrap_or_default());
     }
 
     /// Puts entries into rows. Answers how many are new.
     async fn put_rows(&self, key: &OpenKey, entries: &[Entry]) -> Result<i64, StoreError> {
-        let row = row_of(key);
         let mut added = 0;
         for chunk in entries.chunks(RANGE_PAGE_ROWS) {
             let names: Vec<Member> = chunk.iter().map(|one| Member::new(&one.name)).collect();
@@ -134,17 +155,17 @@ impl WriteContext<'_> {
                     old = self.field_row(key, name).await?;
                 }
                 match &old {
+                    // Of a member there is nothing to change.
+                    Some(_) if row_of(key) == FieldRow::Set => continue,
                     Some(old) if !old.is_empty() => self.discard_value(key.data(), old)?,
                     Some(_) => {}
                     None => added += 1,
                 }
-                let content = row.content(name, &entry.value);
-                let value = content.map(|content| self.store_value(key.data(), &content));
-                let row_key = self.layout().field_key(key.data(), row, name);
-                self.transaction.set(&row_key, &value.unwrap_or_default());
+                self.write_row(key, name, &entry.value);
             }
         }
         match added {
+            0 if row_of(key) == FieldRow::Set => {}
             0 => self.mark_changed(key),
             _ => self.add_length(key, added),
         }
@@ -163,15 +184,30 @@ impl WriteContext<'_> {
                 if chunk.len() > 1 && !gone.insert(name.bytes()) {
                     continue;
                 }
-                if !old.is_empty() {
-                    self.discard_value(key.data(), &old)?;
-                }
                 let row_key = self.layout().field_key(key.data(), row_of(key), name);
-                self.transaction.clear(&row_key);
+                self.clear_row(key, &row_key, &old)?;
                 removed += 1;
             }
         }
         self.add_length(key, -removed);
         Ok(removed)
     }
+
+    /// Clears a field's row with what it holds elsewhere.
+    pub(super) fn clear_row(
+        &self,
+        key: &OpenKey,
+        row_key: &[u8],
+        row: &Bytes,
+    ) -> Result<(), StoreError> {
+        if !row.is_empty() {
+            self.discard_value(key.data(), row)?;
+        }
+        self.transaction.clear(row_key);
+        Ok(())
+    }
+}
+
+fn to_i64(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -6,10 +6,13 @@
 //! of hashes. There changes of different fields do not conflict, and the length is a counter that
 //! is added to without being read.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::layout::{Entry, FieldRow, Member, ValueType};
+use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -19,10 +22,16 @@ use super::pages::Pages;
 mod body;
 mod change;
 mod draw;
+mod dumping;
 #[cfg(test)]
 mod tests;
 
+pub(super) use body::canonical_number;
 pub use change::Changed;
+pub(super) use dumping::{restorable_hash, restorable_set};
+
+/// Bytes of entries after which a page ends: values that are split may be long.
+const PAGE_BYTES_SOFT_MAX: usize = 1024 * 1024;
 
 /// How the fields of a key lie.
 fn row_of(key: &OpenKey) -> FieldRow {
@@ -53,7 +62,11 @@ pub struct EntryPages<'c, 't> {
 
 enum Source<'c, 't> {
     Body(Option<Vec<Entry>>),
-    Rows(Pages<'c, 't>),
+    Rows {
+        pages: Pages<'c, 't>,
+        /// Rows that were read and not handed out.
+        rows: VecDeque<KeyValue>,
+    },
 }
 
 impl EntryPages<'_, '_> {
@@ -64,10 +77,24 @@ impl EntryPages<'_, '_> {
     pub async fn next(&mut self) -> Result<Option<Vec<Entry>>, StoreError> {
         match &mut self.source {
             Source::Body(entries) => Ok(entries.take().filter(|entries| !entries.is_empty())),
-            Source::Rows(pages) => match pages.next().await? {
-                Some(rows) => Ok(Some(self.context.row_entries(self.key, &rows).await?)),
-                None => Ok(None),
-            },
+            Source::Rows { pages, rows } => {
+                if rows.is_empty()
+                    && let Some(page) = pages.next().await?
+                {
+                    rows.extend(page);
+                }
+                let (mut entries, mut bytes) = (Vec::new(), 0);
+                while bytes < PAGE_BYTES_SOFT_MAX
+                    && let Some(row) = rows.pop_front()
+                {
+                    let read = self.context.row_entries(self.key, &[row]).await?;
+                    for entry in read {
+                        bytes += entry.name.len() + entry.value.len();
+                        entries.push(entry);
+                    }
+                }
+                Ok((!entries.is_empty()).then_some(entries))
+            }
         }
     }
 }
@@ -83,19 +110,23 @@ impl ReadContext<'_> {
         key: &OpenKey,
         names: &[Bytes],
     ) -> Result<Vec<Option<Bytes>>, StoreError> {
-        if let Some(entries) = body_entries(key)? {
-            let find = |name| entries.iter().find(|entry| entry.name == name);
-            let values = names.iter().map(|name| Some(find(name)?.value.clone()));
-            return Ok(values.collect());
+        if let Some(body) = &key.meta.body {
+            let row = row_of(key);
+            let values = names.iter().map(|name| row.find_in_body(&body.bytes, name));
+            return Ok(values.collect::<Result<_, _>>()?);
         }
-        let reads = names.iter().map(async |name| {
-            let name = Member::new(name);
-            match self.field_row(key, &name).await? {
-                Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
-                None => Ok(None),
-            }
-        });
-        try_join_all(reads).await
+        let mut values = Vec::with_capacity(names.len());
+        for some in names.chunks(RANGE_PAGE_ROWS) {
+            let reads = some.iter().map(async |name| {
+                let name = Member::new(name);
+                match self.field_row(key, &name).await? {
+                    Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
+                    None => Ok::<_, StoreError>(None),
+                }
+            });
+            values.extend(try_join_all(reads).await?);
+        }
+        Ok(values)
     }
 
     /// The value of one field.
@@ -107,8 +138,42 @@ impl ReadContext<'_> {
         key: &OpenKey,
         name: &Bytes,
     ) -> Result<Option<Bytes>, StoreError> {
-        let values = self.fields_get(key, std::slice::from_ref(name)).await?;
-        Ok(values.into_iter().next().flatten())
+        if let Some(body) = &key.meta.body {
+            return Ok(row_of(key).find_in_body(&body.bytes, name)?);
+        }
+        let name = Member::new(name);
+        match self.field_row(key, &name).await? {
+            Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
+            None => Ok(None),
+        }
+    }
+
+    /// Which of these fields are there. Reads no values that are split.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn fields_exist(
+        &self,
+        key: &OpenKey,
+        names: &[Bytes],
+    ) -> Result<Vec<bool>, StoreError> {
+        if let Some(body) = &key.meta.body {
+            let row = row_of(key);
+            let found = names.iter().map(|name| {
+                let value = row.find_in_body(&body.bytes, name)?;
+                Ok::<_, StoreError>(value.is_some())
+            });
+            return found.collect();
+        }
+        let mut found = Vec::with_capacity(names.len());
+        for some in names.chunks(RANGE_PAGE_ROWS) {
+            let reads = some.iter().map(async |name| {
+                let row = self.field_row(key, &Member::new(name)).await?;
+                Ok::<_, StoreError>(row.is_some())
+            });
+            found.extend(try_join_all(reads).await?);
+        }
+        Ok(found)
     }
 
     /// All entries, a page at a time.
@@ -120,7 +185,10 @@ impl ReadContext<'_> {
             Some(entries) => Source::Body(Some(entries)),
             None => {
                 let range = self.layout().fields_from(key.data(), row_of(key), 0);
-                Source::Rows(Pages::new(self, range, false, 0))
+                Source::Rows {
+                    pages: Pages::new(self, range, false, 0),
+                    rows: VecDeque::new(),
+                }
             }
         };
         Ok(EntryPages {

@@ -1,7 +1,9 @@
 //! The descriptor of hashes.
 
+use crate::dump::HashFields;
 use crate::layout::{FieldRow, Section};
-use crate::types::kind::{BodyKind, ElementRow, SectionKind, ValueKind};
+use crate::types::fields::restorable_hash;
+use crate::types::kind::{BodyKind, ElementRow, SectionKind, Serialization, ValueKind};
 
 /// The descriptor of hashes.
 pub static KIND: ValueKind = ValueKind {
@@ -25,5 +27,9 @@ pub static KIND: ValueKind = ValueKind {
     queue: None,
     on_put: None,
     slice: None,
-    serialization: None,
+    serialization: Some(Serialization {
+        reads: HashFields::reads,
+        dump: |context, key| Box::pin(context.hash_dump(key)),
+        read: restorable_hash,
+    }),
 };

@@ -4,17 +4,17 @@ use bytes::Bytes;
 
 use crate::dump::{DumpError, ListElements, ListWriter, Payload};
 use crate::error::CommandError;
-use crate::layout::{KeyRange, Section, StagedElement, ValueType, successor};
+use crate::layout::{KeyRange, PoppedElement, Section, ValueType, successor};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
+use crate::types::delegation::row_key;
 use crate::types::dumping::check_size;
 use crate::types::key::OpenKey;
 use crate::types::kind::{
     QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind, plain_element,
 };
 use crate::types::pages::Pages;
-use crate::types::staging::row_key;
 
 use super::{End, elements};
 
@@ -131,7 +131,7 @@ impl WriteContext<'_> {
     async fn list_put_back(
         &self,
         key: &OpenKey,
-        elements: &[StagedElement],
+        elements: &[PoppedElement],
         from_end: bool,
     ) -> Result<(), StoreError> {
         let prefix = self.layout().section_prefix(key.data(), Section::Elements);

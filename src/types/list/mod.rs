@@ -8,7 +8,7 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, Position, Section, StagedElement, successor};
+use crate::layout::{Id, KeyRange, PoppedElement, Position, Section, successor};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::{ReadContext, WriteContext};
@@ -183,10 +183,10 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn list_push(
+    pub async fn list_push<'v>(
         &self,
         key: &OpenKey,
-        values: &[Bytes],
+        values: impl IntoIterator<Item = &'v Bytes>,
         end: End,
     ) -> Result<i64, StoreError> {
         let (range, prefix_length) = elements(self, key.data());
@@ -199,10 +199,7 @@ impl WriteContext<'_> {
             None if end == End::Left => -1,
             None => 0,
             Some(row) => {
-                let outermost = self
-                    .layout()
-                    .read_position(prefix_length, &row.key)?
-                    .index();
+                let outermost = Position::read_index(prefix_length, &row.key)?;
                 match end {
                     End::Left => outermost - 1,
                     End::Right => outermost + 1,
@@ -210,17 +207,20 @@ impl WriteContext<'_> {
             }
         };
         let random = self.environment.position_random();
-        for (count, value) in (0_i64..).zip(values) {
+        let mut element_key = self.layout().elements_prefix(key.data());
+        let mut count = 0;
+        for value in values {
             let sequence = match end {
                 End::Left => -count,
                 End::Right => count,
             };
-            let position = Position::pushed(index, random, sequence);
+            count += 1;
             let row = self.store_value(key.data(), value);
-            self.transaction
-                .set(&self.layout().element_key(key.data(), &position), &row);
+            element_key.truncate(prefix_length);
+            Position::pack_pushed(index, random, sequence, &mut element_key);
+            self.transaction.set(&element_key, &row);
         }
-        self.add_length(key, i64::try_from(values.len()).unwrap_or(i64::MAX));
+        self.add_length(key, count);
         self.length(key, Isolation::Snapshot).await
     }
 
@@ -235,20 +235,17 @@ impl WriteContext<'_> {
         count: usize,
         end: End,
     ) -> Result<Vec<Bytes>, StoreError> {
-        let elements = match self.take_staged(key, end == End::Right, count) {
-            Some(staged) => staged,
-            None => self.list_pop_placed(key, count, end).await?,
-        };
+        let elements = self.pop_elements(key, end == End::Right, count).await?;
         Ok(elements.into_iter().map(|element| element.value).collect())
     }
 
-    /// [`WriteContext::list_pop`] that tells the elements' places.
+    /// Takes elements off the list itself, and tells their positions.
     pub(super) async fn list_pop_placed(
         &self,
         key: &OpenKey,
         count: usize,
         end: End,
-    ) -> Result<Vec<StagedElement>, StoreError> {
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = elements(self, key.data());
         let to_pop = self.rows_to_pop(&range, end == End::Right, count).await?;
         self.pop_rows(key, &to_pop, prefix_length).await

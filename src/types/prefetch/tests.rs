@@ -139,17 +139,17 @@ fn keys_are_read_side_by_side_and_at_once_where_they_are_known() {
     let (first, reads) = trips(&bench, &pops_of(100), &locations);
     assert!(first <= 3, "{first}");
     assert_eq!(reads, 1 + 2 * 100);
-    // The signposts tell the metadata.
+    // The copies of metadata tell the metadata.
     assert_eq!(trips(&bench, &pops_of(100), &locations), (1, 1 + 100));
 }
 
 #[test]
-fn a_queue_without_signposts_has_its_metadata_read() {
+fn a_queue_without_meta_copies_has_its_metadata_read() {
     let bench = filled(1);
     let transaction = bench.store.begin_write().unwrap();
     let data = meta_of(&bench, "q0").data;
     let layout = &bench.executor.environment().layout;
-    for key in ValueType::List.signpost_keys(layout, data) {
+    for key in ValueType::List.meta_copy_keys(layout, data) {
         transaction.clear(&key);
     }
     bench.block_on(transaction.commit()).unwrap();

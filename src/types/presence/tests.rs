@@ -51,10 +51,10 @@ fn what_no_elements_mean_depends_on_type_expiry_and_store() {
             for expire_at_ms in [None, Some(1)] {
                 let meta = meta(*value_type, expire_at_ms);
                 assert_eq!(presence(&meta, 1, capabilities), Presence::Exists);
-                let expected = if *value_type == ValueType::Hollow {
+                let expected = if matches!(value_type, ValueType::Hollow | ValueType::String) {
                     Presence::Exists
                 } else if expire_at_ms.is_none() && !capabilities.single_writer {
-                    Presence::Ghost
+                    Presence::Retained
                 } else {
                     Presence::Emptied
                 };
@@ -90,11 +90,11 @@ fn a_key_of_a_type_that_exists_when_empty_is_seen() {
 fn a_key_of_a_type_that_exists_when_empty_stays_until_it_is_deleted() {
     on_both(|bench| {
         create(bench, "key");
-        // A ghost would make room for another type.
+        // Retained metadata would make room for another type.
         assert!(matches!(bench.run("RPUSH key a"), Reply::Error(_)));
         write(bench, async |context: &WriteContext<'_>| {
-            let (_, ghosts) = context.ghosts(0, 10).await.unwrap();
-            assert_eq!(ghosts, []);
+            let (_, retained) = context.retained(0, 10).await.unwrap();
+            assert_eq!(retained, []);
         });
         assert_eq!(bench.run("DEL key"), Reply::Integer(1));
         assert_eq!(bench.run("EXISTS key"), Reply::Integer(0));

@@ -1,11 +1,11 @@
 //! The descriptor of priority queues.
 
-use crate::layout::{KeyRange, QueuePlace, Section, StagedElement};
+use crate::layout::{KeyRange, PoppedElement, QueuePlace, Section};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
+use crate::types::delegation::row_key;
 use crate::types::key::OpenKey;
 use crate::types::kind::{QueueKind, SectionKind, ValueKind, plain_element};
-use crate::types::staging::row_key;
 
 use super::Extreme;
 
@@ -42,7 +42,7 @@ impl WriteContext<'_> {
     async fn queue_put_back(
         &self,
         key: &OpenKey,
-        elements: &[StagedElement],
+        elements: &[PoppedElement],
     ) -> Result<(), StoreError> {
         for of_one in elements.chunk_by(|one, next| self.is_of_priority(one, next)) {
             self.queue_put_back_priority(key, of_one).await?;
@@ -50,8 +50,8 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    fn is_of_priority(&self, one: &StagedElement, other: &StagedElement) -> bool {
-        let read = |element: &StagedElement| {
+    fn is_of_priority(&self, one: &PoppedElement, other: &PoppedElement) -> bool {
+        let read = |element: &PoppedElement| {
             let (_, length) = self.layout().read_queue_key(0, &element.name).ok()?;
             element.name.get(..length).map(<[u8]>::to_vec)
         };
@@ -63,7 +63,7 @@ impl WriteContext<'_> {
     async fn queue_put_back_priority(
         &self,
         key: &OpenKey,
-        elements: &[StagedElement],
+        elements: &[PoppedElement],
     ) -> Result<(), StoreError> {
         let Some(oldest) = elements.first() else {
             return Ok(());

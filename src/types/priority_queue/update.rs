@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 
-use crate::layout::{Id, KeyRange, QueuePlace, StagedElement, successor};
+use crate::layout::{Id, KeyRange, PoppedElement, QueuePlace, successor};
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::WriteContext;
@@ -79,10 +79,7 @@ impl WriteContext<'_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<QueuedValue>, StoreError> {
-        let elements = match self.take_staged(key, end == Extreme::Max, count) {
-            Some(staged) => staged,
-            None => self.queue_pop_placed(key, count, end).await?,
-        };
+        let elements = self.pop_elements(key, end == Extreme::Max, count).await?;
         let queued = elements.into_iter().map(|element| {
             let (place, _) = self.layout().read_queue_key(0, &element.name)?;
             Ok(QueuedValue {
@@ -93,13 +90,13 @@ impl WriteContext<'_> {
         queued.collect()
     }
 
-    /// [`WriteContext::queue_pop`] that tells the elements' places.
+    /// Takes elements off the queue itself, and tells their places.
     pub(in crate::types) async fn queue_pop_placed(
         &self,
         key: &OpenKey,
         count: usize,
         end: Extreme,
-    ) -> Result<Vec<StagedElement>, StoreError> {
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = queue_rows(self, key.data());
         let to_pop = match end {
             Extreme::Min => self.rows_to_pop(&range, false, count).await?,

@@ -1,7 +1,9 @@
 //! The descriptor of sets.
 
+use crate::dump::SetMembers;
 use crate::layout::{FieldRow, Section};
-use crate::types::kind::{BodyKind, ElementRow, SectionKind, ValueKind};
+use crate::types::fields::restorable_set;
+use crate::types::kind::{BodyKind, ElementRow, SectionKind, Serialization, ValueKind};
 
 /// The descriptor of sets.
 pub static KIND: ValueKind = ValueKind {
@@ -24,6 +26,10 @@ pub static KIND: ValueKind = ValueKind {
     counters: &[],
     queue: None,
     on_put: None,
-    slice: None,
-    serialization: None,
+    slice: Some(|context, key, slice| Box::pin(context.set_slice(key, slice))),
+    serialization: Some(Serialization {
+        reads: SetMembers::reads,
+        dump: |context, key| Box::pin(context.set_dump(key)),
+        read: restorable_set,
+    }),
 };

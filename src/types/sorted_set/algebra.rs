@@ -4,13 +4,17 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 
-use crate::layout::{KeyRange, Member};
+use crate::layout::{Entry, Member, ValueType};
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
+use crate::types::fields::EntryPages;
 use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 use super::{ScoredMember, score_rows};
+
+/// The score of members of a set, which has none.
+const SCORE_OF_SETS: f64 = 1.0;
 
 /// How the scores of a member that is in several sets become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +46,37 @@ fn zero_for_nan(score: f64) -> f64 {
 /// One of the sets of a union or intersection.
 #[derive(Debug, Clone)]
 pub struct Operand {
-    /// The set; `None` is an empty one.
+    /// The set or sorted set; `None` is an empty one.
     pub key: Option<OpenKey>,
     /// Its scores are multiplied by this.
     pub weight: f64,
+}
+
+/// The members of an operand, a page at a time.
+enum MemberPages<'c, 't> {
+    /// Of a sorted set, in its order.
+    Scored(&'c ReadContext<'t>, &'c OpenKey, Pages<'c, 't>),
+    /// Of a set.
+    Plain(EntryPages<'c, 't>),
+}
+
+impl MemberPages<'_, '_> {
+    async fn next(&mut self) -> Result<Option<Vec<ScoredMember>>, StoreError> {
+        match self {
+            MemberPages::Scored(context, key, pages) => match pages.next().await? {
+                Some(rows) => Ok(Some(context.zset_scored_members(key, &rows).await?)),
+                None => Ok(None),
+            },
+            MemberPages::Plain(pages) => {
+                let scored = |Entry { name: member, .. }| ScoredMember {
+                    member,
+                    score: SCORE_OF_SETS,
+                };
+                let page = pages.next().await?;
+                Ok(page.map(|page| page.into_iter().map(scored).collect()))
+            }
+        }
+    }
 }
 
 impl ReadContext<'_> {
@@ -67,9 +98,29 @@ impl ReadContext<'_> {
         Ok(sorted)
     }
 
-    fn zset_pages(&self, key: &OpenKey) -> Pages<'_, '_> {
-        let (range, _): (KeyRange, usize) = score_rows(self, key.data());
-        Pages::new(self, range, false, 0)
+    fn member_pages<'c>(&'c self, key: &'c OpenKey) -> Result<MemberPages<'c, 'c>, StoreError> {
+        if key.meta.value_type == ValueType::Set {
+            return Ok(MemberPages::Plain(self.fields(key)?));
+        }
+        let (range, _) = score_rows(self, key.data());
+        let pages = Pages::new(self, range, false, 0);
+        Ok(MemberPages::Scored(self, key, pages))
+    }
+
+    /// The scores that members have in an operand.
+    async fn scores_in(
+        &self,
+        key: &OpenKey,
+        members: &[ScoredMember],
+    ) -> Result<Vec<Option<f64>>, StoreError> {
+        if key.meta.value_type == ValueType::Set {
+            let names: Vec<Bytes> = members.iter().map(|one| one.member.clone()).collect();
+            let found = self.fields_exist(key, &names).await?.into_iter();
+            return Ok(found.map(|there| there.then_some(SCORE_OF_SETS)).collect());
+        }
+        let forms: Vec<Member> = members.iter().map(|one| Member::new(&one.member)).collect();
+        let entries = self.zset_entries(key, &forms).await?.into_iter();
+        Ok(entries.map(|entry| Some(entry?.score)).collect())
     }
 
     /// The members that any of the sets has, in Redis's order.
@@ -84,9 +135,9 @@ impl ReadContext<'_> {
         let mut scores: HashMap<Bytes, f64> = HashMap::new();
         for (_, operand) in self.zset_by_length(operands).await? {
             let Some(key) = &operand.key else { continue };
-            let mut pages = self.zset_pages(key);
-            while let Some(rows) = pages.next().await? {
-                for one in self.zset_scored_members(key, &rows).await? {
+            let mut pages = self.member_pages(key)?;
+            while let Some(page) = pages.next().await? {
+                for one in page {
                     let score = zero_for_nan(operand.weight * one.score);
                     scores
                         .entry(one.member)
@@ -171,19 +222,17 @@ impl ReadContext<'_> {
                 None => return Ok(()),
             }
         }
-        let mut pages = self.zset_pages(smallest_key);
-        while let Some(rows) = pages.next().await? {
-            let members = self.zset_scored_members(smallest_key, &rows).await?;
-            let forms: Vec<Member> = members.iter().map(|one| Member::new(&one.member)).collect();
+        let mut pages = self.member_pages(smallest_key)?;
+        while let Some(members) = pages.next().await? {
             let mut scores = Vec::with_capacity(other_keys.len());
             for (key, _) in &other_keys {
-                scores.push(self.zset_entries(key, &forms).await?.into_iter());
+                scores.push(self.scores_in(key, &members).await?.into_iter());
             }
             for one in members {
                 // Each set's column is advanced, whether the member is in the others or not.
                 let row: Vec<Option<f64>> = scores
                     .iter_mut()
-                    .map(|column| column.next().flatten().map(|entry| entry.score))
+                    .map(|column| column.next().flatten())
                     .collect();
                 if row.iter().any(Option::is_none) {
                     continue;
@@ -216,23 +265,18 @@ impl ReadContext<'_> {
         let Some(first) = first else {
             return Ok(found);
         };
-        let mut pages = self.zset_pages(first);
-        while let Some(rows) = pages.next().await? {
-            let mut members = self.zset_scored_members(first, &rows).await?;
+        let mut pages = self.member_pages(first)?;
+        while let Some(mut members) = pages.next().await? {
             for other in others {
-                let forms: Vec<Member> =
-                    members.iter().map(|one| Member::new(&one.member)).collect();
-                let entries = self.zset_entries(other, &forms).await?;
-                members = members
-                    .into_iter()
-                    .zip(entries)
-                    .filter(|(_, entry)| entry.is_none())
-                    .map(|(one, _)| one)
-                    .collect();
+                let mut scores = self.scores_in(other, &members).await?.into_iter();
+                members.retain(|_| scores.next() == Some(None));
             }
             found.append(&mut members);
         }
-        Ok(found)
+        Ok(match first.meta.value_type {
+            ValueType::Set => in_order(found),
+            _ => found,
+        })
     }
 }
 

@@ -3,9 +3,12 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::dump::{DumpError, Payload, SMALL_SET_MEMBERS_MAX, SetMembers, SetWriter, small_set};
+use crate::dump::{
+    DumpError, Payload, SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter,
+    small_sorted_set,
+};
 use crate::error::CommandError;
-use crate::layout::{MemberEntry, Section, StagedElement};
+use crate::layout::{MemberEntry, PoppedElement, Section};
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
@@ -16,9 +19,7 @@ use crate::types::kind::{
 };
 use crate::types::pages::Pages;
 
-use super::{
-    AddOptions, Extreme, ScoredMember, Selection, SortedRange, of_member, score_rows, to_member,
-};
+use super::{AddOptions, Extreme, ScoredMember, Selection, SortedRange, score_rows, to_member};
 
 /// Members after which RESTORE first looks whether one comes twice, and then each time that they
 /// have doubled.
@@ -50,18 +51,15 @@ pub static KIND: ValueKind = ValueKind {
         sections: [Some(Section::Scores); 2],
         is_oldest_first: false,
         take: |context, key, from_end, count| {
-            Box::pin(async move {
-                let end = if from_end { Extreme::Max } else { Extreme::Min };
-                let members = context.zset_pop(key, count, end).await?;
-                Ok(members.into_iter().map(of_member).collect())
-            })
+            let end = if from_end { Extreme::Max } else { Extreme::Min };
+            Box::pin(context.zset_pop_placed(key, count, end))
         },
         put_back: |context, key, elements, _| Box::pin(context.zset_put_back(key, elements)),
     }),
     on_put: None,
     slice: Some(|context, key, slice| Box::pin(context.zset_sorted_slice(key, slice))),
     serialization: Some(Serialization {
-        reads: SetMembers::reads,
+        reads: SortedSetMembers::reads,
         dump: |context, key| Box::pin(context.zset_dump(key)),
         read: restorable,
     }),
@@ -119,20 +117,20 @@ impl ReadContext<'_> {
         let (range, _) = score_rows(self, key.data());
         let length = self.length(key, self.isolation).await?;
         let length = u64::try_from(length).unwrap_or(0);
-        if length <= SMALL_SET_MEMBERS_MAX as u64 {
+        if length <= SMALL_SORTED_SET_MEMBERS_MAX as u64 {
             let rows = Pages::new(self, range.clone(), false, 0)
-                .slice(0, SMALL_SET_MEMBERS_MAX)
+                .slice(0, SMALL_SORTED_SET_MEMBERS_MAX)
                 .await?;
             let members = self.zset_scored_members(key, &rows).await?;
             let members: Vec<_> = members
                 .into_iter()
                 .map(|one| (one.member, one.score))
                 .collect();
-            if let Some(payload) = small_set(&members) {
+            if let Some(payload) = small_sorted_set(&members) {
                 return Ok(payload);
             }
         }
-        let mut writer = SetWriter::new(length);
+        let mut writer = SortedSetWriter::new(length);
         let mut pages = Pages::new(self, range, true, 0);
         let mut count = 0;
         while let Some(rows) = pages.next().await? {
@@ -160,7 +158,7 @@ fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable,
     let mut budget = context.size_budget();
     let mut read = Vec::new();
     let mut next_look = MEMBERS_FIRST_LOOK;
-    for member in SetMembers::new(payload)? {
+    for member in SortedSetMembers::new(payload)? {
         let (member, score) = member?;
         budget.take_member(member.len())?;
         read.push(ScoredMember { member, score });
@@ -212,7 +210,7 @@ impl WriteContext<'_> {
     async fn zset_put_back(
         &self,
         key: &OpenKey,
-        elements: Vec<StagedElement>,
+        elements: Vec<PoppedElement>,
     ) -> Result<(), CommandError> {
         let members = elements.into_iter().map(to_member);
         let members: Vec<ScoredMember> = members.collect::<Result<_, _>>()?;

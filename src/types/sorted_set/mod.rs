@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, StagedElement};
+use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, PoppedElement};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -180,8 +180,8 @@ impl ReadContext<'_> {
     }
 }
 
-fn of_member(member: ScoredMember) -> StagedElement {
-    StagedElement {
+fn of_member(member: ScoredMember) -> PoppedElement {
+    PoppedElement {
         name: member.member,
         value: Bytes::copy_from_slice(&member.score.to_be_bytes()),
     }
@@ -191,10 +191,10 @@ fn of_member(member: ScoredMember) -> StagedElement {
 ///
 /// # Errors
 /// Where the value is no score.
-fn to_member(element: StagedElement) -> Result<ScoredMember, DecodeError> {
+fn to_member(element: PoppedElement) -> Result<ScoredMember, DecodeError> {
     let score = <[u8; 8]>::try_from(element.value.as_ref());
     Ok(ScoredMember {
         member: element.name,
-        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a claim"))?),
+        score: f64::from_be_bytes(score.map_err(|_| DecodeError("score of a grant"))?),
     })
 }

@@ -1,10 +1,11 @@
 //! Taking members from either end.
 
+use crate::layout::PoppedElement;
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 
-use super::{ScoredMember, score_rows, to_member};
+use super::{ScoredMember, of_member, score_rows, to_member};
 
 /// One of the two ends of a sorted set or a priority queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,15 +28,24 @@ impl WriteContext<'_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<ScoredMember>, StoreError> {
-        if let Some(staged) = self.take_staged(key, end == Extreme::Max, count) {
-            let members = staged.into_iter().map(to_member);
-            return Ok(members.collect::<Result<_, _>>()?);
-        }
+        let popped = self.pop_elements(key, end == Extreme::Max, count).await?;
+        let members = popped.into_iter().map(to_member);
+        Ok(members.collect::<Result<_, _>>()?)
+    }
+
+    /// Takes members off the set itself.
+    pub(super) async fn zset_pop_placed(
+        &self,
+        key: &OpenKey,
+        count: usize,
+        end: Extreme,
+    ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = score_rows(self, key.data());
         let to_pop = self.rows_to_pop(&range, end == Extreme::Max, count).await?;
         let mut members = Vec::with_capacity(to_pop.rows.len());
         for row in &to_pop.rows {
-            members.push(self.zset_take_row(key, prefix_length, row).await?);
+            let member = self.zset_take_row(key, prefix_length, row).await?;
+            members.push(of_member(member));
         }
         self.add_length(key, -i64::try_from(members.len()).unwrap_or(i64::MAX));
         Ok(members)

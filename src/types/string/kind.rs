@@ -1,7 +1,14 @@
 //! The descriptor of strings.
 
+use bytes::Bytes;
+
+use crate::dump::{Payload, read_string, reads_string, string_payload};
+use crate::error::CommandError;
 use crate::layout::Section;
-use crate::types::kind::{BodyKind, SectionKind, ValueKind};
+use crate::types::context::ReadContext;
+use crate::types::dumping::check_size;
+use crate::types::key::OpenKey;
+use crate::types::kind::{BodyKind, Restorable, SectionKind, Serialization, ValueKind};
 
 /// The descriptor of strings.
 pub static KIND: ValueKind = ValueKind {
@@ -17,5 +24,28 @@ pub static KIND: ValueKind = ValueKind {
     queue: None,
     on_put: None,
     slice: None,
-    serialization: None,
+    serialization: Some(Serialization {
+        reads: reads_string,
+        dump: |context, key| Box::pin(context.string_dump(key)),
+        read: restorable,
+    }),
 };
+
+impl ReadContext<'_> {
+    async fn string_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
+        let length = self.string_length(key).await?;
+        check_size(usize::try_from(length).unwrap_or(usize::MAX))?;
+        Ok(string_payload(&self.string_get(key).await?))
+    }
+}
+
+fn restorable(context: &ReadContext<'_>, payload: Payload) -> Result<Restorable, CommandError> {
+    let value = read_string(payload)?;
+    context.size_budget().take_string(&value)?;
+    Ok(Box::new(|context, name, expire_at_ms| {
+        Box::pin(async move {
+            context.string_set(name, &value, expire_at_ms).await?;
+            Ok(())
+        })
+    }))
+}

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Barrier, Mutex};
 
-use quoin::limits;
+use quoin::types::delegation::GRANT_EXPIRY_MS;
 use rand::RngExt;
 
 use super::checker::{OPERATIONS_MAX, Verdict};
@@ -158,7 +158,7 @@ pub fn check(rounds: Rounds, is_cluster: bool) -> Result<String, String> {
     let histories = rounds.histories();
     let (mut undecided, mut troubled) = (0, 0);
     // What a pop without a reply has taken may be back after that time (docs/understand/semantics.md).
-    let returns_after_ns = limits::STAGED_CLAIM_LAPSE_MS.unsigned_abs() * 1_000_000;
+    let returns_after_ns = GRANT_EXPIRY_MS.unsigned_abs() * 1_000_000;
     for records in &histories {
         let begun = records.iter().map(|record| record.invoked).min();
         let ended = records.iter().filter_map(|record| record.ended).max();

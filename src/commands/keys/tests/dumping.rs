@@ -1,3 +1,4 @@
+use super::{on_both_stores, split_value};
 use crate::commands::testing::{Bench, START_MS, bulk, bulks};
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -174,6 +175,43 @@ fn options_are_checked_as_in_redis() {
 }
 
 #[test]
+fn strings_of_all_forms_come_back_as_they_were() {
+    on_both_stores(|bench| {
+        let long = split_value();
+        let texts: [&[u8]; 8] = [
+            b"",
+            b"text",
+            b"-128",
+            b"12345",
+            b"2147483648",
+            b"007",
+            &long[..1_025],
+            &long,
+        ];
+        for text in texts {
+            bench.run_words(&[&b"SET"[..], b"k", text]);
+            let payload = dump(bench, "k");
+            assert_eq!(
+                restore(bench, "k", "1000", &payload, &["REPLACE"]),
+                Reply::OK
+            );
+            assert_eq!(bench.run("GET k"), Reply::bulk(text.to_vec()));
+            assert_eq!(bench.run("PTTL k"), Reply::Integer(1_000));
+            assert_eq!(bench.run("COPY k copy REPLACE"), Reply::Integer(1));
+            assert_eq!(bench.run("RENAME copy renamed"), Reply::OK);
+            assert_eq!(bench.run("GET renamed"), Reply::bulk(text.to_vec()));
+        }
+        // What is zeros takes no room in the store, but it is dumped.
+        bench.run("SETRANGE far 1000000 x");
+        let payload = dump(bench, "far");
+        assert_eq!(restore(bench, "far2", "0", &payload, &[]), Reply::OK);
+        assert_eq!(bench.run("BITCOUNT far2"), Reply::Integer(4));
+        let taken = bench.run("MEMORY USAGE far2");
+        assert!(matches!(taken, Reply::Integer(..20_000)), "{taken:?}");
+    });
+}
+
+#[test]
 fn a_payload_that_is_not_sound_changes_nothing() {
     let bench = Bench::embedded();
     bench.run("RPUSH list a b");
@@ -192,13 +230,18 @@ fn a_payload_that_is_not_sound_changes_nothing() {
         &[3, 2, 1, b'a', 1, b'1', 1, b'a', 1, b'2'],
         // The second element is cut off.
         &[1, 2, 1, b'a', 9, b'b'],
+        // A string is cut off, or packed wrongly.
+        &[0, 2, b'a'],
+        &[0, 0xc1, 1],
+        &[0, 0xc3, 2, 5, 0, b'a'],
+        &[0],
     ] {
         let refused = restore(&bench, "list", "0", &seal(value), &["REPLACE"]);
         assert_eq!(refused, error(BAD_FORMAT), "{value:?}");
     }
     assert_eq!(
-        restore(&bench, "new", "0", &seal(&[0, 1, b'a']), &[]),
-        error("ERR Bad data format: Quoin keeps lists and sorted sets, not a string")
+        restore(&bench, "new", "0", &seal(&[21, 0]), &[]),
+        error("ERR Bad data format: Quoin does not keep a stream")
     );
     assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a", "b"]));
     assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));

@@ -81,7 +81,7 @@ fn scan_returns_every_key_once_whatever_the_count() {
         let (cursor, names) = step(bench, "0", "");
         assert_eq!(names.len(), 10);
         assert_ne!(cursor, "0");
-        make_emptied_list(bench, "ghost");
+        make_emptied_list(bench, "empty");
         expected.sort();
         for count in [1, 7, 50, 1000] {
             assert_eq!(scan_all(bench, &format!("COUNT {count}")), expected);
@@ -179,7 +179,7 @@ fn randomkey_returns_a_key_of_the_database() {
     on_both_stores(|bench| {
         assert_eq!(bench.run("RANDOMKEY"), Reply::Null);
         for number in 0..20 {
-            make_emptied_list(bench, &format!("ghost:{number}"));
+            make_emptied_list(bench, &format!("empty:{number}"));
         }
         bench.run("RPUSH a 1");
         bench.run_in(1, &[b"RPUSH", b"b", b"1"]);

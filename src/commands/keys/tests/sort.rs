@@ -51,6 +51,65 @@ fn a_constant_by_keeps_the_order_of_the_value() {
 }
 
 #[test]
+fn elements_are_sorted_by_and_answered_with_the_values_of_other_keys() {
+    on_both_stores(|bench| {
+        bench.run("RPUSH l 1 2 3 x");
+        bench.run("MSET w1 3 w2 1e1 w3 -2 o1 c o2 b o3s \u{e9}");
+        assert_eq!(bench.run("SORT l BY w*"), bulks(&["3", "x", "1", "2"]));
+        assert_eq!(bench.run("SORT l BY w* DESC LIMIT 0 2"), bulks(&["2", "1"]));
+        assert_eq!(
+            bench.run("SORT_RO l BY o* ALPHA LIMIT 2 2"),
+            bulks(&["2", "1"])
+        );
+        assert_eq!(
+            bench.run("SORT l BY o* ALPHA DESC LIMIT 0 2"),
+            bulks(&["1", "2"])
+        );
+        assert_eq!(
+            bench.run("SORT l BY nosort GET o* GET # GET o*s"),
+            Reply::Array(vec![
+                bulk("c"),
+                bulk("1"),
+                Reply::Null,
+                bulk("b"),
+                bulk("2"),
+                Reply::Null,
+                Reply::Null,
+                bulk("3"),
+                bulk("\u{e9}"),
+                Reply::Null,
+                bulk("x"),
+                Reply::Null,
+            ])
+        );
+        assert_eq!(bench.run("SORT l BY w* GET w* STORE d"), Reply::Integer(4));
+        assert_eq!(bench.run("LRANGE d 0 -1"), bulks(&["-2", "", "3", "1e1"]));
+        let no_number = "ERR One or more scores can't be converted into double";
+        assert_eq!(bench.run("SORT l BY o*"), error(no_number));
+        // A long string, and a key of another type.
+        let long = [b'z'; 40_000];
+        bench.run_words(&[b"SET", b"o1", &long]);
+        bench.run("DEL o2");
+        bench.run("RPUSH o2 a");
+        assert_eq!(
+            bench.run("SORT l BY nosort GET o* LIMIT 0 2"),
+            Reply::Array(vec![Reply::bulk(long.to_vec()), Reply::Null])
+        );
+    });
+}
+
+#[test]
+fn values_that_are_too_long_together_are_refused() {
+    let bench = Bench::embedded();
+    bench.run("RPUSH l 1 1");
+    bench.run("SETRANGE w1 400000000 x");
+    let too_long = "ERR too long an answer of SORT with GET (more than 536870912 bytes)";
+    assert_eq!(bench.run("SORT l BY nosort GET w*"), error(too_long));
+    let too_long = "ERR too long values for SORT with BY (more than 536870912 bytes)";
+    assert_eq!(bench.run("SORT l BY w* ALPHA"), error(too_long));
+}
+
+#[test]
 fn weights_and_values_of_other_keys_are_absent() {
     on_both_stores(|bench| {
         bench.run("RPUSH l b c a");

@@ -102,7 +102,7 @@ fn pops_leave_nothing_behind() {
 }
 
 #[test]
-fn a_ghost_of_it_makes_room_for_another_type() {
+fn retained_metadata_of_it_makes_room_for_another_type() {
     on_both_stores(|bench| {
         bench.run("PQ.PUSH q 1 a");
         bench.run("PQ.POPMAX q");

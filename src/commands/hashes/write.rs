@@ -1,0 +1,101 @@
+//! HSET, HMSET, HSETNX, HDEL.
+
+use bytes::Bytes;
+
+use crate::commands::arguments::{argument, rest};
+use crate::commands::plan::Plan;
+use crate::error::CommandError;
+use crate::events::EventClasses;
+use crate::layout::{Entry, ValueType};
+use crate::reply::Reply;
+use crate::types::WriteContext;
+use crate::types::prefetch::Prefetch;
+
+/// `HSET key field value [field value …]` → how many fields are new.
+pub(super) async fn hset(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    Ok(Reply::Integer(put(context, arguments, "hset").await?))
+}
+
+/// `HMSET key field value [field value …]` → OK.
+pub(super) async fn hmset(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    put(context, arguments, "hmset").await?;
+    Ok(Reply::OK)
+}
+
+async fn put(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+    command: &str,
+) -> Result<i64, CommandError> {
+    let (pairs, odd) = rest(arguments, 2).as_chunks::<2>();
+    if !odd.is_empty() {
+        return Err(CommandError::WrongArity(command.to_owned()));
+    }
+    let name = argument(arguments, 1)?;
+    let entries = pairs.iter().map(|[name, value]| Entry {
+        name: name.clone(),
+        value: value.clone(),
+    });
+    let found = context.find(name, ValueType::Hash).await?;
+    let changed = context
+        .fields_put(name, ValueType::Hash, found, entries.collect())
+        .await?;
+    context.notify(EventClasses::HASH, "hset", name);
+    Ok(changed.added)
+}
+
+/// `HSETNX key field value` → 1, or 0 where the field is there.
+pub(super) async fn hsetnx(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let (name, field) = (argument(arguments, 1)?, argument(arguments, 2)?);
+    let found = context.find(name, ValueType::Hash).await?;
+    if let Some(key) = &found {
+        let present = context
+            .fields_exist(key, std::slice::from_ref(field))
+            .await?;
+        if present.contains(&true) {
+            return Ok(Reply::Integer(0));
+        }
+    }
+    let entry = Entry {
+        name: field.clone(),
+        value: argument(arguments, 3)?.clone(),
+    };
+    context
+        .fields_put(name, ValueType::Hash, found, vec![entry])
+        .await?;
+    context.notify(EventClasses::HASH, "hset", name);
+    Ok(Reply::Integer(1))
+}
+
+/// `HDEL key field [field …]` → how many were removed.
+pub(super) async fn hdel(
+    context: &WriteContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Reply, CommandError> {
+    let name = argument(arguments, 1)?;
+    let Some(mut key) = context.find(name, ValueType::Hash).await? else {
+        return Ok(Reply::Integer(0));
+    };
+    let removed = context.fields_remove(&mut key, rest(arguments, 2)).await?;
+    if removed > 0 {
+        context.notify(EventClasses::HASH, "hdel", name);
+        context.remove_if_empty(&key).await?;
+    }
+    Ok(Reply::Integer(removed))
+}
+
+/// The plan of HSET and HMSET, which look their fields up.
+pub(super) fn plan_put(arguments: &[Bytes]) -> Option<Plan> {
+    let (pairs, _) = rest(arguments, 2).as_chunks::<2>();
+    let fields = pairs.iter().map(|[field, _]| field);
+    Some(Plan::Read(vec![Prefetch::members(ValueType::Hash, fields)]))
+}

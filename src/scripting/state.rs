@@ -1,0 +1,145 @@
+//! What the fiber of a machine and its driver tell each other, and what the functions of a machine
+//! share.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use corosensei::Yielder;
+use mlua::{HookTriggers, Lua, Result, VmState};
+
+use super::json;
+use super::random::Random;
+use super::running::Run;
+use super::script::Script;
+use crate::reply::Reply;
+
+/// What a script is told of the command that it has called.
+#[derive(Debug)]
+pub enum Answer {
+    /// Its reply.
+    Reply(Reply),
+    /// The script ends here: the store has failed.
+    Abort,
+}
+
+/// How a script has ended.
+#[derive(Debug, PartialEq)]
+pub enum End {
+    /// With this reply. An error in it is one that the script has returned.
+    Replied(Reply),
+    /// With an error that it has not caught: the error line.
+    Failed(String),
+    /// By SCRIPT KILL: the error line.
+    Killed(String),
+    /// It took too long.
+    Late,
+    /// By [`Answer::Abort`].
+    Aborted,
+}
+
+/// Why a script is ended before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    Killed,
+    Late,
+    Aborted,
+}
+
+/// What the functions of a machine share.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) is_resp3: Cell<bool>,
+    pub(super) random: Random,
+    pub(super) json: Rc<json::Settings>,
+    pub(super) stopping: Cell<Option<Stop>>,
+    /// Where the script was when it was ended: the source and the line.
+    pub(super) stopped_at: RefCell<Option<(String, i64)>>,
+    pub(super) run: RefCell<Option<Arc<Run>>>,
+}
+
+impl State {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.get().is_some()
+    }
+
+    /// From now on each instruction fails, whatever the script catches.
+    pub(super) fn stop(self: &Rc<Self>, lua: &Lua, why: Stop) -> Result<()> {
+        self.stopping.set(Some(why));
+        self.look_every(lua, 1)
+    }
+
+    pub(super) fn look_every(self: &Rc<Self>, lua: &Lua, instructions: u32) -> Result<()> {
+        let own = Rc::clone(self);
+        let triggers = HookTriggers::new().every_nth_instruction(instructions);
+        lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
+    }
+
+    fn look(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
+        let why = match (self.stopping.get(), &*self.run.borrow()) {
+            (Some(why), _) => why,
+            (None, Some(run)) if run.is_killed() => Stop::Killed,
+            (None, Some(run)) if run.is_late() => Stop::Late,
+            _ => return Ok(VmState::Continue),
+        };
+        if self.stopping.get().is_none() {
+            let source = place.source().source.map(|source| source.into_owned());
+            let line = place
+                .current_line()
+                .and_then(|line| i64::try_from(line).ok());
+            *self.stopped_at.borrow_mut() = Some((source.unwrap_or_default(), line.unwrap_or(-1)));
+        }
+        // Coroutines have hooks of their own.
+        self.stop(lua, why)?;
+        Err(mlua::Error::runtime("the script is ended"))
+    }
+}
+
+/// What a fiber is told.
+pub(super) enum Order {
+    Run {
+        script: Arc<Script>,
+        keys: Vec<Bytes>,
+        arguments: Vec<Bytes>,
+        run: Arc<Run>,
+    },
+    Compile(Arc<Script>),
+    Answer(Answer),
+    Stop,
+}
+
+/// What a fiber asks while a script runs.
+pub(super) enum Ask {
+    Call(Vec<Bytes>),
+    Check(Vec<Bytes>),
+}
+
+/// What a fiber tells when it stands still.
+pub(super) enum Event {
+    /// It could not be set up.
+    Broken(String),
+    /// It waits for an order.
+    Idle,
+    Compiled(std::result::Result<(), String>),
+    Asks(Ask),
+    Ended {
+        end: End,
+        /// The machine is of no more use.
+        is_spent: bool,
+    },
+}
+
+/// Where scripts hand in what they ask.
+#[derive(Clone, Copy)]
+pub(super) struct Desk<'y>(pub(super) &'y Yielder<Order, Event>);
+
+impl Desk<'_> {
+    /// Stands still until there is an answer.
+    pub(super) fn ask(self, ask: Ask) -> Answer {
+        match self.0.suspend(Event::Asks(ask)) {
+            Order::Answer(answer) => answer,
+            _ => Answer::Abort,
+        }
+    }
+}
