@@ -605,6 +605,7 @@ mod tests {
             ("slowlog-max-len", "9223372036854775807"),
             ("enable-scripts", "no"),
             ("busy-reply-threshold", "9223372036854775807"),
+            ("lua-time-limit", "9223372036854775807"),
             ("latency-monitor-threshold", "9223372036854775807"),
             ("shutdown-timeout", "2147483647"),
             (

@@ -3,74 +3,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use mlua::{LightUserData, Lua, Result, Table, Value};
+use mlua::{Lua, Result, Table, Value};
 
 use super::library::{Outcome, Raise, number, put, type_name};
 
 mod decode;
 mod encode;
+mod settings;
 
-const DEPTH_MAX: i32 = 1_000;
-const PRECISION: i32 = 14;
-
-/// What is done with numbers that JSON does not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Invalid {
-    Off = 0,
-    On = 1,
-    Null = 2,
-}
-
-/// What scripts can set. Each script begins with the defaults, as any machine may run it.
-#[derive(Debug)]
-pub(super) struct Settings {
-    sparse_convert: Cell<bool>,
-    sparse_ratio: Cell<i32>,
-    sparse_safe: Cell<i32>,
-    encode_max_depth: Cell<i32>,
-    decode_max_depth: Cell<i32>,
-    encode_invalid: Cell<Invalid>,
-    decode_invalid: Cell<Invalid>,
-    keep_buffer: Cell<bool>,
-    precision: Cell<i32>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            sparse_convert: Cell::new(false),
-            sparse_ratio: Cell::new(2),
-            sparse_safe: Cell::new(10),
-            encode_max_depth: Cell::new(DEPTH_MAX),
-            decode_max_depth: Cell::new(DEPTH_MAX),
-            encode_invalid: Cell::new(Invalid::Off),
-            decode_invalid: Cell::new(Invalid::On),
-            keep_buffer: Cell::new(true),
-            precision: Cell::new(PRECISION),
-        }
-    }
-}
-
-impl Settings {
-    /// Back to the defaults.
-    pub(super) fn reset(&self) {
-        let fresh = Self::default();
-        self.sparse_convert.set(fresh.sparse_convert.get());
-        self.sparse_ratio.set(fresh.sparse_ratio.get());
-        self.sparse_safe.set(fresh.sparse_safe.get());
-        self.encode_max_depth.set(fresh.encode_max_depth.get());
-        self.decode_max_depth.set(fresh.decode_max_depth.get());
-        self.encode_invalid.set(fresh.encode_invalid.get());
-        self.decode_invalid.set(fresh.decode_invalid.get());
-        self.keep_buffer.set(fresh.keep_buffer.get());
-        self.precision.set(fresh.precision.get());
-    }
-}
-
-/// JSON's null.
-fn null() -> Value {
-    Value::LightUserData(LightUserData(std::ptr::null_mut()))
-}
+pub(super) use settings::Settings;
+use settings::{Invalid, PRECISION, null};
 
 /// The library with these settings.
 pub(super) fn library(lua: &Lua, settings: &Rc<Settings>) -> Result<Table> {

@@ -20,6 +20,8 @@ use crate::limits::{
 
 /// Instructions between two looks whether a script is to be ended.
 const INSTRUCTIONS_PER_LOOK: u32 = 10_000;
+/// Frames in which the line of an error is looked for.
+const FRAMES_MAX: usize = 16;
 /// How often a script that is ended may call commands before its machine is given up.
 const ABORTS_MAX: usize = 10_000;
 
@@ -188,28 +190,9 @@ fn open() -> Result<(Lua, Rc<State>)> {
     Ok((lua, Rc::new(State::default())))
 }
 
-/// The level at which a function of Rust finds its caller on the stack.
-fn caller_level(lua: &Lua) -> Result<usize> {
-    let look = lua.create_function(|lua, ()| {
-        let is_caller = |level: &usize| {
-            let source = lua.inspect_stack(*level, |frame| {
-                frame
-                    .source()
-                    .source
-                    .is_some_and(|source| source == "=caller")
-            });
-            source == Some(true)
-        };
-        Ok((0..8).find(is_caller).unwrap_or(1))
-    })?;
-    let code = "local look = ... local level = look() return level";
-    lua.load(code).set_name("=caller").call(look)
-}
-
 /// The function that runs scripts, and what makes errors tables that say where they were raised.
 fn runner(lua: &Lua) -> Result<(Function, Function)> {
     let to_text: Function = lua.globals().raw_get("tostring")?;
-    let raiser = caller_level(lua)?;
     let handler = lua.create_function(move |lua, error: Value| {
         if matches!(error, Value::Error(_)) {
             return Ok(error);
@@ -227,10 +210,8 @@ fn runner(lua: &Lua) -> Result<(Function, Function)> {
                 )
             })
         };
-        let mut found = place(raiser);
-        if matches!(found, Some((true, ..))) {
-            found = place(raiser + 1);
-        }
+        // Functions of C have no lines: what counts is who called them.
+        let found = (0..FRAMES_MAX).map_while(place).find(|(is_c, ..)| !is_c);
         let table = match error {
             Value::Table(table) => table,
             error => {

@@ -14,6 +14,10 @@ const SCRIPT_FLAGS: Flags = Flags::NOSCRIPT
 
 const MAY_WRITE: &[KeySpec] = &[counted_at(2, READ_UPDATE)];
 const READS: &[KeySpec] = &[counted_at(2, READ)];
+const MAY_WRITE_NOTED: &[KeySpec] = &[counted_at(2, READ_UPDATE)
+    .notes("We cannot tell how the keys will be used so we assume the worst, RW and UPDATE")];
+const READS_NOTED: &[KeySpec] = &[counted_at(2, READ)
+    .notes("We cannot tell how the keys will be used so we assume the worst, RO and ACCESS")];
 const BY_TEXT: &[Argument] = &[
     string("script"),
     integer("numkeys"),
@@ -97,7 +101,7 @@ pub const ROWS: &[Row] = &[
     eval("eval", "2.6.0", script_handler!(eval::eval))
         .summary("Executes a server-side Lua script.")
         .flags(Flags::MAY_REPLICATE)
-        .keys(MAY_WRITE)
+        .keys(MAY_WRITE_NOTED)
         .arguments(BY_TEXT),
     eval("evalsha", "2.6.0", script_handler!(eval::evalsha))
         .summary("Executes a server-side Lua script by SHA1 digest.")
@@ -112,7 +116,7 @@ pub const ROWS: &[Row] = &[
     eval("eval_ro", "7.0.0", script_handler!(eval::eval_ro))
         .summary("Executes a read-only server-side Lua script.")
         .flags(Flags::READONLY)
-        .keys(READS)
+        .keys(READS_NOTED)
         .arguments(BY_TEXT),
     Row::container("script", "2.6.0", Group::Scripting, SCRIPT)
         .summary("A container for Lua scripts management commands."),

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Value};
 
-use super::{Invalid, Settings, null};
+use super::settings::{Invalid, Settings, null};
 use crate::scripting::library::Raise;
 use crate::scripting::numbers::strtod;
 

@@ -2,7 +2,7 @@
 
 use mlua::{Table, Value};
 
-use super::{Invalid, Settings};
+use super::settings::{Invalid, Settings};
 use crate::scripting::library::{Raise, type_name};
 use crate::scripting::numbers::format_g;
 
