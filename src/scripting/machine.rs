@@ -51,7 +51,7 @@ impl Machine {
     /// Why there is none: no memory.
     pub fn new() -> std::result::Result<Self, String> {
         let stack = DefaultStack::new(SCRIPT_STACK_BYTES).map_err(|error| error.to_string())?;
-        let fiber = Coroutine::with_stack(stack, |yielder, order| run_fiber(yielder, order));
+        let fiber = Coroutine::with_stack(stack, run_fiber);
         let mut machine = Self {
             fiber,
             is_running: false,

@@ -279,22 +279,22 @@ unsafe extern "C-unwind" fn pcall(state: *mut lua_State) -> c_int {
             ffi::lua_pushboolean(state, 0);
             return 1;
         }
+        // Before the call: its results may take all the room that there is.
+        ffi::lua_pushboolean(state, 1);
+        ffi::lua_insert(state, 1);
         if ffi::lua_pcall(state, count - 1, ffi::LUA_MULTRET, 0) == 0 {
-            ffi::lua_pushboolean(state, 1);
-            ffi::lua_insert(state, 1);
             return ffi::lua_gettop(state);
         }
-        if ffi::lua_type(state, -1) == ffi::LUA_TTABLE {
-            ffi::lua_pushstring(state, c"err".as_ptr());
-            ffi::lua_rawget(state, -2);
-            if ffi::lua_isstring(state, -1) != 0 {
-                ffi::lua_replace(state, -2);
-            } else {
-                ffi::lua_settop(state, -2);
-            }
-        }
         ffi::lua_pushboolean(state, 0);
-        ffi::lua_insert(state, -2);
+        ffi::lua_replace(state, 1);
+        if ffi::lua_type(state, 2) == ffi::LUA_TTABLE {
+            ffi::lua_pushstring(state, c"err".as_ptr());
+            ffi::lua_rawget(state, 2);
+            if ffi::lua_isstring(state, 3) != 0 {
+                ffi::lua_replace(state, 2);
+            }
+            ffi::lua_settop(state, 2);
+        }
         2
     }
 }

@@ -151,7 +151,7 @@ fn put_number(bytes: &mut Vec<u8>, number: &[u8], is_little: bool) {
 
 /// As C makes a `long long` of a double.
 fn to_integer(number: f64) -> i64 {
-    if number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
     } else {
         i64::MIN
