@@ -1,6 +1,6 @@
 //! `redis-benchmark` against Quoin on the embedded store and against `redis-server` with
-//! `appendfsync always`, in turns, on folders of one disk; then pop times on a long and a short
-//! list, and the server's memory. `cargo bench --bench redis_benchmark -- --help` for settings.
+//! `appendfsync always`, in turns, on folders of one disk, with the processor time of the servers a
+//! request; then pop times on a long and a short list, and the server's memory. `cargo bench --bench redis_benchmark -- --help` for settings.
 //!
 //! Uses `redis-server` (or the one that `REDIS_ORACLE` names) and `redis-benchmark` of the PATH.
 #![allow(
@@ -139,15 +139,19 @@ fn median(numbers: &mut [f64]) -> f64 {
 
 fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
     let rounds = count(matches, "rounds").max(1);
-    println!("Requests a second, medians of {rounds} rounds; values of 100 bytes:");
     println!(
-        "{:12} {:8} {:>10} {:>10} {:>7} {:>7}",
-        "load", "command", "Quoin", "Redis", "ratio", "target"
+        "Requests a second, and microseconds of the server's processor time a request, in all its \
+         threads; medians of {rounds} rounds; values of 100 bytes:"
+    );
+    println!(
+        "{:12} {:8} {:>10} {:>10} {:>7} {:>7} {:>9} {:>9}",
+        "load", "command", "Quoin", "Redis", "ratio", "target", "Quoin µs", "Redis µs"
     );
     for load in &LOADS {
         let requests = count(matches, "requests") * load.requests_percent / 100;
         // By server, by command, by round.
         let mut results = [const { [const { Vec::new() }; COMMANDS.len()] }; 2];
+        let mut processor_us = results.clone();
         for round in 0..rounds {
             for turn in 0..2 {
                 let which = usize::from((round + turn) % 2 == 1);
@@ -158,7 +162,11 @@ fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
                     .unwrap();
                 assert_eq!(flushed.error(), None);
                 for (at, command) in COMMANDS.iter().enumerate() {
+                    let before_us = used_cpu_us(address);
                     results[which][at].push(requests_per_second(address, load, command, requests));
+                    #[allow(clippy::cast_precision_loss)]
+                    let each_us = (used_cpu_us(address) - before_us) / requests as f64;
+                    processor_us[which][at].push(each_us);
                 }
             }
         }
@@ -172,16 +180,30 @@ fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
                 load.target_sets
             };
             println!(
-                "{:12} {:8} {:>10.0} {:>10.0} {:>7.2} {:>7}",
+                "{:12} {:8} {:>10.0} {:>10.0} {:>7.2} {:>7} {:>9.2} {:>9.2}",
                 load.name,
                 command,
                 ours,
                 theirs,
                 ours / theirs,
                 target.map_or("–".to_owned(), |target| target.to_string()),
+                median(&mut processor_us[0][at]),
+                median(&mut processor_us[1][at]),
             );
         }
     }
+}
+
+/// Processor time that a server has used, in microseconds.
+fn used_cpu_us(address: SocketAddr) -> f64 {
+    let mut connection = Connection::open(address).unwrap();
+    let reply = connection.command(&["INFO", "cpu"]).unwrap();
+    let text = String::from_utf8_lossy(reply.bytes().unwrap()).into_owned();
+    let seconds_of = |name: &str| -> f64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse().unwrap()
+    };
+    (seconds_of("used_cpu_sys:") + seconds_of("used_cpu_user:")) * 1e6
 }
 
 /// Runs redis-benchmark once.

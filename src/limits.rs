@@ -268,3 +268,5 @@ pub const TASK_QUEUES_PER_PASS: usize = 512;
 pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
 /// A task queue of which something cannot be read is looked at again at a multiple of this.
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
+/// Most bytes of a HyperLogLog in the sparse encoding, unless `hll-sparse-max-bytes` says otherwise.
+pub const HLL_SPARSE_BYTES_MAX: u64 = 3_000;

@@ -21,6 +21,10 @@ pub const INSERT: KeyFlags = &["RW", "insert"];
 pub const UPDATE: KeyFlags = &["RW", "update"];
 /// Reads a value and changes it, or only one of both: the arguments tell.
 pub const READ_UPDATE_OR_LESS: KeyFlags = &["RW", "access", "update", "variable_flags"];
+/// Reads a value, and may write it in another form.
+pub const READ_WRITE: KeyFlags = &["RW", "access"];
+/// Reads a value and adds to it.
+pub const READ_INSERT: KeyFlags = &["RW", "access", "insert"];
 /// Reads a value and changes it.
 pub const READ_UPDATE: KeyFlags = &["RW", "access", "update"];
 /// Removes from a value what it returns.

@@ -18,6 +18,7 @@ pub mod geo;
 pub mod grammar;
 pub mod hashes;
 pub mod help;
+pub mod hyperloglogs;
 pub mod key_specs;
 pub mod keys;
 pub mod lists;

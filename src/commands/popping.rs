@@ -13,6 +13,12 @@ use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::types::{OpenKey, WriteContext};
 
+/// Bytes of replies after which a series of pops ends.
+const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
+/// Elements of at most this size on average are popped more and more at a time.
+const SMALL_REPLY_BYTES: usize = 4 * 1024;
+const STEP_GROWTH: usize = 4;
+
 /// The end with the first or lowest elements.
 pub(super) const FIRST: bool = false;
 /// The end with the last or highest elements.
@@ -43,6 +49,9 @@ pub(super) trait Poppable {
 
     /// An element in a reply: an array where it has a number.
     fn reply(element: Self::Element) -> Reply;
+
+    /// The reply of a command that pops one element, if there is one.
+    fn single_reply(element: Option<Self::Element>) -> Reply;
 }
 
 /// A type whose elements have a number.
@@ -112,6 +121,53 @@ pub(super) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
         None => Vec::new(),
     };
     Ok(numbered_reply::<P>(elements, limit))
+}
+
+/// Whether a command with any arguments can be part of a series.
+pub(super) fn is_any(_: &[Bytes]) -> bool {
+    true
+}
+
+/// Whether the arguments are only `key`.
+pub(super) fn has_no_count(arguments: &[Bytes]) -> bool {
+    arguments.len() == 2
+}
+
+/// Several commands that pop one element each from one end of one key.
+pub(super) async fn pop_series<P: Poppable, const FROM_END: bool>(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = commands.first().ok_or(CommandError::Syntax)?;
+    let mut replies = Vec::with_capacity(commands.len());
+    let absent = || P::single_reply(None);
+    let Some(key) = context.find(argument(name, 1)?, P::VALUE_TYPE).await? else {
+        replies.resize_with(commands.len(), absent);
+        return Ok(replies);
+    };
+    let (mut step, mut bytes, mut has_popped) = (1, 0, false);
+    while replies.len() < commands.len() && bytes < SERIES_REPLY_BYTES_MAX {
+        let wanted = step.min(commands.len() - replies.len());
+        let elements = P::pop(context, &key, wanted, FROM_END).await?;
+        let has_more = elements.len() == wanted;
+        has_popped |= !elements.is_empty();
+        for element in elements {
+            let reply = P::single_reply(Some(element));
+            bytes += reply.size_hint();
+            replies.push(reply);
+        }
+        if !has_more {
+            replies.resize_with(commands.len(), absent);
+        }
+        step = match bytes <= replies.len() * SMALL_REPLY_BYTES {
+            true => step * STEP_GROWTH,
+            false => 1,
+        };
+    }
+    if has_popped {
+        context.remove_if_empty(&key).await?;
+    }
+    Ok(replies)
 }
 
 /// Pairs where a limit was given. Without one flat in both versions of the protocol.

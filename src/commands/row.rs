@@ -126,6 +126,22 @@ pub type ReadHandler = for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> HandlerFu
 /// Code of a command that writes. Where it fails, what it has written is undone.
 pub type WriteHandler = for<'c> fn(&'c WriteContext<'c>, &'c [Bytes]) -> HandlerFuture<'c>;
 
+/// What a series returns: the replies of its first commands, at least of one.
+pub type SeriesFuture<'c> = Pin<Box<dyn Future<Output = Result<Vec<Reply>, CommandError>> + 'c>>;
+
+/// Code of a series of commands on one key, given the arguments of each. Where it fails, what it has
+/// written is undone, and the commands run one by one. So it need not say which of them fails.
+pub type SeriesHandler = for<'c> fn(&'c WriteContext<'c>, &'c [&'c [Bytes]]) -> SeriesFuture<'c>;
+
+/// How commands of one kind that follow each other on one key, the first argument, run as one.
+#[derive(Clone, Copy)]
+pub struct Series {
+    /// Whether a command with these arguments may be part of it.
+    pub accepts: fn(&[Bytes]) -> bool,
+    /// Its code.
+    pub run: SeriesHandler,
+}
+
 /// Code of a command that needs neither data nor a connection.
 pub type PureHandler = fn(&Environment, &[Bytes]) -> Result<Reply, CommandError>;
 
@@ -188,6 +204,8 @@ pub struct Row {
     pub plan: Option<PlanFunction>,
     /// Tells what it waits for when it finds nothing, if it blocks.
     pub waits: Option<WaitFunction>,
+    /// How several of it run as one, if that is cheaper.
+    pub series: Option<Series>,
 }
 
 impl Row {
@@ -224,6 +242,7 @@ impl Row {
             subcommands: &[],
             plan: None,
             waits: None,
+            series: None,
         }
     }
 
@@ -255,6 +274,14 @@ impl Row {
     pub const fn flags(self, flags: Flags) -> Self {
         Self {
             flags: self.flags.and(flags),
+            ..self
+        }
+    }
+
+    /// Shows it as a command that only reads: what it writes is only another form of the value.
+    pub const fn shown_as_read(self) -> Self {
+        Self {
+            flags: Flags::READONLY,
             ..self
         }
     }
@@ -334,6 +361,14 @@ impl Row {
         }
     }
 
+    /// Says how several of it run as one.
+    pub const fn series(self, series: Series) -> Self {
+        Self {
+            series: Some(series),
+            ..self
+        }
+    }
+
     /// Whether `count` arguments (the names included) fit.
     pub fn accepts(&self, count: usize) -> bool {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -400,5 +435,17 @@ macro_rules! write_handler {
         $crate::commands::row::Handler::Write(|context, arguments| {
             Box::pin($function(context, arguments))
         })
+    };
+}
+
+/// Turns an `async fn(&WriteContext, &[&[Bytes]]) -> Result<Vec<Reply>, CommandError>` into a series
+/// of the commands whose arguments a function accepts.
+#[macro_export]
+macro_rules! series {
+    ($accepts:path, $function:path) => {
+        $crate::commands::row::Series {
+            accepts: $accepts,
+            run: |context, arguments| Box::pin($function(context, arguments)),
+        }
     };
 }

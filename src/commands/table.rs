@@ -1,12 +1,13 @@
 //! All commands, numbered.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::row::Row;
 use super::{
-    bitmaps, command, connection, geo, hashes, keys, lists, priority_queues, pubsub, sets,
-    sorted_sets, strings, tasks, transactions,
+    bitmaps, command, connection, geo, hashes, hyperloglogs, keys, lists, priority_queues, pubsub,
+    sets, sorted_sets, strings, tasks, transactions,
 };
 
 /// The families' rows.
@@ -16,6 +17,7 @@ const FAMILIES: &[&[Row]] = &[
     command::ROWS,
     geo::ROWS,
     hashes::ROWS,
+    hyperloglogs::ROWS,
     keys::ROWS,
     lists::ROWS,
     lists::BLOCKING_ROWS,
@@ -38,8 +40,29 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
         .collect()
 });
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Row>> =
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Row, BuildHasherDefault<NameHasher>>> =
     LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
+
+/// FNV-1a. The names in the table are known, so nobody can make them collide.
+struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Commands and subcommands, each after the command that contains it. A row's place is its id.
 pub fn all() -> &'static [Row] {

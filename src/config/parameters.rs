@@ -170,7 +170,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("hash-max-listpack-value", "hash-max-ziplist-value", Bytes(0, I64_MAX), "64"),
     row("stream-node-max-bytes", "", Bytes(0, I64_MAX), "4096"),
     row("zset-max-listpack-value", "zset-max-ziplist-value", Bytes(0, I64_MAX), "64"),
-    row("hll-sparse-max-bytes", "", Bytes(0, I64_MAX), "3000"),
     // Files of Redis.
     row("rdbchecksum", "", YesNo, "yes").immutable(),
     row("rdbcompression", "", YesNo, "yes"),

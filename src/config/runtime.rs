@@ -33,6 +33,7 @@ pub struct RuntimeConfig {
     query_buffer_limit_bytes: AtomicU64,
     maxmemory_clients: AtomicMemoryLimit,
     keyspace_events: Arc<EventSwitch>,
+    hll_sparse_max_bytes: Arc<AtomicU64>,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     is_protected: AtomicBool,
@@ -95,6 +96,7 @@ impl RuntimeConfig {
             query_buffer_limit_bytes: AtomicU64::new(settings.query_buffer_limit_bytes),
             maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
             keyspace_events,
+            hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -216,6 +218,11 @@ impl RuntimeConfig {
     /// Whether pops from contended queues are delegated. CONFIG SET changes what stands in it.
     pub fn delegates_pops(&self) -> &Arc<AtomicBool> {
         &self.delegates_pops
+    }
+
+    /// The most bytes that a HyperLogLog has in the sparse encoding. CONFIG SET changes it.
+    pub fn hll_sparse_max_bytes(&self) -> &Arc<AtomicU64> {
+        &self.hll_sparse_max_bytes
     }
 
     /// Seconds that a shutdown waits for what is in flight.
@@ -342,6 +349,7 @@ impl RuntimeConfig {
             query_buffer_limit_bytes,
             maxmemory_clients,
             keyspace_events,
+            hll_sparse_max_bytes,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
@@ -362,6 +370,8 @@ impl RuntimeConfig {
             .store(query_buffer_limit_bytes, Ordering::Relaxed);
         self.maxmemory_clients.store(maxmemory_clients);
         self.keyspace_events.set(keyspace_events);
+        self.hll_sparse_max_bytes
+            .store(hll_sparse_max_bytes, Ordering::Relaxed);
     }
 }
 

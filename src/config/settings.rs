@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
 use crate::events::EventClasses;
+use crate::limits::HLL_SPARSE_BYTES_MAX;
 
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
 /// default and what it accepts.
@@ -70,6 +71,8 @@ pub struct Settings {
     pub maxmemory_clients: MemoryLimit,
     /// Changes of keys that are published.
     pub keyspace_events: EventClasses,
+    /// The most bytes that a HyperLogLog has in the sparse encoding.
+    pub hll_sparse_max_bytes: u64,
 }
 
 /// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
@@ -222,6 +225,7 @@ impl Default for Settings {
             query_buffer_limit_bytes: 1024 * 1024 * 1024,
             maxmemory_clients: MemoryLimit::Percent(25),
             keyspace_events: EventClasses::NONE,
+            hll_sparse_max_bytes: HLL_SPARSE_BYTES_MAX,
         }
     }
 }

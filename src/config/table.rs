@@ -491,6 +491,18 @@ pub static SETTINGS: &[SettingRow] = &[
         },
         render: |settings| settings.keyspace_events.letters(),
     },
+    SettingRow {
+        name: "hll-sparse-max-bytes",
+        kind: Kind::Bytes(0, I64_MAX),
+        default: "3000",
+        help: "Most bytes of a HyperLogLog in the sparse encoding; beyond them it becomes dense (12,304 bytes)",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.hll_sparse_max_bytes = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.hll_sparse_max_bytes.to_string(),
+    },
 ];
 
 impl fmt::Debug for Settings {

@@ -1,6 +1,6 @@
 //! One batch: many clients' commands in one store transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
+use crate::types::changed_bodies::ChangedBodies;
 use crate::types::key::ClientKey;
 use crate::types::signals::{Ready, Signals};
 
@@ -21,6 +22,7 @@ use super::waiters::{Cursor, Waiter};
 mod attempts;
 mod fence;
 mod running;
+mod series;
 mod waking;
 
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
@@ -81,6 +83,8 @@ pub(super) struct Batch<'s> {
     slow: Option<CommandId>,
     /// What the latest attempt tells others after the commit.
     signals: Signals,
+    /// Small values that the latest attempt has changed, if it conflicted.
+    changed_bodies: ChangedBodies,
     /// Blocking commands of the batch that found nothing, by submission.
     parked: HashMap<usize, Arc<Waiter>>,
     /// Woken clients with their replies. They are in service until the commit.
@@ -130,6 +134,15 @@ impl From<(usize, usize)> for CommandId {
     }
 }
 
+/// The series that a batch is in.
+#[derive(Default)]
+pub(super) struct InSeries {
+    /// Replies of the next commands, which have run already.
+    replies: VecDeque<Reply>,
+    /// How many of the next commands are to run one by one, as their series has failed.
+    alone: usize,
+}
+
 /// How one attempt ended.
 enum AttemptEnd {
     /// Everything in `replies` is durable.
@@ -161,6 +174,7 @@ impl<'s> Batch<'s> {
             commands_max: submissions.iter().map(|one| one.calls.len()).sum(),
             slow: None,
             signals: Signals::default(),
+            changed_bodies: ChangedBodies::default(),
             parked: HashMap::new(),
             woken: Vec::new(),
             in_service: Vec::new(),

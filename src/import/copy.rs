@@ -235,14 +235,16 @@ impl Copier<'_> {
             bytes,
             expire_at_ms,
         } = self.source.watch(key)?;
-        let mut start = 0_i64;
+        let mut copied = 0_i64;
+        let mut place = Some(key.kind.first_place());
         let chunk_max = key.kind.chunk_max;
         let mut size = first_size(count_watched, bytes, chunk_max);
         let size_max = size_max(count_watched, size, bytes, chunk_max);
-        loop {
-            let words = self.source.stretch(key, start, start + size - 1)?;
+        while let Some(at) = place {
+            let (words, next) = self.source.stretch(key, &at, size)?;
+            place = next;
             if words.is_empty() {
-                break;
+                continue;
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             let count = (key.kind.elements_in)(&words) as u64;
@@ -252,23 +254,24 @@ impl Copier<'_> {
             }
             self.counts.copied_elements += count;
             after_each(self.counts);
-            start = start.saturating_add_unsigned(count);
+            copied = copied.saturating_add_unsigned(count);
             size = next_size(size, count, bytes).min(size_max);
         }
         // Stretches are counted from the head: a pop between two of them hides an element.
         // (Before 6.0.9 a key that expired did not end a WATCH.)
-        if !self.source.is_unchanged()? || (start != 0 && start != count_watched) {
+        let is_other = key.kind.reads_each_once() && copied != 0 && copied != count_watched;
+        if !self.source.is_unchanged()? || is_other {
             return Ok(Attempt::Refused(CHANGED.to_owned()));
         }
-        if start == 0 {
+        if copied == 0 {
             return Ok(Attempt::Vanished);
         }
         // An import that was paused for longer than the temporary key lives has only the rest.
         let question = [key.kind.counting, temporary];
-        if self.target.call(&question)?.integer() != Some(start) {
+        if self.target.call(&question)?.integer() != Some(count_watched) {
             return Ok(Attempt::Refused(NOT_WHOLE.to_owned()));
         }
-        self.finish_large(key, temporary, expire_at_ms, start.unsigned_abs())
+        self.finish_large(key, temporary, expire_at_ms, count_watched.unsigned_abs())
     }
 
     /// Adds to the temporary key, in commands of bounded size.

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 
 use super::pace::{CHUNK_ELEMENTS_MAX, SMALL_ELEMENTS_MAX};
-use crate::dump::{ListWriter, SortedSetWriter, small_sorted_set, string_payload};
+use crate::dump::{
+    HashWriter, ListWriter, SetWriter, SortedSetWriter, small_hash, small_set, small_sorted_set,
+    string_payload,
+};
 use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::number::parse_double;
 
@@ -15,8 +18,8 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The command that counts elements.
     pub(super) counting: &'static [u8],
-    /// The command that reads elements from one rank to another, and what follows the ranks.
-    pub(super) reading: (&'static [u8], &'static [&'static [u8]]),
+    /// How elements are read.
+    pub(super) reading: Reading,
     /// The command that reads a small value at once, where that is another.
     pub(super) reading_whole: Option<&'static [u8]>,
     /// Words of one element.
@@ -38,12 +41,28 @@ pub(super) struct Kind {
     pub(super) payload: fn(Vec<Vec<u8>>) -> Option<Bytes>,
 }
 
+/// How the elements of a value are read.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// From one rank to another: the command, and what follows the ranks.
+    Ranks(&'static [u8], &'static [&'static [u8]]),
+    /// In no order, some of them twice: the command that iterates.
+    Iteration(&'static [u8]),
+}
+
+/// Where a stretch of a value begins.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Rank(i64),
+    Cursor(Vec<u8>),
+}
+
 /// All types that are copied.
 static KINDS: &[Kind] = &[
     Kind {
         name: "list",
         counting: b"LLEN",
-        reading: (b"LRANGE", &[]),
+        reading: Reading::Ranks(b"LRANGE", &[]),
         reading_whole: None,
         element_words: 1,
         elements_in: <[_]>::len,
@@ -57,7 +76,7 @@ static KINDS: &[Kind] = &[
     Kind {
         name: "zset",
         counting: b"ZCARD",
-        reading: (b"ZRANGE", &[b"WITHSCORES"]),
+        reading: Reading::Ranks(b"ZRANGE", &[b"WITHSCORES"]),
         reading_whole: None,
         element_words: 2,
         elements_in: |words| words.len() / 2,
@@ -71,7 +90,7 @@ static KINDS: &[Kind] = &[
     Kind {
         name: "string",
         counting: b"STRLEN",
-        reading: (b"GETRANGE", &[]),
+        reading: Reading::Ranks(b"GETRANGE", &[]),
         reading_whole: Some(b"GET"),
         element_words: 1,
         elements_in: |words| words.iter().map(Vec::len).sum(),
@@ -82,12 +101,53 @@ static KINDS: &[Kind] = &[
         adds_reversed: false,
         payload: |words| Some(string_payload(&words.concat())),
     },
+    Kind {
+        name: "hash",
+        counting: b"HLEN",
+        reading: Reading::Iteration(b"HSCAN"),
+        reading_whole: Some(b"HGETALL"),
+        element_words: 2,
+        elements_in: |words| words.len() / 2,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"HSET",
+        adds_reversed: false,
+        payload: hash,
+    },
+    Kind {
+        name: "set",
+        counting: b"SCARD",
+        reading: Reading::Iteration(b"SSCAN"),
+        reading_whole: Some(b"SMEMBERS"),
+        element_words: 1,
+        elements_in: <[_]>::len,
+        may_be_empty: false,
+        small_max: SMALL_ELEMENTS_MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"SADD",
+        adds_reversed: false,
+        payload: set,
+    },
 ];
 
 impl Kind {
     /// The type of that name, if it is copied.
     pub(super) fn named(name: &[u8]) -> Option<&'static Self> {
         KINDS.iter().find(|kind| kind.name.as_bytes() == name)
+    }
+
+    /// Where a value begins.
+    pub(super) fn first_place(&self) -> Place {
+        match self.reading {
+            Reading::Ranks(..) => Place::Rank(0),
+            Reading::Iteration(_) => Place::Cursor(b"0".to_vec()),
+        }
+    }
+
+    /// Whether each element is read once.
+    pub(super) fn reads_each_once(&self) -> bool {
+        matches!(self.reading, Reading::Ranks(..))
     }
 }
 
@@ -110,6 +170,33 @@ fn sorted_set(words: Vec<Vec<u8>>) -> Option<Bytes> {
         let mut writer = SortedSetWriter::new(members.len() as u64);
         for (member, score) in members.iter().rev() {
             writer.push(member, *score);
+        }
+        Some(writer.finish())
+    })
+}
+
+fn hash(words: Vec<Vec<u8>>) -> Option<Bytes> {
+    let words: Vec<Bytes> = words.into_iter().map(Bytes::from).collect();
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !odd.is_empty() {
+        return None;
+    }
+    let fields = pairs.iter().map(|[field, value]| (field, value));
+    small_hash(fields.clone()).or_else(|| {
+        let mut writer = HashWriter::new(pairs.len() as u64);
+        for (field, value) in fields {
+            writer.push(field, value);
+        }
+        Some(writer.finish())
+    })
+}
+
+fn set(members: Vec<Vec<u8>>) -> Option<Bytes> {
+    let members: Vec<Bytes> = members.into_iter().map(Bytes::from).collect();
+    small_set(members.iter()).or_else(|| {
+        let mut writer = SetWriter::new(members.len() as u64);
+        for member in &members {
+            writer.push(member);
         }
         Some(writer.finish())
     })

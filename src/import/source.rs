@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::error::ImportError;
-use super::kinds::Kind;
+use super::kinds::{Kind, Place, Reading};
 use super::options::Options;
 use super::pace::{Pace, SIZE_SAMPLES};
 use crate::redis_client::{Client, ClientError, Transaction};
@@ -246,12 +246,15 @@ impl Source {
         self.client.queue(&["TIME"]);
         self.client
             .queue(&[self.expiry_command(), key.name.as_slice()]);
-        match key.kind.reading_whole {
-            Some(command) => self.client.queue(&[command, key.name.as_slice()]),
-            None => {
+        match (&key.kind.reading_whole, &key.kind.reading) {
+            (Some(command), _) | (None, Reading::Iteration(command)) => {
+                self.client.queue(&[command, key.name.as_slice()]);
+            }
+            (None, Reading::Ranks(command, options)) => {
                 // One element more than is small tells that it is not.
                 let stop = key.kind.small_max.to_string();
-                self.client.queue(&stretch(key, b"0", stop.as_bytes()));
+                let words = by_rank(command, &key.name, [b"0", stop.as_bytes()], options);
+                self.client.queue(&words);
             }
         }
         self.client.queue_transaction(&[]);
@@ -365,20 +368,45 @@ impl Source {
         self.client.call_ok(&["UNWATCH"])
     }
 
-    /// A stretch of a value, from one rank to another: elements, or members and scores in turn.
-    /// Nothing where the key is of another type by now.
+    /// A stretch of a value of about so many elements: these, and where the next begins, unless it
+    /// was the last. Nothing where the key is of another type by now.
     pub(super) fn stretch(
         &mut self,
         key: &SourceKey,
-        start: i64,
-        stop: i64,
-    ) -> Result<Vec<Vec<u8>>, ClientError> {
-        let (start, stop) = (start.to_string(), stop.to_string());
-        let words = stretch(key, start.as_bytes(), stop.as_bytes());
-        let reply = self.client.call(&words)?;
-        let words = self.words_of(reply)?;
-        let is_empty = (key.kind.elements_in)(&words) == 0;
-        Ok(if is_empty { Vec::new() } else { words })
+        place: &Place,
+        size: i64,
+    ) -> Result<(Vec<Vec<u8>>, Option<Place>), ClientError> {
+        match (&key.kind.reading, place) {
+            (Reading::Ranks(command, options), Place::Rank(start)) => {
+                let (first, last) = (start.to_string(), (start + size - 1).to_string());
+                let ranks = [first.as_bytes(), last.as_bytes()];
+                let reply = self
+                    .client
+                    .call(&by_rank(command, &key.name, ranks, options))?;
+                let words = self.words_of(reply)?;
+                let count = (key.kind.elements_in)(&words) as u64;
+                let next = (count > 0).then(|| Place::Rank(start.saturating_add_unsigned(count)));
+                Ok((if count > 0 { words } else { Vec::new() }, next))
+            }
+            (Reading::Iteration(command), Place::Cursor(cursor)) => {
+                let size = size.to_string();
+                let words: [&[u8]; 5] = [command, &key.name, cursor, b"COUNT", size.as_bytes()];
+                let reply = self.client.call(&words)?;
+                if is_wrong_type(&reply) {
+                    return Ok((Vec::new(), None));
+                }
+                let (cursor, items) = match reply.items() {
+                    Some([cursor, items]) => (cursor.bytes(), items.clone().into_strings()),
+                    _ => (None, None),
+                };
+                let (Some(cursor), Some(words)) = (cursor, items) else {
+                    return Err(self.client.unexpected(&reply));
+                };
+                let next = (cursor != b"0").then(|| Place::Cursor(cursor.to_vec()));
+                Ok((words, next))
+            }
+            _ => Ok((Vec::new(), None)),
+        }
     }
 
     fn words_of(&self, reply: Value) -> Result<Vec<Vec<u8>>, ClientError> {
@@ -403,10 +431,12 @@ fn is_wrong_type(reply: &Value) -> bool {
     line.any(|line| line.starts_with(b"WRONGTYPE"))
 }
 
-/// The command for a stretch of a value.
-fn stretch<'a>(key: &'a SourceKey, start: &'a [u8], stop: &'a [u8]) -> Vec<&'a [u8]> {
-    let (command, options) = key.kind.reading;
-    let mut words = vec![command, &key.name, start, stop];
-    words.extend(options);
-    words
+/// The command for a stretch of a value by ranks.
+fn by_rank<'a>(
+    command: &'a [u8],
+    name: &'a [u8],
+    [start, stop]: [&'a [u8]; 2],
+    options: &[&'a [u8]],
+) -> Vec<&'a [u8]> {
+    [&[command, name, start, stop], options].concat()
 }

@@ -3,7 +3,7 @@
 
 use foundationdb_tuple::pack_into;
 
-use super::{DecodeError, take};
+use super::{DecodeError, corrupt, take};
 
 /// Distance between positions that are put next to each other by an insertion, so that later
 /// ones fit between by halving before a level has to be added.
@@ -21,9 +21,22 @@ impl Position {
         Position(vec![index, random, sequence])
     }
 
-    /// The index that pushes count; 0 for a position without elements.
-    pub fn index(&self) -> i64 {
-        self.0.first().copied().unwrap_or(0)
+    /// Appends the place of one pushed element to a key.
+    pub fn pack_pushed(index: i64, random: i64, sequence: i64, key: &mut Vec<u8>) {
+        pack_into(&(index, random, sequence), key);
+    }
+
+    /// The index that pushes count, from the key of an element with a prefix of this length; 0 for a
+    /// position without elements.
+    ///
+    /// # Errors
+    /// Where the key holds no position.
+    pub fn read_index(prefix_length: usize, key: &[u8]) -> Result<i64, DecodeError> {
+        match key.get(prefix_length..) {
+            Some([]) => Ok(0),
+            Some(mut rest) => take(&mut rest, "position"),
+            None => corrupt("list element key"),
+        }
     }
 
     /// Appends the position's elements to a key.

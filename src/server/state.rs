@@ -121,9 +121,11 @@ impl ServerState {
         let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let events = Arc::clone(config.keyspace_events());
+        let sparse_bytes = Arc::clone(config.hll_sparse_max_bytes());
         let environment = executor.environment();
         if environment.subscribers.set(subscribers).is_err()
             || environment.keyspace_events.set(events).is_err()
+            || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
         {
             tracing::error!("another server already hears what this executor publishes");
         }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -11,13 +12,14 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::DATABASES;
+use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX};
 use crate::random::Random;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
 
 use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::located::LocatedKeys;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 
 /// What stays the same for all transactions of a server.
@@ -38,6 +40,8 @@ pub struct Environment {
     pub keyspace_events: OnceLock<Arc<EventSwitch>>,
     /// What reads of keys have found, for INFO.
     pub lookups: Lookups,
+    /// The setting `hll-sparse-max-bytes`, set once when there is a server.
+    pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -48,6 +52,13 @@ impl Environment {
         self.keyspace_events
             .get()
             .map_or(EventClasses::NONE, |switch| switch.classes())
+    }
+
+    /// The most bytes that a HyperLogLog has in the sparse encoding.
+    pub fn hll_sparse_bytes_max(&self) -> usize {
+        let setting = self.hll_sparse_max_bytes.get();
+        let bytes = setting.map_or(HLL_SPARSE_BYTES_MAX, |bytes| bytes.load(Ordering::Relaxed));
+        usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.
@@ -97,7 +108,7 @@ pub struct ReadContext<'t> {
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
-    namespaces: &'t NamespaceCache,
+    pub(super) namespaces: &'t NamespaceCache,
 }
 
 /// The current namespace of a database with this row. FLUSHDB and SWAPDB give a database another.
@@ -114,16 +125,18 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
     }
 }
 
-/// Namespaces of databases as one transaction sees them.
+/// Namespaces of databases as one transaction sees them, and where its keys lie in them.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
+    pub(super) located: LocatedKeys,
 }
 
 impl NamespaceCache {
     /// Has the namespaces looked up again: a change of them was undone.
     pub(super) fn forget(&self) {
         self.known.borrow_mut().clear();
+        self.located.forget();
     }
 }
 
@@ -357,6 +370,7 @@ impl<'t> WriteContext<'t> {
         known.retain(|(other, _)| *other != database);
         known.push((database, namespace));
         drop(known);
+        self.namespaces.located.forget();
         self.signals.ready(Ready::Database(database));
     }
 }

@@ -21,28 +21,27 @@ use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::{ClientKey, OpenKey};
+use super::located::KeyLocation;
 use super::presence::Presence;
 use super::signals::Ready;
 
-/// Where a key is, before it is known whether there is anything.
-struct KeyLocation {
-    database: u32,
-    namespace: Id,
-    name: KeyName,
-    meta_key: Vec<u8>,
-}
-
 impl ReadContext<'_> {
     async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
+        let located = &self.namespaces.located;
+        if let Some(location) = located.find(self.database, key) {
+            return Ok(location);
+        }
         let namespace = self.namespace().await?;
         let name = KeyName::new(key);
         let meta_key = self.layout().meta_key(namespace, &name);
-        Ok(KeyLocation {
+        let location = KeyLocation {
             database: self.database,
             namespace,
             name,
             meta_key,
-        })
+        };
+        located.remember(key, &location);
+        Ok(location)
     }
 
     async fn read_meta(&self, location: &KeyLocation) -> Result<Option<Meta>, StoreError> {
@@ -51,7 +50,7 @@ impl ReadContext<'_> {
             .get(&location.meta_key, self.isolation)
             .await?
         {
-            Some(value) => Ok(Some(Meta::decode(&value)?)),
+            Some(row) => Ok(Some(self.namespaces.located.decode(row)?)),
             None => Ok(None),
         }
     }

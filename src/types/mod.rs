@@ -2,6 +2,7 @@
 //! sets, Quoin's own types, and the keyspace
 //! that holds them. Knows the layout and nothing of connections or replies.
 
+pub mod changed_bodies;
 pub mod context;
 pub mod copying;
 pub mod delegation;
@@ -19,6 +20,7 @@ pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
 pub mod list;
+mod located;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;

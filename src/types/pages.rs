@@ -275,7 +275,6 @@ impl WriteContext<'_> {
     fn clear_popped(&self, popped: &RowsToPop) {
         if let [first, .., last] = popped.rows.as_slice()
             && popped.is_covered
-            && self.environment.capabilities.clears_ranges_at_once
         {
             let (first, last) = ((&first.key).min(&last.key), (&first.key).max(&last.key));
             self.transaction.clear_range(first, &successor(last));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::changed_bodies::ChangedBodies;
 use super::key::ClientKey;
 use super::wants::Offer;
 use crate::layout::ValueType;
@@ -110,6 +111,8 @@ pub struct Signals {
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, so that they can be undone.
     item_changes: RefCell<Vec<ItemChange>>,
+    /// Small values that were changed, for the next attempt where this one conflicts.
+    pub changed_bodies: ChangedBodies,
 }
 
 /// A change of the set of items that became ready.
@@ -288,6 +291,13 @@ impl Signals {
     pub fn take_ready(&self) -> Vec<Ready> {
         self.has_ready.set(false);
         std::mem::take(&mut *self.ready.borrow_mut())
+    }
+
+    /// Nothing will ask for what has become ready so far.
+    pub fn forget_ready(&self) {
+        self.has_ready.set(false);
+        self.ready.borrow_mut().clear();
+        self.forget_items();
     }
 
     /// The keys that changed.

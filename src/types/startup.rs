@@ -70,6 +70,7 @@ pub async fn prepare(
         subscribers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
         lookups: Lookups::default(),
+        hll_sparse_max_bytes: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

@@ -138,6 +138,7 @@ fn expire(dice: &mut Dice) -> (&'static str, Arguments) {
 fn restore(dice: &mut Dice) -> Arguments {
     let elements: Arguments = (0..dice.below(6)).map(|_| dice.value()).collect();
     let (key, mut forms) = match dice.below(6) {
+        5 => (dice.key('t'), strings(&dice.string())),
         0 => (dice.key('l'), old_lists(&elements)),
         1 => {
             // Twice the same member is damage; another order than that of scores Redis just keeps.
@@ -151,12 +152,11 @@ fn restore(dice: &mut Dice) -> Arguments {
             (dice.key('h'), hashes(&fields))
         }
         // Redis before 7.2 does not read the last.
-        3 => (dice.key('s'), sets(&elements)[..1].to_vec()),
-        4 => (dice.key('t'), strings(&dice.string())),
+        3 => (dice.key('m'), sets(&elements)[..1].to_vec()),
         _ => {
             let start = dice.pick(&[-5, 100, -40_000, 1 << 40]);
             let numbers: Vec<i64> = (0..elements.len() as i64).map(|n| start + n * n).collect();
-            (dice.key('s'), number_sets(&numbers))
+            (dice.key('m'), number_sets(&numbers))
         }
     };
     let (_, mut payload) = forms.swap_remove(dice.below(forms.len()));
@@ -202,7 +202,7 @@ fn scan(dice: &mut Dice) -> Step {
 
 /// A whole iteration over the members or fields of a value.
 fn member_scan(dice: &mut Dice) -> Step {
-    let (name, family) = dice.pick(&[("ZSCAN", 'z'), ("HSCAN", 'h'), ("SSCAN", 's')]);
+    let (name, family) = dice.pick(&[("ZSCAN", 'z'), ("HSCAN", 'h'), ("SSCAN", 'm')]);
     let mut words = vec![dice.word(name), dice.key(family), b"0".to_vec()];
     options_of_scan(dice, &mut words);
     Step::Iteration(words, 2)

@@ -18,6 +18,7 @@ mod differences;
 mod events;
 mod geo;
 mod hashes;
+mod hyperloglogs;
 mod keys;
 mod lists;
 mod numbers;
@@ -131,16 +132,16 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(50) {
-        33..38 => geo::command(dice),
-        38..44 => hashes::command(dice),
-        44.. => sets::command(dice),
+    let words = match dice.below(49) {
+        26..32 => hashes::command(dice),
+        32..38 => sets::command(dice),
+        38..45 => strings::command(dice),
+        45.. => bitmaps::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
-        16..23 => strings::command(dice),
-        23..27 => bitmaps::command(dice),
+        16..21 => geo::command(dice),
         // A mistake might make it wait for long.
-        27 => return Step::Command(transactions::blocking(dice, session)),
+        21 => return Step::Command(transactions::blocking(dice, session)),
         _ => match keys::command(dice) {
             Step::Command(words) => words,
             // An iteration needs each reply before it goes on.

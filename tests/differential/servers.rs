@@ -162,7 +162,7 @@ impl Servers {
                 ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
-                let questions: [&[&[u8]]; 8] = [
+                let questions: [&[&[u8]]; 10] = [
                     &[b"GET", key],
                     &[b"STRLEN", key],
                     &[b"TYPE", key],

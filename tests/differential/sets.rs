@@ -9,16 +9,16 @@ type Arguments = Vec<Vec<u8>>;
 
 pub fn command(dice: &mut Dice) -> Words {
     let (name, arguments): (&str, Arguments) = match dice.below(40) {
-        0..10 => ("SADD", [vec![dice.key('s')], members(dice)].concat()),
-        10..13 => ("SREM", [vec![dice.key('s')], members(dice)].concat()),
-        13 => ("SISMEMBER", vec![dice.key('s'), dice.value()]),
-        14 => ("SMISMEMBER", [vec![dice.key('s')], dice.values()].concat()),
-        15 | 16 => ("SMEMBERS", vec![dice.key('s')]),
-        17 => ("SCARD", vec![dice.key('s')]),
-        18..22 => ("SMOVE", vec![dice.key('s'), dice.key('s'), dice.value()]),
-        22 => ("SPOP", vec![dice.key('s'), count_of_all(dice)]),
+        0..10 => ("SADD", [vec![dice.key('m')], members(dice)].concat()),
+        10..13 => ("SREM", [vec![dice.key('m')], members(dice)].concat()),
+        13 => ("SISMEMBER", vec![dice.key('m'), dice.value()]),
+        14 => ("SMISMEMBER", [vec![dice.key('m')], dice.values()].concat()),
+        15 | 16 => ("SMEMBERS", vec![dice.key('m')]),
+        17 => ("SCARD", vec![dice.key('m')]),
+        18..22 => ("SMOVE", vec![dice.key('m'), dice.key('m'), dice.value()]),
+        22 => ("SPOP", vec![dice.key('m'), count_of_all(dice)]),
         23 | 24 => {
-            let mut arguments = vec![dice.key('s')];
+            let mut arguments = vec![dice.key('m')];
             if dice.one_in(2) {
                 arguments.push(dice.integer());
             }
@@ -36,7 +36,7 @@ pub fn command(dice: &mut Dice) -> Words {
         }
         _ => (
             dice.pick(&["SUNIONSTORE", "SINTERSTORE", "SDIFFSTORE"]),
-            [vec![dice.key('s')], some_keys(dice)].concat(),
+            [vec![dice.key('m')], some_keys(dice)].concat(),
         ),
     };
     std::iter::once(dice.word(name)).chain(arguments).collect()
@@ -53,7 +53,7 @@ fn members(dice: &mut Dice) -> Arguments {
 }
 
 fn some_keys(dice: &mut Dice) -> Arguments {
-    (0..=dice.below(3)).map(|_| dice.key('s')).collect()
+    (0..=dice.below(3)).map(|_| dice.key('m')).collect()
 }
 
 /// A count with which SPOP takes all or nothing, so that both servers keep the same.

@@ -11,8 +11,9 @@ pub struct Dice {
     random: StdRng,
 }
 
-/// What keys begin with that commands of one family use: of lists, sorted sets, hashes, sets.
-const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 's', 't'];
+/// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, strings,
+/// sets.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm'];
 
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[

@@ -1,6 +1,6 @@
-//! Random strings, lists and sorted sets of many sizes.
+//! Random strings, lists, sorted sets, hashes and sets of many sizes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -17,6 +17,10 @@ pub enum Held {
     List(Vec<Vec<u8>>),
     /// Member and score, in no certain order.
     Set(Vec<(Vec<u8>, f64)>),
+    /// Field and value, in the order of fields.
+    Hash(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Members of a set without scores, in their order.
+    Members(Vec<Vec<u8>>),
 }
 
 pub struct Values {
@@ -39,16 +43,28 @@ impl Values {
             _ => self.random.random_range(1..5_000),
         };
         let kind = self.random.random_range(0..5);
-        if self.random.random_range(0..4) == 0 {
-            let parts = count.min(40);
-            Held::String((0..parts).flat_map(|_| self.element(kind)).collect())
-        } else if self.random.random() {
-            Held::List((0..count).map(|_| self.element(kind)).collect())
-        } else {
-            let members: BTreeMap<Vec<u8>, f64> = (0..count)
-                .map(|_| (self.element(kind), self.score()))
-                .collect();
-            Held::Set(members.into_iter().collect())
+        match self.random.random_range(0..5) {
+            4 => {
+                let parts = count.min(40);
+                Held::String((0..parts).flat_map(|_| self.element(kind)).collect())
+            }
+            0 => Held::List((0..count).map(|_| self.element(kind)).collect()),
+            1 => {
+                let members: BTreeMap<Vec<u8>, f64> = (0..count)
+                    .map(|_| (self.element(kind), self.score()))
+                    .collect();
+                Held::Set(members.into_iter().collect())
+            }
+            2 => {
+                let fields: BTreeMap<Vec<u8>, Vec<u8>> = (0..count)
+                    .map(|_| (self.element(kind), self.element(kind)))
+                    .collect();
+                Held::Hash(fields.into_iter().collect())
+            }
+            _ => {
+                let members: BTreeSet<Vec<u8>> = (0..count).map(|_| self.element(kind)).collect();
+                Held::Members(members.into_iter().collect())
+            }
         }
     }
 
@@ -94,6 +110,43 @@ impl Values {
 }
 
 impl Held {
+    /// The same with its first elements only.
+    pub fn cut_to(self, count: usize) -> Self {
+        match self {
+            string @ Held::String(_) => string,
+            Held::List(elements) => Held::List(elements.into_iter().take(count).collect()),
+            Held::Set(members) => Held::Set(members.into_iter().take(count).collect()),
+            Held::Hash(fields) => Held::Hash(fields.into_iter().take(count).collect()),
+            Held::Members(members) => Held::Members(members.into_iter().take(count).collect()),
+        }
+    }
+
+    /// Its members as numbers, if it is a set of such.
+    pub fn numbers(&self) -> Option<Vec<i64>> {
+        let Held::Members(members) = self else {
+            return None;
+        };
+        let number = |member: &Vec<u8>| {
+            let number: i64 = std::str::from_utf8(member).ok()?.parse().ok()?;
+            (number.to_string().as_bytes() == member).then_some(number)
+        };
+        let mut numbers: Vec<i64> = members.iter().map(number).collect::<Option<_>>()?;
+        numbers.sort_unstable();
+        Some(numbers)
+    }
+
+    /// Whether all Redis versions write its elements in the same order.
+    pub fn has_one_form(&self) -> bool {
+        match self {
+            Held::String(_) | Held::List(_) | Held::Set(_) => true,
+            Held::Hash(fields) => {
+                let mut parts = fields.iter().flat_map(|(field, value)| [field, value]);
+                fields.len() <= 128 && parts.all(|part| part.len() <= 64)
+            }
+            Held::Members(members) => members.len() <= 512 && self.numbers().is_some(),
+        }
+    }
+
     /// Puts it at a key of a server that has none of that name.
     pub fn put(&self, connection: &mut Connection, key: &[u8]) {
         let (name, words): (&str, Words) = match self {
@@ -109,6 +162,11 @@ impl Held {
                 };
                 ("ZADD", members.iter().flat_map(word).collect())
             }
+            Held::Hash(fields) => {
+                let parts = fields.iter().flat_map(|(field, value)| [field, value]);
+                ("HSET", parts.cloned().collect())
+            }
+            Held::Members(members) => ("SADD", members.clone()),
         };
         let commands: Vec<Words> = words
             .chunks(WORDS_AT_ONCE)
@@ -147,6 +205,24 @@ impl Held {
                 .collect();
             members.sort_by(|one, other| one.0.cmp(&other.0));
             Some(Held::Set(members))
+        } else if kind == Value::Line(b'+', b"hash".to_vec()) {
+            let words = ask(&[b"HGETALL", key]);
+            let words: Vec<_> = words.items().unwrap().iter().map(text).collect();
+            let length = ask(&[b"HLEN", key]).integer().unwrap();
+            assert_eq!(length * 2, words.len() as i64);
+            let pairs = words.chunks(2);
+            let mut fields: Vec<_> = pairs
+                .map(|pair| (pair[0].clone(), pair[1].clone()))
+                .collect();
+            fields.sort();
+            Some(Held::Hash(fields))
+        } else if kind == Value::Line(b'+', b"set".to_vec()) {
+            let members = ask(&[b"SMEMBERS", key]);
+            let mut members: Vec<_> = members.items().unwrap().iter().map(text).collect();
+            let length = ask(&[b"SCARD", key]).integer().unwrap();
+            assert_eq!(length, members.len() as i64);
+            members.sort();
+            Some(Held::Members(members))
         } else {
             assert_eq!(kind, Value::Line(b'+', b"none".to_vec()));
             None

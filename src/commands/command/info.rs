@@ -53,16 +53,14 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
-    let range = |last: i32, step: i64| {
+    let range = |last: i32, step: usize| {
+        let step = i64::try_from(step).unwrap_or(i64::MAX);
         let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
         typed("range", &details)
     };
     let unknown = || typed("unknown", &[]);
     let (begin, find) = match spec.place {
-        KeyPlace::Range { first, last, step } => {
-            let step = i64::try_from(step).unwrap_or(i64::MAX);
-            (index(first), range(last, step))
-        }
+        KeyPlace::Range { first, last, step } => (index(first), range(last, step)),
         KeyPlace::Counted { count } => {
             let details = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
             (index(count), typed("keynum", &details))

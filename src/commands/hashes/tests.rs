@@ -1,7 +1,7 @@
 //! Hash commands on both kinds of store, with small hashes and with large ones, which lie in rows.
 //! What they must answer is Redis's source; the differential test goes further.
 
-use crate::commands::testing::{Bench, bulk, bulks};
+use crate::commands::testing::{Bench, bulk, bulks, planned};
 use crate::reply::Reply;
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -244,4 +244,31 @@ fn fields_of_a_large_hash_do_not_get_into_each_others_way() {
     assert!(conflicts("HINCRBY h n 1", "HINCRBY h n 1"));
     assert!(conflicts("HDEL h f1", "HDEL h f1"));
     assert!(conflicts("HSETNX h new 1", "HSET h new 2"));
+}
+
+/// Until their changes of one small hash have got into each other's way; from then on it has rows.
+#[test]
+fn two_servers_count_in_one_hash_and_lose_nothing() {
+    const ROUNDS_MAX: i64 = 5_000;
+    let bench = Bench::cluster_like();
+    let other = bench.another_server();
+    let calls = |field: &str| {
+        (0..10)
+            .map(|_| planned(&format!("HINCRBY h {field} 1")))
+            .collect()
+    };
+    let mut rounds = 0;
+    while bench.data_rows() == 0 {
+        rounds += 1;
+        assert!(rounds < ROUNDS_MAX, "the servers never conflict");
+        let (ours, theirs) = bench.block_on(async {
+            futures_util::join!(bench.executor.submit(calls("a")), other.submit(calls("b")))
+        });
+        for finished in [ours, theirs] {
+            let last = finished.unwrap().replies.pop();
+            assert_eq!(last, Some(Reply::Integer(rounds * 10)));
+        }
+    }
+    let count = (rounds * 10).to_string();
+    assert_eq!(bench.run("HMGET h a b"), bulks(&[&count, &count]));
 }

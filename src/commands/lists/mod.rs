@@ -67,6 +67,10 @@ impl Poppable for List {
     fn reply(element: Bytes) -> Reply {
         Reply::Bulk(element)
     }
+
+    fn single_reply(element: Option<Bytes>) -> Reply {
+        element.map_or(Reply::Null, Reply::Bulk)
+    }
 }
 
 impl Movable for List {

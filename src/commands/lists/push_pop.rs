@@ -26,6 +26,26 @@ pub(super) async fn push<const AT_END: bool>(
     Ok(Reply::Integer(length))
 }
 
+/// Several of [`push`]: one push of all elements.
+pub(super) async fn push_series<const AT_END: bool>(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = commands.first().ok_or(CommandError::Syntax)?;
+    let name = argument(name, 1)?;
+    let key = context.find_or_create(name, ValueType::List).await?;
+    let elements = commands.iter().flat_map(|arguments| rest(arguments, 2));
+    let mut length = context.list_push(&key, elements, end(AT_END)).await?;
+    // The length after the last command. Before it, the list was shorter.
+    let mut replies = Vec::with_capacity(commands.len());
+    for arguments in commands.iter().rev() {
+        replies.push(Reply::Integer(length));
+        length -= i64::try_from(rest(arguments, 2).len()).unwrap_or(i64::MAX);
+    }
+    replies.reverse();
+    Ok(replies)
+}
+
 /// `LPUSHX key element [element …]` → length, or 0 where there is no list.
 pub(super) async fn push_existing<const AT_END: bool>(
     context: &WriteContext<'_>,

@@ -1,13 +1,15 @@
 //! The rows of the list commands.
 
-use super::push_pop::{plan_push, pop, push, push_existing};
+use super::push_pop::{plan_push, pop, push, push_existing, push_series};
 use super::{LEFT, List, RIGHT, access, moves};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, COUNT, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
-use crate::commands::popping::{multi_pop, plan_multi_pop, plan_pop};
+use crate::commands::popping::{
+    has_no_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_series,
+};
 use crate::commands::row::{Group, Handler, Row};
-use crate::{read_handler, write_handler};
+use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
@@ -41,7 +43,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, INSERT)])
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
         .arguments(&[key(0), string("element").multiple()])
-        .plan(plan_push::<LEFT>),
+        .plan(plan_push::<LEFT>)
+        .series(series!(is_any, push_series::<LEFT>)),
     list("rpush", -3, "1.0.0", write_handler!(push::<RIGHT>))
         .summary("Appends one or more elements to a list. Creates the key if it doesn't exist.")
         .complexity(EACH_ELEMENT)
@@ -49,7 +52,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, INSERT)])
         .history(&[("2.4.0", "Accepts multiple `element` arguments.")])
         .arguments(&[key(0), string("element").multiple()])
-        .plan(plan_push::<RIGHT>),
+        .plan(plan_push::<RIGHT>)
+        .series(series!(is_any, push_series::<RIGHT>)),
     list("lpushx", -3, "2.2.0", write_handler!(push_existing::<LEFT>))
         .summary("Prepends one or more elements to a list only when the list exists.")
         .complexity(EACH_ELEMENT)
@@ -81,7 +85,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
-        .plan(plan_pop::<List, LEFT>),
+        .plan(plan_pop::<List, LEFT>)
+        .series(series!(has_no_count, pop_series::<List, LEFT>)),
     list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
         .summary(
             "Returns and removes the last elements of a list. Deletes the list if the last \
@@ -92,7 +97,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE)])
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
-        .plan(plan_pop::<List, RIGHT>),
+        .plan(plan_pop::<List, RIGHT>)
+        .series(series!(has_no_count, pop_series::<List, RIGHT>)),
     list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<List>))
         .summary(
             "Returns multiple elements from a list after removing them. Deletes the list if the \

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::push::PUSH_EVENT;
 use super::value_and_priority;
 use crate::commands::arguments::argument;
-use crate::commands::popping::{Movable, Numbered, Poppable, move_one};
+use crate::commands::popping::{Movable, Numbered, Poppable, move_one, numbered_reply};
 use crate::commands::sorted_sets::{extreme, is_max};
 use crate::error::CommandError;
 use crate::events::EventClasses;
@@ -43,6 +43,10 @@ impl Poppable for PriorityQueue {
     fn reply(element: QueuedValue) -> Reply {
         let (value, priority) = value_and_priority(element);
         Reply::Array(vec![value, priority])
+    }
+
+    fn single_reply(element: Option<QueuedValue>) -> Reply {
+        numbered_reply::<Self>(element.into_iter().collect(), None)
     }
 }
 

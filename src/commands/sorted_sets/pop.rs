@@ -2,7 +2,7 @@
 
 use super::member_and_score;
 use crate::commands::arguments::is_word;
-use crate::commands::popping::{FIRST, LAST, Numbered, Poppable};
+use crate::commands::popping::{FIRST, LAST, Numbered, Poppable, numbered_reply};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -40,6 +40,10 @@ impl Poppable for SortedSet {
         // ZMPOP nests them in both versions of the protocol.
         let (member, score) = member_and_score(element);
         Reply::Array(vec![member, score])
+    }
+
+    fn single_reply(element: Option<ScoredMember>) -> Reply {
+        numbered_reply::<Self>(element.into_iter().collect(), None)
     }
 }
 

@@ -9,9 +9,11 @@ use crate::commands::grammar::{
 use crate::commands::key_specs::{
     DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at,
 };
-use crate::commands::popping::{FIRST, LAST, multi_pop, plan_multi_pop, plan_pop, pop_numbered};
+use crate::commands::popping::{
+    FIRST, LAST, has_no_count, multi_pop, plan_multi_pop, plan_pop, pop_numbered, pop_series,
+};
 use crate::commands::row::{Group, Handler, Row};
-use crate::{read_handler, write_handler};
+use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -248,7 +250,8 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
-    .plan(plan_pop::<SortedSet, FIRST>),
+    .plan(plan_pop::<SortedSet, FIRST>)
+    .series(series!(has_no_count, pop_series::<SortedSet, FIRST>)),
     sorted_set(
         "zpopmax",
         -2,
@@ -263,7 +266,8 @@ pub const ROWS: &[Row] = &[
     .flags(Flags::FAST)
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
-    .plan(plan_pop::<SortedSet, LAST>),
+    .plan(plan_pop::<SortedSet, LAST>)
+    .series(series!(has_no_count, pop_series::<SortedSet, LAST>)),
     sorted_set("zmpop", -4, "7.0.0", write_handler!(multi_pop::<SortedSet>))
         .summary(
             "Returns the highest- or lowest-scoring members from one or more sorted sets after \

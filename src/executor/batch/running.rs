@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{AttemptEnd, Batch, CommandId};
+use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
@@ -16,6 +16,8 @@ use crate::types::{Environment, Unit};
 pub(super) struct Attempt<'p> {
     pub(super) unit: Unit<'p>,
     started: Instant,
+    /// When its last command began.
+    command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
     /// The call that runs is a wake-up.
@@ -31,18 +33,26 @@ enum Ran {
 
 impl<'p> Attempt<'p> {
     pub(super) fn new(transaction: &'p dyn Transaction, environment: &'p Environment) -> Self {
+        let now = Instant::now();
         Self {
             unit: Unit::new(transaction, environment),
-            started: Instant::now(),
+            started: now,
+            command_began: now,
             commands_run: 0,
             only_wakes: false,
         }
     }
 
-    /// Whether the transaction has reached the size or the age at which it should be committed.
+    /// Whether the transaction has reached the size or the age at which it should be committed, now
+    /// that the next command begins.
     pub(super) fn is_full(&self) -> bool {
         self.unit.size_bytes() >= self.unit.environment().capabilities.batch_bytes_soft_max
-            || self.started.elapsed() >= Duration::from_millis(BATCH_AGE_MAX_MS)
+            || self.command_began - self.started >= Duration::from_millis(BATCH_AGE_MAX_MS)
+    }
+
+    /// When the command began that runs, or the series.
+    pub(super) fn command_began(&self) -> Instant {
+        self.command_began
     }
 
     /// Whether no other command is in the transaction.
@@ -85,13 +95,21 @@ impl Batch<'_> {
         submissions: &[Submission],
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
+        let mut series = InSeries::default();
         for (number, submission) in submissions.iter().enumerate() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for (at, call) in submission.calls.iter().enumerate() {
+                if let Some(reply) = series.replies.pop_front() {
+                    attempt.commands_run += 1;
+                    reply_bytes += reply.size_hint();
+                    replies.push(reply);
+                    continue;
+                }
                 if attempt.commands_run >= self.commands_max {
                     break;
                 }
+                attempt.command_began = Instant::now();
                 if attempt.unit.grants.is_empty() {
                     if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                         break;
@@ -116,7 +134,16 @@ impl Batch<'_> {
                     self.has_read_after_write = true;
                 }
                 attempt.commands_run += 1;
-                let reply = match self.run_call((number, at).into(), call, attempt).await? {
+                let first = (number, at);
+                if let Some(reply) = self
+                    .run_series(&mut series, submissions, first, attempt)
+                    .await?
+                {
+                    reply_bytes += reply.size_hint();
+                    replies.push(reply);
+                    continue;
+                }
+                let reply = match self.run_call(first.into(), call, attempt).await? {
                     Ran::Reply(reply) => reply,
                     Ran::NoRoom if attempt.is_alone() => {
                         Reply::Error(CommandError::TooLarge.to_line())
@@ -137,7 +164,11 @@ impl Batch<'_> {
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
                 if attempt.unit.signals.has_ready() {
-                    self.wake_ready_keys(attempt).await?;
+                    if self.wakes_nobody() {
+                        attempt.unit.signals.forget_ready();
+                    } else {
+                        self.wake_ready_keys(attempt).await?;
+                    }
                 }
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
@@ -165,7 +196,7 @@ impl Batch<'_> {
         if let Some(error) = self.refused.get(&id) {
             return Ok(Ran::Reply(Reply::Error(error.to_line())));
         }
-        let started = Instant::now();
+        let started = attempt.command_began;
         let unit = &attempt.unit;
         let result = match &call.work {
             Work::Command(invocation) => {

@@ -53,6 +53,12 @@ enum Woken {
 }
 
 impl Batch<'_> {
+    /// Whether what becomes ready concerns nobody: no client waits, and none can begin to in another
+    /// batch that runs now.
+    pub(super) fn wakes_nobody(&self) -> bool {
+        self.environment.capabilities.single_writer && self.shared.waiters.is_empty()
+    }
+
     /// Wakes the waiters of keys that have become ready, as Redis does after each command: keys in the
     /// order in which they became ready, and for each key the oldest waiter first. A waiter's command
     /// may make further keys ready (BLMOVE).

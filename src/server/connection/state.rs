@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     pub(super) consumed_bytes: usize,
     /// Commands on data that the executor has not got yet.
     pub(super) calls: Vec<Call>,
+    /// How many there were the last time.
+    pub(super) calls_expected: usize,
     /// What else the connection needs of each of them.
     pub(super) queued: Vec<Queued>,
     pub(super) call_bytes: usize,
@@ -72,6 +74,7 @@ impl Connection {
             lingers_until: None,
             consumed_bytes: 0,
             calls: Vec::new(),
+            calls_expected: 0,
             queued: Vec::new(),
             call_bytes: 0,
             waiting: None,

@@ -146,7 +146,8 @@ impl Layer {
         self.hide(begin, end, log);
     }
 
-    fn remove_rows(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
+    /// Removes the layer's own rows of a range.
+    pub(super) fn remove_rows(&mut self, begin: &[u8], end: &[u8], log: &mut Log) {
         if self.rows.is_empty() {
             return;
         }
@@ -167,40 +168,46 @@ impl Layer {
         if begin >= end {
             return;
         }
+        let last = self.cleared.get_prev(end);
+        let Some((last, until)) = last.filter(|(_, until)| ***until >= *begin) else {
+            // It touches no other.
+            self.insert_cleared(begin.into(), end.into(), log);
+            return;
+        };
+        let last = Blob::clone(last);
+        if *last <= *begin {
+            if **until < *end {
+                // A run of pops ends here nearly always.
+                self.extend_cleared(last, end, log);
+            }
+            return;
+        }
+        let end = if **until > *end {
+            Blob::clone(until)
+        } else {
+            end.into()
+        };
+        let bounds = (Bound::Unbounded, Bound::Excluded(&*last));
+        let mut before = self.cleared.range::<_, [u8]>(bounds);
+        if before.next_back().is_none_or(|(_, until)| **until < *begin) {
+            // A run of pops from the back ends here nearly always.
+            drop(self.remove_cleared(&last, log));
+            self.insert_cleared(begin.into(), end, log);
+            return;
+        }
         let before = self.cleared.get_prev(begin);
         let before = before.filter(|(_, until)| ***until >= *begin);
-        if let Some((before, until)) = before {
-            if **until >= *end {
-                return;
-            }
-            let next = self.cleared.get_next(&**until);
-            if next.is_none_or(|(next, _)| **next > *end) {
-                // A run of pops ends here nearly always.
-                let before = Blob::clone(before);
-                if let Some(until) = self.cleared.get_mut(&*before) {
-                    let until = std::mem::replace(until, end.into());
-                    self.bytes = (self.bytes + end.len()).saturating_sub(until.len());
-                    log.log(Undo::Cleared(before, Some(until)));
-                }
-                return;
-            }
-        } else {
-            let Some((next, next_end)) = self.cleared.get_next(begin).filter(|(n, _)| ***n <= *end)
-            else {
-                self.insert_cleared(begin.into(), end.into(), log);
-                return;
-            };
-            if **next_end >= *end {
-                // A run of pops from the back ends here nearly always.
-                let next = Blob::clone(next);
-                if let Some(end) = self.remove_cleared(&next, log) {
-                    self.insert_cleared(begin.into(), end, log);
-                }
-                return;
-            }
-        }
         let begin = before.map_or_else(|| begin.into(), |(before, _)| Blob::clone(before));
-        self.join(begin, end.into(), log);
+        self.join(begin, end, log);
+    }
+
+    /// Moves the end of a cleared range.
+    fn extend_cleared(&mut self, begin: Blob, end: &[u8], log: &mut Log) {
+        if let Some(until) = self.cleared.get_mut(&*begin) {
+            let until = std::mem::replace(until, end.into());
+            self.bytes = (self.bytes + end.len()).saturating_sub(until.len());
+            log.log(Undo::Cleared(begin, Some(until)));
+        }
     }
 
     /// Adds a cleared range, joined with all that begin in it or at its end.

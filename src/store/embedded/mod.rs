@@ -35,6 +35,7 @@ mod room;
 mod rows;
 mod scan;
 mod shared;
+mod snapshot_cache;
 mod start;
 mod store;
 mod sync;

@@ -43,6 +43,45 @@ impl LastScan {
         self.reverse = query.reverse;
     }
 
+    /// Clears a range in the transaction's layer. If it begins with the next row of the read, the empty
+    /// range before it is cleared too.
+    pub(super) fn clear_range(
+        &mut self,
+        begin: &[u8],
+        end: &[u8],
+        layer: &mut Layer,
+        log: &mut Log,
+    ) {
+        let is_next = self.keys.last().is_some_and(|next| {
+            let begins_there = match self.reverse {
+                true => end <= self.edge.as_slice(),
+                false => begin >= self.edge.as_slice(),
+            };
+            begins_there && **next >= *begin && **next < *end
+        });
+        if !is_next {
+            layer.clear_range(begin, end, log);
+            return;
+        }
+        while self
+            .keys
+            .last()
+            .is_some_and(|next| **next >= *begin && **next < *end)
+        {
+            self.keys.pop();
+        }
+        layer.remove_rows(begin, end, log);
+        let after = if self.reverse {
+            layer.hide(begin, &self.edge, log);
+            begin
+        } else {
+            layer.hide(&self.edge, end, log);
+            end
+        };
+        self.edge.clear();
+        self.edge.extend_from_slice(after);
+    }
+
     /// Clears a key in the transaction's layer. If it is the next row of the read, the empty range
     /// before it is cleared too.
     pub(super) fn clear(&mut self, key: &[u8], layer: &mut Layer, log: &mut Log) {

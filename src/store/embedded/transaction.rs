@@ -15,16 +15,17 @@ use super::EmbeddedStore;
 use super::blob::Blob;
 use super::error::store_error;
 use super::journal::{AppendError, Record, Write};
-use super::layer::Layer;
+use super::layer::{Layer, Lookup};
 use super::merge::View;
 use super::scan::LastScan;
 use super::undo::{Log, Mark, Undo};
 use super::watch::Touched;
+use super::writer::Writer;
 use crate::limits;
 use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_after, stamped_key};
 use crate::store::{
     Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
-    Transaction,
+    Transaction, page,
 };
 
 /// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
@@ -102,15 +103,13 @@ struct WriteState<'s> {
     layers: Vec<Layer>,
     transaction: RoTxn<'s, WithoutTls>,
     /// Dropped last.
-    writer: MutexGuard<'s, ()>,
+    writer: MutexGuard<'s, Writer>,
     /// Additions that are not yet in the rows, so that a counter is written once for a whole batch.
     pending_adds: BTreeMap<Blob, i64>,
     last_scan: LastScan,
     /// The first error of a write. The commit returns it.
     failure: Option<StoreError>,
     touched: Touched,
-    /// The writes so far, for the journal.
-    record: Record,
     size_bytes: usize,
     mutation_count: u64,
     log: Log,
@@ -120,11 +119,12 @@ impl<'s> EmbeddedTransaction<'s> {
     /// Waits for the writer before this one.
     pub(super) fn begin(store: &'s EmbeddedStore) -> Result<Self, StoreError> {
         wait_for_room(store)?;
-        let writer = store.shared.writer.lock();
+        let mut writer = store.shared.writer.lock();
         // The commit of the writer before may have broken the store.
         store.shared.check()?;
         let snapshot = store.shared.overlay.snapshot(&store.environment, 1);
         let (layers, transaction) = snapshot.map_err(store_error)?;
+        writer.reset();
         Ok(Self {
             store,
             state: RefCell::new(WriteState {
@@ -135,7 +135,6 @@ impl<'s> EmbeddedTransaction<'s> {
                 last_scan: LastScan::default(),
                 failure: None,
                 touched: Touched::new(store.shared.watches.is_used()),
-                record: Record::new(),
                 size_bytes: 0,
                 mutation_count: 0,
                 log: Log::default(),
@@ -144,12 +143,12 @@ impl<'s> EmbeddedTransaction<'s> {
     }
 
     fn value(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
         state.check()?;
-        let found = state.view(self.store).get(key)?;
+        let found = state.get(self.store, key)?;
         Ok(match state.pending_add(key) {
-            Some(delta) => Some(Bytes::copy_from_slice(&added(found, delta))),
-            None => found.map(Bytes::copy_from_slice),
+            Some(delta) => Some(Bytes::copy_from_slice(&added(found.as_deref(), delta))),
+            None => found,
         })
     }
 
@@ -157,7 +156,10 @@ impl<'s> EmbeddedTransaction<'s> {
         let mut state = self.state.borrow_mut();
         state.write_adds(self.store, query.begin, Some(query.end));
         state.check()?;
-        let found = state.view(self.store).get_range(query)?;
+        let found = match query.limit {
+            1 => Vec::from_iter(state.nearest(self.store, query)?),
+            _ => state.view(self.store).get_range(query)?,
+        };
         state.last_scan.remember(query, &found);
         Ok(found)
     }
@@ -183,7 +185,7 @@ impl<'s> EmbeddedTransaction<'s> {
             state.fail(StoreError::TooLarge);
         }
         state.check()?;
-        if state.record.is_empty() {
+        if state.writer.record.is_empty() {
             return Ok(());
         }
         let mut layers = state.layers.into_iter();
@@ -193,7 +195,7 @@ impl<'s> EmbeddedTransaction<'s> {
         check_room(store, &writes)?;
         // Without other references, the newest layer is changed in place.
         drop((layers, state.transaction));
-        let sequence = append(store, &mut state.record)?;
+        let sequence = append(store, &mut state.writer.record)?;
         let (newest_bytes, is_draining) = store.shared.overlay.publish(writes, sequence);
         if newest_bytes >= LAYER_BYTES_MAX && !is_draining {
             store.shared.overlay.close_newest();
@@ -296,8 +298,80 @@ impl WriteState<'_> {
         }
     }
 
+    /// The value of a key, without pending additions.
+    fn get(&mut self, store: &EmbeddedStore, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        let Some((own, below)) = self.layers.split_first() else {
+            return Ok(None);
+        };
+        match own.get(key) {
+            Lookup::Value(value) => Ok(Some(Bytes::copy_from_slice(value))),
+            Lookup::Cleared => Ok(None),
+            Lookup::Nothing => {
+                let snapshot = View {
+                    layers: below,
+                    rows: &store.rows,
+                    transaction: &self.transaction,
+                };
+                self.writer.cache.value(&snapshot, key)
+            }
+        }
+    }
+
+    /// The first row of a range.
+    fn nearest(
+        &mut self,
+        store: &EmbeddedStore,
+        query: &RangeQuery<'_>,
+    ) -> Result<Option<KeyValue>, StoreError> {
+        let Some((own, below)) = self.layers.split_first() else {
+            return Ok(None);
+        };
+        let reverse = query.reverse;
+        let (mut edge, bound, own_row) = match reverse {
+            true => (query.end, query.begin, own.row_before(query.end)),
+            false => (query.begin, query.end, own.row_at_or_after(query.begin)),
+        };
+        let own_row = own_row.filter(|(key, _)| *key >= query.begin && *key < query.end);
+        let snapshot = View {
+            layers: below,
+            rows: &store.rows,
+            transaction: &self.transaction,
+        };
+        loop {
+            // Past what the transaction has cleared there.
+            let further = match reverse {
+                true => own.cleared_before(edge),
+                false => own.cleared_over(edge).map(|(_, end)| end),
+            };
+            edge = further.unwrap_or(edge);
+            let has_rows = if reverse { edge > bound } else { edge < bound };
+            let is_own = own_row.is_some_and(|(key, _)| match reverse {
+                true => key >= edge,
+                false => key <= edge,
+            });
+            if !has_rows || is_own {
+                break;
+            }
+            let Some(row) = self.writer.cache.row(&snapshot, edge, bound, reverse)? else {
+                break;
+            };
+            let is_own = own_row.is_some_and(|(key, _)| match reverse {
+                true => key >= &*row.key,
+                false => key <= &*row.key,
+            });
+            if is_own {
+                break;
+            }
+            let Some((begin, end)) = own.cleared_over(&row.key) else {
+                return Ok(Some(row));
+            };
+            edge = if reverse { begin } else { end };
+        }
+        Ok(own_row.and_then(|row| page::pack(&[row]).pop()))
+    }
+
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.record.push(&Write::Set(key, value));
+        self.writer.record.push(&Write::Set(key, value));
         if let Some(writes) = self.layers.first_mut() {
             writes.set(key, value, &mut self.log);
         }
@@ -305,7 +379,7 @@ impl WriteState<'_> {
 
     fn mark(&self) -> Mark {
         Mark {
-            record_bytes: self.record.len(),
+            record_bytes: self.writer.record.len(),
             size_bytes: self.size_bytes,
             mutation_count: self.mutation_count,
             has_failed: self.failure.is_some(),
@@ -326,7 +400,7 @@ impl WriteState<'_> {
             Undo::Add(key, None) => drop(pending_adds.remove(&key)),
         });
         let Some(mark) = mark else { return };
-        self.record.truncate(mark.record_bytes);
+        self.writer.record.truncate(mark.record_bytes);
         self.size_bytes = mark.size_bytes;
         self.mutation_count = mark.mutation_count;
         if !mark.has_failed {
@@ -394,8 +468,8 @@ impl WriteState<'_> {
             if !store.takes_key(&key) {
                 return self.fail(StoreError::TooLarge);
             }
-            let sum = match self.view(store).get(&key) {
-                Ok(found) => added(found, delta),
+            let sum = match self.get(store, &key) {
+                Ok(found) => added(found.as_deref(), delta),
                 Err(error) => return self.fail(error),
             };
             self.put(&key, &sum);
@@ -441,7 +515,7 @@ impl Transaction for EmbeddedTransaction<'_> {
         state.forget_add(key);
         state.touched.key(key);
         if self.store.takes_key(key) {
-            state.record.push(&Write::Clear(key));
+            state.writer.record.push(&Write::Clear(key));
             let state = &mut *state;
             if let Some(writes) = state.layers.first_mut() {
                 state.last_scan.clear(key, writes, &mut state.log);
@@ -457,10 +531,11 @@ impl Transaction for EmbeddedTransaction<'_> {
         }
         drop(state.take_adds(begin, Some(end)));
         state.touched.range(begin, end);
-        state.record.push(&Write::ClearRange(begin, end));
+        state.writer.record.push(&Write::ClearRange(begin, end));
         let state = &mut *state;
         if let Some(writes) = state.layers.first_mut() {
-            writes.clear_range(begin, end, &mut state.log);
+            let log = &mut state.log;
+            state.last_scan.clear_range(begin, end, writes, log);
         }
     }
 

@@ -2,17 +2,37 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::journal::Record;
+use super::snapshot_cache::SnapshotCache;
+
 /// A fair lock: a busy writer that releases it and wants it again at once waits for the others that
 /// already wait.
 #[derive(Debug, Default)]
 pub(super) struct WriterLock {
     /// Locked while waiting for `lock`.
     queue: Mutex<()>,
-    lock: Mutex<()>,
+    lock: Mutex<Writer>,
+}
+
+/// What the writer that has the lock works with. One transaction leaves the memory to the next.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    /// The writes so far, for the journal.
+    pub(super) record: Record,
+    /// What was read of the snapshot.
+    pub(super) cache: SnapshotCache,
+}
+
+impl Writer {
+    /// Begins a transaction.
+    pub(super) fn reset(&mut self) {
+        self.record.reset();
+        self.cache.reset();
+    }
 }
 
 impl WriterLock {
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Writer> {
         let _first = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }

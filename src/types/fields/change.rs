@@ -53,8 +53,10 @@ impl WriteContext<'_> {
         if added == 0 && row == FieldRow::Set {
             return Ok(Changed { key, added });
         }
-        match body::encode(row, &present) {
-            Some(bytes) => self.write_body(&mut key, bytes),
+        // Rows help where there is more than one field.
+        let is_contended = present.len() > 1 && self.signals.changed_bodies.is_contended(&key);
+        match body::encode(row, &present).filter(|_| !is_contended) {
+            Some(bytes) => self.change_body(&mut key, bytes),
             None => {
                 self.drop_body(&mut key, to_i64(present.len()));
                 self.fill_rows(&key, &present);
@@ -114,7 +116,14 @@ impl WriteContext<'_> {
     pub(super) fn write_left(&self, key: &mut OpenKey, left: &[Entry]) {
         // It has become smaller, so that it is a body still.
         let bytes = row_of(key).encode_body(left, usize::MAX);
-        self.write_body(key, bytes.unwrap_or_default());
+        self.change_body(key, bytes.unwrap_or_default());
+    }
+
+    fn change_body(&self, key: &mut OpenKey, bytes: Bytes) {
+        if !self.environment.capabilities.single_writer {
+            self.signals.changed_bodies.note(key);
+        }
+        self.write_body(key, bytes);
     }
 
     /// Writes the rows of a value that has none yet. The names are distinct.

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use super::*;
 use crate::commands::testing::Bench;
 use crate::random::{Random, SeededRandom};
+use crate::reply::Reply;
+use crate::types::changed_bodies::ChangedBodies;
 use crate::types::{Unit, WriteContext};
 
 static NAME: Bytes = Bytes::from_static(b"key");
@@ -203,4 +205,51 @@ fn random_members_are_taken_once_each() {
             assert_eq!(taken, many);
         }
     });
+}
+
+/// Changes a field in a transaction, runs `meanwhile`, and commits. Answers whether it conflicted,
+/// and what the next attempt is to know.
+fn change_field(bench: &Bench, before: ChangedBodies, meanwhile: &str) -> (bool, ChangedBodies) {
+    let transaction = bench.store.begin_write().unwrap();
+    let after = {
+        let mut unit = Unit::new(&*transaction, bench.executor.environment());
+        unit.signals.changed_bodies = before;
+        bench.block_on(async {
+            let context = unit.write_context(0);
+            put(&context, ValueType::Hash, &[entry("a", "2")]).await;
+        });
+        bench.run(meanwhile);
+        std::mem::take(&mut unit.signals.changed_bodies).after_conflict()
+    };
+    (bench.block_on(transaction.commit()).is_err(), after)
+}
+
+#[test]
+fn a_small_value_that_servers_conflict_on_becomes_rows() {
+    let bench = Bench::cluster_like();
+    bench.run("HSET key a 1 b 1");
+    let (is_conflict, changed) = change_field(&bench, ChangedBodies::default(), "HSET key b 7");
+    assert!(is_conflict);
+    let (is_conflict, _) = change_field(&bench, changed, "PING");
+    assert!(!is_conflict);
+    assert_eq!(bench.data_rows(), 2);
+    let Reply::Array(values) = bench.run("HMGET key a b") else {
+        panic!("no array");
+    };
+    assert_eq!(values, ["2", "7"].map(Reply::bulk));
+    assert_eq!(bench.run("HLEN key"), Reply::Integer(2));
+}
+
+#[test]
+fn a_small_value_stays_one_where_something_else_conflicts() {
+    for meanwhile in ["EXPIRE key 1000", "RENAME other key"] {
+        let bench = Bench::cluster_like();
+        bench.run("HSET other a 1 b 1");
+        bench.run("HSET key a 1 b 1");
+        let (is_conflict, changed) = change_field(&bench, ChangedBodies::default(), meanwhile);
+        assert!(is_conflict, "{meanwhile}");
+        let (is_conflict, _) = change_field(&bench, changed, "PING");
+        assert!(!is_conflict, "{meanwhile}");
+        assert_eq!(bench.data_rows(), 0, "{meanwhile}");
+    }
 }

@@ -183,10 +183,10 @@ impl WriteContext<'_> {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn list_push(
+    pub async fn list_push<'v>(
         &self,
         key: &OpenKey,
-        values: &[Bytes],
+        values: impl IntoIterator<Item = &'v Bytes>,
         end: End,
     ) -> Result<i64, StoreError> {
         let (range, prefix_length) = elements(self, key.data());
@@ -199,10 +199,7 @@ impl WriteContext<'_> {
             None if end == End::Left => -1,
             None => 0,
             Some(row) => {
-                let outermost = self
-                    .layout()
-                    .read_position(prefix_length, &row.key)?
-                    .index();
+                let outermost = Position::read_index(prefix_length, &row.key)?;
                 match end {
                     End::Left => outermost - 1,
                     End::Right => outermost + 1,
@@ -210,17 +207,20 @@ impl WriteContext<'_> {
             }
         };
         let random = self.environment.position_random();
-        for (count, value) in (0_i64..).zip(values) {
+        let mut element_key = self.layout().elements_prefix(key.data());
+        let mut count = 0;
+        for value in values {
             let sequence = match end {
                 End::Left => -count,
                 End::Right => count,
             };
-            let position = Position::pushed(index, random, sequence);
+            count += 1;
             let row = self.store_value(key.data(), value);
-            self.transaction
-                .set(&self.layout().element_key(key.data(), &position), &row);
+            element_key.truncate(prefix_length);
+            Position::pack_pushed(index, random, sequence, &mut element_key);
+            self.transaction.set(&element_key, &row);
         }
-        self.add_length(key, i64::try_from(values.len()).unwrap_or(i64::MAX));
+        self.add_length(key, count);
         self.length(key, Isolation::Snapshot).await
     }
 

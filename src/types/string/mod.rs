@@ -12,6 +12,7 @@ mod bits;
 mod change;
 mod combine;
 mod editor;
+pub mod hyperloglog;
 mod kind;
 mod read;
 #[cfg(test)]

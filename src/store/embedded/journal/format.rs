@@ -14,6 +14,9 @@ pub(super) const RECORD_HEADER_BYTES: usize = 48;
 /// The same in files of the first version, which have neither `synced` nor the time.
 const OLD_RECORD_HEADER_BYTES: usize = 24;
 
+/// Memory that a record leaves to the next one, in bytes.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
 const MAGIC: &[u8; 16] = b"quoin-journal-02";
 const OLD_MAGIC: &[u8; 16] = b"quoin-journal-01";
 
@@ -58,11 +61,26 @@ pub(in super::super) enum Version {
     Second,
 }
 
+impl Default for Record {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Record {
     pub(in super::super) fn new() -> Self {
         Self {
             bytes: vec![0; RECORD_HEADER_BYTES],
         }
+    }
+
+    /// Begins another record, in the memory of this one unless that is a lot.
+    pub(in super::super) fn reset(&mut self) {
+        if self.bytes.capacity() > KEPT_BYTES_MAX {
+            *self = Self::new();
+        }
+        self.bytes.clear();
+        self.bytes.resize(RECORD_HEADER_BYTES, 0);
     }
 
     pub(in super::super) fn push(&mut self, write: &Write<'_>) {

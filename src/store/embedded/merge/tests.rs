@@ -88,7 +88,17 @@ fn pop(transaction: &dyn Transaction, model: &mut Model, random: &SeededRandom) 
     let (begin, end) = (key(random), key(random));
     let limit = 1 + random.below(3) as usize;
     let query = query(&begin, &end, limit, random.below(2) == 0);
-    for row in now(transaction.get_range(query)) {
+    let rows = now(transaction.get_range(query));
+    if let [first, .., last] = rows.as_slice()
+        && random.below(2) == 0
+    {
+        let (first, last) = ((&first.key).min(&last.key), (&first.key).max(&last.key));
+        let end = [last, [0].as_slice()].concat();
+        transaction.clear_range(first, &end);
+        model.retain(|key, _| **key < **first || *key >= end);
+        return;
+    }
+    for row in rows {
         if random.below(8) == 0 {
             continue;
         }
@@ -186,7 +196,7 @@ fn element(index: u32) -> Vec<u8> {
     [b"list/".as_slice(), &index.to_be_bytes()].concat()
 }
 
-fn pop_all_but_one(reverse: bool) {
+fn pop_all_but_one(reverse: bool, rows_at_once: usize) {
     const ELEMENTS: u32 = 300;
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder, FsyncPolicy::EverySecond);
@@ -198,9 +208,20 @@ fn pop_all_but_one(reverse: bool) {
     store.drain_now();
     for _ in 0..(ELEMENTS - 1) / 13 {
         let transaction = store.begin_write().unwrap();
-        for _ in 0..13 {
-            let rows = now(transaction.get_range(query(b"list/", b"list0", 1, reverse)));
-            transaction.clear(&rows[0].key);
+        for _ in 0..13 / rows_at_once {
+            let query = query(b"list/", b"list0", rows_at_once, reverse);
+            let mut keys: Vec<_> = now(transaction.get_range(query))
+                .into_iter()
+                .map(|row| row.key)
+                .collect();
+            keys.sort();
+            match keys.as_slice() {
+                [key] => transaction.clear(key),
+                [first, .., last] => {
+                    transaction.clear_range(first, &[last, [0].as_slice()].concat());
+                }
+                [] => panic!("the list is not empty yet"),
+            }
             // Whatever else the command writes.
             transaction.set(b"counter", b"");
         }
@@ -223,10 +244,12 @@ fn pop_all_but_one(reverse: bool) {
 
 #[test]
 fn pops_from_the_front_leave_one_cleared_range() {
-    pop_all_but_one(false);
+    pop_all_but_one(false, 1);
+    pop_all_but_one(false, 13);
 }
 
 #[test]
 fn pops_from_the_back_leave_one_cleared_range() {
-    pop_all_but_one(true);
+    pop_all_but_one(true, 1);
+    pop_all_but_one(true, 13);
 }

@@ -1,0 +1,118 @@
+//! Series: commands of one kind on one key that follow each other in a batch, whatever clients sent
+//! them. They run as one operation, which finds the key and its ends once.
+//!
+//! Only where nothing can come between two of them: no client waits to be woken by the first, nobody
+//! is told of each, and no other server pops for them. A series that fails is undone, and its commands
+//! run one by one.
+
+use bytes::Bytes;
+
+use super::running::Attempt;
+use super::{AttemptEnd, Batch, CommandId, InSeries};
+use crate::commands::call::{self, CallError, Invocation};
+use crate::commands::row::Series;
+use crate::events::EventClasses;
+use crate::executor::call::{Call, Submission, Work};
+use crate::reply::Reply;
+
+/// Commands of a series.
+const SERIES_COMMANDS_MAX: usize = 256;
+/// Bytes of arguments after which a series takes no more commands.
+const SERIES_BYTES_MAX: usize = 64 * 1024;
+
+impl Batch<'_> {
+    /// Runs the series that begins with the call at `first`, or as much of it as may be. Returns the
+    /// call's reply. The others' are in `state`. `None` if there is no series.
+    pub(super) async fn run_series(
+        &mut self,
+        state: &mut InSeries,
+        submissions: &[Submission],
+        first: (usize, usize),
+        attempt: &Attempt<'_>,
+    ) -> Result<Option<Reply>, AttemptEnd> {
+        if state.alone > 0 {
+            state.alone -= 1;
+            return Ok(None);
+        }
+        if !self.takes_series() {
+            return Ok(None);
+        }
+        // The first one counts already.
+        let room = self.commands_max.saturating_sub(attempt.commands_run) + 1;
+        let Some((invocation, series, arguments)) = find_series(submissions, first, room) else {
+            return Ok(None);
+        };
+        let unit = &attempt.unit;
+        let savepoint = unit.savepoint();
+        let context = unit.write_context(invocation.database);
+        let result = (series.run)(&context, &arguments).await;
+        match call::end(unit, savepoint, result) {
+            Ok(Ok(replies)) => {
+                unit.signals.forget_ready();
+                state.replies = replies.into();
+                Ok(state.replies.pop_front())
+            }
+            Ok(Err(_)) | Err(CallError::TooLarge) => {
+                state.alone = arguments.len() - 1;
+                Ok(None)
+            }
+            Err(CallError::Store(error)) => {
+                let id = CommandId::from(first);
+                Err(self.store_failed(id, error, attempt, attempt.command_began()))
+            }
+        }
+    }
+
+    /// Whether commands of this attempt may run in series.
+    fn takes_series(&self) -> bool {
+        self.wakes_nobody()
+            && self.refused.is_empty()
+            && self.environment.events() == EventClasses::NONE
+    }
+}
+
+/// The calls that form a series from `first` on, at most `room` of them: the first one, how they are
+/// run, and the arguments of each.
+fn find_series(
+    submissions: &[Submission],
+    first: (usize, usize),
+    room: usize,
+) -> Option<(&Invocation, Series, Vec<&[Bytes]>)> {
+    let (number, at) = first;
+    let (submission, rest) = submissions.get(number..)?.split_first()?;
+    let calls = submission.calls.get(at..)?.iter();
+    let calls = calls.chain(rest.iter().flat_map(|one| &one.calls));
+    let mut calls = calls.take(room.min(SERIES_COMMANDS_MAX));
+    let invocation = invocation_of(calls.next()?)?;
+    let series = invocation.row.series?;
+    if !(series.accepts)(&invocation.arguments) {
+        return None;
+    }
+    let mut bytes = bytes_of(&invocation.arguments);
+    let mut others = calls.map_while(invocation_of).take_while(|other| {
+        bytes += bytes_of(&other.arguments);
+        other.row.id == invocation.row.id
+            && other.database == invocation.database
+            && other.arguments.get(1) == invocation.arguments.get(1)
+            && (series.accepts)(&other.arguments)
+            && bytes <= SERIES_BYTES_MAX
+    });
+    let second = others.next()?;
+    let mut arguments = vec![invocation.arguments.as_slice(), &second.arguments];
+    arguments.extend(others.map(|other| other.arguments.as_slice()));
+    Some((invocation, series, arguments))
+}
+
+fn invocation_of(call: &Call) -> Option<&Invocation> {
+    match &call.work {
+        Work::Command(invocation) if call.waiter.is_none() => Some(invocation),
+        _ => None,
+    }
+}
+
+fn bytes_of(arguments: &[Bytes]) -> usize {
+    arguments.iter().map(Bytes::len).sum()
+}
+
+#[cfg(test)]
+mod tests;

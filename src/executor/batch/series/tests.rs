@@ -1,0 +1,121 @@
+use crate::commands::testing::{Bench, bulks, unplanned};
+use crate::executor::Call;
+use crate::limits::SUBMISSION_REPLY_BYTES_MAX;
+use crate::random::{Random, SeededRandom};
+use crate::reply::Reply;
+
+/// Runs calls as one submission, and again what it leaves. Returns their replies.
+fn submit(bench: &Bench, mut rest: Vec<Call>) -> Vec<Reply> {
+    let mut replies = Vec::new();
+    while !rest.is_empty() {
+        let finished = bench.block_on(bench.executor.submit(rest)).unwrap();
+        replies.extend(finished.replies);
+        rest = finished.rest;
+    }
+    replies
+}
+
+fn command(random: &SeededRandom) -> String {
+    // `s` is a sorted set to start with: commands of lists fail there.
+    let key = ["a", "a", "b", "s"][random.below(4) as usize];
+    let value = random.below(1000);
+    match random.below(9) {
+        0 => format!("LPUSH {key} {value} x{value}"),
+        1 => format!("RPUSH {key} {value}"),
+        2 => format!("LPOP {key}"),
+        3 => format!("RPOP {key}"),
+        4 => format!("RPOP {key} 2"),
+        5 => format!("ZADD s {value} m{value}"),
+        6 => format!("ZPOPMIN {key}"),
+        7 => format!("ZPOPMAX {key}"),
+        _ => format!("DEL {key}"),
+    }
+}
+
+#[test]
+fn a_batch_replies_as_its_commands_one_by_one() {
+    for seed in 0..4 {
+        let random = SeededRandom::new(seed);
+        let (together, alone) = (Bench::embedded(), Bench::embedded());
+        for _ in 0..4 {
+            let mut commands = Vec::new();
+            while commands.len() < 120 {
+                let times = 1 + random.below(12) as usize;
+                commands.extend(vec![command(&random); times]);
+            }
+            let calls = commands.iter().map(|one| unplanned(one)).collect();
+            let replies = submit(&together, calls);
+            let expected: Vec<Reply> = commands.iter().map(|one| alone.run(one)).collect();
+            assert_eq!(replies, expected, "{commands:?}");
+            for left in ["LRANGE a 0 -1", "LRANGE b 0 -1", "ZRANGE s 0 -1", "KEYS *"] {
+                assert_eq!(together.run(left), alone.run(left));
+            }
+        }
+    }
+}
+
+#[test]
+fn commands_of_many_clients_run_in_series() {
+    let bench = Bench::embedded();
+    let pushes = (0..300).map(|n| {
+        bench
+            .executor
+            .submit(vec![unplanned(&format!("RPUSH q {n}"))])
+    });
+    let pushed = bench.block_on(futures_util::future::join_all(pushes));
+    // In whatever order they came.
+    let mut pushed: Vec<(Reply, usize)> = (pushed.into_iter().zip(0..))
+        .map(|(one, n)| (one.unwrap().replies.remove(0), n))
+        .collect();
+    let by_length = |(length, _): &(Reply, usize)| match length {
+        Reply::Integer(length) => *length,
+        other => panic!("{other:?}"),
+    };
+    pushed.sort_by_key(by_length);
+    assert!(pushed.iter().map(by_length).eq(1..=300));
+    let order: Vec<String> = pushed.iter().map(|(_, n)| n.to_string()).collect();
+    let order: Vec<&str> = order.iter().map(String::as_str).collect();
+    assert_eq!(bench.run("LRANGE q 0 -1"), bulks(&order));
+    let pops = (0..301).map(|_| bench.executor.submit(vec![unplanned("LPOP q")]));
+    let popped = bench.block_on(futures_util::future::join_all(pops));
+    let popped = popped.into_iter().map(|one| one.unwrap().replies.remove(0));
+    let mut popped: Vec<String> = popped.map(|reply| format!("{reply:?}")).collect();
+    let mut expected: Vec<String> = order
+        .iter()
+        .map(|n| format!("{:?}", Reply::bulk(n.to_string())))
+        .chain([format!("{:?}", Reply::Null)])
+        .collect();
+    popped.sort();
+    expected.sort();
+    assert_eq!(popped, expected);
+    assert_eq!(bench.run("EXISTS q"), Reply::Integer(0));
+}
+
+#[test]
+fn a_series_of_pops_ends_where_its_replies_grow_large() {
+    let bench = Bench::embedded();
+    let value = "v".repeat(SUBMISSION_REPLY_BYTES_MAX / 8);
+    for _ in 0..40 {
+        bench.run(&format!("RPUSH q {value}"));
+    }
+    let calls = (0..40).map(|_| unplanned("LPOP q")).collect();
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    assert!(finished.replies.len() < 20, "{}", finished.replies.len());
+    assert_eq!(
+        submit(&bench, finished.rest).len() + finished.replies.len(),
+        40
+    );
+}
+
+#[test]
+fn a_failing_series_leaves_nothing_and_each_command_its_error() {
+    let bench = Bench::embedded();
+    bench.run("ZADD s 1 a");
+    let calls = ["LPUSH s 1", "LPUSH s 2", "LPUSH t 3", "LPUSH t 4"].map(unplanned);
+    let replies = submit(&bench, calls.into());
+    let wrong = bench.run("LPUSH s 1");
+    assert!(matches!(wrong, Reply::Error(_)));
+    let expected = [wrong.clone(), wrong, Reply::Integer(1), Reply::Integer(2)];
+    assert_eq!(replies, expected);
+    assert_eq!(bench.run("LRANGE t 0 -1"), bulks(&["4", "3"]));
+}

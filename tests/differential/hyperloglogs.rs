@@ -1,0 +1,112 @@
+//! HyperLogLogs: the library's bytes beside those of `redis-server`, as they grow, become dense and
+//! are merged.
+
+use std::io::Write;
+
+use quoin::types::string::hyperloglog::{Encoding, HyperLogLog, Registers};
+
+use crate::redis_server::Redis;
+use crate::resp::{Connection, Value};
+use crate::words::Dice;
+use crate::{FIRST_SEED, number_of_environment};
+
+const ROUNDS: usize = 15;
+const STEPS: usize = 60;
+const KEYS: usize = 3;
+
+#[test]
+fn hyperloglogs_have_the_bytes_of_redis() {
+    let redis = match Redis::start() {
+        Ok(redis) => redis,
+        Err(error) if std::env::var_os("QUOIN_TEST_REQUIRE_REDIS").is_none() => {
+            let _ = writeln!(std::io::stderr(), "no HyperLogLog is compared: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut redis = Connection::open_unix(redis.socket()).unwrap();
+    let mut dice = Dice::new(number_of_environment("QUOIN_TEST_SEED").unwrap_or(FIRST_SEED));
+    let mut dense = 0;
+    for _ in 0..ROUNDS {
+        let bytes_max = dice.pick(&[3_000, 3_000, 3_000, 1_000, 100, 20, 0, 16_000]);
+        let limit = bytes_max.to_string();
+        let words = ["CONFIG", "SET", "hll-sparse-max-bytes", limit.as_str()];
+        redis.command(&words).unwrap();
+        redis.command(&["FLUSHALL"]).unwrap();
+        let mut ours: Vec<Option<HyperLogLog>> = vec![None; KEYS];
+        for _ in 0..STEPS {
+            step(&mut dice, &mut redis, &mut ours, bytes_max);
+        }
+        let is_dense = |one: &&HyperLogLog| one.encoding() == Encoding::Dense;
+        dense += ours.iter().flatten().filter(is_dense).count();
+    }
+    assert!(dense > 0 && dense < ROUNDS * KEYS, "{dense}");
+}
+
+/// Adds to one, counts it or merges others into it, here and in Redis, and compares the bytes.
+fn step(
+    dice: &mut Dice,
+    redis: &mut Connection,
+    ours: &mut [Option<HyperLogLog>],
+    bytes_max: usize,
+) {
+    let at = dice.below(KEYS);
+    let name = at.to_string();
+    match dice.below(10) {
+        0 => {
+            let others: Vec<usize> = (0..dice.below(3)).map(|_| dice.below(KEYS)).collect();
+            let mut words = vec!["PFMERGE".to_owned(), name.clone()];
+            words.extend(others.iter().map(usize::to_string));
+            redis.command(&words).unwrap();
+            let mut registers = Registers::default();
+            let mut is_dense = false;
+            for one in others
+                .iter()
+                .chain([&at])
+                .filter_map(|one| ours[*one].as_ref())
+            {
+                registers.merge(one).unwrap();
+                is_dense |= one.encoding() == Encoding::Dense;
+            }
+            let merged = ours[at].get_or_insert_with(HyperLogLog::empty);
+            if is_dense {
+                merged.make_dense().unwrap();
+            }
+            merged.raise_to(&registers, bytes_max);
+            merged.mark_stale();
+        }
+        1 | 2 => {
+            let theirs = redis.command(&["PFCOUNT", &name]).unwrap();
+            let count = ours[at].as_mut().map_or(0, |one| match one.cached_count() {
+                Some(count) => count,
+                None => one.count().unwrap(),
+            });
+            assert_eq!(theirs, Value::Line(b':', count.to_string().into_bytes()));
+        }
+        _ => {
+            let count = dice.pick(&[1, 3, 30, 300]);
+            let elements: Vec<String> = (0..count)
+                .map(|_| dice.below(20_000).to_string().repeat(dice.below(4)))
+                .collect();
+            let mut words = vec!["PFADD".to_owned(), name.clone()];
+            words.extend(elements.clone());
+            let theirs = redis.command(&words).unwrap();
+            let mut changes = ours[at].is_none();
+            let one = ours[at].get_or_insert_with(HyperLogLog::empty);
+            for element in &elements {
+                changes |= one.add(element.as_bytes(), bytes_max).unwrap();
+            }
+            if changes {
+                one.mark_stale();
+            }
+            let expected = u8::from(changes).to_string().into_bytes();
+            assert_eq!(theirs, Value::Line(b':', expected));
+        }
+    }
+    let theirs = redis.command(&["GET", &name]).unwrap();
+    let ours = ours[at].clone().map(HyperLogLog::into_bytes);
+    assert!(
+        theirs.bytes() == ours.as_deref(),
+        "{name}: {ours:?} {theirs:?}"
+    );
+}
