@@ -615,6 +615,7 @@ mod tests {
             ("client-query-buffer-limit", "9223372036854775807"),
             ("maxmemory-clients", "1048576"),
             ("notify-keyspace-events", "glKE"),
+            ("hll-sparse-max-bytes", "0"),
         ];
         assert_eq!(others.len(), SETTINGS.len());
         for (name, other) in others {

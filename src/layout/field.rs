@@ -146,9 +146,12 @@ impl FieldRow {
 /// What is left of a body.
 struct Parts<'b>(&'b [u8]);
 
+/// The name and the value of an entry in it.
+type NameAndValue<'b> = (&'b [u8], &'b [u8]);
+
 impl<'b> Parts<'b> {
     /// The next entry's name and value; `None` after the last.
-    fn next(&mut self, row: FieldRow) -> Result<Option<(&'b [u8], &'b [u8])>, DecodeError> {
+    fn next(&mut self, row: FieldRow) -> Result<Option<NameAndValue<'b>>, DecodeError> {
         if self.0.is_empty() {
             return Ok(None);
         }

@@ -196,7 +196,9 @@ fn values_of_keys() {
     };
     golden(
         "body of a hash with the field `f` = `work`",
-        &FieldRow::Hash.encode_body(&[entry.clone()], 64).unwrap(),
+        &FieldRow::Hash
+            .encode_body(std::slice::from_ref(&entry), 64)
+            .unwrap(),
         "016604776f726b",
     );
     golden(

@@ -31,18 +31,16 @@ pub(super) struct CommandStatistics {
 }
 
 impl CommandStatistics {
-    /// Counts calls that took `duration` each.
-    fn record(&self, duration: Duration, calls: u64, failed: u64) {
-        self.calls.add(calls);
-        let duration_us = duration.as_micros() as u64;
-        self.duration_us.add(duration_us.saturating_mul(calls));
-        if failed > 0 {
-            self.failed_calls.add(failed);
+    fn record(&self, duration: Duration, is_failed: bool) {
+        self.calls.add(1);
+        self.duration_us.add(duration.as_micros() as u64);
+        if is_failed {
+            self.failed_calls.add(1);
         }
         let units = (duration.as_nanos() as u64) / BUCKET_FIRST_NS;
         let bucket = (u64::BITS - units.leading_zeros()) as usize;
         if let Some(counter) = self.durations.get(bucket.min(DURATION_BUCKETS - 1)) {
-            counter.add(calls);
+            counter.add(1);
         }
     }
 
@@ -112,12 +110,10 @@ impl Default for ServerStatistics {
 }
 
 impl ServerStatistics {
-    /// A command (by its place in [`table::all`]) was executed so many times, and took `duration` each
-    /// time. Some of the calls failed.
-    pub(super) fn record_calls(&self, slot: usize, duration: Duration, calls: u64, failed: u64) {
-        self.commands_processed.add(calls);
+    /// A command (by its place in [`table::all`]) was executed.
+    pub(super) fn record_call(&self, slot: usize, duration: Duration, is_failed: bool) {
         if let Some(command) = self.commands.get(slot) {
-            command.record(duration, calls, failed);
+            command.record(duration, is_failed);
         }
     }
 
@@ -179,7 +175,7 @@ mod tests {
     fn durations_fall_into_buckets_of_doubling_length() {
         let command = CommandStatistics::default();
         for duration_us in [0, 1, 3, 1000, 1_000_000_000_000] {
-            command.record(Duration::from_micros(duration_us), 1, 0);
+            command.record(Duration::from_micros(duration_us), false);
         }
         let durations: Vec<_> = command.durations_us().collect();
         assert_eq!(&durations[..4], &[(1, 2), (2, 2), (4, 3), (8, 3)]);

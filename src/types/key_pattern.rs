@@ -25,9 +25,9 @@ impl KeyPattern {
         let shown = pattern.split(|byte| *byte == 0).next().unwrap_or_default();
         let star = shown.iter().position(|byte| *byte == b'*')?;
         let (before, after) = (pattern.slice(..star), pattern.slice(star + 1..));
-        let behind = shown.get(star + 1..).unwrap_or_default();
-        let arrow = behind.windows(2).position(|two| two == b"->");
-        let arrow = arrow.filter(|arrow| behind.len() > arrow + 2);
+        let rest = shown.get(star + 1..).unwrap_or_default();
+        let arrow = rest.windows(2).position(|two| two == b"->");
+        let arrow = arrow.filter(|arrow| rest.len() > arrow + 2);
         Some(match arrow {
             Some(arrow) => Self {
                 before,

@@ -8,7 +8,7 @@
 //! `REQUEST_INLINE_BYTES_MAX + 1` bytes.
 //!
 //! Memory: an argument never keeps the read buffer alive. Short ones are copied into a chunk that
-//! they share, also with those of the requests after theirs in the read buffer, longer ones into allocations of their own, and long ones that are still arriving
+//! they share, longer ones into allocations of their own, and long ones that are still arriving
 //! get a buffer of their own, which becomes the argument without a copy.
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -27,8 +27,6 @@ use crate::wire::inline::split_arguments;
 const TERMINATOR_BYTES: usize = 2;
 /// Bytes to reserve for each short argument before their lengths are known.
 const SHARED_ARGUMENT_BYTES_GUESS: usize = 64;
-/// Bytes to reserve at once for the short arguments of all requests that have arrived together.
-const SHARED_REQUESTS_BYTES_MAX: usize = 4 * 1024;
 
 /// One request: the command's name and its arguments. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,8 +83,7 @@ pub struct RequestParser {
     buffer_is_bulk: bool,
     /// Arguments of the request under way; those that are in `shared` are still empty here.
     arguments: Vec<Bytes>,
-    /// Bytes of short arguments, one behind the other. Its free capacity is for the next requests that
-    /// have arrived already.
+    /// Bytes of short arguments, one behind the other.
     shared: BytesMut,
     /// Which arguments are in `shared`: position in `arguments` and length.
     shared_arguments: Vec<(usize, usize)>,
@@ -140,10 +137,6 @@ impl RequestParser {
             return Err(error);
         }
         let outcome = self.parse_next(buffer, authenticated);
-        if matches!(outcome, Ok(None)) && self.shared.is_empty() {
-            // It would keep the chunk alive while the client is idle.
-            self.shared = BytesMut::new();
-        }
         if let Err(error) = outcome {
             *self = RequestParser::new(self.limits);
             self.failed = Some(error);
@@ -339,13 +332,13 @@ impl RequestParser {
         } else if bytes.len() > REQUEST_SHARED_ARGUMENT_BYTES_MAX {
             self.arguments.push(Bytes::copy_from_slice(bytes));
         } else {
-            if self.shared.is_empty() && self.shared.capacity() < bytes.len() {
+            if self.shared.is_empty() {
                 let guess = self
                     .arguments_missing
                     .saturating_mul(SHARED_ARGUMENT_BYTES_GUESS)
-                    .clamp(SHARED_REQUESTS_BYTES_MAX, REQUEST_SHARED_CHUNK_BYTES_MAX)
+                    .min(REQUEST_SHARED_CHUNK_BYTES_MAX)
                     .min(buffer.len());
-                self.shared = BytesMut::with_capacity(guess.max(bytes.len()));
+                self.shared.reserve(guess.max(bytes.len()));
             }
             self.shared_arguments
                 .push((self.arguments.len(), bytes.len()));
@@ -362,10 +355,7 @@ impl RequestParser {
 
     /// Puts the short arguments that were collected in their places.
     fn freeze_shared(&mut self) {
-        if self.shared_arguments.is_empty() {
-            return;
-        }
-        let mut chunk = self.shared.split().freeze();
+        let mut chunk = std::mem::take(&mut self.shared).freeze();
         for (position, bytes) in self.shared_arguments.drain(..) {
             if let Some(argument) = self.arguments.get_mut(position) {
                 *argument = chunk.split_to(bytes.min(chunk.len()));

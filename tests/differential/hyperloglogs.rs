@@ -1,5 +1,5 @@
-//! HyperLogLogs: the library's bytes beside those of `redis-server`, as they grow, become dense and
-//! are merged.
+//! HyperLogLogs: the library's bytes and Quoin's replies beside those of `redis-server`, as they
+//! grow, become dense and are merged.
 
 use std::io::Write;
 
@@ -7,10 +7,11 @@ use quoin::types::string::hyperloglog::{Encoding, HyperLogLog, Registers};
 
 use crate::redis_server::Redis;
 use crate::resp::{Connection, Value};
+use crate::server::Server;
 use crate::words::Dice;
 use crate::{FIRST_SEED, number_of_environment};
 
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 6;
 const STEPS: usize = 60;
 const KEYS: usize = 3;
 
@@ -24,18 +25,22 @@ fn hyperloglogs_have_the_bytes_of_redis() {
         }
         Err(error) => panic!("{error}"),
     };
-    let mut redis = Connection::open_unix(redis.socket()).unwrap();
+    let quoin = Server::start();
+    let mut servers = Pair {
+        quoin: Connection::open(quoin.address()).unwrap(),
+        redis: Connection::open_unix(redis.socket()).unwrap(),
+    };
     let mut dice = Dice::new(number_of_environment("QUOIN_TEST_SEED").unwrap_or(FIRST_SEED));
     let mut dense = 0;
     for _ in 0..ROUNDS {
         let bytes_max = dice.pick(&[3_000, 3_000, 3_000, 1_000, 100, 20, 0, 16_000]);
         let limit = bytes_max.to_string();
         let words = ["CONFIG", "SET", "hll-sparse-max-bytes", limit.as_str()];
-        redis.command(&words).unwrap();
-        redis.command(&["FLUSHALL"]).unwrap();
+        servers.run(&words);
+        servers.run(&["FLUSHALL"]);
         let mut ours: Vec<Option<HyperLogLog>> = vec![None; KEYS];
         for _ in 0..STEPS {
-            step(&mut dice, &mut redis, &mut ours, bytes_max);
+            step(&mut dice, &mut servers, &mut ours, bytes_max);
         }
         let is_dense = |one: &&HyperLogLog| one.encoding() == Encoding::Dense;
         dense += ours.iter().flatten().filter(is_dense).count();
@@ -43,13 +48,29 @@ fn hyperloglogs_have_the_bytes_of_redis() {
     assert!(dense > 0 && dense < ROUNDS * KEYS, "{dense}");
 }
 
+/// Quoin and Redis.
+struct Pair {
+    quoin: Connection,
+    redis: Connection,
+}
+
+impl Pair {
+    /// What both answer.
+    fn run<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
+        let theirs = self.redis.command(words).unwrap();
+        let ours = self.quoin.command(words).unwrap();
+        let shown: Vec<_> = words
+            .iter()
+            .take(3)
+            .map(|word| word.as_ref().escape_ascii().to_string())
+            .collect();
+        assert_eq!(ours, theirs, "{shown:?}");
+        theirs
+    }
+}
+
 /// Adds to one, counts it or merges others into it, here and in Redis, and compares the bytes.
-fn step(
-    dice: &mut Dice,
-    redis: &mut Connection,
-    ours: &mut [Option<HyperLogLog>],
-    bytes_max: usize,
-) {
+fn step(dice: &mut Dice, servers: &mut Pair, ours: &mut [Option<HyperLogLog>], bytes_max: usize) {
     let at = dice.below(KEYS);
     let name = at.to_string();
     match dice.below(10) {
@@ -57,7 +78,7 @@ fn step(
             let others: Vec<usize> = (0..dice.below(3)).map(|_| dice.below(KEYS)).collect();
             let mut words = vec!["PFMERGE".to_owned(), name.clone()];
             words.extend(others.iter().map(usize::to_string));
-            redis.command(&words).unwrap();
+            servers.run(&words);
             let mut registers = Registers::default();
             let mut is_dense = false;
             for one in others
@@ -76,7 +97,7 @@ fn step(
             merged.mark_stale();
         }
         1 | 2 => {
-            let theirs = redis.command(&["PFCOUNT", &name]).unwrap();
+            let theirs = servers.run(&["PFCOUNT", &name]);
             let count = ours[at].as_mut().map_or(0, |one| match one.cached_count() {
                 Some(count) => count,
                 None => one.count().unwrap(),
@@ -90,7 +111,7 @@ fn step(
                 .collect();
             let mut words = vec!["PFADD".to_owned(), name.clone()];
             words.extend(elements.clone());
-            let theirs = redis.command(&words).unwrap();
+            let theirs = servers.run(&words);
             let mut changes = ours[at].is_none();
             let one = ours[at].get_or_insert_with(HyperLogLog::empty);
             for element in &elements {
@@ -103,7 +124,10 @@ fn step(
             assert_eq!(theirs, Value::Line(b':', expected));
         }
     }
-    let theirs = redis.command(&["GET", &name]).unwrap();
+    servers.run(&["STRLEN", &name]);
+    servers.run(&["PFDEBUG", "ENCODING", &name]);
+    servers.run(&["PFDEBUG", "DECODE", &name]);
+    let theirs = servers.redis.command(&["GET", &name]).unwrap();
     let ours = ours[at].clone().map(HyperLogLog::into_bytes);
     assert!(
         theirs.bytes() == ours.as_deref(),

@@ -71,6 +71,7 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["georadius", "geosearch"], "count-block", "count"),
     (&["geosearch"], "fromlonlat", "longitude_latitude"),
     (&["hello"], "auth", "username_password"),
+    (&["hmset", "hset"], "data", "field_value"),
     (&["latency|histogram"], "COMMAND", "command"),
     (&["lcs"], "min-match-len", "len"),
     (&["mset"], "data", "key_value"),

@@ -52,7 +52,7 @@ impl Frame {
     pub(crate) fn line(line: Vec<u8>, memory: &Arc<BufferMemory>) -> Self {
         Self {
             elements: None,
-            body: Bytes::from_owner(SharedBytes::new(line.into(), Arc::clone(memory))),
+            body: Bytes::from_owner(SharedBytes::new(line, Arc::clone(memory))),
         }
     }
 

@@ -11,41 +11,7 @@ use crate::error::CommandError;
 use crate::executor::Call;
 use crate::reply::Reply;
 use crate::server::session::ReplyMode;
-use crate::server::statistics::ServerStatistics;
 use crate::wire::request::Request;
-
-/// Calls of one command that follow each other in a pipeline, to be counted at once.
-#[derive(Default)]
-struct CallCount {
-    row: Option<&'static Row>,
-    calls: u64,
-    failed: u64,
-}
-
-impl CallCount {
-    /// Adds a call. The calls before it are counted if they are of another command.
-    fn add(
-        &mut self,
-        row: &'static Row,
-        reply: &Reply,
-        duration: Duration,
-        statistics: &ServerStatistics,
-    ) {
-        if self.row.is_some_and(|before| before.id != row.id) {
-            std::mem::take(self).end(duration, statistics);
-        }
-        self.row = Some(row);
-        self.calls += 1;
-        self.failed += u64::from(matches!(reply, Reply::Error(_)));
-    }
-
-    /// Counts the calls, which took `duration` each.
-    fn end(self, duration: Duration, statistics: &ServerStatistics) {
-        if let Some(row) = self.row {
-            statistics.record_calls(row.id, duration, self.calls, self.failed);
-        }
-    }
-}
 
 impl Connection {
     pub(super) fn queue_call(&mut self, row: &'static Row, request: Request) {
@@ -108,15 +74,13 @@ impl Connection {
                     let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
                     let arguments = finished.done.iter().filter_map(Call::arguments);
                     let arguments = arguments.map(Some).chain(std::iter::repeat(None));
-                    let answered = queued.get(at..).unwrap_or_default();
-                    let answered = answered.iter().zip(&finished.replies);
-                    let mut counted = CallCount::default();
-                    for ((one, reply), arguments) in answered.zip(arguments) {
-                        counted.add(one.row, reply, share, &self.state.statistics);
-                        self.note_if_slow(one.row, share, arguments);
+                    let behind = queued.get(at..).unwrap_or_default();
+                    for ((one, reply), arguments) in
+                        behind.iter().zip(&finished.replies).zip(arguments)
+                    {
+                        self.record(one.row, share, reply, arguments);
                         self.answer(reply, one.is_answered);
                     }
-                    counted.end(share, &self.state.statistics);
                     at += finished.replies.len();
                     if let (Some(last), true) = (queued.last(), at == queued.len()) {
                         self.show(last.row);
@@ -170,14 +134,11 @@ impl Connection {
         reply: &Reply,
         arguments: Option<&[Bytes]>,
     ) {
-        let mut counted = CallCount::default();
-        counted.add(row, reply, duration, &self.state.statistics);
-        counted.end(duration, &self.state.statistics);
-        self.note_if_slow(row, duration, arguments);
-    }
-
-    /// Adds a command that was executed to the logs of slow commands, if it was slow.
-    fn note_if_slow(&self, row: &'static Row, duration: Duration, arguments: Option<&[Bytes]>) {
+        let is_failed = matches!(reply, Reply::Error(_));
+        self.state.statistics.commands_processed.add(1);
+        self.state
+            .statistics
+            .record_call(row.id, duration, is_failed);
         let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
         let slower_than_us = self.state.config.slowlog_log_slower_than_us();
         if slower_than_us >= 0

@@ -332,3 +332,36 @@ fn a_key_that_is_left_out_is_not_read() {
     });
     assert_eq!(trips(&bench, &plan, &LocationCache::default()), (0, 0));
 }
+
+#[test]
+fn members_and_fields_in_rows_are_read_with_the_metadata() {
+    let words: String = (0..100).map(|number| format!(" m{number} v")).collect();
+    for (command, value_type) in [("HSET", ValueType::Hash), ("SADD", ValueType::Set)] {
+        let bench = Bench::cluster_like();
+        bench.run(&format!("{command} large{words}"));
+        bench.run(&format!("{command} small a b"));
+        let names = ["m1", "m2", "nosuch"].map(Bytes::from);
+        // The namespace and the metadata, and of a value in rows each row.
+        for (key, reads) in [("large", 5), ("small", 2)] {
+            let mut plan = PrefetchPlan::default();
+            let members = Prefetch::members(value_type, &names);
+            plan.add(&client_key(key), &members);
+            let locations = LocationCache::default();
+            trips(&bench, &plan, &locations);
+            assert_eq!(trips(&bench, &plan, &locations), (1, reads), "{key}");
+        }
+        // What has become rows since is found, and then known.
+        let mut plan = PrefetchPlan::default();
+        plan.add(&client_key("small"), &Prefetch::members(value_type, &names));
+        let locations = LocationCache::default();
+        trips(&bench, &plan, &locations);
+        bench.run(&format!("{command} small{words}"));
+        assert_eq!(trips(&bench, &plan, &locations).0, 3);
+        assert_eq!(trips(&bench, &plan, &locations), (1, 5));
+        // A command of another type reads the metadata only.
+        let mut plan = PrefetchPlan::default();
+        let members = Prefetch::members(ValueType::SortedSet, &names);
+        plan.add(&client_key("large"), &members);
+        assert_eq!(trips(&bench, &plan, &locations).1, 2);
+    }
+}

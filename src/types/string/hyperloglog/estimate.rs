@@ -66,7 +66,7 @@ fn tau(mut x: f64) -> f64 {
 fn round(number: f64) -> u64 {
     const LEAST: u64 = 1 << 63;
     let rounded = number.round();
-    if rounded >= 0.0 && rounded < 9_223_372_036_854_775_808.0 {
+    if (0.0..9_223_372_036_854_775_808.0).contains(&rounded) {
         rounded as u64
     } else {
         LEAST
