@@ -135,13 +135,16 @@ impl Held {
         Some(numbers)
     }
 
-    /// Whether all Redis versions write its elements in the same order.
+    /// Whether all Redis versions, and Quoin, write its elements in the same order. Quoin keeps that
+    /// of a hash only while it is small (decision 020).
     pub fn has_one_form(&self) -> bool {
         match self {
             Held::String(_) | Held::List(_) | Held::Set(_) => true,
             Held::Hash(fields) => {
                 let mut parts = fields.iter().flat_map(|(field, value)| [field, value]);
-                fields.len() <= 128 && parts.all(|part| part.len() <= 64)
+                let body_bytes: usize = parts.clone().map(|part| part.len() + 1).sum();
+                let is_small = fields.len() <= 64 && body_bytes <= 1_024;
+                is_small && parts.all(|part| part.len() <= 64)
             }
             Held::Members(members) => members.len() <= 512 && self.numbers().is_some(),
         }

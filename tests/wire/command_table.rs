@@ -66,7 +66,11 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["client|tracking"], "OPTOUT", "optout"),
     (&["client|unblock"], "unblock-type", "timeout_error"),
     (&["config|set"], "data", "parameter_value"),
-    (&["flush", "function|flush", "script|flush"], "flush-type", "async"),
+    (
+        &["flush", "function|flush", "script|flush"],
+        "flush-type",
+        "async",
+    ),
     (&["geoadd"], "data", "longitude_latitude_member"),
     (&["georadius", "geosearch"], "count-block", "count"),
     (&["geosearch"], "fromlonlat", "longitude_latitude"),

@@ -91,7 +91,7 @@ fn find_series(
     let mut bytes = bytes_of(&invocation.arguments);
     let mut others = calls.map_while(invocation_of).take_while(|other| {
         bytes += bytes_of(&other.arguments);
-        other.row.id == invocation.row.id
+        std::ptr::eq(other.row, invocation.row)
             && other.database == invocation.database
             && other.arguments.get(1) == invocation.arguments.get(1)
             && (series.accepts)(&other.arguments)
