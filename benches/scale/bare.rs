@@ -226,8 +226,7 @@ impl Writer {
             let length = layout.elements_prefix(part.queue.data).len();
             let tail = tail.iter().next();
             let index = tail.map_or(0, |row| {
-                let position = layout.read_position(length, row.key());
-                position.map_or(0, |position| position.index() + 1)
+                Position::read_index(length, row.key()).map_or(0, |index| index + 1)
             });
             for sequence in 0..part.count {
                 let ticket = next_ticket(self.number, pushed);
