@@ -385,7 +385,7 @@ impl WakeWatches {
     }
 }
 
-/// Waits until the watched row changes; for ever without a watch.
+/// Waits until the watched row changes. Without a watch it never returns.
 async fn watch_fired(watch: Option<&mut ArmedWatch<'_>>) -> Result<(), StoreError> {
     match watch {
         Some(watch) => (&mut watch.fired).await,

@@ -48,6 +48,10 @@ pub struct ValueKind {
     pub serialization: Option<Serialization>,
 }
 
+/// Bytes of a value that lies in metadata, for all types. LMDB puts larger values into pages of their
+/// own, SCAN reads them too, and a change writes all of it again.
+pub const BODY_BYTES_MAX: usize = 1_024;
+
 /// How a type's small values lie in metadata.
 #[derive(Debug)]
 pub struct BodyKind {
@@ -176,6 +180,17 @@ impl SectionKind {
 pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: Some(row.clone()),
+        group: 0,
+    })
+}
+
+/// Reads a row that is an element's value, or empty where its key says all.
+///
+/// # Errors
+/// None; the type is that of [`Holds::Elements`].
+pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
+    Ok(ElementRow {
+        value: (!row.is_empty()).then(|| row.clone()),
         group: 0,
     })
 }

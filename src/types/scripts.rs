@@ -3,8 +3,9 @@
 use bytes::{Bytes, BytesMut};
 
 use super::context::{ReadContext, WriteContext};
-use crate::layout::{ScriptOrigin, StoredScript, decode_counter, successor};
-use crate::limits::{RANGE_PAGE_ROWS, SCRIPTS_OF_EVAL_MAX, VALUE_CHUNK_BYTES_MAX};
+use super::pages::Pages;
+use crate::layout::{ScriptOrigin, StoredScript, decode_counter};
+use crate::limits::{SCRIPTS_OF_EVAL_MAX, VALUE_CHUNK_BYTES_MAX};
 use crate::scripting::Script;
 use crate::store::{Isolation, RangeQuery, StoreError};
 
@@ -40,30 +41,15 @@ impl ReadContext<'_> {
         &self,
         sha: &str,
     ) -> Result<Option<(StoredScript, Bytes)>, StoreError> {
-        let range = self.layout().script_rows(sha);
-        let mut begin = range.begin;
+        let mut pages = Pages::new(self, self.layout().script_rows(sha), false, 0);
         let mut stored = None;
         let mut text = BytesMut::new();
-        loop {
-            let rows = self
-                .transaction
-                .get_range(RangeQuery {
-                    begin: &begin,
-                    end: &range.end,
-                    limit: RANGE_PAGE_ROWS,
-                    reverse: false,
-                    isolation: Isolation::Serializable,
-                })
-                .await?;
+        while let Some(rows) = pages.next().await? {
             for row in &rows {
                 match stored {
                     None => stored = Some(StoredScript::decode(&row.value)?),
                     Some(_) => text.extend_from_slice(&row.value),
                 }
-            }
-            match rows.last() {
-                Some(last) if rows.len() >= RANGE_PAGE_ROWS => begin = successor(&last.key),
-                _ => break,
             }
         }
         match stored {

@@ -3,10 +3,11 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::layout::{Id, KeyRange, StoredValue};
-use crate::limits::{RANGE_PAGE_ROWS, VALUE_CHUNK_BYTES_MAX};
-use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::limits::VALUE_CHUNK_BYTES_MAX;
+use crate::store::StoreError;
 
 use super::context::{ReadContext, WriteContext};
+use super::pages::Pages;
 
 impl ReadContext<'_> {
     /// The bytes of a stored value of `data`, put together where it is split.
@@ -19,28 +20,12 @@ impl ReadContext<'_> {
             StoredValue::Split { chunks, length } => (chunks, length),
         };
         let range = KeyRange::children(&self.layout().chunks_prefix(data, chunks));
-        let mut begin = range.begin;
+        // The row that names the chunks is what conflicts.
+        let mut pages = Pages::new(self, range, false, 0).with_snapshot_reads();
         let mut whole = BytesMut::with_capacity(usize::try_from(length).unwrap_or(0));
-        loop {
-            let rows = self
-                .transaction
-                .get_range(RangeQuery {
-                    begin: &begin,
-                    end: &range.end,
-                    limit: RANGE_PAGE_ROWS,
-                    reverse: false,
-                    // The row that names the chunks is what conflicts.
-                    isolation: Isolation::Snapshot,
-                })
-                .await?;
+        while let Some(rows) = pages.next().await? {
             for row in &rows {
                 whole.extend_from_slice(&row.value);
-            }
-            match rows.last() {
-                Some(last) if rows.len() >= RANGE_PAGE_ROWS => {
-                    begin = crate::layout::successor(&last.key);
-                }
-                _ => break,
             }
         }
         if whole.len() as u64 == length {

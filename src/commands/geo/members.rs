@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::arguments::unit_m;
 use super::results::{distance, place};
-use crate::commands::arguments::{argument, rest};
+use crate::commands::arguments::rest;
+use crate::commands::sorted_sets::scores;
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::ReadContext;
 use crate::types::sorted_set::geo::{Coordinates, distance_m};
@@ -52,16 +52,8 @@ async fn places(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Vec<Option<Coordinates>>, CommandError> {
-    let members = rest(arguments, 2);
-    let key = context
-        .find(argument(arguments, 1)?, ValueType::SortedSet)
-        .await?;
-    let scores = match key {
-        Some(key) => context.zset_scores(&key, members).await?,
-        None => vec![None; members.len()],
-    };
-    let places = scores
-        .into_iter()
-        .map(|score| score.map(Coordinates::of_score));
-    Ok(places.collect())
+    let scores = scores(context, arguments).await?.into_iter();
+    Ok(scores
+        .map(|score| score.map(Coordinates::of_score))
+        .collect())
 }

@@ -61,24 +61,15 @@ async fn eval_text(
     arguments: &[Bytes],
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    let environment = unit.environment();
-    if !environment.scripts.is_enabled() {
+    if !unit.environment().scripts.is_enabled() {
         return Err(TURNED_OFF);
     }
-    let (keys, values) = keys_and_values(arguments)?;
+    let inputs = keys_and_values(arguments)?;
     let text = argument(arguments, 1)?.clone();
     let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
     let script = Arc::new(script);
     keep(unit, database, &script).await?;
-    let only_reads = only_reads(&script, is_ro)?;
-    let call = Call {
-        script: &script,
-        keys,
-        arguments: values,
-        database,
-        only_reads,
-    };
-    run(unit, call).await
+    run_script(unit, database, &script, inputs, is_ro).await
 }
 
 async fn eval_stored(
@@ -94,16 +85,26 @@ async fn eval_stored(
     if sha.len() != SHA_BYTES {
         return Err(NO_SCRIPT);
     }
-    let (keys, values) = keys_and_values(arguments)?;
+    let inputs = keys_and_values(arguments)?;
     let Ok(sha) = std::str::from_utf8(sha) else {
         return Err(NO_SCRIPT);
     };
     let script = find(unit, database, &sha.to_ascii_lowercase()).await?;
-    let only_reads = only_reads(&script, is_ro)?;
+    run_script(unit, database, &script, inputs, is_ro).await
+}
+
+async fn run_script(
+    unit: AnyUnit<'_>,
+    database: u32,
+    script: &Arc<Script>,
+    (keys, arguments): (Vec<Bytes>, Vec<Bytes>),
+    is_ro: bool,
+) -> Result<Reply, CommandError> {
+    let only_reads = only_reads(script, is_ro)?;
     let call = Call {
-        script: &script,
+        script,
         keys,
-        arguments: values,
+        arguments,
         database,
         only_reads,
     };

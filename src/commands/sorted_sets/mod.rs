@@ -20,6 +20,7 @@ pub use blocking::ROWS as BLOCKING_ROWS;
 pub(in crate::commands) use bounds::c_double;
 pub(in crate::commands) use pop::{extreme, is_max};
 pub use rows::ROWS;
+pub(in crate::commands) use score::scores;
 
 use crate::reply::Reply;
 use crate::types::sorted_set::ScoredMember;

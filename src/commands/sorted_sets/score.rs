@@ -42,18 +42,22 @@ pub(super) async fn zmscore(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
+    let scores = scores(context, arguments).await?.into_iter();
+    let replies = scores.map(|score| score.map_or(Reply::Null, Reply::Double));
+    Ok(Reply::Array(replies.collect()))
+}
+
+/// The scores of the members of `name key [member …]`.
+pub(in crate::commands) async fn scores(
+    context: &ReadContext<'_>,
+    arguments: &[Bytes],
+) -> Result<Vec<Option<f64>>, CommandError> {
     let members = rest(arguments, 2);
     let key = context
         .find(argument(arguments, 1)?, ValueType::SortedSet)
         .await?;
-    let scores = match key {
-        Some(key) => context.zset_scores(&key, members).await?,
-        None => vec![None; members.len()],
-    };
-    Ok(Reply::Array(
-        scores
-            .into_iter()
-            .map(|score| score.map_or(Reply::Null, Reply::Double))
-            .collect(),
-    ))
+    match key {
+        Some(key) => Ok(context.zset_scores(&key, members).await?),
+        None => Ok(vec![None; members.len()]),
+    }
 }

@@ -6,10 +6,8 @@ use std::collections::hash_map::Entry as Place;
 use bytes::Bytes;
 
 use crate::layout::{Entry, FieldRow};
+use crate::types::kind::BODY_BYTES_MAX;
 
-/// Bytes of a body. LMDB puts larger values into pages of their own, SCAN reads bodies too, and a
-/// change writes a body again.
-pub(super) const BODY_BYTES_MAX: usize = 1_024;
 /// Entries of a body, which are searched one after the other.
 pub(super) const BODY_ENTRIES_MAX: usize = 64;
 

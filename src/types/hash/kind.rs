@@ -3,7 +3,7 @@
 use crate::dump::HashFields;
 use crate::layout::{FieldRow, Section};
 use crate::types::fields::restorable_hash;
-use crate::types::kind::{BodyKind, ElementRow, SectionKind, Serialization, ValueKind};
+use crate::types::kind::{BodyKind, SectionKind, Serialization, ValueKind, element_or_empty};
 
 /// The descriptor of hashes.
 pub static KIND: ValueKind = ValueKind {
@@ -15,12 +15,7 @@ pub static KIND: ValueKind = ValueKind {
     }),
     is_waited_for: false,
     sections: &[
-        SectionKind::elements(Section::Fields, |row| {
-            Ok(ElementRow {
-                value: (!row.is_empty()).then(|| row.clone()),
-                group: 0,
-            })
-        }),
+        SectionKind::elements(Section::Fields, element_or_empty),
         SectionKind::CHUNKS,
     ],
     counters: &[],

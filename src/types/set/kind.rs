@@ -3,7 +3,7 @@
 use crate::dump::SetMembers;
 use crate::layout::{FieldRow, Section};
 use crate::types::fields::restorable_set;
-use crate::types::kind::{BodyKind, ElementRow, SectionKind, Serialization, ValueKind};
+use crate::types::kind::{BodyKind, SectionKind, Serialization, ValueKind, element_or_empty};
 
 /// The descriptor of sets.
 pub static KIND: ValueKind = ValueKind {
@@ -15,12 +15,7 @@ pub static KIND: ValueKind = ValueKind {
     }),
     is_waited_for: false,
     sections: &[
-        SectionKind::elements(Section::SetMembers, |row| {
-            Ok(ElementRow {
-                value: (!row.is_empty()).then(|| row.clone()),
-                group: 0,
-            })
-        }),
+        SectionKind::elements(Section::SetMembers, element_or_empty),
         SectionKind::CHUNKS,
     ],
     counters: &[],

@@ -14,8 +14,8 @@ use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
 use crate::types::key::OpenKey;
 use crate::types::kind::{
-    ElementRow, Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization,
-    Slice, ValueKind,
+    Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization, Slice,
+    ValueKind, element_or_empty,
 };
 use crate::types::pages::Pages;
 
@@ -33,13 +33,7 @@ pub static KIND: ValueKind = ValueKind {
     body: None,
     is_waited_for: true,
     sections: &[
-        SectionKind::elements(Section::Scores, |row| {
-            Ok(ElementRow {
-                // Of short members the row says nothing more than its key.
-                value: (!row.is_empty()).then(|| row.clone()),
-                group: 0,
-            })
-        }),
+        SectionKind::elements(Section::Scores, element_or_empty),
         SectionKind::twins(Section::Members).checked(EntryCheck {
             fault: &LOST_SCORE,
             are_sound: |entries| Box::pin(have_scores(entries)),

@@ -8,8 +8,9 @@ use crate::layout::{Body, Id, Meta, ValueType};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+use crate::types::kind::BODY_BYTES_MAX;
 
-use super::{BODY_BYTES_MAX, PIECE, copy_piece, is_zero, length_of, padded};
+use super::{PIECE, copy_piece, is_zero, length_of, padded};
 
 impl WriteContext<'_> {
     /// Puts a string in place of whatever is at `name`.

@@ -5,8 +5,9 @@ use bytes::{Bytes, BytesMut};
 use crate::error::CommandError;
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+use crate::types::kind::BODY_BYTES_MAX;
 
-use super::{BODY_BYTES_MAX, PAGE_PIECES, PIECE, padded};
+use super::{PAGE_PIECES, PIECE, padded};
 
 /// Bytes that are combined at a time.
 const CHUNK: u64 = PAGE_PIECES as u64 * PIECE;

@@ -22,9 +22,6 @@ pub use combine::Combination;
 pub use editor::StringEditor;
 pub use kind::KIND;
 
-/// Bytes of a string that lies in metadata. LMDB puts larger values into pages of their own, SCAN
-/// reads them too, and a change writes all of it.
-const BODY_BYTES_MAX: usize = 1_024;
 /// [`PIECE_BYTES`] as an offset.
 const PIECE: u64 = PIECE_BYTES as u64;
 /// Pieces that are read at a time: 1 MiB.

@@ -6,6 +6,7 @@ use super::*;
 use crate::commands::testing::Bench;
 use crate::layout::ValueType;
 use crate::random::{Random, SeededRandom};
+use crate::types::kind::BODY_BYTES_MAX;
 use crate::types::{Unit, WriteContext};
 
 static NAME: Bytes = Bytes::from_static(b"key");
