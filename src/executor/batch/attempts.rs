@@ -97,13 +97,12 @@ impl Batch<'_> {
         if !is_conflict || self.delegation.has_requests() {
             return false;
         }
-        if self.delegation.has_many_queues() {
-            if self.halve() {
-                self.delegation.plan(&self.submissions, self.commands_max);
-            }
-            return false;
-        }
-        self.delegation.delegate_contended().await
+        let is_halved = self.delegation.has_many_queues() && self.halve();
+        // The attempt may also have made the batch smaller, because it took too long. What is popped
+        // for commands that the batch does not run would return to the queue, to come after elements
+        // that other servers' clients already have.
+        self.delegation.plan(&self.submissions, self.commands_max);
+        !is_halved && self.delegation.delegate_contended().await
     }
 
     /// Fails only the command that is too slow for a transaction, rather than the whole batch. It may

@@ -175,6 +175,30 @@ fn pops_from_many_queues_that_conflict_are_made_fewer() {
     assert_eq!(finished.replies.len(), 4);
 }
 
+/// How many requests a batch of these calls makes after so many conflicts that its pops are contended.
+fn requests_after_conflicts(calls: Vec<Call>) -> u64 {
+    let (bench, faulty) = Bench::faulty(1);
+    bench.run("RPUSH q 1 2");
+    faulty.script(FaultPoint::Commit, [Some(Fault::Conflict); 2]);
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    assert_eq!(finished.replies.len(), 1);
+    bench.executor.statistics().delegation_requests.get()
+}
+
+#[test]
+fn what_a_batch_has_no_time_for_is_not_popped_for_it() {
+    let slow_push = job(|context| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
+            context.transaction.set(b"k", b"v");
+            Ok(Reply::OK)
+        })
+    });
+    assert_eq!(requests_after_conflicts(vec![planned("LPOP q")]), 1);
+    let calls = vec![slow_push, planned("LPOP q")];
+    assert_eq!(requests_after_conflicts(calls), 0);
+}
+
 #[test]
 fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
     let bench = Bench::embedded();
