@@ -98,9 +98,8 @@ impl Batch<'_> {
             return false;
         }
         let is_halved = self.delegation.has_many_queues() && self.halve();
-        // The attempt may also have made the batch smaller, because it took too long. What is popped
-        // for commands that the batch does not run would return to the queue, to come after elements
-        // that other servers' clients already have.
+        // The batch may have become smaller. What is popped for commands that it does not run returns to
+        // the queue, to come after elements that other servers' clients already have.
         self.delegation.plan(&self.submissions, self.commands_max);
         !is_halved && self.delegation.delegate_contended().await
     }

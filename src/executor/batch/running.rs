@@ -20,6 +20,8 @@ pub(super) struct Attempt<'p> {
     command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
+    /// It has no room or time for a further command. Another attempt may have.
+    has_ended: bool,
     /// The call that runs is a wake-up.
     pub(super) only_wakes: bool,
 }
@@ -39,6 +41,7 @@ impl<'p> Attempt<'p> {
             started: now,
             command_began: now,
             commands_run: 0,
+            has_ended: false,
             only_wakes: false,
         }
     }
@@ -106,7 +109,7 @@ impl Batch<'_> {
                     replies.push(reply);
                     continue;
                 }
-                if attempt.commands_run >= self.commands_max {
+                if attempt.has_ended || attempt.commands_run >= self.commands_max {
                     break;
                 }
                 attempt.command_began = Instant::now();
@@ -115,7 +118,7 @@ impl Batch<'_> {
                         break;
                     }
                     if attempt.commands_run > 0 && attempt.is_full() {
-                        self.commands_max = attempt.commands_run;
+                        attempt.has_ended = true;
                         break;
                     }
                 } else {
@@ -151,11 +154,12 @@ impl Batch<'_> {
                     Ran::NoRoom => {
                         // The next batch begins with it.
                         attempt.commands_run -= 1;
-                        self.commands_max = attempt.commands_run;
                         if attempt.unit.is_too_large() {
                             // What it has read stays in the transaction: again without it.
+                            self.commands_max = attempt.commands_run;
                             return Err(AttemptEnd::Again { after_pause: false });
                         }
+                        attempt.has_ended = attempt.unit.grants.is_empty();
                         break;
                     }
                 };
