@@ -28,9 +28,9 @@ fn play(text: Bytes, arguments: Vec<Bytes>) {
     };
     let script = Arc::new(script);
     let scripts = Scripts::default();
-    let guard = scripts.begin(Some(LONGEST));
+    let guard = scripts.begin(Caller::Script, Some(LONGEST));
     let mut machine = Machine::new().expect("a machine starts");
-    let mut step = machine.begin(&script, Vec::new(), arguments, guard.run());
+    let mut step = machine.begin(&Program::Script(script), Vec::new(), arguments, guard.run());
     while !matches!(step, Step::Ended(_)) {
         let answer = match guard.run().is_late() {
             true => Answer::Abort,

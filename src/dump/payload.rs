@@ -46,6 +46,16 @@ impl Payload {
 /// # Errors
 /// Where version or checksum are wrong.
 pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
+    check(payload)?;
+    let mut value = Reader::new(payload.slice(..payload.len() - FOOTER_BYTES));
+    Ok(Payload {
+        rdb_type: value.byte()?,
+        value,
+    })
+}
+
+/// Checks what stands after the value: version and checksum.
+pub(super) fn check(payload: &Bytes) -> Result<(), DumpError> {
     let Some(value_bytes) = payload.len().checked_sub(FOOTER_BYTES) else {
         return Err(DumpError::VersionOrChecksum);
     };
@@ -56,11 +66,7 @@ pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
     if version > VERSION_READ_MAX || checksum(&checked) != expected {
         return Err(DumpError::VersionOrChecksum);
     }
-    let mut value = Reader::new(payload.slice(..value_bytes));
-    Ok(Payload {
-        rdb_type: value.byte()?,
-        value,
-    })
+    Ok(())
 }
 
 /// Adds version and checksum to what stands in `bytes` from `start` on, and leaves out the rest.

@@ -51,14 +51,13 @@ pub(super) fn library<'scope, 'env>(
         to_results(lua, check_command(lua, &own, desk, &arguments))
     })?;
     library.raw_set("acl_check_cmd", raw::raising(lua, inner)?)?;
-    for (name, number) in LOG_LEVELS.into_iter().chain(REPLICATION) {
+    for (name, number) in REPLICATION {
         library.raw_set(name, number)?;
     }
-    library.raw_set("REDIS_VERSION", REDIS_VERSION)?;
-    library.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)?;
+    put_log(lua, &library)?;
+    put_version(&library)?;
     put_replies(lua, &library)?;
     put_settings(lua, &library, state)?;
-    put(lua, &library, "log", log)?;
     put(lua, &library, "sha1hex", |lua, arguments| {
         let [text] = arguments else {
             return Err(raised(lua, "ERR wrong number of arguments"));
@@ -80,7 +79,22 @@ pub(super) fn library<'scope, 'env>(
     Ok(library)
 }
 
-fn raised(lua: &Lua, line: &str) -> Raise {
+/// `redis.log` and its levels.
+pub(super) fn put_log(lua: &Lua, library: &Table) -> Result<()> {
+    for (name, number) in LOG_LEVELS {
+        library.raw_set(name, number)?;
+    }
+    put(lua, library, "log", log)
+}
+
+/// The version of Redis.
+pub(super) fn put_version(library: &Table) -> Result<()> {
+    library.raw_set("REDIS_VERSION", REDIS_VERSION)?;
+    library.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)
+}
+
+/// Raises an error of Redis, as it is.
+pub(super) fn raised(lua: &Lua, line: &str) -> Raise {
     match error_table(lua, line) {
         Ok(table) => Raise::Value(Value::Table(table)),
         Err(error) => Raise::Lua(error),

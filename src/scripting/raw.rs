@@ -32,8 +32,7 @@ pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Re
     let proxy = lua.create_table()?;
     let meta = lua.create_table()?;
     meta.raw_set(1, LightUserData(mark()))?;
-    meta.raw_set(2, real)?;
-    meta.raw_set("__index", real)?;
+    show(&meta, real)?;
     meta.raw_set("__newindex", c_function(lua, refuse_write, None)?)?;
     match metatable {
         Some(shown) => meta.raw_set("__metatable", shown)?,
@@ -41,6 +40,12 @@ pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Re
     }
     proxy.set_metatable(Some(meta))?;
     Ok(proxy)
+}
+
+/// Has the table of [`read_only`] that has this metatable show another one.
+pub(super) fn show(metatable: &Table, real: &Table) -> Result<()> {
+    metatable.raw_set(2, real)?;
+    metatable.raw_set("__index", real)
 }
 
 /// A function that calls `inner`, whose first result says what the others are: nil for results, 0
@@ -96,8 +101,8 @@ pub(super) fn compile(
     text: &[u8],
     name: &CStr,
 ) -> Result<std::result::Result<Function, String>> {
-    if let Some(reason) = unparsable(text) {
-        return Ok(Err(reason.to_owned()));
+    if let Some(reason) = unparsable(text, name) {
+        return Ok(Err(reason));
     }
     // SAFETY: one value is left on the stack for the load, and the text outlives it.
     let (is_done, value): (bool, mlua::Value) = unsafe {
@@ -117,11 +122,16 @@ pub(super) fn compile(
     })
 }
 
-fn unparsable(text: &[u8]) -> Option<&'static str> {
-    if text.first() == Some(&0x1b) {
-        return Some("user_script:1: unexpected symbol near 'char(27)'");
-    }
-    has_long_bracket(text).then_some("user_script: a long bracket has too many '='")
+fn unparsable(text: &[u8], name: &CStr) -> Option<String> {
+    let reason = if text.first() == Some(&0x1b) {
+        ":1: unexpected symbol near 'char(27)'"
+    } else if has_long_bracket(text) {
+        ": a long bracket has too many '='"
+    } else {
+        return None;
+    };
+    let name = name.to_string_lossy();
+    Some(format!("{}{reason}", name.trim_start_matches('@')))
 }
 
 fn has_long_bracket(text: &[u8]) -> bool {

@@ -9,7 +9,7 @@ use crate::commands::arguments::{argument, integer, rest};
 use crate::error::CommandError;
 use crate::layout::ScriptOrigin;
 use crate::reply::Reply;
-use crate::scripting::Script;
+use crate::scripting::{Caller, Program, Script, ScriptFlags};
 use crate::types::unit::AnyUnit;
 
 const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
@@ -100,18 +100,21 @@ async fn run_script(
     (keys, arguments): (Vec<Bytes>, Vec<Bytes>),
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    let only_reads = only_reads(script, is_ro)?;
     let call = Call {
-        script,
+        only_reads: only_reads(script.flags, is_ro)?,
+        caller: Caller::Script,
+        program: &Program::Script(Arc::clone(script)),
         keys,
         arguments,
         database,
-        only_reads,
     };
     run(unit, call).await
 }
 
-fn keys_and_values(arguments: &[Bytes]) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
+/// The keys and the other arguments after the number of keys.
+pub(super) fn keys_and_values(
+    arguments: &[Bytes],
+) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
     let count = integer(argument(arguments, 2)?)?;
     let all = rest(arguments, 3);
     if count > i64::try_from(all.len()).unwrap_or(i64::MAX) {
@@ -126,8 +129,8 @@ fn keys_and_values(arguments: &[Bytes]) -> Result<(Vec<Bytes>, Vec<Bytes>), Comm
     Ok((keys.to_vec(), rest(all, count).to_vec()))
 }
 
-fn only_reads(script: &Script, is_ro: bool) -> Result<bool, CommandError> {
-    let flags = script.flags;
+/// Whether what has these flags may call nothing that writes.
+pub(super) fn only_reads(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
     if is_ro && !flags.is_plain && !flags.no_writes {
         return Err(CommandError::text(
             "ERR Can not execute a script with write flag using *_ro command.",

@@ -1,7 +1,5 @@
 //! Runs one script within a unit of work.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use super::calls::{Calls, check};
@@ -9,7 +7,7 @@ use super::machines;
 use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
-use crate::scripting::{Answer, End, Script, Step};
+use crate::scripting::{Answer, Caller, End, Program, Step};
 use crate::store::StoreError;
 use crate::types::unit::AnyUnit;
 
@@ -17,9 +15,10 @@ const LATE: CommandError = CommandError::text(
     "ERR script needs longer than a transaction of the store may last; nothing was changed",
 );
 
-/// What a script is run with.
+/// What a script or a function is run with.
 pub(super) struct Call<'c> {
-    pub(super) script: &'c Arc<Script>,
+    pub(super) program: &'c Program,
+    pub(super) caller: Caller,
     pub(super) keys: Vec<Bytes>,
     pub(super) arguments: Vec<Bytes>,
     pub(super) database: u32,
@@ -33,7 +32,7 @@ pub(super) struct Call<'c> {
 /// What ends the script without a trace: the store's errors, more than the transaction holds
 /// (`StoreError::TooLarge`), too long a run.
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
-    let is_atomic = call.script.flags.is_atomic;
+    let is_atomic = call.program.flags().is_atomic;
     let AnyUnit::Write(writable) = unit else {
         return to_result(run_machine(unit, call).await?);
     };
@@ -80,7 +79,7 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         true => None,
         false => Some(SCRIPT_CLUSTER_TIME_MAX),
     };
-    let guard = environment.scripts.begin(longest);
+    let guard = environment.scripts.begin(call.caller, longest);
     let mut machine = machines::take().map_err(|line| CommandError::Text(line.into()))?;
     let mut calls = Calls {
         unit,
@@ -89,7 +88,7 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         run: guard.run(),
         now_us: environment.clock.now_us(),
     };
-    let mut step = machine.begin(call.script, call.keys, call.arguments, guard.run());
+    let mut step = machine.begin(call.program, call.keys, call.arguments, guard.run());
     let end = loop {
         let answer = match step {
             Step::Ended(end) => break Ok(end),
