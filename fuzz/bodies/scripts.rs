@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quoin::reply::Reply;
-use quoin::scripting::{Answer, Machine, Script, Scripts, Step};
+use quoin::scripting::{Answer, Caller, Machine, Program, Script, Scripts, Step};
 
 /// A script that never ends is ended after so long.
 const LONGEST: Duration = Duration::from_millis(200);

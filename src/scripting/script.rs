@@ -57,6 +57,11 @@ impl Script {
         })
     }
 
+    /// Whether a text's first line says that it only reads.
+    pub fn declares_no_writes(text: &[u8]) -> bool {
+        text.starts_with(b"#!") && parse_shebang(text).is_ok_and(|(flags, _)| flags.no_writes)
+    }
+
     /// What Lua is given.
     pub(super) fn source(&self) -> &[u8] {
         self.text.get(self.shebang_bytes..).unwrap_or_default()

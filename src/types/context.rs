@@ -21,6 +21,8 @@ use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::located::LocatedKeys;
+use super::script_calls::ScriptCalls;
+use super::script_reads::ScriptReads;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 
 /// What stays the same for all transactions of a server.
@@ -43,6 +45,10 @@ pub struct Environment {
     pub lookups: Lookups,
     /// Scripts that run, and those that are known.
     pub scripts: Scripts,
+    /// What scripts have read.
+    pub script_reads: ScriptReads,
+    /// Who counts the commands that scripts call, set once when there is a server.
+    pub script_calls: OnceLock<Arc<dyn ScriptCalls>>,
     /// The setting `hll-sparse-max-bytes`, set once when there is a server.
     pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
     /// Which keys clients watch, set once when there is an executor.

@@ -30,6 +30,8 @@ pub mod priority_queue;
 pub mod relay;
 pub mod retained;
 pub mod scanning;
+pub mod script_calls;
+pub mod script_reads;
 pub mod scripts;
 pub mod set;
 pub mod signals;

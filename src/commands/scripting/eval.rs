@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::run::{Call, run};
 use crate::commands::arguments::{argument, integer, rest};
+use crate::commands::call::Invocation;
 use crate::error::CommandError;
 use crate::layout::ScriptOrigin;
 use crate::reply::Reply;
@@ -55,6 +56,12 @@ pub(super) async fn evalsha_ro(
     eval_stored(unit, database, arguments, true).await
 }
 
+/// Whether an EVAL carries a script which says that it only reads, so that it runs on a snapshot.
+pub fn only_reads(invocation: &Invocation) -> bool {
+    let text = invocation.arguments.get(1);
+    invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
+}
+
 async fn eval_text(
     unit: AnyUnit<'_>,
     database: u32,
@@ -101,7 +108,7 @@ async fn run_script(
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
     let call = Call {
-        only_reads: only_reads(script.flags, is_ro)?,
+        only_reads: may_only_read(script.flags, is_ro)?,
         caller: Caller::Script,
         program: &Program::Script(Arc::clone(script)),
         keys,
@@ -130,7 +137,7 @@ pub(super) fn keys_and_values(
 }
 
 /// Whether what has these flags may call nothing that writes.
-pub(super) fn only_reads(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
+pub(super) fn may_only_read(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
     if is_ro && !flags.is_plain && !flags.no_writes {
         return Err(CommandError::text(
             "ERR Can not execute a script with write flag using *_ro command.",
@@ -139,9 +146,15 @@ pub(super) fn only_reads(flags: ScriptFlags, is_ro: bool) -> Result<bool, Comman
     Ok(is_ro || flags.no_writes)
 }
 
-/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server.
+/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server. One
+/// that only reads writes nothing: this server remembers it.
 async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<(), CommandError> {
     let AnyUnit::Write(writable) = unit else {
+        let flushes = unit.read_context(database).script_flushes().await?;
+        let scripts = &unit.environment().scripts;
+        if scripts.known(flushes, &script.sha).is_none() {
+            scripts.remember(flushes, Arc::clone(script));
+        }
         return Ok(());
     };
     let scripts = &unit.environment().scripts;

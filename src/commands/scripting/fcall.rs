@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::eval::{TURNED_OFF, keys_and_values, only_reads};
+use super::eval::{TURNED_OFF, keys_and_values, may_only_read};
 use super::run::{Call, run};
 use crate::commands::arguments::argument;
 use crate::error::CommandError;
@@ -47,7 +47,7 @@ async fn call(
     }
     let (keys, values) = keys_and_values(arguments)?;
     let call = Call {
-        only_reads: only_reads(program.flags(), is_ro)?,
+        only_reads: may_only_read(program.flags(), is_ro)?,
         caller: Caller::Function(program.name().to_owned(), arguments.to_vec()),
         program: &program,
         keys,

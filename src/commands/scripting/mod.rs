@@ -12,12 +12,16 @@ mod function_rows;
 mod libraries;
 mod listing;
 mod machines;
+mod reading;
 mod rows;
 mod run;
 mod writing;
 
 #[cfg(test)]
+mod function_tests;
+#[cfg(test)]
 mod tests;
 
 pub use admin::busy;
+pub use eval::only_reads;
 pub use rows::ROWS;

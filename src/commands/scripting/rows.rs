@@ -123,7 +123,7 @@ pub const ROWS: &[Row] = &[
         .arguments(BY_NAME),
     eval("eval_ro", "7.0.0", script_handler!(eval::eval_ro))
         .summary("Executes a read-only server-side Lua script.")
-        .flags(Flags::READONLY)
+        .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
         .keys(READS_NOTED)
         .arguments(BY_TEXT),
     eval("fcall", "7.0.0", script_handler!(fcall::fcall))

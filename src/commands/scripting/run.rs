@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::calls::{Calls, check};
 use super::machines;
+use super::reading::Reading;
 use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
@@ -39,7 +40,12 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
     // Its reads decide about its writes, and its calls are one moment.
     writable.transaction.conflict_on_own_rows();
     let savepoint = writable.savepoint();
-    let end = match run_machine(unit, call).await {
+    let reading = Reading::begin(writable, &call).await;
+    let ended = run_machine(unit, call).await;
+    if let Some(reading) = reading {
+        reading.end(writable);
+    }
+    let end = match ended {
         Ok(end) => end,
         Err(CommandError::Store(StoreError::TooLarge)) => {
             writable.rollback(savepoint);
@@ -81,13 +87,7 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
     };
     let guard = environment.scripts.begin(call.caller, longest);
     let mut machine = machines::take().map_err(|line| CommandError::Text(line.into()))?;
-    let mut calls = Calls {
-        unit,
-        database: call.database,
-        only_reads: call.only_reads,
-        run: guard.run(),
-        now_us: environment.clock.now_us(),
-    };
+    let mut calls = Calls::new(unit, call.database, call.only_reads, guard.run());
     let mut step = machine.begin(call.program, call.keys, call.arguments, guard.run());
     let end = loop {
         let answer = match step {
@@ -103,5 +103,8 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         step = machine.answer(answer);
     };
     machines::give_back(machine);
+    if end.is_ok() {
+        calls.tell();
+    }
     end
 }
