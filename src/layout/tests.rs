@@ -364,7 +364,7 @@ fn rows_of_libraries() {
     golden(
         "library 9 with 7 bytes of functions and 300 of code",
         &stored.encode(),
-        "0115091507",
+        "011509150716012c",
     );
     assert_eq!(StoredLibrary::decode(&stored.encode()).unwrap(), stored);
     let functions = vec![
@@ -386,7 +386,7 @@ fn rows_of_libraries() {
     golden(
         "functions `f`, which is described and only reads, and `g`",
         &bytes,
-        "02660001",
+        "02660001746578740015010267000014",
     );
     assert_eq!(StoredFunction::decode_all(&bytes).unwrap(), functions);
 }

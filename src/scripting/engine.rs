@@ -153,7 +153,6 @@ impl Engine<'_> {
             }
             Program::Function(..) => self.runners.function.call((function, keys, values))?,
         };
-        self.lua.gc_restart();
         if is_done {
             let reply = values::to_reply(&value, self.state.is_resp3.get())?;
             return Ok(End::Replied(reply));
@@ -264,7 +263,6 @@ impl Engine<'_> {
         };
         function.set_environment(self.globals.functions.shown.clone())?;
         let (is_done, error): (bool, Value) = self.runners.library.call(function)?;
-        self.lua.gc_restart();
         if self.state.is_stopping() {
             return Ok(Ok(Some("ERR FUNCTION LOAD timeout".to_owned())));
         }

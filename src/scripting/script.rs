@@ -39,7 +39,10 @@ pub struct Script {
 /// SHA-1 in hexadecimal.
 pub fn sha1_hex(bytes: &[u8]) -> String {
     let digest = Sha1::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let halves = digest.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
+    halves
+        .filter_map(|half| char::from_digit(half.into(), 16))
+        .collect()
 }
 
 impl Script {

@@ -104,3 +104,54 @@ impl WriteContext<'_> {
         join_all(reads.iter().map(read)).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> NotedRead {
+        NotedRead::Key(name.as_bytes().to_vec())
+    }
+
+    fn range(limit: usize) -> NotedRead {
+        NotedRead::Range {
+            begin: b"a".to_vec(),
+            end: b"b".to_vec(),
+            limit,
+            reverse: true,
+        }
+    }
+
+    #[test]
+    fn other_arguments_read_what_two_runs_had_in_common() {
+        let reads = ScriptReads::default();
+        assert!(reads.expected(1, 1).is_empty());
+        reads.remember(1, 1, vec![key("meta"), key("job 1"), key("meta"), range(1)]);
+        let all = [key("meta"), key("job 1"), range(1)];
+        assert_eq!(reads.expected(1, 1), all);
+        assert!(reads.expected(1, 2).is_empty());
+        assert!(reads.expected(2, 1).is_empty());
+        reads.remember(1, 2, vec![key("job 2"), key("meta"), range(1)]);
+        assert_eq!(reads.expected(1, 3), [key("meta"), range(1)]);
+        assert_eq!(reads.expected(1, 2).len(), 3);
+    }
+
+    #[test]
+    fn long_ranges_are_read_again_after_a_conflict_only() {
+        let reads = ScriptReads::default();
+        for arguments in [1, 2] {
+            reads.remember(1, arguments, vec![range(ROWS_MAX + 1)]);
+        }
+        assert_eq!(reads.expected(1, 2).len(), 1);
+        assert!(reads.expected(1, 3).is_empty());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let reads = ScriptReads::default();
+        for call in 0..10_000 {
+            reads.remember(call, 0, vec![key("k")]);
+        }
+        assert!(reads.all().len() <= CALLS_MAX);
+    }
+}

@@ -47,15 +47,14 @@ pub(super) async fn exists(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let context = unit.read_context(database);
+    let scripts = &unit.environment().scripts;
+    let flushes = context.script_flushes().await?;
     let mut found = Vec::new();
     for sha in rest(arguments, 2) {
-        let is_there = match std::str::from_utf8(sha) {
-            Ok(sha) => {
-                let stored = context.stored_script(&sha.to_ascii_lowercase()).await?;
-                stored.is_some()
-            }
-            Err(_) => false,
-        };
+        let sha = std::str::from_utf8(sha).unwrap_or_default();
+        let sha = sha.to_ascii_lowercase();
+        let is_there =
+            scripts.known(flushes, &sha).is_some() || context.stored_script(&sha).await?.is_some();
         found.push(Reply::Integer(i64::from(is_there)));
     }
     Ok(Reply::Array(found))

@@ -282,6 +282,8 @@ fn a_script_of_eval_ro_is_known_without_having_been_written() {
     for command in ["EVALSHA_RO", "EVALSHA"] {
         assert_eq!(run(&bench, &[command, &sha, "1", "q"]), Reply::Integer(0));
     }
+    let found = Reply::Array(vec![Reply::Integer(1)]);
+    assert_eq!(run(&bench, &["SCRIPT", "EXISTS", &sha]), found);
     let flagged = format!("#!lua flags=no-writes\n{script}");
     assert_eq!(
         run(&bench, &["EVAL", &flagged, "1", "q"]),

@@ -48,10 +48,7 @@ fn describe(run: &Run) -> Result<Reply, CommandError> {
 }
 
 /// The libraries, as this server has last seen them if it is `busy`.
-pub(super) async fn libraries(
-    state: &ServerState,
-    is_busy: bool,
-) -> Result<Arc<Libraries>, CommandError> {
+async fn libraries(state: &ServerState, is_busy: bool) -> Result<Arc<Libraries>, CommandError> {
     if is_busy {
         return Ok(state.executor.environment().scripts.libraries());
     }
