@@ -42,12 +42,14 @@ pub(super) fn library<'scope, 'env>(
     for (name, raises) in [("call", true), ("pcall", false)] {
         let own = Rc::clone(state);
         let inner = scope.create_function(move |lua, arguments: MultiValue| {
+            let arguments = raw::arguments(arguments)?;
             to_results(lua, call(lua, &own, desk, &arguments, raises))
         })?;
         library.raw_set(name, raw::raising(lua, inner)?)?;
     }
     let own = Rc::clone(state);
     let inner = scope.create_function(move |lua, arguments: MultiValue| {
+        let arguments = raw::arguments(arguments)?;
         to_results(lua, check_command(lua, &own, desk, &arguments))
     })?;
     library.raw_set("acl_check_cmd", raw::raising(lua, inner)?)?;
@@ -106,20 +108,14 @@ fn answered(lua: &Lua, line: &str) -> Outcome {
 }
 
 /// The arguments of a command, or why they are none.
-fn to_arguments(
-    lua: &Lua,
-    arguments: &MultiValue,
-) -> std::result::Result<Vec<Bytes>, &'static str> {
+fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static str> {
     if arguments.is_empty() {
         return Err("ERR Please specify at least one argument for this redis lib call");
     }
     let to_bytes = |value: &Value| match value {
         Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
         Value::Number(number) => Some(number_argument(*number).into()),
-        Value::Integer(_) => {
-            let text = lua.coerce_string(value.clone()).ok()??;
-            Some(Bytes::copy_from_slice(&text.as_bytes()))
-        }
+        Value::Integer(number) => Some(number_argument(*number as f64).into()),
         _ => None,
     };
     let all: Option<Vec<Bytes>> = arguments.iter().map(to_bytes).collect();
@@ -144,13 +140,13 @@ fn call(
     lua: &Lua,
     state: &Rc<State>,
     desk: Desk<'_>,
-    arguments: &MultiValue,
+    arguments: &[Value],
     raises: bool,
 ) -> Outcome {
     if state.is_stopping() {
         return Err(stopped());
     }
-    let arguments = match to_arguments(lua, arguments) {
+    let arguments = match to_arguments(arguments) {
         Ok(arguments) => arguments,
         Err(line) if raises => return Err(raised(lua, line)),
         Err(line) => return answered(lua, line),
@@ -170,11 +166,11 @@ fn call(
     }
 }
 
-fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &MultiValue) -> Outcome {
+fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &[Value]) -> Outcome {
     if state.is_stopping() {
         return Err(stopped());
     }
-    let arguments = match to_arguments(lua, arguments) {
+    let arguments = match to_arguments(arguments) {
         Ok(arguments) => arguments,
         Err(line) => return Err(raised(lua, line)),
     };

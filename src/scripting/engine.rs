@@ -10,7 +10,6 @@ use corosensei::Yielder;
 use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
 
 use super::functions::{Library, Program, library_source};
-use super::registration::Registered;
 use super::runners::Runners;
 use super::running::Run;
 use super::sandbox::Globals;
@@ -235,7 +234,7 @@ impl Engine<'_> {
 
     /// Runs the code of a library, and returns what it has registered.
     fn load(&self, source: &[u8]) -> std::result::Result<Vec<(super::Function, Function)>, String> {
-        *self.state.registered.borrow_mut() = Some(Registered::default());
+        *self.state.registered.borrow_mut() = Some(Vec::new());
         let result = self
             .globals
             .functions
@@ -247,11 +246,14 @@ impl Engine<'_> {
             let line = format!("ERR Error registering functions: {reason}");
             line.replace(['\r', '\n'], " ")
         };
+        if self.state.is_stopping() {
+            return Err(failed("ERR FUNCTION LOAD timeout".to_owned()));
+        }
         match result.and_then(|done| shown.map(|()| done)) {
             Err(error) => Err(failed(format!("ERR {error}"))),
             Ok(Err(line)) => Err(line.replace(['\r', '\n'], " ")),
             Ok(Ok(Some(reason))) => Err(failed(reason)),
-            Ok(Ok(None)) => Ok(registered.unwrap_or_default().functions),
+            Ok(Ok(None)) => Ok(registered.unwrap_or_default()),
         }
     }
 
@@ -263,9 +265,6 @@ impl Engine<'_> {
         };
         function.set_environment(self.globals.functions.shown.clone())?;
         let (is_done, error): (bool, Value) = self.runners.library.call(function)?;
-        if self.state.is_stopping() {
-            return Ok(Ok(Some("ERR FUNCTION LOAD timeout".to_owned())));
-        }
         if is_done {
             return Ok(Ok(None));
         }

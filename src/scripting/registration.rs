@@ -21,12 +21,6 @@ pub fn is_library_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(is_allowed)
 }
 
-/// The functions that a library has registered so far.
-#[derive(Debug, Default)]
-pub(super) struct Registered {
-    pub(super) functions: Vec<(Function, mlua::Function)>,
-}
-
 /// The globals of a library that is being loaded.
 pub(super) fn globals(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     let redis = lua.create_table()?;
@@ -70,7 +64,7 @@ fn register(lua: &Lua, state: &State, arguments: &[Value]) -> Outcome {
     // A name has only letters of ASCII.
     let name = String::from_utf8_lossy(&name).into_owned();
     let is_named = |(function, _): &(Function, mlua::Function)| function.name == name;
-    if registered.functions.iter().any(is_named) {
+    if registered.iter().any(is_named) {
         return refused("Function already exists in the library");
     }
     let function = Function {
@@ -78,7 +72,7 @@ fn register(lua: &Lua, state: &State, arguments: &[Value]) -> Outcome {
         description,
         flags,
     };
-    registered.functions.push((function, callback));
+    registered.push((function, callback));
     Ok(Vec::new())
 }
 

@@ -12,7 +12,6 @@ use mlua::{HookTriggers, Lua, Result, VmState};
 use super::functions::{Function, Program};
 use super::json;
 use super::random::Random;
-use super::registration::Registered;
 use super::running::Run;
 use super::script::Script;
 use crate::reply::Reply;
@@ -60,7 +59,7 @@ pub(super) struct State {
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
     /// What a library has registered, while it is loaded.
-    pub(super) registered: RefCell<Option<Registered>>,
+    pub(super) registered: RefCell<Option<Vec<(Function, mlua::Function)>>>,
 }
 
 impl State {

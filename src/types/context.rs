@@ -110,6 +110,8 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
+    /// Whether a script calls the command.
+    pub is_in_script: bool,
     /// What other servers have popped for the unit of work ([`super::delegation`]).
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
@@ -165,6 +167,7 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
+            is_in_script: false,
             grants: None,
             pops_grants: false,
             counts_lookups: true,
@@ -318,6 +321,12 @@ impl<'t> WriteContext<'t> {
     /// The same view with every read serializable: within EXEC.
     pub fn strict(mut self) -> Self {
         self.read = self.read.strict();
+        self
+    }
+
+    /// The same view for a command that a script calls.
+    pub fn in_script(mut self) -> Self {
+        self.read.is_in_script = true;
         self
     }
 

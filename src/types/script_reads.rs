@@ -4,10 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures_util::future::join_all;
-
-use super::context::WriteContext;
-use crate::store::{Isolation, NotedRead, RangeQuery};
+use crate::store::NotedRead;
 
 /// Scripts, with their keys, whose reads a server remembers.
 const CALLS_MAX: usize = 1_000;
@@ -75,33 +72,6 @@ fn is_small(read: &NotedRead) -> bool {
     match read {
         NotedRead::Key(_) => true,
         NotedRead::Range { limit, .. } => *limit <= ROWS_MAX,
-    }
-}
-
-impl WriteContext<'_> {
-    /// Has the transaction's cache hold these rows. What cannot be read is left to the commands.
-    pub async fn read_ahead(&self, reads: &[NotedRead]) {
-        let read = async |read: &NotedRead| match read {
-            NotedRead::Key(key) => {
-                let _ = self.transaction.get(key, Isolation::Snapshot).await;
-            }
-            NotedRead::Range {
-                begin,
-                end,
-                limit,
-                reverse,
-            } => {
-                let query = RangeQuery {
-                    begin,
-                    end,
-                    limit: *limit,
-                    reverse: *reverse,
-                    isolation: Isolation::Snapshot,
-                };
-                let _ = self.transaction.get_range(query).await;
-            }
-        };
-        join_all(reads.iter().map(read)).await;
     }
 }
 

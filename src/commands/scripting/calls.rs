@@ -150,11 +150,12 @@ impl<'c> Calls<'c> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
             pops_grants: false,
+            is_in_script: true,
         };
         let result = match self.unit {
             // Queues that other servers hold elements of come back for the whole script.
             AnyUnit::Write(unit) => call_once(unit, invocation, mode).await,
-            AnyUnit::Read(unit) => call_read(unit, invocation).await,
+            AnyUnit::Read(unit) => call_read(unit, invocation, mode).await,
         };
         result.map_err(|error| match error {
             CallError::Store(error) => error,

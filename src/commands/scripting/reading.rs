@@ -2,7 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::run::Call;
+use bytes::Bytes;
+
+use crate::scripting::Program;
 use crate::types::script_reads::READS_MAX;
 use crate::types::unit::Unit;
 
@@ -16,20 +18,24 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Reads what the script has read before, on a store whose reads are round trips.
-    pub(super) async fn begin(unit: &Unit<'_>, call: &Call<'_>) -> Option<Self> {
+    pub(super) async fn begin(
+        unit: &Unit<'_>,
+        database: u32,
+        program: &Program,
+        keys: &[Bytes],
+        arguments: &[Bytes],
+    ) -> Option<Self> {
         let environment = unit.environment();
         if environment.capabilities.single_writer {
             return None;
         }
         let reading = Self {
-            call: hash_of(&(call.program.name(), call.database, &call.keys)),
-            arguments: hash_of(&call.arguments),
+            call: hash_of(&(program.name(), database, keys)),
+            arguments: hash_of(&arguments),
         };
         let reads = &environment.script_reads;
         let expected = reads.expected(reading.call, reading.arguments);
-        unit.write_context(call.database)
-            .read_ahead(&expected)
-            .await;
+        unit.write_context(database).read_ahead(&expected).await;
         unit.transaction.note_reads(READS_MAX);
         Some(reading)
     }

@@ -40,7 +40,8 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
     // Its reads decide about its writes, and its calls are one moment.
     writable.transaction.conflict_on_own_rows();
     let savepoint = writable.savepoint();
-    let reading = Reading::begin(writable, &call).await;
+    let (keys, arguments) = (&call.keys, &call.arguments);
+    let reading = Reading::begin(writable, call.database, call.program, keys, arguments).await;
     let ended = run_machine(unit, call).await;
     if let Some(reading) = reading {
         reading.end(writable);
