@@ -8,6 +8,7 @@
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
 
+mod functions;
 mod hash;
 mod intset;
 mod list;
@@ -30,6 +31,7 @@ mod zipmap;
 
 use crc::{CRC_64_REDIS, Crc};
 
+pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
 pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};

@@ -57,6 +57,17 @@ impl Payload {
 /// # Errors
 /// Where version or checksum are wrong.
 pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
+    let version = check(payload)?;
+    let mut value = Reader::new(payload.slice(..payload.len() - FOOTER_BYTES));
+    Ok(Payload {
+        version,
+        rdb_type: value.byte()?,
+        value,
+    })
+}
+
+/// Checks what stands after the value, and answers the version.
+pub(super) fn check(payload: &Bytes) -> Result<u16, DumpError> {
     let Some(value_bytes) = payload.len().checked_sub(FOOTER_BYTES) else {
         return Err(DumpError::VersionOrChecksum);
     };
@@ -67,12 +78,7 @@ pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
     if version > VERSION_READ_MAX || checksum(&checked) != expected {
         return Err(DumpError::VersionOrChecksum);
     }
-    let mut value = Reader::new(payload.slice(..value_bytes));
-    Ok(Payload {
-        version,
-        rdb_type: value.byte()?,
-        value,
-    })
+    Ok(version)
 }
 
 /// Adds version and checksum to what stands in `bytes` from `start` on, and leaves out the rest.

@@ -133,7 +133,9 @@ impl ReadLane {
                     break;
                 }
                 let result = match &call.work {
-                    Work::Command(invocation) => call::call_read(&unit, invocation).await,
+                    Work::Command(invocation) => {
+                        call::call_read(&unit, invocation, call::Mode::default()).await
+                    }
                     Work::ReadJob { database, run } => {
                         let result = run(&unit.context(*database)).await;
                         call::check(result).map(call::to_reply)

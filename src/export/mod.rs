@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use rdb::RdbFile;
 
 use crate::redis_client::{Client, Databases, Progress, Transaction};
@@ -83,6 +84,17 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
         Databases::Some(numbers) => numbers.clone(),
     };
     let mut report = Report::default();
+    let reply = client.call(&["FUNCTION", "DUMP"])?;
+    match reply.bytes() {
+        Some(payload) => {
+            let payload = Bytes::copy_from_slice(payload);
+            match file.libraries(&payload).map_err(file_error)? {
+                Ok(count) => report.libraries = count,
+                Err(error) => return Err(client.refused(error.to_string()).into()),
+            }
+        }
+        None => return Err(client.unexpected(&reply).into()),
+    }
     let mut progress = Progress::new();
     progress.begin("exporting:");
     for database in databases {

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 
 use bytes::Bytes;
 
-use crate::dump::{self, Checksum, DumpError};
+use crate::dump::{self, Checksum, DumpError, LibrariesError};
 
 const HEADER: &[u8; 5] = b"REDIS";
 const OPCODE_EXPIRE_AT_MS: u8 = 0xfc;
@@ -32,6 +32,20 @@ impl RdbFile {
         file.write(HEADER)?;
         file.write(format!("{:04}", dump::VERSION_WRITTEN).as_bytes())?;
         Ok(file)
+    }
+
+    /// Writes libraries of functions, of a payload of FUNCTION DUMP.
+    pub(super) fn libraries(&mut self, payload: &Bytes) -> io::Result<Result<u64, LibrariesError>> {
+        let codes = match dump::read_libraries(payload) {
+            Ok(codes) => codes,
+            Err(error) => return Ok(Err(error)),
+        };
+        for code in &codes {
+            let mut bytes = vec![dump::LIBRARY];
+            dump::put_string(&mut bytes, code);
+            self.write(&bytes)?;
+        }
+        Ok(Ok(codes.len() as u64))
     }
 
     /// The keys after this are of that database.

@@ -11,6 +11,8 @@ const COMPLAINTS_MAX: usize = 20;
 pub struct Report {
     /// Keys in the file.
     pub exported_keys: u64,
+    /// Libraries of functions in the file.
+    pub libraries: u64,
     /// Length of the file.
     pub bytes: u64,
     /// Keys of types that Redis does not have, by type.
@@ -49,6 +51,9 @@ impl fmt::Display for Report {
         }
         for (kind, count) in &self.skipped {
             writeln!(out, "{count} skipped: Redis has no type {kind}")?;
+        }
+        if self.libraries > 0 {
+            writeln!(out, "{} libraries of functions exported", self.libraries)?;
         }
         let (keys, bytes) = (self.exported_keys, self.bytes);
         write!(out, "{keys} keys exported, {bytes} bytes")

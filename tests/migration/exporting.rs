@@ -50,6 +50,8 @@ fn a_redis_loads_all_that_it_has_types_for() {
         Held::String(Vec::new()).put(&mut quoin, b"");
     }
     let expected = [contents(&mut quoin, 0), contents(&mut quoin, 3)];
+    let code = "#!lua name=l\nredis.register_function('f', function() return 'from f' end)";
+    quoin.command(&["FUNCTION", "LOAD", code]).unwrap();
     run(&mut quoin, "PQ.PUSH jobs 1 one");
     run(&mut quoin, "PQ.PUSH others 1 one");
 
@@ -57,7 +59,10 @@ fn a_redis_loads_all_that_it_has_types_for() {
     let (code, text) = export(&server, &file, &[]);
     assert_eq!(code, 0, "{text}");
     let length = std::fs::metadata(&file).unwrap().len();
-    let said = format!("2 skipped: Redis has no type pqueue\n206 keys exported, {length} bytes\n");
+    let said = format!(
+        "2 skipped: Redis has no type pqueue\n1 libraries of functions exported\n\
+         206 keys exported, {length} bytes\n"
+    );
     assert!(text.ends_with(&said), "{text}");
     let names = std::fs::read_dir(folder.path()).unwrap();
     assert_eq!(names.count(), 1, "something is left over");
@@ -73,6 +78,8 @@ fn a_redis_loads_all_that_it_has_types_for() {
     });
     assert_eq!(contents(&mut redis, 0), expected[0]);
     assert_eq!(contents(&mut redis, 3), expected[1]);
+    let called = run(&mut redis, "FCALL f 0");
+    assert_eq!(called.bytes(), Some(&b"from f"[..]));
 }
 
 #[test]

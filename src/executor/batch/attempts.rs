@@ -255,6 +255,11 @@ impl Batch<'_> {
                 self.shared.relay.note_news();
             }
         }
+        if let Some(counter) = self.environment.script_calls.get() {
+            for call in self.signals.script_calls.take() {
+                counter.tell(&call);
+            }
+        }
         for (waiter, reply) in self.woken.drain(..) {
             waiters.answer(&waiter, reply);
         }

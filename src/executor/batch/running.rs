@@ -207,6 +207,7 @@ impl Batch<'_> {
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
                     pops_grants: call.access.pops.is_some(),
+                    ..Mode::default()
                 };
                 call::call(unit, invocation, mode).await
             }
@@ -336,6 +337,7 @@ async fn exec_all(
     let mode = Mode {
         is_strict: true,
         pops_grants: false,
+        ..Mode::default()
     };
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;

@@ -19,6 +19,7 @@ mod client;
 mod config;
 mod debug;
 mod errors;
+mod functions;
 mod info;
 mod latency;
 mod monitor;
@@ -45,7 +46,7 @@ pub(super) async fn execute(
         ConnectionCommand::Client => client::execute(row.own_name(), arguments, session, state),
         ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
-        ConnectionCommand::Function => basics::function_flush(arguments),
+        ConnectionCommand::FunctionStats => functions::stats(state).await,
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
