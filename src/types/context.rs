@@ -22,6 +22,7 @@ use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::located::LocatedKeys;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
+use super::tracking::Trackers;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -45,6 +46,8 @@ pub struct Environment {
     pub scripts: Scripts,
     /// The setting `hll-sparse-max-bytes`, set once when there is a server.
     pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
+    /// Who tracks keys, set once when there is a server.
+    pub trackers: OnceLock<Arc<dyn Trackers>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }

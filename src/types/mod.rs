@@ -41,6 +41,8 @@ pub mod startup;
 pub mod string;
 pub mod sweeping;
 pub mod task_queue;
+pub mod tracker_marks;
+pub mod tracking;
 pub mod unit;
 pub mod wants;
 

@@ -201,7 +201,7 @@ fn a_server_that_starts_clears_what_one_that_was_killed_has_left() {
         );
         for expected in [1, 0] {
             relay.clearing.next = Instant::now();
-            relay.clear_when_due().await;
+            relay.tend_when_due().await;
             assert_eq!(rows(&*store).await, expected);
         }
     });
@@ -240,7 +240,7 @@ fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
             Arc::clone(&one.executor.shared),
         );
         relay.clearing.next = Instant::now();
-        let mut clearing = Box::pin(relay.clear_when_due());
+        let mut clearing = Box::pin(relay.tend_when_due());
         // On a store like this the first read does not answer at once.
         assert!(futures_util::poll!(&mut clearing).is_pending());
         std::thread::sleep(Duration::from_millis(20));

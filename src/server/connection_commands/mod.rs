@@ -42,7 +42,9 @@ pub(super) async fn execute(
         ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
-        ConnectionCommand::Client => client::execute(row.own_name(), arguments, session, state),
+        ConnectionCommand::Client => {
+            client::execute(row.own_name(), arguments, session, state).await
+        }
         ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
         ConnectionCommand::Function => basics::function_flush(arguments),
