@@ -74,6 +74,10 @@ pub const RELAY_POLL: std::time::Duration = std::time::Duration::from_secs(2);
 pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(200);
 /// Time for which SUBSCRIBE waits for a store that does not answer before it confirms.
 pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// Keys that MIGRATE sends at a time.
+pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
+/// Bytes of values that MIGRATE holds at a time, and one value more.
+pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
 /// Marks of servers whose clients track keys that are looked at together.
 pub const TRACKER_MARKS_PER_LOOK: usize = 1_000;
 /// Time without a sign of life after which such a mark is removed by other servers.

@@ -21,6 +21,7 @@ pub mod keyspace;
 pub mod kind;
 pub mod list;
 mod located;
+pub mod migrating;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;

@@ -21,6 +21,7 @@ mod debug;
 mod errors;
 mod info;
 mod latency;
+mod migrate;
 mod monitor;
 mod pubsub;
 mod shutdown;
@@ -53,6 +54,7 @@ pub(super) async fn execute(
         ConnectionCommand::Lastsave => backup::lastsave(state),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
+        ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
         ConnectionCommand::Monitor => monitor::monitor(session, state),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await
