@@ -15,6 +15,7 @@ mod between;
 mod dumping;
 mod importing;
 mod interference;
+mod leaving;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]
