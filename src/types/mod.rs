@@ -22,6 +22,7 @@ pub mod kind;
 pub mod libraries;
 pub mod list;
 mod located;
+pub mod migrating;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;
@@ -45,6 +46,8 @@ pub mod startup;
 pub mod string;
 pub mod sweeping;
 pub mod task_queue;
+pub mod tracker_marks;
+pub mod tracking;
 pub mod unit;
 pub mod wants;
 

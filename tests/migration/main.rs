@@ -16,6 +16,7 @@ mod dumping;
 mod exporting;
 mod importing;
 mod interference;
+mod leaving;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]

@@ -10,6 +10,7 @@ use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_RE
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
+use crate::types::tracking::Origin;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -215,6 +216,7 @@ impl Batch<'_> {
                 call::with_returns(unit, async || exec(unit, bundle).await).await
             }
             Work::WriteJob { database, run } => {
+                unit.signals.set_origin(Origin::default());
                 let run = async || {
                     let savepoint = unit.savepoint();
                     let result = run(&unit.write_context(*database)).await;
@@ -342,6 +344,7 @@ async fn exec_all(
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;
     for invocation in invocations {
+        unit.signals.set_origin(invocation.origin);
         let reply = call::call_once(unit, invocation, mode).await?;
         reply_bytes = reply_bytes.saturating_add(reply.size_hint());
         replies.push(reply);
