@@ -27,6 +27,7 @@ pub mod pages;
 pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
+pub mod read_window;
 pub mod relay;
 pub mod retained;
 pub mod scanning;
