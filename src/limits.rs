@@ -143,6 +143,15 @@ pub const SCRIPT_SWEEP_INTERVAL_MS: u64 = 30_000;
 /// Time that a script may take on a cluster, whose transactions read for five seconds.
 pub const SCRIPT_CLUSTER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
 
+/// Libraries of functions (Redis has no limit).
+pub const LIBRARIES_MAX: usize = 1_000;
+/// Bytes of their code together. Every server keeps all of it in memory.
+pub const LIBRARIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Libraries that a machine keeps loaded.
+pub const LIBRARIES_LOADED_MAX: usize = 64;
+/// Time that FUNCTION LOAD gives a library to register its functions (Redis: `LOAD_TIMEOUT_MS`).
+pub const LIBRARY_LOAD_TIME_MAX: std::time::Duration = std::time::Duration::from_millis(500);
+
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
 /// Submissions for different keys that one batch takes at least before others are left to the

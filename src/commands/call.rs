@@ -48,6 +48,8 @@ pub struct Mode {
     pub is_strict: bool,
     /// It pops from what other servers have popped for the unit, where they have.
     pub pops_grants: bool,
+    /// A script calls it.
+    pub is_in_script: bool,
 }
 
 /// Why a command has no reply yet. Nothing of it is in the transaction.
@@ -128,6 +130,9 @@ pub async fn call_once(
             if mode.is_strict {
                 context = context.strict();
             }
+            if mode.is_in_script {
+                context = context.in_script();
+            }
             let result = handler(&context, arguments).await;
             let ended = end(unit, savepoint, result).map(to_reply);
             note_reads(AnyUnit::Write(unit), invocation);
@@ -138,6 +143,7 @@ pub async fn call_once(
             if mode.is_strict {
                 context = context.strict();
             }
+            context.is_in_script = mode.is_in_script;
             let result = handler(&context, arguments).await;
             note_reads(AnyUnit::Write(unit), invocation);
             check(result).map(to_reply)
@@ -155,11 +161,16 @@ pub async fn call_once(
 ///
 /// # Errors
 /// `Store`: the snapshot is of no more use.
-pub async fn call_read(unit: &ReadUnit<'_>, invocation: &Invocation) -> Result<Reply, CallError> {
+pub async fn call_read(
+    unit: &ReadUnit<'_>,
+    invocation: &Invocation,
+    mode: Mode,
+) -> Result<Reply, CallError> {
     let arguments = &invocation.arguments;
     match invocation.row.handler {
         Handler::Read(handler) => {
-            let context = unit.context(invocation.database);
+            let mut context = unit.context(invocation.database);
+            context.is_in_script = mode.is_in_script;
             let result = handler(&context, arguments).await;
             note_reads(AnyUnit::Read(unit), invocation);
             check(result).map(to_reply)

@@ -91,7 +91,7 @@ pub enum ConnectionCommand {
     Debug,
     Discard,
     Exec,
-    Function,
+    FunctionStats,
     Hello,
     Info,
     Lastsave,

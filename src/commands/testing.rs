@@ -164,6 +164,7 @@ impl Bench {
             let mode = Mode {
                 is_strict,
                 pops_grants: false,
+                ..Mode::default()
             };
             for line in lines {
                 let invocation = invocation(0, &words_of(line));

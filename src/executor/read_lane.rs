@@ -141,7 +141,7 @@ impl ReadLane {
                 let result = match &call.work {
                     Work::Command(invocation) => {
                         unit.set_origin(invocation.origin);
-                        call::call_read(&unit, invocation).await
+                        call::call_read(&unit, invocation, call::Mode::default()).await
                     }
                     Work::ReadJob { database, run } => {
                         let result = run(&unit.context(*database)).await;

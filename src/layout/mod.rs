@@ -11,6 +11,7 @@ mod counter;
 pub mod delegation;
 pub mod field;
 mod id;
+pub mod library;
 pub mod member;
 pub mod message;
 pub mod meta;
@@ -36,6 +37,7 @@ pub use counter::{
 pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow};
 pub use id::{Id, decode_id, encode_id};
+pub use library::{StoredFunction, StoredLibrary};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
 pub use meta::{Body, Meta};
 pub use meta_copy::MetaCopy;
@@ -115,7 +117,8 @@ numbered! {
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
         /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
-        /// `(11, 3, at_ms, sha) = ""`: index of those that EVAL has stored.
+        /// `(11, 2, name[, number])`: libraries of functions; `(11, 3, at_ms, sha) = ""`: index of
+        /// scripts that EVAL has stored; `(11, 4)`: the version of the libraries.
         Scripts = 11,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,

@@ -21,6 +21,7 @@ use super::dispatch::{Conditions, Dispatch, dispatch};
 use crate::commands::Row;
 use crate::commands::flags::Flags;
 use crate::commands::row::{ConnectionCommand, Group, Handler};
+use crate::commands::scripting;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
@@ -149,7 +150,7 @@ impl Connection {
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
         let conditions = Conditions {
             is_authenticated: self.session.is_allowed(&self.state.config),
-            is_busy: self.is_busy(),
+            busy: self.busy(),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
@@ -235,10 +236,12 @@ impl Connection {
         }
     }
 
-    /// Whether a script has run for longer than `busy-reply-threshold`.
-    fn is_busy(&self) -> bool {
+    /// What is answered while a script or a function has run for longer than
+    /// `busy-reply-threshold`.
+    fn busy(&self) -> Option<CommandError> {
         let scripts = &self.state.executor.environment().scripts;
-        scripts.is_busy(|| self.state.config.busy_reply_threshold_ms())
+        let run = scripts.busy(|| self.state.config.busy_reply_threshold_ms())?;
+        Some(scripting::busy(run.caller.is_function()))
     }
 
     /// Runs a command that needs no data.

@@ -51,6 +51,7 @@ mod procfs;
 mod pubsub;
 mod sampler;
 mod samples;
+mod script_calls;
 mod secrets;
 mod session;
 mod shutdown;

@@ -25,6 +25,7 @@ use super::pause::Pause;
 use super::procfs;
 use super::pubsub::PubSub;
 use super::samples::Samples;
+use super::script_calls::CallCounter;
 use super::shutdown::Shutdown;
 use super::slowlog::Slowlog;
 use super::statistics::ServerStatistics;
@@ -64,7 +65,7 @@ pub(super) struct ServerState {
     /// The connected clients.
     pub(super) clients: Arc<ClientRegistry>,
     /// Counters.
-    pub(super) statistics: ServerStatistics,
+    pub(super) statistics: Arc<ServerStatistics>,
     /// Clients that were disconnected because the server had to hold too much for them.
     pub(super) disconnections: Arc<Disconnections>,
     /// The memory that this process may use.
@@ -86,7 +87,7 @@ pub(super) struct ServerState {
     /// Clients that track keys.
     pub(super) tracking: Arc<Tracking>,
     /// Clients that see all commands.
-    pub(super) monitors: Monitors,
+    pub(super) monitors: Arc<Monitors>,
     /// When the server started, in milliseconds since the Unix epoch.
     pub(super) started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
@@ -129,6 +130,12 @@ impl ServerState {
             Arc::clone(random),
         ));
         let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
+        let monitors = Arc::new(monitors);
+        let statistics = Arc::<ServerStatistics>::default();
+        let script_calls = Arc::new(CallCounter {
+            statistics: Arc::clone(&statistics),
+            monitors: Arc::clone(&monitors),
+        });
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
         let events = Arc::clone(config.keyspace_events());
@@ -138,6 +145,7 @@ impl ServerState {
             || environment.trackers.set(trackers).is_err()
             || environment.keyspace_events.set(events).is_err()
             || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
+            || environment.script_calls.set(script_calls).is_err()
         {
             tracing::error!("another server already hears what this executor publishes");
         }
@@ -149,7 +157,7 @@ impl ServerState {
             clients,
             disconnections,
             memory_bytes: procfs::usable_memory_bytes(),
-            statistics: ServerStatistics::default(),
+            statistics,
             samples: Samples::default(),
             slowlog: Slowlog::default(),
             latency: LatencyMonitor::default(),

@@ -21,6 +21,8 @@ use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::located::LocatedKeys;
+use super::script_calls::ScriptCalls;
+use super::script_reads::ScriptReads;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 use super::tracking::Trackers;
 
@@ -44,6 +46,10 @@ pub struct Environment {
     pub lookups: Lookups,
     /// Scripts that run, and those that are known.
     pub scripts: Scripts,
+    /// What scripts have read.
+    pub script_reads: ScriptReads,
+    /// Who counts the commands that scripts call, set once when there is a server.
+    pub script_calls: OnceLock<Arc<dyn ScriptCalls>>,
     /// The setting `hll-sparse-max-bytes`, set once when there is a server.
     pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
     /// Who tracks keys, set once when there is a server.
@@ -107,6 +113,8 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
+    /// Whether a script calls the command.
+    pub is_in_script: bool,
     /// What other servers have popped for the unit of work ([`super::delegation`]).
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
@@ -162,6 +170,7 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
+            is_in_script: false,
             grants: None,
             pops_grants: false,
             counts_lookups: true,
@@ -315,6 +324,12 @@ impl<'t> WriteContext<'t> {
     /// The same view with every read serializable: within EXEC.
     pub fn strict(mut self) -> Self {
         self.read = self.read.strict();
+        self
+    }
+
+    /// The same view for a command that a script calls.
+    pub fn in_script(mut self) -> Self {
+        self.read.is_in_script = true;
         self
     }
 

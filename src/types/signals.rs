@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::changed_bodies::ChangedBodies;
 use super::key::ClientKey;
+use super::script_calls::CallsMade;
 use super::tracking::{Change, Origin};
 use super::wants::Offer;
 use crate::layout::ValueType;
@@ -114,6 +115,8 @@ pub struct Signals {
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, so that they can be undone.
     item_changes: RefCell<Vec<ItemChange>>,
+    /// What scripts have called. It counts even where the script's writes are undone.
+    pub script_calls: CallsMade,
     /// Small values that were changed, for the next attempt where this one conflicts.
     pub changed_bodies: ChangedBodies,
 }

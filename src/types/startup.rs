@@ -73,6 +73,8 @@ pub async fn prepare(
         keyspace_events: OnceLock::new(),
         lookups: Lookups::default(),
         scripts: Scripts::default(),
+        script_calls: OnceLock::new(),
+        script_reads: Default::default(),
         hll_sparse_max_bytes: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })

@@ -16,6 +16,7 @@ mod bitmaps;
 mod channels;
 mod differences;
 mod events;
+mod functions;
 mod geo;
 mod hashes;
 mod hyperloglogs;

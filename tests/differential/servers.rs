@@ -74,6 +74,13 @@ impl Servers {
             .collect();
     }
 
+    /// What Quoin, or Redis, answers.
+    pub fn ask(&mut self, ours: bool, words: &[&[u8]]) -> Value {
+        let (quoin, redis) = self.sessions.first_mut().unwrap();
+        let connection = if ours { quoin } else { redis };
+        connection.command(words).unwrap()
+    }
+
     /// Sends a batch to both and compares the replies.
     pub fn compare(&mut self, batch: &Batch) -> Option<Mismatch> {
         let commands: Option<Vec<Words>> = batch.steps.iter().map(as_command).collect();

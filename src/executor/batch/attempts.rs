@@ -103,9 +103,8 @@ impl Batch<'_> {
             return false;
         }
         let is_halved = self.delegation.has_many_queues() && self.halve();
-        // The attempt may also have made the batch smaller, because it took too long. What is popped
-        // for commands that the batch does not run would return to the queue, to come after elements
-        // that other servers' clients already have.
+        // The batch may have become smaller. What is popped for commands that it does not run returns to
+        // the queue, to come after elements that other servers' clients already have.
         self.delegation.plan(&self.submissions, self.commands_max);
         !is_halved && self.delegation.delegate_contended().await
     }
@@ -285,6 +284,11 @@ impl Batch<'_> {
                 subscribers.deliver(&message);
                 // Once more: the relay may have read the log before this message was in it.
                 self.shared.relay.note_news();
+            }
+        }
+        if let Some(counter) = self.environment.script_calls.get() {
+            for call in self.signals.script_calls.take() {
+                counter.tell(&call);
             }
         }
         for (waiter, reply) in self.woken.drain(..) {

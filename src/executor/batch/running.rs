@@ -21,6 +21,8 @@ pub(super) struct Attempt<'p> {
     command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
+    /// It has no room or time for a further command. Another attempt may have.
+    has_ended: bool,
     /// The call that runs is a wake-up.
     pub(super) only_wakes: bool,
 }
@@ -40,6 +42,7 @@ impl<'p> Attempt<'p> {
             started: now,
             command_began: now,
             commands_run: 0,
+            has_ended: false,
             only_wakes: false,
         }
     }
@@ -107,7 +110,7 @@ impl Batch<'_> {
                     replies.push(reply);
                     continue;
                 }
-                if attempt.commands_run >= self.commands_max {
+                if attempt.has_ended || attempt.commands_run >= self.commands_max {
                     break;
                 }
                 attempt.command_began = Instant::now();
@@ -116,7 +119,7 @@ impl Batch<'_> {
                         break;
                     }
                     if attempt.commands_run > 0 && attempt.is_full() {
-                        self.commands_max = attempt.commands_run;
+                        attempt.has_ended = true;
                         break;
                     }
                 } else {
@@ -152,11 +155,12 @@ impl Batch<'_> {
                     Ran::NoRoom => {
                         // The next batch begins with it.
                         attempt.commands_run -= 1;
-                        self.commands_max = attempt.commands_run;
                         if attempt.unit.is_too_large() {
                             // What it has read stays in the transaction: again without it.
+                            self.commands_max = attempt.commands_run;
                             return Err(AttemptEnd::Again { after_pause: false });
                         }
+                        attempt.has_ended = attempt.unit.grants.is_empty();
                         break;
                     }
                 };
@@ -204,6 +208,7 @@ impl Batch<'_> {
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
                     pops_grants: call.access.pops.is_some(),
+                    ..Mode::default()
                 };
                 call::call(unit, invocation, mode).await
             }
@@ -334,6 +339,7 @@ async fn exec_all(
     let mode = Mode {
         is_strict: true,
         pops_grants: false,
+        ..Mode::default()
     };
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;

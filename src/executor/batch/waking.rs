@@ -288,6 +288,7 @@ impl Batch<'_> {
                     is_strict: only_reads(&waiter.invocation)
                         && !self.environment.capabilities.single_writer,
                     pops_grants: false,
+                    ..Mode::default()
                 };
                 match call::call(&attempt.unit, &waiter.invocation, mode).await {
                     Ok(reply) => Ok(reply),

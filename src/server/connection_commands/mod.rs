@@ -19,6 +19,7 @@ mod client;
 mod config;
 mod debug;
 mod errors;
+mod functions;
 mod info;
 mod latency;
 mod migrate;
@@ -48,7 +49,7 @@ pub(super) async fn execute(
         }
         ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
-        ConnectionCommand::Function => basics::function_flush(arguments),
+        ConnectionCommand::FunctionStats => functions::stats(state).await,
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),

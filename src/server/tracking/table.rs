@@ -115,9 +115,11 @@ impl Table {
 
     /// Whether a client that has read a key is told of its change by another client, or by itself.
     pub(super) fn is_told_of(&self, reader: u64, changer: u64) -> bool {
-        self.clients
-            .get(&reader)
-            .is_some_and(|one| !one.mode.is_broadcast && !(one.mode.is_noloop && reader == changer))
+        let Some(one) = self.clients.get(&reader) else {
+            return false;
+        };
+        let is_spared = one.mode.is_noloop && reader == changer;
+        !one.mode.is_broadcast && !is_spared
     }
 
     /// Remembers that a client has read a key.
