@@ -11,8 +11,8 @@ use crate::store::{Store, StoreError};
 use crate::types::Environment;
 use crate::types::changed_bodies::ChangedBodies;
 use crate::types::key::ClientKey;
+use crate::types::read_window::ReadWindow;
 use crate::types::signals::{Ready, Signals};
-use crate::types::tracking::ReadWindow;
 
 use super::call::Submission;
 use super::delegation::BatchDelegation;

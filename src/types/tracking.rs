@@ -1,11 +1,8 @@
 //! Client-side caching (CLIENT TRACKING): what commands say of the keys that they read and change,
 //! and who is told after the commit. See docs/understand/decisions/023-tracking.md.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
-use super::context::Environment;
 use super::key::ClientKey;
 
 /// On whose behalf a command runs.
@@ -77,51 +74,4 @@ pub trait Trackers: Send + Sync {
     /// others have changed since `window` was opened counts as changed at once: the client may have
     /// been given what was there before. Never waits for a client.
     fn note(&self, changes: &[Change], window: Option<u64>);
-}
-
-/// The time in which commands read: keeps which keys change meanwhile.
-pub struct ReadWindow {
-    trackers: Arc<dyn Trackers>,
-    number: u64,
-}
-
-impl ReadWindow {
-    /// The window's number.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-}
-
-impl Drop for ReadWindow {
-    fn drop(&mut self) {
-        self.trackers.close_window(self.number);
-    }
-}
-
-impl Environment {
-    /// Opens a window if clients track keys. To be called before the snapshot is opened from which
-    /// they read.
-    pub fn open_read_window(&self) -> Option<ReadWindow> {
-        let trackers = self.trackers.get().filter(|trackers| trackers.is_any())?;
-        Some(ReadWindow {
-            number: trackers.open_window(),
-            trackers: Arc::clone(trackers),
-        })
-    }
-
-    /// Whether clients of this server track keys.
-    pub fn has_trackers(&self) -> bool {
-        let trackers = self.trackers.get();
-        trackers.is_some_and(|trackers| trackers.is_any())
-    }
-
-    /// Tells the clients that track keys what was done.
-    pub fn note_changes(&self, window: Option<&ReadWindow>, changes: &[Change]) {
-        if !changes.is_empty()
-            && let Some(trackers) = self.trackers.get()
-            && trackers.is_any()
-        {
-            trackers.note(changes, window.map(ReadWindow::number));
-        }
-    }
 }

@@ -541,7 +541,7 @@ fn clients_and_keys_are_counted_and_shown() {
     for (name, expected) in figures {
         assert_eq!(figure(&mut socket, name), expected, "{name}");
     }
-    assert!(reader.run("CLIENT INFO").contains(&format!(" flags=t ")));
+    assert!(reader.run("CLIENT INFO").contains(" flags=t "));
     assert!(reader.run("CLIENT INFO").contains(&format!(" redir={id} ")));
     let shown = broadcast.run("CLIENT INFO");
     assert!(

@@ -87,10 +87,13 @@ impl Server {
         }
     }
 
-    async fn set(&self, key: &str) {
-        let arguments = ["SET", key, "1"].map(|word| Bytes::from(word.to_owned()));
-        let Ok(invocation) = Invocation::resolve(0, arguments.to_vec()) else {
-            panic!("SET is no command");
+    async fn set(&self, keys: &[&str]) {
+        let pairs = keys
+            .iter()
+            .flat_map(|key| [key.to_string(), "1".to_owned()]);
+        let words = std::iter::once("MSET".to_owned()).chain(pairs);
+        let Ok(invocation) = Invocation::resolve(0, words.map(Bytes::from).collect()) else {
+            panic!("MSET is no command");
         };
         let call = Call::command(invocation, true);
         let finished = self.executor.submit(vec![call]).await.unwrap();
@@ -372,25 +375,29 @@ fn a_mark_without_signs_of_life_is_removed_and_its_server_forgets_everything() {
 fn keys_that_a_server_changes_are_in_the_log_while_others_track_keys() {
     on_a_cluster(|store| async move {
         let [one, two] = [Server::start(&store).await, Server::start(&store).await];
-        one.set("before").await;
+        one.set(&["before"]).await;
         assert_eq!(rows(&*store).await, 0);
         let own = Tracker::begin(&one).await;
-        one.set("own").await;
+        one.set(&["own"]).await;
         assert_eq!(rows(&*store).await, 0);
         let tracker = Tracker::begin(&two).await;
         own.told();
-        one.set("a").await;
-        one.set(&"x".repeat(TRACKED_NAMES_BYTES_MAX + 1)).await;
+        one.set(&["a", "b"]).await;
+        let long: Vec<String> = (0..8).map(|key| key.to_string().repeat(40_000)).collect();
+        assert!(long.concat().len() > TRACKED_NAMES_BYTES_MAX);
+        one.set(&long.iter().map(String::as_str).collect::<Vec<_>>())
+            .await;
         let told = async {
-            while tracker.told.lock().unwrap().len() < 2 {
+            while tracker.told.lock().unwrap().len() < 3 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             tracker.told()
         };
         let told = tokio::time::timeout(Duration::from_secs(30), told).await;
-        let expected = [Change::Unwatched("a".into()), Change::AllKeys];
+        let names = ["a", "b"].map(|name| Change::Unwatched(name.into()));
+        let expected = [&names[..], &[Change::AllKeys]].concat();
         assert_eq!(told.unwrap(), expected);
-        assert_eq!(own.told().len(), 2);
+        assert_eq!(own.told().len(), 2 + long.len());
     });
 }
 

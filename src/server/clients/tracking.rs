@@ -19,6 +19,10 @@ impl TrackingMode {
     /// Whether the keys that a command reads are remembered. `is_caching`: CLIENT CACHING came right
     /// before it.
     pub(crate) fn remembers(self, is_caching: bool) -> bool {
-        !self.is_broadcast && (!self.is_opt_in || is_caching) && !(self.is_opt_out && is_caching)
+        let is_left_out = match is_caching {
+            true => self.is_opt_out,
+            false => self.is_opt_in,
+        };
+        !self.is_broadcast && !is_left_out
     }
 }

@@ -24,7 +24,7 @@ mod keys;
 mod recent;
 mod table;
 
-use table::{Broadcast, Table};
+use table::{Broadcast, Table, TrackingCounts};
 
 /// Keys that are forgotten at one tick of the server because there are too many.
 const FORGOTTEN_PER_TICK_MAX: usize = 10_000;
@@ -38,19 +38,6 @@ pub(super) struct Tracking {
     clients: Arc<ClientRegistry>,
     config: Arc<RuntimeConfig>,
     random: Arc<dyn Random>,
-}
-
-/// What INFO says.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct TrackingCounts {
-    /// Clients that track keys.
-    pub(super) clients: usize,
-    /// Keys that are remembered.
-    pub(super) keys: usize,
-    /// Clients of all these keys together.
-    pub(super) items: usize,
-    /// Prefixes.
-    pub(super) prefixes: usize,
 }
 
 impl Tracking {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::TrackingCounts;
 use super::keys::Keys;
 use super::recent::Recent;
 use crate::server::clients::{ClientRecord, TrackingMode};
@@ -13,6 +12,19 @@ use crate::types::tracking::Change;
 
 /// Changed keys of one prefix, each with the client that changed it last.
 pub(super) type Broadcast = BTreeMap<Bytes, u64>;
+
+/// What INFO says.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::server) struct TrackingCounts {
+    /// Clients that track keys.
+    pub(in crate::server) clients: usize,
+    /// Keys that are remembered.
+    pub(in crate::server) keys: usize,
+    /// Clients of all these keys together.
+    pub(in crate::server) items: usize,
+    /// Prefixes.
+    pub(in crate::server) prefixes: usize,
+}
 
 /// A client that tracks keys.
 struct Tracker {
@@ -103,9 +115,11 @@ impl Table {
 
     /// Whether a client that has read a key is told of its change by another client, or by itself.
     pub(super) fn is_told_of(&self, reader: u64, changer: u64) -> bool {
-        self.clients
-            .get(&reader)
-            .is_some_and(|one| !one.mode.is_broadcast && !(one.mode.is_noloop && reader == changer))
+        let Some(one) = self.clients.get(&reader) else {
+            return false;
+        };
+        let is_spared = one.mode.is_noloop && reader == changer;
+        !one.mode.is_broadcast && !is_spared
     }
 
     /// Remembers that a client has read a key.
