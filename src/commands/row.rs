@@ -36,6 +36,8 @@ pub enum Group {
     SortedSet,
     /// Places in sorted sets.
     Geo,
+    /// Streams.
+    Stream,
     /// Priority queues, which Redis does not have.
     PriorityQueue,
     /// Task queues, which Redis does not have.
@@ -67,6 +69,7 @@ impl Group {
             Group::List => "list",
             Group::SortedSet => "sorted-set",
             Group::Geo => "geo",
+            Group::Stream => "stream",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",

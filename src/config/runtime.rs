@@ -35,6 +35,7 @@ pub struct RuntimeConfig {
     maxmemory_clients: AtomicMemoryLimit,
     keyspace_events: Arc<EventSwitch>,
     hll_sparse_max_bytes: Arc<AtomicU64>,
+    stream_node_max_entries: Arc<AtomicU64>,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     is_protected: AtomicBool,
@@ -99,6 +100,7 @@ impl RuntimeConfig {
             maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
             keyspace_events,
             hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
+            stream_node_max_entries: Arc::new(AtomicU64::new(settings.stream_node_max_entries)),
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -232,6 +234,11 @@ impl RuntimeConfig {
         &self.hll_sparse_max_bytes
     }
 
+    /// How many entries of a stream are trimmed together. CONFIG SET changes it.
+    pub fn stream_node_max_entries(&self) -> &Arc<AtomicU64> {
+        &self.stream_node_max_entries
+    }
+
     /// Seconds that a shutdown waits for what is in flight.
     pub fn shutdown_timeout_s(&self) -> u32 {
         self.read().settings.shutdown_timeout_s
@@ -358,6 +365,7 @@ impl RuntimeConfig {
             maxmemory_clients,
             keyspace_events,
             hll_sparse_max_bytes,
+            stream_node_max_entries,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
@@ -382,6 +390,8 @@ impl RuntimeConfig {
         self.keyspace_events.set(keyspace_events);
         self.hll_sparse_max_bytes
             .store(hll_sparse_max_bytes, Ordering::Relaxed);
+        self.stream_node_max_entries
+            .store(stream_node_max_entries, Ordering::Relaxed);
     }
 }
 

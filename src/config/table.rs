@@ -542,6 +542,18 @@ pub static SETTINGS: &[SettingRow] = &[
         },
         render: |settings| settings.hll_sparse_max_bytes.to_string(),
     },
+    SettingRow {
+        name: "stream-node-max-entries",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "100",
+        help: "Entries of a stream that are trimmed together where it is trimmed approximately (MAXLEN ~, MINID ~); 0 is 100",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.stream_node_max_entries = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.stream_node_max_entries.to_string(),
+    },
 ];
 
 impl fmt::Debug for Settings {
@@ -616,6 +628,7 @@ mod tests {
             ("maxmemory-clients", "1048576"),
             ("notify-keyspace-events", "glKE"),
             ("hll-sparse-max-bytes", "0"),
+            ("stream-node-max-entries", "1"),
         ];
         assert_eq!(others.len(), SETTINGS.len());
         for (name, other) in others {

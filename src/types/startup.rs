@@ -73,6 +73,7 @@ pub async fn prepare(
         lookups: Lookups::default(),
         scripts: Scripts::default(),
         hll_sparse_max_bytes: OnceLock::new(),
+        stream_node_max_entries: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

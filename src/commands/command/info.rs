@@ -53,10 +53,23 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
-    let range = |last: i32, step: usize| {
+    let limited_range = |last: i32, step: usize, limit: i64| {
         let step = i64::try_from(step).unwrap_or(i64::MAX);
-        let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
+        let details = [
+            ("lastkey", last.into()),
+            ("keystep", step),
+            ("limit", limit),
+        ];
         typed("range", &details)
+    };
+    let range = |last: i32, step: usize| limited_range(last, step, 0);
+    let after_word = |word: &'static str, from: usize| {
+        let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
+        let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
+        Reply::Map(vec![
+            (name("type"), name("keyword")),
+            (name("spec"), Reply::Map(details)),
+        ])
     };
     let unknown = || typed("unknown", &[]);
     let (begin, find) = match spec.place {
@@ -66,15 +79,9 @@ fn specification(spec: &KeySpec) -> Reply {
             (index(count), typed("keynum", &details))
         }
         KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
-        KeyPlace::AfterWord { word, from } => {
-            let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
-            let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
-            let begin = vec![
-                (name("type"), name("keyword")),
-                (name("spec"), Reply::Map(details)),
-            ];
-            (Reply::Map(begin), range(0, 1))
-        }
+        KeyPlace::AfterWord { word, from } => (after_word(word, from), range(0, 1)),
+        // Of what follows, the first of two parts.
+        KeyPlace::Streams { from } => (after_word("STREAMS", from), limited_range(-1, 1, 2)),
     };
     let mut fields = Vec::new();
     if let Some(notes) = spec.notes {

@@ -143,6 +143,7 @@ fn arguments_agree_with_the_key_specifications() {
                             && argument.token == Some(word)
                             && i32::try_from(from) == Ok(-row.arity)
                     }
+                    KeyPlace::Streams { .. } => argument.token == Some("STREAMS"),
                 };
                 assert!(fits, "{}: {argument}", row.name);
                 specs_seen.push(number);
