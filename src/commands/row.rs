@@ -9,7 +9,7 @@ use super::flags::Flags;
 use super::grammar::Argument;
 use super::key_specs::{KeyPlace, KeySpec};
 use super::plan::PlanFunction;
-use super::waits::WaitFunction;
+use super::waits::{PinFunction, WaitFunction};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::unit::AnyUnit;
@@ -214,6 +214,8 @@ pub struct Row {
     pub plan: Option<PlanFunction>,
     /// Tells what it waits for when it finds nothing, if it blocks.
     pub waits: Option<WaitFunction>,
+    /// Fixes its arguments when it begins to wait.
+    pub pins: Option<PinFunction>,
     /// How several of it run as one, if that is cheaper.
     pub series: Option<Series>,
 }
@@ -254,6 +256,7 @@ impl Row {
             subcommands: &[],
             plan: None,
             waits: None,
+            pins: None,
             series: None,
         }
     }
@@ -369,6 +372,14 @@ impl Row {
     pub const fn waits(self, waits: WaitFunction) -> Self {
         Self {
             waits: Some(waits),
+            ..self
+        }
+    }
+
+    /// Says what its arguments are once it waits.
+    pub const fn pins(self, pins: PinFunction) -> Self {
+        Self {
+            pins: Some(pins),
             ..self
         }
     }

@@ -7,6 +7,7 @@ use crate::commands::call::{CallError, Invocation, Mode, call_once, call_read};
 use crate::commands::flags::Flags;
 use crate::commands::resolve::resolve;
 use crate::commands::row::{ConnectionCommand, Handler};
+use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
@@ -49,6 +50,9 @@ impl Calls<'_> {
         let writes = flags.contains(Flags::WRITE) || flags.contains(Flags::MAY_REPLICATE);
         if writes && self.only_reads {
             return refused("ERR Write commands are not allowed from read-only scripts.");
+        }
+        if let Some(reason) = refusal_in_script(invocation.row, &invocation.arguments) {
+            return refused(&reason);
         }
         if flags.contains(Flags::WRITE) {
             self.run.note_write();

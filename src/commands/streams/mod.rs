@@ -2,7 +2,11 @@
 
 mod add;
 mod ids;
+mod info;
 mod range;
+mod read;
+pub(super) mod read_arguments;
+mod remove;
 mod replies;
 mod rows;
 #[cfg(test)]

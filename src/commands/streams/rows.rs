@@ -1,9 +1,9 @@
 //! The rows of the stream commands.
 
-use super::{add, range};
+use super::{add, info, range, read, remove};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, COUNT, block, integer, key, oneof, string, token};
-use crate::commands::key_specs::{LOOK, READ, UPDATE, at};
+use crate::commands::key_specs::{DELETE, LOOK, READ, UPDATE, at, streams};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, write_handler};
 
@@ -76,4 +76,93 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, READ)])
         .history(&[EXCLUSIVE_RANGES])
         .arguments(&[key(0), string("end"), string("start"), COUNT]),
+    stream("xdel", -3, "5.0.0", write_handler!(remove::xdel))
+        .summary("Returns the number of messages after removing them from a stream.")
+        .complexity("O(log N) for each entry, N being all that is stored")
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), string("ID").multiple()]),
+    stream("xtrim", -4, "5.0.0", write_handler!(remove::xtrim))
+        .summary("Deletes messages from the beginning of a stream.")
+        .complexity(
+            "O(M) with M entries removed, or kept where these are fewer; O(1) for most calls with ~",
+        )
+        .keys(&[at(1, DELETE)])
+        .tips(&["nondeterministic_output"])
+        .history(&[(
+            "6.2.0",
+            "Added the `MINID` trimming strategy and the `LIMIT` option.",
+        )])
+        .arguments(&[key(0), TRIM]),
+    stream("xsetid", -3, "5.0.0", write_handler!(remove::xsetid))
+        .summary("An internal command for replicating stream values.")
+        .flags(Flags::DENYOOM.and(Flags::FAST))
+        .keys(&[at(1, UPDATE)])
+        .history(&[(
+            "7.0.0",
+            "Added the `entries_added` and `max_deleted_entry_id` arguments.",
+        )])
+        .arguments(&[
+            key(0),
+            string("last-id"),
+            integer("entries-added")
+                .token("ENTRIESADDED")
+                .since("7.0.0")
+                .optional(),
+            string("max-deleted-id")
+                .token("MAXDELETEDID")
+                .since("7.0.0")
+                .optional(),
+        ]),
+    stream("xread", -4, "5.0.0", read_handler!(read::xread))
+        .summary(
+            "Returns messages from multiple streams with IDs greater than the ones requested. \
+             Blocks until a message is available otherwise.",
+        )
+        .complexity("O(K log N + M) with K streams and M entries returned")
+        .flags(Flags::BLOCKING)
+        .keys(&[streams(1, READ)])
+        .arguments(&[
+            COUNT,
+            integer("milliseconds").token("BLOCK").optional(),
+            block("streams", &[key(0).multiple(), string("ID").multiple()]).token("STREAMS"),
+        ])
+        .waits(read::wait)
+        .pins(read::pin),
+    Row::container("xinfo", "5.0.0", Group::Stream, INFO),
+];
+
+const INFO: &[Row] = &[
+    stream(
+        "xinfo|stream",
+        -3,
+        "5.0.0",
+        read_handler!(info::xinfo_stream),
+    )
+    .summary("Returns information about a stream.")
+    .complexity("O(log N + M) with M entries shown")
+    .keys(&[at(2, READ)])
+    .history(&[
+        ("6.0.0", "Added the `FULL` modifier."),
+        (
+            "7.0.0",
+            "Added the `max-deleted-entry-id`, `entries-added`, `recorded-first-entry-id`, \
+             `entries-read` and `lag` fields",
+        ),
+        (
+            "7.2.0",
+            "Added the `active-time` field, and changed the meaning of `seen-time`.",
+        ),
+    ])
+    .arguments(&[
+        key(0),
+        block("full-block", &[token("FULL"), COUNT]).optional(),
+    ]),
+    Row::help(
+        "xinfo|help",
+        "5.0.0",
+        Group::Stream,
+        Handler::Pure(info::help),
+    )
+    .categories(&["@stream"]),
 ];

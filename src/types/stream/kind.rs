@@ -1,16 +1,20 @@
 //! The descriptor of streams.
 
+use crate::dump::StreamReader;
 use crate::layout::Section;
-use crate::types::kind::{SectionKind, ValueKind, plain_element};
+use crate::types::kind::{SectionKind, Serialization, ValueKind, plain_element};
+
+use super::dumping::restorable;
 
 /// The descriptor of streams.
 pub static KIND: ValueKind = ValueKind {
     name: "stream",
-    encoding: "rows",
+    // Redis has no other either, so the word promises nothing.
+    encoding: "stream",
     // It remembers its last id, and its consumer groups.
     exists_when_empty: true,
     body: None,
-    is_waited_for: false,
+    is_waited_for: true,
     sections: &[
         SectionKind::elements(Section::StreamEntries, plain_element),
         SectionKind::other(Section::StreamHead),
@@ -25,5 +29,9 @@ pub static KIND: ValueKind = ValueKind {
     queue: None,
     on_put: None,
     slice: None,
-    serialization: None,
+    serialization: Some(Serialization {
+        reads: StreamReader::reads,
+        dump: |context, key| Box::pin(context.stream_dump(key)),
+        read: restorable,
+    }),
 };

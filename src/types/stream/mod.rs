@@ -25,10 +25,13 @@ use super::key::OpenKey;
 use super::pages::Pages;
 
 mod append;
+mod delete;
+mod dumping;
 mod kind;
 mod trim;
 
 pub use append::NewId;
+pub use delete::StreamSettings;
 pub use kind::KIND;
 pub use trim::{Trim, TrimTo};
 

@@ -5,10 +5,10 @@
 //! How many are left of the first node follows from the number of entries that were ever added and
 //! the length. So most commands that trim approximately read no entry.
 
-use crate::layout::{KeyRange, Section, StreamId, successor};
+use crate::layout::{KeyRange, Section, StreamHead, StreamId, successor};
 use crate::store::{Isolation, StoreError};
 use crate::types::pages::Pages;
-use crate::types::{OpenKey, WriteContext};
+use crate::types::{OpenKey, ReadContext, WriteContext};
 
 use super::IdRange;
 
@@ -87,7 +87,7 @@ impl WriteContext<'_> {
             ..IdRange::ALL
         };
         let rows = self.stream_rows(key, range);
-        let node = usize::try_from(self.stream_node_entries()).unwrap_or(0);
+        let node = usize::try_from(self.environment.stream_node_entries()).unwrap_or(0);
         let mut pages = Pages::new(self, rows, false, node.saturating_add(1));
         let mut count = 0;
         while count < limit
@@ -111,7 +111,7 @@ impl WriteContext<'_> {
         }
         let head = self.stream_head_at(key, self.relaxed()).await?;
         let gone = head.added.saturating_sub(length);
-        let node = self.stream_node_entries();
+        let node = self.environment.stream_node_entries();
         let at_most = excess.min(self.approximate_limit(limit));
         let first = node - gone % node;
         let whole = match at_most.checked_sub(first) {
@@ -128,7 +128,7 @@ impl WriteContext<'_> {
             Some(0) => u64::MAX,
             Some(limit) => limit,
             None => {
-                let limit = NODES_MAX.saturating_mul(self.stream_node_entries());
+                let limit = NODES_MAX.saturating_mul(self.environment.stream_node_entries());
                 limit.min(APPROXIMATE_ENTRIES_MAX)
             }
         }
@@ -181,9 +181,19 @@ impl WriteContext<'_> {
         self.layout()
             .stream_entries(key.data(), range.first, range.last)
     }
+}
 
-    /// The most entries of a node: the setting `stream-node-max-entries`.
-    fn stream_node_entries(&self) -> u64 {
-        self.environment.stream_node_entries().max(1)
+impl ReadContext<'_> {
+    /// How many nodes Redis would have for a stream of so many small entries.
+    pub fn stream_nodes(&self, length: i64, head: StreamHead) -> i64 {
+        let length = u64::try_from(length).unwrap_or(0);
+        let node = self.environment.stream_node_entries();
+        let first = node - head.added.saturating_sub(length) % node;
+        let nodes = match length.checked_sub(first) {
+            _ if length == 0 => 0,
+            None => 1,
+            Some(rest) => 1 + rest.div_ceil(node),
+        };
+        i64::try_from(nodes).unwrap_or(i64::MAX)
     }
 }
