@@ -5,7 +5,7 @@ use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, COUNT, block, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, LOOK, READ, UPDATE, at, streams};
 use crate::commands::row::{Group, Handler, Row};
-use crate::{read_handler, write_handler};
+use crate::{read_handler, series, write_handler};
 
 const EXCLUSIVE_RANGES: (&str, &str) = ("6.2.0", "Added exclusive ranges.");
 
@@ -58,7 +58,8 @@ pub const ROWS: &[Row] = &[
             TRIM.optional(),
             oneof("id-selector", &[token("*").named("auto-id"), string("id")]),
             block("data", &[string("field"), string("value")]).multiple(),
-        ]),
+        ])
+        .series(series!(add::makes_stream, add::xadd_series)),
     stream("xlen", 2, "5.0.0", read_handler!(range::xlen))
         .summary("Return the number of messages in a stream.")
         .flags(Flags::FAST)

@@ -5,7 +5,10 @@ use bytes::Bytes;
 use crate::error::CommandError;
 use crate::layout::stream::encode_stream_fields;
 use crate::layout::{StreamHead, StreamId};
+use crate::store::StoreError;
 use crate::types::{OpenKey, WriteContext};
+
+use super::Trim;
 
 /// What a new entry's id shall be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,71 @@ impl NewId {
             },
         };
         id.filter(|id| *id > last).ok_or(NOT_GREATER)
+    }
+}
+
+/// Adds several entries to a stream: its head is read and written once.
+pub struct Appending<'c, 't> {
+    context: &'c WriteContext<'t>,
+    key: &'c OpenKey,
+    head: StreamHead,
+    length: i64,
+    /// Entries that are written, and that neither the head nor the length tells of.
+    uncounted: i64,
+}
+
+impl<'c, 't> Appending<'c, 't> {
+    /// Begins to add.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn begin(
+        context: &'c WriteContext<'t>,
+        key: &'c OpenKey,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            context,
+            key,
+            head: context.stream_head(key).await?,
+            length: context.length(key, context.isolation).await?,
+            uncounted: 0,
+        })
+    }
+
+    /// Adds an entry of names and values in turns, and answers its id.
+    ///
+    /// # Errors
+    /// `Text` where no entry can have that id.
+    pub fn append(&mut self, id: NewId, fields: &[Bytes]) -> Result<StreamId, CommandError> {
+        let id = id.after(self.head.last, self.context.now_ms)?;
+        self.context.stream_put(self.key, id, fields);
+        self.head = StreamHead {
+            last: id,
+            added: self.head.added.saturating_add(1),
+        };
+        self.length += 1;
+        self.uncounted += 1;
+        Ok(id)
+    }
+
+    /// Trims the stream as it is so far.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn trim(&mut self, trim: &Trim) -> Result<(), StoreError> {
+        let length = u64::try_from(self.length).unwrap_or(0);
+        if self.context.stream_trims(trim, self.head, length) {
+            self.count();
+            self.length -= self.context.stream_trim(self.key, trim).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts what was added. To be called at the end.
+    pub fn count(&mut self) {
+        self.context.set_stream_head(self.key, self.head);
+        self.context.add_length(self.key, self.uncounted);
+        self.uncounted = 0;
     }
 }
 

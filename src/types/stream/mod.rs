@@ -30,7 +30,7 @@ mod dumping;
 mod kind;
 mod trim;
 
-pub use append::NewId;
+pub use append::{Appending, NewId};
 pub use delete::StreamSettings;
 pub use kind::KIND;
 pub use trim::{Trim, TrimTo};

@@ -37,6 +37,19 @@ pub enum TrimTo {
     First(StreamId),
 }
 
+/// How many of the first `at_most` entries are in whole nodes, of a stream that was given `added`
+/// entries and has `length`.
+fn in_whole_nodes(added: u64, length: u64, at_most: u64, node: u64) -> u64 {
+    let gone = added.saturating_sub(length);
+    let first = node - gone % node;
+    match at_most.checked_sub(first) {
+        // The last node is as long as it is.
+        _ if at_most >= length => length,
+        None => 0,
+        Some(rest) => first + rest / node * node,
+    }
+}
+
 impl WriteContext<'_> {
     /// Trims a stream, and answers how many entries went.
     ///
@@ -98,7 +111,7 @@ impl WriteContext<'_> {
         Ok(count.min(limit))
     }
 
-    /// How many entries are in whole nodes of which at most `excess` entries go.
+    /// How many entries are in whole nodes, of which at most `excess` entries go.
     async fn whole_nodes(
         &self,
         key: &OpenKey,
@@ -110,17 +123,23 @@ impl WriteContext<'_> {
             return Ok(0);
         }
         let head = self.stream_head_at(key, self.relaxed()).await?;
-        let gone = head.added.saturating_sub(length);
-        let node = self.environment.stream_node_entries();
         let at_most = excess.min(self.approximate_limit(limit));
-        let first = node - gone % node;
-        let whole = match at_most.checked_sub(first) {
-            // The last node is as long as it is.
-            _ if at_most >= length => length,
-            None => 0,
-            Some(rest) => first + rest / node * node,
+        let node = self.environment.stream_node_entries();
+        Ok(in_whole_nodes(head.added, length, at_most, node))
+    }
+
+    /// Whether trimming a stream of so many entries takes any away.
+    pub(super) fn stream_trims(&self, trim: &Trim, head: StreamHead, length: u64) -> bool {
+        let TrimTo::Length(kept) = trim.to else {
+            return true;
         };
-        Ok(whole)
+        let excess = length.saturating_sub(kept);
+        if !trim.is_approximate || excess == 0 {
+            return excess > 0;
+        }
+        let at_most = excess.min(self.approximate_limit(trim.limit));
+        let node = self.environment.stream_node_entries();
+        in_whole_nodes(head.added, length, at_most, node) > 0
     }
 
     fn approximate_limit(&self, limit: Option<u64>) -> u64 {
