@@ -321,3 +321,9 @@ pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Most bytes of a HyperLogLog in the sparse encoding, unless `hll-sparse-max-bytes` says otherwise.
 pub const HLL_SPARSE_BYTES_MAX: u64 = 3_000;
+/// Entries of a stream that are trimmed together where it is trimmed approximately, unless
+/// `stream-node-max-entries` says otherwise.
+pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
+/// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
+/// of one value, in which its zero bytes are doubled.
+pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;

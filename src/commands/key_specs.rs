@@ -89,6 +89,11 @@ pub enum KeyPlace {
         /// In capitals.
         word: &'static str,
     },
+    /// The first half of what follows STREAMS, which stands at `from` or later (XREAD).
+    Streams {
+        /// Where it may stand first.
+        from: usize,
+    },
 }
 
 const BY_NOTES: &str = "For the optional BY/GET keyword. It is marked 'unknown' because the key \
@@ -145,6 +150,11 @@ pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> Key
 /// All keys after the last `word`.
 pub const fn all_after_word(word: &'static str, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AllAfterWord { word }, flags)
+}
+
+/// The first half of what follows STREAMS, which stands at `from` or later.
+pub const fn streams(from: usize, flags: KeyFlags) -> KeySpec {
+    spec(KeyPlace::Streams { from }, flags)
 }
 
 impl KeySpec {
@@ -210,6 +220,12 @@ impl KeySpec {
                 let found = candidates.find(is_word);
                 (found.map_or(0..0, |at| at + 1..count), 1)
             }
+            KeyPlace::Streams { .. } => {
+                let first = first_stream(arguments)?;
+                let following = count - first;
+                let is_even = following > 0 && following.is_multiple_of(2);
+                (is_even.then_some(first..first + following / 2)?, 1)
+            }
         };
         Some(range.step_by(step))
     }
@@ -231,6 +247,27 @@ fn stored_key(arguments: &[Bytes]) -> Option<usize> {
         at += 1;
     }
     stored
+}
+
+/// Where the keys of XREAD and XREADGROUP begin, found as Redis finds it (`xreadGetKeys` in `db.c`):
+/// the arguments of other options are skipped, so a consumer may be called `streams`.
+fn first_stream(arguments: &[Bytes]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(word) = arguments.get(at) {
+        if is_word(word, "streams") {
+            return Some(at + 1);
+        }
+        at += if is_word(word, "block") || is_word(word, "count") {
+            2
+        } else if is_word(word, "group") {
+            3
+        } else if is_word(word, "noack") {
+            1
+        } else {
+            return None;
+        };
+    }
+    None
 }
 
 /// The first key, the last (negative: from the end) and their distance, where keys stand at fixed

@@ -159,7 +159,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     // Encodings in memory.
     row("list-max-listpack-size", "list-max-ziplist-size", Integer(I32_MIN, I32_MAX), "-2"),
     row("list-compress-depth", "", Integer(0, I32_MAX), "0"),
-    row("stream-node-max-entries", "", Integer(0, I64_MAX), "100"),
     row("hash-max-listpack-entries", "hash-max-ziplist-entries", Integer(0, I64_MAX), "512"),
     row("set-max-intset-entries", "", Integer(0, I64_MAX), "512"),
     row("set-max-listpack-entries", "", Integer(0, I64_MAX), "128"),

@@ -2,7 +2,7 @@
 //!
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
-//! encoding is read in which Redis up to 7.2 writes a string, a list, a hash, a set or a sorted set;
+//! encoding is read in which Redis up to 7.2 writes a value that is not a module's;
 //! written are those that Redis 7.0 and 7.2 both read.
 //!
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
@@ -19,6 +19,7 @@ mod payload;
 mod reader;
 mod set;
 mod sorted_set;
+mod stream;
 mod string;
 mod strings;
 #[cfg(test)]
@@ -38,6 +39,10 @@ pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
+};
+pub use stream::{
+    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, EntryId, StreamReader,
+    StreamWriter,
 };
 pub use string::{read_string, reads_string, string_payload};
 

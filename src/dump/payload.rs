@@ -46,7 +46,6 @@ impl Payload {
     pub fn refusal(&self) -> DumpError {
         DumpError::OtherType(match self.rdb_type {
             6 | 7 => "module value",
-            15 | 19 | 21 => "stream",
             _ => return DumpError::Format,
         })
     }

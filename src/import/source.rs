@@ -234,6 +234,8 @@ impl Source {
             (Some(command), _) | (None, Reading::Iteration(command)) => {
                 self.client.queue(&[command, key.name.as_slice()]);
             }
+            // It says how it is read whole.
+            (None, Reading::Dump) => {}
             (None, Reading::Ranks(command, options)) => {
                 // One element more than is small tells that it is not.
                 let stop = key.kind.small_max.to_string();

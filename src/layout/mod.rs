@@ -23,6 +23,8 @@ mod range;
 pub mod row_kinds;
 pub mod rows;
 pub mod script;
+pub mod stream;
+pub mod stream_group;
 pub mod string;
 pub mod task;
 mod tuple;
@@ -47,6 +49,8 @@ pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
 pub use script::{ScriptOrigin, StoredScript};
+pub use stream::{StreamHead, StreamId};
+pub use stream_group::{StreamConsumer, StreamGroup, StreamPending};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
 pub use value::StoredValue;
@@ -65,19 +69,19 @@ macro_rules! numbered {
     (
         $(#[$about:meta])*
         pub enum $name:ident {
-            $($(#[doc = $variant_about:literal])+ $(#[cfg($when:meta)])? $variant:ident = $number:literal,)+
+            $($(#[doc = $variant_about:literal])+ $variant:ident = $number:literal,)+
         }
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum $name {
-            $($(#[doc = $variant_about])+ $(#[cfg($when)])? $variant = $number,)+
+            $($(#[doc = $variant_about])+ $variant = $number,)+
         }
 
         impl $name {
             /// All of them, in the order of their numbers.
-            pub const ALL: &[$name] = &[$($(#[cfg($when)])? $name::$variant,)+];
+            pub const ALL: &[$name] = &[$($name::$variant,)+];
 
             /// The one with this number.
             pub fn from_number(number: u64) -> Option<Self> {
@@ -143,9 +147,8 @@ numbered! {
         Hash = 6,
         /// A set.
         Set = 7,
-        /// A type for tests, whose keys exist while they are empty.
-        #[cfg(test)]
-        Hollow = 250,
+        /// A stream.
+        Stream = 8,
     }
 }
 
@@ -182,6 +185,20 @@ numbered! {
         TaskQueue = 13,
         /// Places whose minima are to be looked at by background work.
         TaskUntended = 14,
+        /// A stream's entries by id.
+        StreamEntries = 15,
+        /// A stream's last id, and the greatest that was deleted.
+        StreamHead = 16,
+        /// A stream's consumer groups by name.
+        StreamGroups = 17,
+        /// Pending entries by group and id.
+        StreamPending = 18,
+        /// The same by group, consumer and id.
+        StreamConsumerPending = 19,
+        /// Consumers by group and name.
+        StreamConsumers = 20,
+        /// How many entries are pending, by group, and by group and consumer.
+        StreamPendingCounts = 21,
     }
 }
 

@@ -140,12 +140,17 @@ impl ServerState {
         let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
         let events = Arc::clone(config.keyspace_events());
         let sparse_bytes = Arc::clone(config.hll_sparse_max_bytes());
+        let node_entries = Arc::clone(config.stream_node_max_entries());
         let environment = executor.environment();
         if environment.subscribers.set(subscribers).is_err()
             || environment.trackers.set(trackers).is_err()
             || environment.keyspace_events.set(events).is_err()
             || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
             || environment.script_calls.set(script_calls).is_err()
+            || environment
+                .stream_node_max_entries
+                .set(node_entries)
+                .is_err()
         {
             tracing::error!("another server already hears what this executor publishes");
         }

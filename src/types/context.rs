@@ -12,7 +12,7 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX};
+use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
 use crate::random::Random;
 use crate::scripting::Scripts;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
@@ -54,6 +54,8 @@ pub struct Environment {
     pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
     /// Who tracks keys, set once when there is a server.
     pub trackers: OnceLock<Arc<dyn Trackers>>,
+    /// The setting `stream-node-max-entries`, set once when there is a server.
+    pub stream_node_max_entries: OnceLock<Arc<AtomicU64>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -71,6 +73,17 @@ impl Environment {
         let setting = self.hll_sparse_max_bytes.get();
         let bytes = setting.map_or(HLL_SPARSE_BYTES_MAX, |bytes| bytes.load(Ordering::Relaxed));
         usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// How many entries of a stream are trimmed together, where it is trimmed approximately.
+    pub fn stream_node_entries(&self) -> u64 {
+        let setting = self.stream_node_max_entries.get();
+        let entries = setting.map_or(0, |entries| entries.load(Ordering::Relaxed));
+        // Without that limit Redis has one in bytes.
+        if entries == 0 {
+            return STREAM_NODE_ENTRIES_MAX;
+        }
+        entries
     }
 
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.

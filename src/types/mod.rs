@@ -1,6 +1,5 @@
 //! What Redis's types mean, over the transaction trait: strings, lists, hashes, sets, sorted
-//! sets, Quoin's own types, and the keyspace
-//! that holds them. Knows the layout and nothing of connections or replies.
+//! sets, streams, Quoin's own types, and the keyspace that holds them. Knows the layout and nothing of connections or replies.
 
 pub mod changed_bodies;
 pub mod context;
@@ -12,8 +11,6 @@ pub mod fingerprint;
 pub mod flush;
 pub mod hash;
 mod hashed;
-#[cfg(test)]
-mod hollow;
 pub mod ids;
 pub mod key;
 pub mod key_pattern;
@@ -44,6 +41,7 @@ pub mod sort;
 pub mod sorted_set;
 pub mod split;
 pub mod startup;
+pub mod stream;
 pub mod string;
 pub mod sweeping;
 pub mod task_queue;
@@ -70,8 +68,7 @@ impl ValueType {
             ValueType::String => &string::KIND,
             ValueType::Hash => &hash::KIND,
             ValueType::Set => &set::KIND,
-            #[cfg(test)]
-            ValueType::Hollow => &hollow::KIND,
+            ValueType::Stream => &stream::KIND,
         }
     }
 }

@@ -76,6 +76,7 @@ pub async fn prepare(
         script_calls: OnceLock::new(),
         script_reads: Default::default(),
         hll_sparse_max_bytes: OnceLock::new(),
+        stream_node_max_entries: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

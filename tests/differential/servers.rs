@@ -66,6 +66,14 @@ impl Servers {
                 for connection in [&mut ours, &mut theirs] {
                     let greeted = connection.command(&["HELLO", protocol]).unwrap();
                     assert_eq!(greeted.error(), None);
+                    // So small that commands meet the ends of nodes, and of entries only.
+                    for (name, value) in [
+                        ("stream-node-max-entries", "4"),
+                        ("stream-node-max-bytes", "0"),
+                    ] {
+                        let set = connection.command(&["CONFIG", "SET", name, value]);
+                        assert_eq!(set.unwrap().error(), None);
+                    }
                     let flushed = connection.command(&["FLUSHALL"]).unwrap();
                     assert_eq!(flushed.error(), None);
                 }
@@ -169,7 +177,7 @@ impl Servers {
                 ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
-                let questions: [&[&[u8]]; 10] = [
+                let questions: [&[&[u8]]; 12] = [
                     &[b"GET", key],
                     &[b"STRLEN", key],
                     &[b"TYPE", key],
@@ -179,6 +187,8 @@ impl Servers {
                     &[b"ZCARD", key],
                     &[b"HGETALL", key],
                     &[b"SMEMBERS", key],
+                    &[b"XRANGE", key, b"-", b"+"],
+                    &[b"XINFO", b"STREAM", key],
                     &[b"PEXPIRETIME", key],
                 ];
                 for words in questions {

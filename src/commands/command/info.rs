@@ -53,11 +53,16 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
-    let range = |last: i32, step: usize| {
+    let limited_range = |last: i32, step: usize, limit: i64| {
         let step = i64::try_from(step).unwrap_or(i64::MAX);
-        let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
+        let details = [
+            ("lastkey", last.into()),
+            ("keystep", step),
+            ("limit", limit),
+        ];
         typed("range", &details)
     };
+    let range = |last: i32, step: usize| limited_range(last, step, 0);
     let unknown = || typed("unknown", &[]);
     let (begin, find) = match spec.place {
         KeyPlace::Range { first, last, step } => (index(first), range(last, step)),
@@ -72,6 +77,11 @@ fn specification(spec: &KeySpec) -> Reply {
         }
         // From the end, and a key at least stands after it.
         KeyPlace::AllAfterWord { word } => (after_word(word, -2), range(-1, 1)),
+        // Of what follows, the first of two parts.
+        KeyPlace::Streams { from } => {
+            let from = i64::try_from(from).unwrap_or(i64::MAX);
+            (after_word("STREAMS", from), limited_range(-1, 1, 2))
+        }
     };
     let mut fields = Vec::new();
     if let Some(notes) = spec.notes {

@@ -9,6 +9,7 @@ use crate::commands::call::{CallError, Invocation, Mode, call_once, call_read};
 use crate::commands::flags::Flags;
 use crate::commands::resolve::resolve;
 use crate::commands::row::{ConnectionCommand, Handler, Row};
+use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
@@ -96,6 +97,9 @@ impl<'c> Calls<'c> {
     }
 
     async fn run_checked(&mut self, invocation: &Invocation) -> Result<Reply, StoreError> {
+        if let Some(reason) = refusal_in_script(invocation.row, &invocation.arguments) {
+            return Ok(Reply::Error(reason));
+        }
         if invocation.row.flags.contains(Flags::WRITE) {
             self.run.note_write();
         }

@@ -6,6 +6,7 @@ use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
+use crate::executor::waiters::Waiter;
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
@@ -165,6 +166,7 @@ impl Batch<'_> {
                     }
                 };
                 if let (Some(waiter), true) = (&call.waiter, reply.is_nothing()) {
+                    self.pin(first.into(), waiter, attempt).await?;
                     self.shared.waiters.park(waiter, self.slot.number);
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
@@ -179,6 +181,31 @@ impl Batch<'_> {
                 replies.push(reply);
             }
             self.replies.push(replies);
+        }
+        Ok(())
+    }
+
+    /// Fixes the arguments of a command that is about to wait, where later they would mean something
+    /// else.
+    async fn pin(
+        &mut self,
+        id: CommandId,
+        waiter: &Waiter,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let invocation = &waiter.invocation;
+        let Some(pins) = invocation.row.pins else {
+            return Ok(());
+        };
+        let context = attempt.unit.read_context(invocation.database);
+        match call::check(pins(&context, &invocation.arguments).await) {
+            Ok(Ok(Some(arguments))) => waiter.pin(arguments),
+            // Its run has just read the same rows.
+            Ok(Ok(None) | Err(_)) | Err(CallError::TooLarge) => {}
+            Err(CallError::Store(error)) => {
+                let started = attempt.command_began;
+                return Err(self.store_failed(id, error, attempt, started));
+            }
         }
         Ok(())
     }

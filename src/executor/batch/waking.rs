@@ -279,18 +279,20 @@ impl Batch<'_> {
     ) -> Result<Woken, AttemptEnd> {
         let id = CommandId::Waiter(waiter.position());
         self.in_service.push(Arc::clone(waiter));
+        let pinned = waiter.pinned();
+        let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
         let ran = match self.refused.get(&id) {
             Some(error) => Ok(Reply::Error(error.to_line())),
             None => {
                 let started = Instant::now();
                 let mode = Mode {
                     // Its reads must still hold at the commit.
-                    is_strict: only_reads(&waiter.invocation)
+                    is_strict: only_reads(invocation)
                         && !self.environment.capabilities.single_writer,
                     pops_grants: false,
                     ..Mode::default()
                 };
-                match call::call(&attempt.unit, &waiter.invocation, mode).await {
+                match call::call(&attempt.unit, invocation, mode).await {
                     Ok(reply) => Ok(reply),
                     Err(CallError::TooLarge) => Err(CommandError::TooLarge),
                     Err(CallError::Store(error)) => {

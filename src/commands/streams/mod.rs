@@ -1,0 +1,16 @@
+//! Stream commands.
+
+mod add;
+mod ids;
+mod info;
+mod range;
+mod read;
+pub(super) mod read_arguments;
+mod remove;
+mod replies;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod trim_arguments;
+
+pub use rows::ROWS;
