@@ -87,7 +87,6 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["sort", "zrange", "zrevrange"], "limit", "offset_count"),
     (&["xadd"], "auto-id", "auto_id"),
     (&["xadd"], "data", "field_value"),
-    (&["xadd"], "id", "ID"),
     (&["xadd"], "id-selector", "id_or_auto"),
     (&["xsetid"], "entries-added", "entries_added"),
     (&["xsetid"], "max-deleted-id", "max_deleted_entry_id"),
