@@ -74,6 +74,25 @@ pub const RELAY_POLL: std::time::Duration = std::time::Duration::from_secs(2);
 pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(200);
 /// Time for which SUBSCRIBE waits for a store that does not answer before it confirms.
 pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// Keys that MIGRATE sends at a time.
+pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
+/// Bytes of values that MIGRATE holds at a time, and one value more.
+pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
+/// Marks of servers whose clients track keys that are looked at together.
+pub const TRACKER_MARKS_PER_LOOK: usize = 1_000;
+/// Time without a sign of life after which such a mark is removed by other servers.
+pub const TRACKER_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+/// Bytes of names of changed keys that a batch tells other servers; instead of more, it tells that all
+/// keys have changed.
+pub const TRACKED_NAMES_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of names of keys that are remembered for clients that track them; beyond it, random ones are
+/// forgotten, as if they had changed.
+pub const TRACKED_KEYS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Changed keys that are kept while clients who track keys read; with more, what they read counts as
+/// changed.
+pub const TRACKED_RECENT_CHANGES_MAX: usize = 100_000;
+/// Prefixes that one client tracks with CLIENT TRACKING … BCAST.
+pub const TRACKED_PREFIXES_PER_CLIENT_MAX: usize = 10_000;
 /// Messages stay in the store for other servers for one to two times as long.
 pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Channels and patterns that one client may be subscribed to (Redis has no limit but memory).

@@ -2,11 +2,13 @@
 
 use bytes::Bytes;
 
+use super::flags::Flags;
 use super::resolve::{Refusal, resolve};
 use super::row::{Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::StoreError;
+use crate::types::tracking::Origin;
 use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
 
 /// A command with its arguments: found in the table, and as many as it takes.
@@ -18,6 +20,8 @@ pub struct Invocation {
     pub arguments: Vec<Bytes>,
     /// The client's database.
     pub database: u32,
+    /// On whose behalf it runs.
+    pub origin: Origin,
 }
 
 impl Invocation {
@@ -31,6 +35,7 @@ impl Invocation {
             row,
             arguments,
             database,
+            origin: Origin::default(),
         })
     }
 }
@@ -69,6 +74,7 @@ pub async fn call(
     invocation: &Invocation,
     mode: Mode,
 ) -> Result<Reply, CallError> {
+    unit.signals.set_origin(invocation.origin);
     with_returns(unit, async || call_once(unit, invocation, mode).await).await
 }
 
@@ -112,6 +118,7 @@ pub async fn call_once(
         row,
         arguments,
         database,
+        ..
     } = invocation;
     match row.handler {
         Handler::Write(handler) => {
@@ -127,7 +134,9 @@ pub async fn call_once(
                 context = context.in_script();
             }
             let result = handler(&context, arguments).await;
-            end(unit, savepoint, result).map(to_reply)
+            let ended = end(unit, savepoint, result).map(to_reply);
+            note_reads(AnyUnit::Write(unit), invocation);
+            ended
         }
         Handler::Read(handler) => {
             let mut context = unit.read_context(*database);
@@ -135,7 +144,9 @@ pub async fn call_once(
                 context = context.strict();
             }
             context.is_in_script = mode.is_in_script;
-            check(handler(&context, arguments).await).map(to_reply)
+            let result = handler(&context, arguments).await;
+            note_reads(AnyUnit::Write(unit), invocation);
+            check(result).map(to_reply)
         }
         Handler::Script(handler) => {
             let unit = AnyUnit::Write(unit);
@@ -160,7 +171,9 @@ pub async fn call_read(
         Handler::Read(handler) => {
             let mut context = unit.context(invocation.database);
             context.is_in_script = mode.is_in_script;
-            check(handler(&context, arguments).await).map(to_reply)
+            let result = handler(&context, arguments).await;
+            note_reads(AnyUnit::Read(unit), invocation);
+            check(result).map(to_reply)
         }
         Handler::Script(handler) => {
             let unit = AnyUnit::Read(unit);
@@ -168,6 +181,19 @@ pub async fn call_read(
         }
         Handler::Pure(handler) => check(handler(unit.environment, arguments)).map(to_reply),
         Handler::Write(_) | Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
+    }
+}
+
+/// Remembers the keys of a command that reads, whatever its reply, if its client tracks keys (Redis:
+/// `trackingRememberKeys`). Of a script these are the keys of what it calls.
+fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
+    if !unit.tracks() || !invocation.row.flags.contains(Flags::READONLY) {
+        return;
+    }
+    for at in invocation.row.key_indexes(&invocation.arguments) {
+        if let Some(key) = invocation.arguments.get(at) {
+            unit.note_read(key.clone());
+        }
     }
 }
 

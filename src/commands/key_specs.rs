@@ -33,6 +33,8 @@ pub const TAKE: KeyFlags = &["RW", "access", "delete"];
 pub const DELETE: KeyFlags = &["RW", "delete"];
 /// Replaces a value without reading it.
 pub const OVERWRITE: KeyFlags = &["OW", "update"];
+/// Takes values away whole; more keys may be meant than the specification finds.
+pub const TAKE_AND_MORE: KeyFlags = &["RW", "access", "delete", "incomplete"];
 /// Makes a key that was not there.
 pub const CREATE: KeyFlags = &["OW", "insert"];
 /// Removes a key without reading its value.
@@ -81,6 +83,11 @@ pub enum KeyPlace {
         word: &'static str,
         /// Where it may stand first.
         from: usize,
+    },
+    /// All after the last such word that has arguments after it.
+    AllAfterWord {
+        /// In capitals.
+        word: &'static str,
     },
 }
 
@@ -133,6 +140,11 @@ pub const fn after_store(flags: KeyFlags) -> KeySpec {
 /// The key after the first `word`, which stands at `from` or later.
 pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AfterWord { word, from }, flags)
+}
+
+/// All keys after the last `word`.
+pub const fn all_after_word(word: &'static str, flags: KeyFlags) -> KeySpec {
+    spec(KeyPlace::AllAfterWord { word }, flags)
 }
 
 impl KeySpec {
@@ -191,6 +203,12 @@ impl KeySpec {
                 let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
                 let found = candidates.find(is_word);
                 (found.map_or(0..0, |at| at + 1..at + 2), 1)
+            }
+            KeyPlace::AllAfterWord { word } => {
+                let mut candidates = (1..count.saturating_sub(1)).rev();
+                let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
+                let found = candidates.find(is_word);
+                (found.map_or(0..0, |at| at + 1..count), 1)
             }
         };
         Some(range.step_by(step))

@@ -97,6 +97,7 @@ pub enum ConnectionCommand {
     Lastsave,
     Latency,
     Lolwut,
+    Migrate,
     Monitor,
     Multi,
     Psubscribe,

@@ -107,7 +107,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("watchdog-period", "", Integer(0, I32_MAX), "0").hidden(),
     row("acllog-max-len", "", Integer(0, I64_MAX), "128"),
     row("proto-max-bulk-len", "", Bytes(1_048_576, I64_MAX), "536870912"),
-    row("tracking-table-max-keys", "", Integer(0, I64_MAX), "1000000"),
     row("loading-process-events-interval-bytes", "", Integer(1024, I32_MAX), "2097152").hidden(),
     row("latency-tracking-info-percentiles", "", Special(special::PERCENTILES), "50 99 99.9"),
     // Process and start.

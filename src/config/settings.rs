@@ -77,6 +77,8 @@ pub struct Settings {
     pub keyspace_events: EventClasses,
     /// The most bytes that a HyperLogLog has in the sparse encoding.
     pub hll_sparse_max_bytes: u64,
+    /// The most keys that are remembered for clients that cache them; 0 is no limit.
+    pub tracking_table_max_keys: u64,
 }
 
 /// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
@@ -232,6 +234,7 @@ impl Default for Settings {
             maxmemory_clients: MemoryLimit::Percent(25),
             keyspace_events: EventClasses::NONE,
             hll_sparse_max_bytes: HLL_SPARSE_BYTES_MAX,
+            tracking_table_max_keys: 1_000_000,
         }
     }
 }

@@ -6,7 +6,7 @@ use super::payload::{FOOTER_BYTES, check, put_string, seal};
 use super::reader::Reader;
 
 /// The opcode of a library in an RDB file (Redis: `RDB_OPCODE_FUNCTION2`).
-const LIBRARY: u8 = 245;
+pub const LIBRARY: u8 = 245;
 /// The same in release candidates of Redis 7.0.
 const EARLY_LIBRARY: u8 = 246;
 

@@ -31,10 +31,10 @@ mod zipmap;
 
 use crc::{CRC_64_REDIS, Crc};
 
-pub use functions::{LibrariesError, libraries_payload, read_libraries};
+pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
-pub use payload::{Payload, open};
+pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
@@ -42,6 +42,26 @@ pub use sorted_set::{
 pub use string::{read_string, reads_string, string_payload};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
+
+/// The checksum of an RDB file, of parts that come one after the other.
+pub struct Checksum(crc::Digest<'static, u64, crc::Table<16>>);
+
+impl Checksum {
+    /// Of nothing yet.
+    pub fn begin() -> Self {
+        Self(CHECKSUM.digest())
+    }
+
+    /// Adds a part.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Of all parts.
+    pub fn value(self) -> u64 {
+        self.0.finalize()
+    }
+}
 
 fn checksum(bytes: &[u8]) -> u64 {
     CHECKSUM.checksum(bytes)

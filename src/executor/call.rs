@@ -49,6 +49,14 @@ pub enum Work {
 }
 
 impl Work {
+    /// Whether keys that it reads are to be remembered.
+    pub(super) fn tracks(&self) -> bool {
+        match self {
+            Work::Command(invocation) => invocation.origin.tracks,
+            _ => false,
+        }
+    }
+
     /// Whether it writes nothing.
     pub(super) fn only_reads(&self) -> bool {
         match self {

@@ -108,7 +108,9 @@ numbered! {
         /// `(7, database) = namespace`: what SWAPDB and FLUSHDB change.
         Databases = 7,
         /// `(8, 0)`: a counter of transactions that publish; `(8, 1, versionstamp)`: published
-        /// messages.
+        /// messages; `(8, 2, instance) = ""`: servers whose clients track keys; `(8, 3, instance)`:
+        /// counters that such servers change while they live; `(8, 4)`: the key of the last message
+        /// that was cleared.
         Messages = 8,
         /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
         Alarms = 9,

@@ -415,6 +415,33 @@ fn rows_of_messages() {
         &message::encode_messages(2, messages.into_iter())[0],
         "0000010000000000000002000000000163000000016d01000000017300000000",
     );
+    let names = message::encode_names([Bytes::from_static(b"a")].iter());
+    let changes = [(2, &b""[..], &names[..]), (3, b"", b"")];
+    golden(
+        "messages of instance 2: the key `a` has changed, then all keys",
+        &message::encode_messages(2, changes.into_iter())[0],
+        "00000100000000000000020200000000000000050000000161030000000000000000",
+    );
+    golden(
+        "last message that was cleared",
+        &layout.messages_cleared_key(),
+        "0271756f696e0015081504",
+    );
+}
+
+#[test]
+fn rows_of_trackers() {
+    let layout = layout();
+    let key = layout.tracker_key(300);
+    golden("mark of instance 300", &key, "0271756f696e001508150216012c");
+    assert_eq!(layout.read_tracker_key(&key).unwrap(), 300);
+    let range = layout.trackers();
+    assert!(range.begin < key && key < range.end);
+    golden(
+        "sign of life of instance 300",
+        &layout.tracker_beat_key(300),
+        "0271756f696e001508150316012c",
+    );
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Connection {
             .pubsub
             .unsubscribe_all(&self.session.client, subscriptions);
         self.state.monitors.remove(&self.session.client);
+        self.state.tracking.disable(&self.session.client);
         self.session.discard(self.state.executor.watchers());
         self.state.clients.remove(self.session.client.id);
     }
@@ -79,7 +80,7 @@ impl Connection {
         self.note_interaction();
         // What was read ahead comes first.
         while self.ahead.is_empty() && !self.read_or_message().await? {
-            self.put_messages().await?;
+            self.put_last_messages().await?;
             self.flush().await?;
             self.note_buffers();
         }
@@ -90,7 +91,6 @@ impl Connection {
     async fn read_or_message(&mut self) -> Result<bool, Ended> {
         self.release_idle_buffers();
         self.reserve_input();
-        let hears_messages = self.session.hears_messages();
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();
         tokio::select! {
@@ -102,7 +102,8 @@ impl Connection {
                     Ok(true)
                 }
             },
-            () = self.session.client.mailbox.ready(), if hears_messages => Ok(false),
+            // Any client may get messages, as others may redirect theirs to it.
+            () = self.session.client.mailbox.ready() => Ok(false),
             () = self.session.client.wait_killed() => Err(Ended),
             () = self.state.shutdown.begun() => Err(Ended),
         }
@@ -154,6 +155,22 @@ impl Connection {
             is_confined: self.session.is_confined(),
         };
         let dispatched = dispatch(&request.arguments, conditions);
+        let keeps_caching = matches!(
+            dispatched,
+            Dispatch::Connection(ConnectionCommand::Client, _)
+        );
+        self.execute_dispatched(dispatched, request).await?;
+        if !keeps_caching {
+            self.session.end_caching();
+        }
+        Ok(())
+    }
+
+    async fn execute_dispatched(
+        &mut self,
+        dispatched: Dispatch,
+        request: Request,
+    ) -> Result<(), Ended> {
         self.wait_to_queue(&dispatched).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
             WithinMulti::Execute(dispatched, request) => (dispatched, request),

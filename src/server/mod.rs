@@ -59,6 +59,7 @@ mod signals;
 mod slowlog;
 mod state;
 mod statistics;
+mod tracking;
 mod transaction;
 mod warnings;
 

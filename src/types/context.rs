@@ -24,6 +24,7 @@ use super::located::LocatedKeys;
 use super::script_calls::ScriptCalls;
 use super::script_reads::ScriptReads;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
+use super::tracking::Trackers;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -51,6 +52,8 @@ pub struct Environment {
     pub script_calls: OnceLock<Arc<dyn ScriptCalls>>,
     /// The setting `hll-sparse-max-bytes`, set once when there is a server.
     pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
+    /// Who tracks keys, set once when there is a server.
+    pub trackers: OnceLock<Arc<dyn Trackers>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }

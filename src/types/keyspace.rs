@@ -24,6 +24,7 @@ use super::key::{ClientKey, OpenKey};
 use super::located::KeyLocation;
 use super::presence::Presence;
 use super::signals::Ready;
+use super::tracking::Change;
 
 impl ReadContext<'_> {
     async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
@@ -419,6 +420,13 @@ impl WriteContext<'_> {
     fn signal_touched(&self, key: &OpenKey) {
         if let Some(key) = key.client_key() {
             self.signals.touch(key);
+        }
+    }
+
+    /// Tells clients that track a key, and not WATCH, that the key has changed.
+    pub(super) fn invalidate(&self, key: &OpenKey) {
+        if let Ok(name) = key.meta.full_name(&key.name) {
+            self.signals.change(Change::Unwatched(name.clone()));
         }
     }
 

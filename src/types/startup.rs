@@ -69,6 +69,7 @@ pub async fn prepare(
         random,
         ids: IdAllocator::new(instance),
         subscribers: OnceLock::new(),
+        trackers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
         lookups: Lookups::default(),
         scripts: Scripts::default(),

@@ -161,6 +161,7 @@ impl WriteContext<'_> {
                         meta,
                     };
                     self.remove(&key);
+                    self.invalidate(&key);
                     let mut shown = shown.iter();
                     let told = OpenKey {
                         database: shown

@@ -92,7 +92,7 @@ pub fn run(connection: &mut Connection, line: &str) -> Value {
 }
 
 /// Names, values and expiries of all that a server has in a database.
-fn contents(connection: &mut Connection, database: u32) -> Vec<(Vec<u8>, Held, Value)> {
+pub fn contents(connection: &mut Connection, database: u32) -> Vec<(Vec<u8>, Held, Value)> {
     run(connection, &format!("SELECT {database}"));
     let keys = run(connection, "KEYS *");
     let mut names: Vec<Vec<u8>> = keys

@@ -42,6 +42,7 @@ const ARGUMENTS_CHANGED: &[&str] = &[
     "geopos",
     "georadius",
     "georadiusbymember",
+    "migrate",
     "pfmerge",
     "psubscribe",
     "zrank",

@@ -67,14 +67,11 @@ fn specification(spec: &KeySpec) -> Reply {
         }
         KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
         KeyPlace::AfterWord { word, from } => {
-            let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
-            let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
-            let begin = vec![
-                (name("type"), name("keyword")),
-                (name("spec"), Reply::Map(details)),
-            ];
-            (Reply::Map(begin), range(0, 1))
+            let from = i64::try_from(from).unwrap_or(i64::MAX);
+            (after_word(word, from), range(0, 1))
         }
+        // From the end, and a key at least stands after it.
+        KeyPlace::AllAfterWord { word } => (after_word(word, -2), range(-1, 1)),
     };
     let mut fields = Vec::new();
     if let Some(notes) = spec.notes {
@@ -84,6 +81,17 @@ fn specification(spec: &KeySpec) -> Reply {
     fields.push((name("begin_search"), begin));
     fields.push((name("find_keys"), find));
     Reply::Map(fields)
+}
+
+fn after_word(word: &'static str, from: i64) -> Reply {
+    let details = vec![
+        (Reply::bulk("keyword"), Reply::bulk(word)),
+        (Reply::bulk("startfrom"), Reply::Integer(from)),
+    ];
+    Reply::Map(vec![
+        (Reply::bulk("type"), Reply::bulk("keyword")),
+        (Reply::bulk("spec"), Reply::Map(details)),
+    ])
 }
 
 /// What is done to keys.

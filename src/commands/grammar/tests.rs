@@ -143,6 +143,9 @@ fn arguments_agree_with_the_key_specifications() {
                             && argument.token == Some(word)
                             && i32::try_from(from) == Ok(-row.arity)
                     }
+                    KeyPlace::AllAfterWord { word } => {
+                        argument.token == Some(word) && argument.is_multiple
+                    }
                 };
                 assert!(fits, "{}: {argument}", row.name);
                 specs_seen.push(number);

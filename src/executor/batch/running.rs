@@ -10,6 +10,7 @@ use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_RE
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
+use crate::types::tracking::Origin;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -20,6 +21,8 @@ pub(super) struct Attempt<'p> {
     command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
+    /// It has no room or time for a further command. Another attempt may have.
+    has_ended: bool,
     /// The call that runs is a wake-up.
     pub(super) only_wakes: bool,
 }
@@ -39,6 +42,7 @@ impl<'p> Attempt<'p> {
             started: now,
             command_began: now,
             commands_run: 0,
+            has_ended: false,
             only_wakes: false,
         }
     }
@@ -106,7 +110,7 @@ impl Batch<'_> {
                     replies.push(reply);
                     continue;
                 }
-                if attempt.commands_run >= self.commands_max {
+                if attempt.has_ended || attempt.commands_run >= self.commands_max {
                     break;
                 }
                 attempt.command_began = Instant::now();
@@ -115,7 +119,7 @@ impl Batch<'_> {
                         break;
                     }
                     if attempt.commands_run > 0 && attempt.is_full() {
-                        self.commands_max = attempt.commands_run;
+                        attempt.has_ended = true;
                         break;
                     }
                 } else {
@@ -151,11 +155,12 @@ impl Batch<'_> {
                     Ran::NoRoom => {
                         // The next batch begins with it.
                         attempt.commands_run -= 1;
-                        self.commands_max = attempt.commands_run;
                         if attempt.unit.is_too_large() {
                             // What it has read stays in the transaction: again without it.
+                            self.commands_max = attempt.commands_run;
                             return Err(AttemptEnd::Again { after_pause: false });
                         }
+                        attempt.has_ended = attempt.unit.grants.is_empty();
                         break;
                     }
                 };
@@ -211,6 +216,7 @@ impl Batch<'_> {
                 call::with_returns(unit, async || exec(unit, bundle).await).await
             }
             Work::WriteJob { database, run } => {
+                unit.signals.set_origin(Origin::default());
                 let run = async || {
                     let savepoint = unit.savepoint();
                     let result = run(&unit.write_context(*database)).await;
@@ -338,6 +344,7 @@ async fn exec_all(
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;
     for invocation in invocations {
+        unit.signals.set_origin(invocation.origin);
         let reply = call::call_once(unit, invocation, mode).await?;
         reply_bytes = reply_bytes.saturating_add(reply.size_hint());
         replies.push(reply);

@@ -22,6 +22,7 @@ mod errors;
 mod functions;
 mod info;
 mod latency;
+mod migrate;
 mod monitor;
 mod pubsub;
 mod shutdown;
@@ -43,7 +44,9 @@ pub(super) async fn execute(
         ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
-        ConnectionCommand::Client => client::execute(row.own_name(), arguments, session, state),
+        ConnectionCommand::Client => {
+            client::execute(row.own_name(), arguments, session, state).await
+        }
         ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
         ConnectionCommand::FunctionStats => functions::stats(state).await,
@@ -52,6 +55,7 @@ pub(super) async fn execute(
         ConnectionCommand::Lastsave => backup::lastsave(state),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
+        ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
         ConnectionCommand::Monitor => monitor::monitor(session, state),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await

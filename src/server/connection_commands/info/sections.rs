@@ -62,7 +62,7 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
         "client_recent_max_input_buffer": input_max.unwrap_or(0),
         "client_recent_max_output_buffer": output_max.unwrap_or(0),
         "blocked_clients": blocked,
-        "tracking_clients": 0,
+        "tracking_clients": state.tracking.counts().clients,
         "clients_in_timeout_table": 0,
         "total_blocking_keys": state.executor.waiters().key_count(),
         "total_blocking_keys_on_nokey": 0,
