@@ -291,3 +291,42 @@ fn a_script_of_eval_ro_is_known_without_having_been_written() {
     );
     assert_eq!(rows_of_scripts(&bench), 0);
 }
+
+#[test]
+fn whole_numbers_are_handed_to_commands_with_all_their_digits() {
+    let bench = Bench::embedded();
+    for (number, expected) in [
+        ("9007199254740991", "9007199254740991"),
+        ("12345678901234567", "12345678901234568"),
+        ("2^63", "9223372036854776000"),
+        ("-0.0", "0"),
+        ("3.3", "3.3"),
+    ] {
+        let script = format!("redis.call('SET', 'k', {number}) return redis.call('GET', 'k')");
+        assert_eq!(run(&bench, &["EVAL", &script, "0"]), text(expected));
+    }
+}
+
+#[test]
+fn a_command_takes_as_many_arguments_as_unpack_gives() {
+    let bench = Bench::embedded();
+    let script = "local a = {} for i = 1, 7999 do a[i] = i end \
+                  return {redis.call('RPUSH', KEYS[1], unpack(a)), \
+                          redis.call('LINDEX', KEYS[1], 0), redis.call('LINDEX', KEYS[1], -1)}";
+    let expected = vec![Reply::Integer(7_999), text("1"), text("7999")];
+    assert_eq!(
+        run(&bench, &["EVAL", script, "1", "q"]),
+        Reply::Array(expected)
+    );
+}
+
+#[test]
+fn a_set_is_sorted_for_a_script_whatever_it_is_sorted_by() {
+    let bench = Bench::embedded();
+    run(&bench, &["SADD", "s", "b", "aa", "c", "a"]);
+    let expected = Reply::Array(vec![text("a"), text("aa"), text("b"), text("c")]);
+    for command in ["EVAL", "EVAL_RO"] {
+        let script = "return redis.call('SORT_RO', KEYS[1], 'BY', 'nosort')";
+        assert_eq!(run(&bench, &[command, script, "1", "s"]), expected);
+    }
+}
