@@ -4,14 +4,11 @@
 //! key may change between being read and removed: the transaction that removes it looks, and leaves a
 //! key that has changed.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::errors::{lossy_text, refusal};
 use crate::commands::KeyLocks;
-use crate::commands::arguments::{argument, integer, is_word};
 use crate::error::CommandError;
 use crate::limits::{MIGRATED_BYTES_AT_ONCE, MIGRATED_KEYS_AT_ONCE};
 use crate::reply::Reply;
@@ -19,25 +16,11 @@ use crate::server::session::Session;
 use crate::server::state::ServerState;
 use crate::types::migrating::Departure;
 
+mod order;
 mod target;
 
+use order::{Order, parse};
 use target::{Target, TargetError};
-
-/// The timeout if none is given (Redis).
-const TIMEOUT_DEFAULT_MS: u64 = 1_000;
-
-/// What is to be done.
-struct Order<'a> {
-    host: &'a Bytes,
-    port: &'a Bytes,
-    database: i64,
-    timeout: Duration,
-    copies: bool,
-    replaces: bool,
-    user: Option<&'a Bytes>,
-    password: Option<&'a Bytes>,
-    keys: &'a [Bytes],
-}
 
 /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [AUTH password | AUTH2
 /// username password] [KEYS key [key …]]`.
@@ -81,59 +64,6 @@ fn has_changed(key: &Bytes) -> CommandError {
          it was before",
         lossy_text(key)
     ))
-}
-
-fn parse(arguments: &[Bytes]) -> Result<Order<'_>, CommandError> {
-    let key = std::slice::from_ref(argument(arguments, 3)?);
-    let mut order = Order {
-        host: argument(arguments, 1)?,
-        port: argument(arguments, 2)?,
-        database: 0,
-        timeout: Duration::ZERO,
-        copies: false,
-        replaces: false,
-        user: None,
-        password: None,
-        keys: key,
-    };
-    let mut options = arguments.get(6..).unwrap_or_default();
-    loop {
-        options = match options {
-            [] => break,
-            [word, others @ ..] if is_word(word, "copy") => {
-                order.copies = true;
-                others
-            }
-            [word, others @ ..] if is_word(word, "replace") => {
-                order.replaces = true;
-                others
-            }
-            [word, password, others @ ..] if is_word(word, "auth") => {
-                order.password = Some(password);
-                others
-            }
-            [word, user, password, others @ ..] if is_word(word, "auth2") => {
-                (order.user, order.password) = (Some(user), Some(password));
-                others
-            }
-            [word, others @ ..] if is_word(word, "keys") => {
-                if !argument(arguments, 3)?.is_empty() {
-                    return Err(CommandError::text(
-                        "ERR When using MIGRATE KEYS option, the key argument must be set to the \
-                         empty string",
-                    ));
-                }
-                order.keys = others;
-                break;
-            }
-            _ => return Err(CommandError::Syntax),
-        };
-    }
-    let timeout_ms = integer(argument(arguments, 5)?)?;
-    order.database = integer(argument(arguments, 4)?)?;
-    let timeout_ms = u64::try_from(timeout_ms).ok().filter(|ms| *ms > 0);
-    order.timeout = Duration::from_millis(timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS));
-    Ok(order)
 }
 
 /// The keys that are there, the last one first.

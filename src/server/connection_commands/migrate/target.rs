@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use super::Order;
+use super::order::Order;
 use crate::error::CommandError;
 use crate::server::state::ServerState;
 use crate::types::migrating::Departure;
