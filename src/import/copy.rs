@@ -247,14 +247,15 @@ impl Copier<'_> {
             return Ok(Attempt::Vanished);
         };
         let ttl = expire_at_ms.unwrap_or(0).to_string();
-        let reply = self.target.call(&[
-            b"RESTORE".as_slice(),
+        let words: [&[u8]; 6] = [
+            b"RESTORE",
             &key.name,
             ttl.as_bytes(),
             &payload,
             b"REPLACE",
             b"ABSTTL",
-        ])?;
+        ];
+        let reply = self.target.call(&words)?;
         Ok(match reply.error_text() {
             None => Attempt::Copied(key.count.unsigned_abs()),
             Some(line) => Attempt::Refused(line.into_owned()),

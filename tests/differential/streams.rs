@@ -208,11 +208,7 @@ fn set_id(dice: &mut Dice) -> Arguments {
 }
 
 fn info(dice: &mut Dice) -> Arguments {
-    let mut arguments = vec![dice.choose_word(&["STREAM", "STREAM", "STREAM", "HELP"])];
-    if arguments[0].eq_ignore_ascii_case(b"HELP") {
-        return arguments;
-    }
-    arguments.push(dice.key('s'));
+    let mut arguments = vec![dice.word("STREAM"), dice.key('s')];
     if dice.one_in(2) {
         arguments.push(dice.word("FULL"));
         if dice.one_in(2) {

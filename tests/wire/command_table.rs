@@ -44,6 +44,7 @@ const ARGUMENTS_CHANGED: &[&str] = &[
     "georadiusbymember",
     "pfmerge",
     "psubscribe",
+    "xinfo|stream",
     "zrank",
     "zrevrank",
 ];
@@ -83,6 +84,12 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["sort"], "by-pattern", "pattern"),
     (&["sort"], "get-pattern", "pattern"),
     (&["sort", "zrange", "zrevrange"], "limit", "offset_count"),
+    (&["xadd"], "auto-id", "auto_id"),
+    (&["xadd"], "data", "field_value"),
+    (&["xadd"], "id", "ID"),
+    (&["xadd"], "id-selector", "id_or_auto"),
+    (&["xsetid"], "entries-added", "entries_added"),
+    (&["xsetid"], "max-deleted-id", "max_deleted_entry_id"),
     (&["zadd"], "data", "score_member"),
 ];
 

@@ -130,7 +130,8 @@ pub const ROWS: &[Row] = &[
         ])
         .waits(read::wait)
         .pins(read::pin),
-    Row::container("xinfo", "5.0.0", Group::Stream, INFO),
+    Row::container("xinfo", "5.0.0", Group::Stream, INFO)
+        .summary("A container for stream introspection commands."),
 ];
 
 const INFO: &[Row] = &[

@@ -103,10 +103,6 @@ fn an_entry_that_is_refused_makes_no_stream() {
                 "ERR The ID specified in XADD must be greater than 0-0",
             ),
             (
-                "XADD s * f",
-                "ERR wrong number of arguments for 'xadd' command",
-            ),
-            (
                 "XADD s * f v g",
                 "ERR wrong number of arguments for 'xadd' command",
             ),

@@ -1,8 +1,11 @@
 //! The descriptor of streams.
 
 use crate::dump::StreamReader;
-use crate::layout::Section;
-use crate::types::kind::{SectionKind, Serialization, ValueKind, plain_element};
+use crate::layout::{Section, StreamHead};
+use crate::store::StoreError;
+use crate::types::kind::{
+    Entries, EntryCheck, EntryFault, SectionKind, Serialization, ValueKind, plain_element,
+};
 
 use super::dumping::restorable;
 
@@ -16,7 +19,10 @@ pub static KIND: ValueKind = ValueKind {
     body: None,
     is_waited_for: true,
     sections: &[
-        SectionKind::elements(Section::StreamEntries, plain_element),
+        SectionKind::elements(Section::StreamEntries, plain_element).checked(EntryCheck {
+            fault: &ABOVE_LAST,
+            are_sound: |entries| Box::pin(are_up_to_last(entries)),
+        }),
         SectionKind::other(Section::StreamHead),
         SectionKind::other(Section::StreamGroups),
         SectionKind::other(Section::StreamPending),
@@ -35,3 +41,25 @@ pub static KIND: ValueKind = ValueKind {
         read: restorable,
     }),
 };
+
+static ABOVE_LAST: EntryFault = EntryFault {
+    text: "entries of streams above the last id of their stream",
+    advice: "XADD may be refused there; XSETID with the id of the last entry puts it right",
+    is_removable: false,
+    entry_name: Some(|layout, data, key| {
+        let id = layout.read_stream_entry_key(data, key)?;
+        Ok(id.to_string().into_bytes())
+    }),
+};
+
+/// Whether ids were given before the stream's last.
+async fn are_up_to_last(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let head = layout.stream_head_key(data);
+    let head = entries.transaction.get(&head, entries.isolation).await?;
+    let head = StreamHead::decode(head.as_ref());
+    let rows = entries.rows.iter();
+    let ids = rows.map(|row| layout.read_stream_entry_key(data, &row.key));
+    let is_above = |id| matches!(&head, Ok(head) if id > head.last);
+    Ok(ids.map(|id| !id.is_ok_and(is_above)).collect())
+}
