@@ -438,10 +438,7 @@ impl WriteContext<'_> {
 
     /// Tells clients whose commands need a key that it is gone, or has become another.
     pub(super) fn signal_gone(&self, key: &OpenKey) {
-        let kind = key.meta.value_type.kind();
-        // Those that wait for elements of other types wait on.
-        if kind.is_waited_for
-            && kind.exists_when_empty
+        if key.meta.value_type.kind().is_missed()
             && let Some(client_key) = key.client_key()
         {
             let gone = Ready::Gone(client_key, key.meta.value_type);

@@ -15,7 +15,8 @@
 //! - [`lag`]: how many entries a group has read, where that is known;
 //! - [`deliver`]: XREADGROUP;
 //! - [`claim`]: XCLAIM and XAUTOCLAIM;
-//! - [`acknowledge`]: XACK.
+//! - [`acknowledge`]: XACK;
+//! - [`checks`]: what `quoin doctor` looks up.
 
 use bytes::Bytes;
 
@@ -28,6 +29,7 @@ use crate::types::pages::Pages;
 use crate::types::{OpenKey, ReadContext, WriteContext};
 
 mod acknowledge;
+pub(super) mod checks;
 mod claim;
 mod consumers;
 mod deliver;
