@@ -58,7 +58,7 @@ fn of_group(dice: &mut Dice) -> Arguments {
 }
 
 fn manage(dice: &mut Dice) -> Arguments {
-    let (name, rest): (&str, Arguments) = match dice.below(16) {
+    let (name, rest): (&str, Arguments) = match dice.below(15) {
         0..7 => {
             let mut rest = vec![last(dice)];
             if !dice.one_in(4) {
@@ -70,8 +70,7 @@ fn manage(dice: &mut Dice) -> Arguments {
         7..10 => ("SETID", [vec![last(dice)], entries_read(dice)].concat()),
         10 => ("DESTROY", Vec::new()),
         11..14 => ("CREATECONSUMER", vec![consumer(dice)]),
-        14 => ("DELCONSUMER", vec![consumer(dice)]),
-        _ => return vec![dice.word("HELP")],
+        _ => ("DELCONSUMER", vec![consumer(dice)]),
     };
     [vec![dice.word(name)], of_group(dice), rest].concat()
 }

@@ -93,7 +93,6 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["xgroup"], "entries-read", "entries_read"),
     (&["xgroup"], "entriesread", "entries_read"),
     (&["xgroup", "xinfo|consumers"], "group", "groupname"),
-    (&["xgroup"], "id", "ID"),
     (&["xgroup"], "id-selector", "id"),
     (&["xgroup"], "new-id", "new_id"),
     (&["xreadgroup"], "group-block", "group_consumer"),

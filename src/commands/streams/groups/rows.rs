@@ -30,7 +30,7 @@ pub const ROWS: &[Row] = &[
             COUNT,
             integer("milliseconds").token("BLOCK").optional(),
             token("NOACK").optional(),
-            block("streams", &[key(0).multiple(), string("ID").multiple()]).token("STREAMS"),
+            block("streams", &[key(0).multiple(), string("id").multiple()]).token("STREAMS"),
         ])
         .waits(read::wait),
     stream("xack", -4, "5.0.0", write_handler!(acknowledge::xack))
@@ -41,7 +41,7 @@ pub const ROWS: &[Row] = &[
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
-        .arguments(&[key(0), GROUP, string("ID").multiple()]),
+        .arguments(&[key(0), GROUP, string("id").multiple()]),
     stream("xpending", -3, "5.0.0", read_handler!(pending::xpending))
         .summary(
             "Returns the information and entries from a stream consumer group's pending entries \
@@ -86,7 +86,7 @@ pub const ROWS: &[Row] = &[
             GROUP,
             CONSUMER,
             string("min-idle-time"),
-            string("ID").multiple(),
+            string("id").multiple(),
             integer("ms").token("IDLE").optional(),
             unix_time("unix-time-milliseconds").token("TIME").optional(),
             integer("count").token("RETRYCOUNT").optional(),

@@ -7,6 +7,7 @@ use crate::reply::Reply;
 mod blocking;
 mod claiming;
 mod conflicts;
+mod faults;
 mod managing;
 mod reading;
 
