@@ -86,7 +86,6 @@ const RENAMED: &[(&[&str], &str, &str)] = &[
     (&["sort", "zrange", "zrevrange"], "limit", "offset_count"),
     (&["xadd"], "auto-id", "auto_id"),
     (&["xadd"], "data", "field_value"),
-    (&["xadd"], "id", "ID"),
     (&["xadd"], "id-selector", "id_or_auto"),
     (&["xclaim"], "lastid", "id"),
     (&["xgroup"], "consumer", "consumername"),

@@ -82,7 +82,7 @@ pub const ROWS: &[Row] = &[
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
         .keys(&[at(1, DELETE)])
-        .arguments(&[key(0), string("ID").multiple()]),
+        .arguments(&[key(0), string("id").multiple()]),
     stream("xtrim", -4, "5.0.0", write_handler!(remove::xtrim))
         .summary("Deletes messages from the beginning of a stream.")
         .complexity(
@@ -126,7 +126,7 @@ pub const ROWS: &[Row] = &[
         .arguments(&[
             COUNT,
             integer("milliseconds").token("BLOCK").optional(),
-            block("streams", &[key(0).multiple(), string("ID").multiple()]).token("STREAMS"),
+            block("streams", &[key(0).multiple(), string("id").multiple()]).token("STREAMS"),
         ])
         .waits(read::wait)
         .pins(read::pin),

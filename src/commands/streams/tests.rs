@@ -2,6 +2,7 @@
 //! test goes further.
 
 use crate::commands::testing::{Bench, START_MS, bulk, bulks, planned};
+use crate::layout::StreamId;
 use crate::reply::Reply;
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
@@ -169,8 +170,23 @@ fn large_entries_are_read_as_they_were_written() {
 fn adders_conflict_with_each_other_and_with_nothing_else() {
     let bench = Bench::cluster_like();
     fill(&bench, "s", 3);
-    assert!(bench.race("XADD s * f v", "XADD s * f v", false));
-    assert!(!bench.race("XADD s * f v", "XRANGE s - +", false));
+    for (line, meanwhile, conflicts) in [
+        ("XADD s * f v", "XADD s * f v", true),
+        ("XADD s MAXLEN ~ 1000 * f v", "XADD s * f v", true),
+        ("XADD s * f v", "XDEL s 1-0", false),
+        ("XADD s MAXLEN ~ 1000 * f v", "XDEL s 2-0", false),
+        ("XDEL s 3-0", "XADD s * f v", false),
+        ("XTRIM s MAXLEN ~ 1000", "XADD s * f v", false),
+        ("XTRIM s MAXLEN 2", "XADD s * f v", true),
+        ("XSETID s 99999999999999-0", "XADD s * f v", true),
+        ("XREAD STREAMS s 0", "XADD s * f v", false),
+    ] {
+        assert_eq!(
+            bench.race(line, meanwhile, false),
+            conflicts,
+            "{line}, {meanwhile}"
+        );
+    }
 }
 
 #[test]
@@ -481,4 +497,59 @@ fn scripts_do_not_wait() {
         let stream = Reply::Array(vec![bulk("s"), entries([1])]);
         assert_eq!(reply, Reply::Array(vec![stream]));
     });
+}
+
+#[test]
+fn commands_of_one_pipeline_run_as_they_would_alone() {
+    on_both_stores(|bench| {
+        let lines = [
+            "XADD s 1-0 n 1",
+            "XADD s 2-0 n 2",
+            "XADD s 2-0 n 2",
+            "XADD s MAXLEN 2 3-0 n 3",
+            "XADD s NOMKSTREAM 4-0 n 4",
+            "XADD s MINID 4 5-* n 5",
+            "XADD s 6-* n 6",
+        ];
+        let replies = bench.run_all(&lines.map(str::to_owned));
+        let mut expected = ["1-0", "2-0", "", "3-0", "4-0", "5-0", "6-0"].map(bulk);
+        expected[2] = error(NOT_GREATER);
+        assert_eq!(replies, expected);
+        assert_eq!(bench.run("XRANGE s - +"), entries([4, 5, 6]));
+        assert_eq!(bench.run("XLEN s"), Reply::Integer(3));
+        assert_eq!(field(bench, "entries-added"), Reply::Integer(6));
+    });
+}
+
+/// Two servers whose clocks differ add to one stream at the same time.
+#[test]
+fn ids_grow_in_the_order_of_commits_on_all_servers() {
+    let bench = Bench::cluster_like();
+    let other = bench.another_server();
+    let line = "XADD s * f v";
+    let mut last = StreamId::MIN;
+    for round in 0..20 {
+        let (one, two) = bench.block_on(async {
+            let one = bench.executor.submit(vec![planned(line), planned(line)]);
+            let two = other.submit(vec![planned(line)]);
+            futures_util::join!(one, two)
+        });
+        let mut replies = one.unwrap().replies;
+        replies.extend(two.unwrap().replies);
+        let mut ids: Vec<StreamId> = replies.iter().map(id_of).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 3, "{replies:?}");
+        assert!(ids[0] > last, "round {round}");
+        last = ids[2];
+        bench.clock.advance_ms(if round % 3 == 0 { -1 } else { 1 });
+    }
+    assert_eq!(bench.run("XLEN s"), Reply::Integer(60));
+}
+
+fn id_of(reply: &Reply) -> StreamId {
+    let Reply::Bulk(text) = reply else {
+        panic!("{reply:?}");
+    };
+    super::ids::id(text, 0).unwrap()
 }

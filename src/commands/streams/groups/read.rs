@@ -6,6 +6,7 @@
 //! that has left something. If the stream or the group goes, all of them are answered.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,7 +41,13 @@ pub(super) async fn xreadgroup(
     let read = read_arguments(arguments, context.now_ms, true)?;
     let (group_name, consumer_name) = group_and_consumer(&read)?;
     let mut answer = Vec::new();
+    let mut seen = HashSet::new();
     for mut source in sources(context, &read, group_name).await? {
+        if !seen.insert(source.name) {
+            // A stream that is named twice goes on where it was the first time.
+            let group = context.stream_group(&source.key, group_name, context.isolation);
+            source.group = group.await?.unwrap_or(source.group);
+        }
         let (key, group) = (&source.key, &mut source.group);
         let found = context.stream_find_or_create_consumer(key, source.name, group, consumer_name);
         let (mut consumer, _) = found.await?;

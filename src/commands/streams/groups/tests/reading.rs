@@ -74,6 +74,20 @@ fn a_consumer_reads_its_own_pending_entries_again() {
 }
 
 #[test]
+fn a_stream_that_is_named_twice_is_read_on() {
+    on_both_stores(|bench| {
+        fill(bench, "s", 3);
+        let read_twice = "XREADGROUP GROUP g a COUNT 2 STREAMS s s > >";
+        let both = |first: Reply, second: Reply| {
+            Reply::Keyed(vec![(bulk("s"), first), (bulk("s"), second)])
+        };
+        assert_eq!(bench.run(read_twice), both(entries([1, 2]), entries([3])));
+        assert_eq!(bench.run(read_twice), Reply::NullArray);
+        assert_eq!(info(bench, "XINFO GROUPS s", "pending"), int(3));
+    });
+}
+
+#[test]
 fn entries_without_acknowledgement_are_not_pending() {
     on_both_stores(|bench| {
         fill(bench, "s", 2);
