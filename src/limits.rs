@@ -327,3 +327,6 @@ pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Entries of one stream that one XREADGROUP delivers at most, whatever its COUNT (Redis has no
+/// limit): each is written too.
+pub const STREAM_DELIVERED_MAX: usize = 10_000;

@@ -29,6 +29,7 @@ const FAMILIES: &[&[Row]] = &[
     sorted_sets::ROWS,
     sorted_sets::BLOCKING_ROWS,
     streams::ROWS,
+    streams::GROUP_ROWS,
     strings::ROWS,
     tasks::ROWS,
     transactions::ROWS,

@@ -36,6 +36,9 @@ pub struct WaitSpec {
     pub wants: Option<Arc<dyn Wants>>,
     /// How it is woken.
     pub wake: Wake,
+    /// Whether it is woken also when one of its keys goes or comes to hold another type, and so gets
+    /// an error.
+    pub needs_key: bool,
 }
 
 /// Which clients are woken when there is something in a key that they wait for.
@@ -57,6 +60,7 @@ impl WaitSpec {
             timeout,
             wants: None,
             wake: Wake::One,
+            needs_key: false,
         }
     }
 }

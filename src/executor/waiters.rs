@@ -294,6 +294,15 @@ impl Waiters {
         self.queues().queue(key, value_type).is_some()
     }
 
+    /// The types that clients need a key to be of, to wait on ([`WaitSpec::needs_key`]).
+    pub(super) fn types_needed(&self, key: &ClientKey) -> Vec<ValueType> {
+        let queues = self.queues();
+        let of_key = queues.by_key.get(key).map(Vec::as_slice);
+        let needed = of_key.unwrap_or_default().iter();
+        let needed = needed.filter(|queue| queue.needs_key());
+        needed.map(Queue::value_type).collect()
+    }
+
     /// Whether a client that came after the waiter at `position` waits for a key of this type.
     pub(super) fn is_awaited_since(
         &self,

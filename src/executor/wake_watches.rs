@@ -231,7 +231,9 @@ impl WakeWatches {
                 false => 0,
             };
             has_fired = false;
-            if has_changed && !is_empty {
+            // Of an empty key, or of one that is gone, only those hear that need it.
+            let is_needed = || !self.shared.waiters.types_needed(&key).is_empty();
+            if has_changed && (!is_empty || is_needed()) {
                 self.request_wake_up(&key);
             }
             last_value = Some(observation.value);

@@ -331,6 +331,25 @@ impl Layout {
         key
     }
 
+    /// Reads the group and the consumer of a counter of pending entries; no consumer where it counts
+    /// those of the group.
+    ///
+    /// # Errors
+    /// Where the key is none of these of `data`.
+    pub fn read_stream_pending_count_key(
+        &self,
+        data: Id,
+        key: &[u8],
+    ) -> Result<(Id, Option<Id>), DecodeError> {
+        let mut rest = self.in_section(data, Section::StreamPendingCounts, key)?;
+        let group = take_id(&mut rest, "id of a consumer group")?;
+        let consumer = match rest {
+            [] => None,
+            _ => Some(take_id(&mut rest, "id of a consumer")?),
+        };
+        Ok((group, consumer))
+    }
+
     /// All that belongs to a group besides its own row: what goes with it.
     pub fn stream_group_ranges(&self, data: Id, group: Id) -> [KeyRange; 4] {
         [
@@ -436,6 +455,11 @@ mod tests {
             );
             let key = layout.stream_group_key(DATA, &name);
             prop_assert_eq!(layout.read_stream_group_key(DATA, &key), Ok(in_key));
+            for consumer in [None, Some(consumer)] {
+                let key = layout.stream_pending_count_key(DATA, group, consumer);
+                let read = layout.read_stream_pending_count_key(DATA, &key);
+                prop_assert_eq!(read, Ok((group, consumer)));
+            }
             for (key, range) in keys.iter().zip(layout.stream_group_ranges(DATA, group)) {
                 prop_assert!(range.begin <= *key && *key < range.end);
             }

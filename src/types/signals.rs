@@ -20,6 +20,8 @@ use crate::layout::ValueType;
 pub enum Ready {
     /// Something was put into a key.
     Key(ClientKey, ValueType),
+    /// A key of this type was removed, or something else was put in its place.
+    Gone(ClientKey, ValueType),
     /// Items became ready in a key that are for the same of its clients.
     Items {
         /// The key.

@@ -36,6 +36,7 @@ mod servers;
 mod sets;
 mod shrink;
 mod sorted_sets;
+mod stream_groups;
 mod streams;
 mod strings;
 mod transactions;
@@ -140,7 +141,8 @@ fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
         32..38 => sets::command(dice),
         38..45 => strings::command(dice),
         45..49 => bitmaps::command(dice),
-        49.. => streams::command(dice),
+        49..53 => streams::command(dice),
+        53.. => stream_groups::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..21 => geo::command(dice),

@@ -177,7 +177,7 @@ impl Servers {
                 ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
-                let questions: [&[&[u8]]; 12] = [
+                let questions: [&[&[u8]]; 15] = [
                     &[b"GET", key],
                     &[b"STRLEN", key],
                     &[b"TYPE", key],
@@ -189,6 +189,9 @@ impl Servers {
                     &[b"SMEMBERS", key],
                     &[b"XRANGE", key, b"-", b"+"],
                     &[b"XINFO", b"STREAM", key],
+                    &[b"XINFO", b"GROUPS", key],
+                    &[b"XPENDING", key, b"g", b"-", b"+", b"1000"],
+                    &[b"XPENDING", key, b"h"],
                     &[b"PEXPIRETIME", key],
                 ];
                 for words in questions {

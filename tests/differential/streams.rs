@@ -64,7 +64,7 @@ pub fn blocking(dice: &mut Dice, timeout_ms: &str) -> Words {
 }
 
 /// An id, mostly among those that entries have.
-fn id(dice: &mut Dice) -> Vec<u8> {
+pub fn id(dice: &mut Dice) -> Vec<u8> {
     match dice.below(20) {
         0 => dice.pick(ODD_IDS).into(),
         1 => format!("{FAR_MS}-{}", dice.below(3)).into_bytes(),

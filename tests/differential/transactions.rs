@@ -2,6 +2,7 @@
 
 use crate::lists::several_pop;
 use crate::resp::{Value, Words};
+use crate::stream_groups;
 use crate::streams;
 use crate::words::Dice;
 
@@ -77,7 +78,10 @@ pub fn blocking(dice: &mut Dice, session: Session) -> Words {
                 1..5 if session.is_in_multi => "0",
                 _ => "1",
             };
-            return streams::blocking(dice, timeout);
+            return match dice.one_in(2) {
+                true => streams::blocking(dice, timeout),
+                false => stream_groups::blocking(dice, timeout),
+            };
         }
         0 | 1 => {
             let name = dice.pick(&["BLPOP", "BRPOP"]);

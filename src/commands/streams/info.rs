@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 
+use super::groups::{group_count, groups_in_full};
 use super::replies::{entries_reply, entry_reply, id_reply};
 use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
 use crate::error::CommandError;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
-use crate::types::stream::{IdRange, StreamEntry};
+use crate::types::stream::{IdRange, StreamEntry, StreamFacts};
 use crate::types::{Environment, OpenKey, ReadContext};
 
 /// Entries that FULL shows where COUNT does not say.
@@ -59,7 +60,7 @@ pub(super) async fn xinfo_stream(
         None => {
             let shown = |entry: Option<StreamEntry>| entry.map_or(Reply::Null, entry_reply);
             let last = end_entry(context, &key, true).await?;
-            fields.push(("groups", Reply::Integer(0)));
+            fields.push(("groups", group_count(context, &key).await?));
             fields.push(("first-entry", shown(first)));
             fields.push(("last-entry", shown(last)));
         }
@@ -68,7 +69,14 @@ pub(super) async fn xinfo_stream(
                 .stream_range(&key, IdRange::ALL, false, count)
                 .await?;
             fields.push(("entries", entries_reply(entries)));
-            fields.push(("groups", Reply::Array(Vec::new())));
+            let facts = StreamFacts {
+                head,
+                length,
+                first: first_id,
+                deleted,
+            };
+            let groups = groups_in_full(context, &key, &facts, count).await?;
+            fields.push(("groups", groups));
         }
     }
     let fields = fields.into_iter();

@@ -1,6 +1,7 @@
 //! Stream commands.
 
 mod add;
+mod groups;
 mod ids;
 mod info;
 mod range;
@@ -13,4 +14,5 @@ mod rows;
 mod tests;
 mod trim_arguments;
 
+pub use groups::ROWS as GROUP_ROWS;
 pub use rows::ROWS;

@@ -1,6 +1,6 @@
 //! The rows of the stream commands.
 
-use super::{add, info, range, read, remove};
+use super::{add, groups, info, range, read, remove};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, COUNT, block, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, LOOK, READ, UPDATE, at, streams};
@@ -135,6 +135,29 @@ pub const ROWS: &[Row] = &[
 ];
 
 const INFO: &[Row] = &[
+    stream(
+        "xinfo|consumers",
+        4,
+        "5.0.0",
+        read_handler!(groups::xinfo_consumers),
+    )
+    .summary("Returns a list of the consumers in a consumer group.")
+    .complexity("O(C) with C consumers")
+    .keys(&[at(2, READ)])
+    .tips(&["nondeterministic_output"])
+    .history(&[("7.2.0", "Added the `inactive` field.")])
+    .arguments(&[key(0), string("group")]),
+    stream(
+        "xinfo|groups",
+        3,
+        "5.0.0",
+        read_handler!(groups::xinfo_groups),
+    )
+    .summary("Returns a list of the consumer groups of a stream.")
+    .complexity("O(C) with C consumers of all groups")
+    .keys(&[at(2, READ)])
+    .history(&[("7.0.0", "Added the `entries-read` and `lag` fields")])
+    .arguments(&[key(0)]),
     stream(
         "xinfo|stream",
         -3,

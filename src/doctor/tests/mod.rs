@@ -24,6 +24,7 @@ use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 mod damage;
 mod delegation;
 mod elements;
+mod stream_groups;
 
 const LOOK: Options = Options {
     repairs: false,
@@ -108,6 +109,14 @@ fn fill(bench: &Bench) {
         "TASK.ADD tasks 0 leased ID leased NEEDS gb 2".to_owned(),
         "TASK.TAKE tasks HAVING gb 4 LEASE 10000000".to_owned(),
         format!("TASK.ADD tasks 3 {long} ID ready NEEDS gb 3 cards 1"),
+        "XGROUP CREATE groups g 0 MKSTREAM".to_owned(),
+        format!("XADD groups 1-0 field {long}"),
+        "XADD groups 2-0 field value".to_owned(),
+        "XADD groups 3-0 field value".to_owned(),
+        "XREADGROUP GROUP g a COUNT 2 STREAMS groups >".to_owned(),
+        format!("XREADGROUP GROUP g {long_name} STREAMS groups >"),
+        "XDEL groups 2-0".to_owned(),
+        format!("XGROUP CREATE groups {long_name} $"),
     ] {
         let reply = bench.run(&line);
         assert!(!matches!(reply, Reply::Error(_)), "{line:.60}: {reply:?}");

@@ -306,13 +306,13 @@ impl Batch<'_> {
         // before this commit.
         for ready in self.made_ready.drain(..) {
             match ready {
-                Ready::Key(key, value_type)
+                Ready::Key(key, value_type) | Ready::Gone(key, value_type)
                     if waiters.is_awaited_since(&key, value_type, self.last_position) =>
                 {
                     waiters.schedule_wake_up(key, Cursor::START);
                 }
                 // `note_ready` records items as their keys.
-                Ready::Key(..) | Ready::Items { .. } => {}
+                Ready::Key(..) | Ready::Gone(..) | Ready::Items { .. } => {}
                 Ready::Database(database) => {
                     for key in waiters.keys_of(database) {
                         waiters.schedule_wake_up(key, Cursor::START);

@@ -42,6 +42,15 @@ struct ReadyItems {
     locations: Vec<Bytes>,
 }
 
+/// Why waiters of a key are woken.
+#[derive(Clone, Copy)]
+enum WokenBy<'i> {
+    /// There may be something for them: these items, if it is known what.
+    Data(Option<&'i ReadyItems>),
+    /// The key is gone or of another type: only those are woken that need it.
+    Loss,
+}
+
 /// The result of running a waiter's command.
 enum Woken {
     /// The command has a reply. The waiter stays in service until the commit.
@@ -75,6 +84,11 @@ impl Batch<'_> {
                 Ready::Key(key, value_type) => {
                     self.wake_key_of_type(&key, value_type, None, attempt)
                         .await?;
+                }
+                Ready::Gone(key, value_type) => {
+                    if self.shared.waiters.is_awaited_as(&key, value_type) {
+                        self.wake_key(&key, Cursor::START, attempt).await?;
+                    }
                 }
                 Ready::Items {
                     key,
@@ -134,22 +148,31 @@ impl Batch<'_> {
         if self.shared.waiters.is_awaited_as(key, value_type)
             && self.type_of(key, attempt).await? == Some(value_type)
         {
-            self.wake_waiters(key, value_type, Cursor::START, items, attempt)
+            let by = WokenBy::Data(items);
+            self.wake_waiters(key, value_type, Cursor::START, by, attempt)
                 .await?;
         }
         Ok(())
     }
 
-    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on.
+    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on, and those
+    /// that need a key of another type than that.
     pub(super) async fn wake_key(
         &mut self,
         key: &ClientKey,
         cursor: Cursor,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        match self.type_of(key, attempt).await? {
+        let current = self.type_of(key, attempt).await?;
+        for value_type in self.shared.waiters.types_needed(key) {
+            if current != Some(value_type) {
+                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, attempt)
+                    .await?;
+            }
+        }
+        match current {
             Some(value_type) => {
-                self.wake_waiters(key, value_type, cursor, None, attempt)
+                self.wake_waiters(key, value_type, cursor, WokenBy::Data(None), attempt)
                     .await
             }
             None => Ok(()),
@@ -191,9 +214,13 @@ impl Batch<'_> {
         key: &ClientKey,
         value_type: ValueType,
         cursor: Cursor,
-        items: Option<&ReadyItems>,
+        by: WokenBy<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
+        let (items, is_lost) = match by {
+            WokenBy::Data(items) => (items, false),
+            WokenBy::Loss => (None, true),
+        };
         let mut from = cursor.from;
         let mut locations = items.map(|items| items.locations.as_slice());
         let mut unmet_wants: Vec<Arc<dyn Wants>> = Vec::new();
@@ -216,7 +243,8 @@ impl Batch<'_> {
             }
             let waiters = &self.shared.waiters;
             let next = waiters.begin_service(key, value_type, self.slot.number, from, |spec| {
-                (spec.wake == Wake::All || !nothing_left)
+                (spec.needs_key || !is_lost)
+                    && (spec.wake == Wake::All || !nothing_left)
                     && spec.wants.as_ref().is_none_or(|wants| {
                         items.is_none_or(|items| wants.accepts(&*items.offer))
                             && !unmet_wants.contains(wants)

@@ -8,6 +8,7 @@ use crate::types::kind::{
 };
 
 use super::dumping::restorable;
+use super::group::checks;
 
 /// The descriptor of streams.
 pub static KIND: ValueKind = ValueKind {
@@ -25,10 +26,10 @@ pub static KIND: ValueKind = ValueKind {
         }),
         SectionKind::other(Section::StreamHead),
         SectionKind::other(Section::StreamGroups),
-        SectionKind::other(Section::StreamPending),
-        SectionKind::other(Section::StreamConsumerPending),
-        SectionKind::other(Section::StreamConsumers),
-        SectionKind::other(Section::StreamPendingCounts),
+        SectionKind::other(Section::StreamPending).checked(checks::PENDING),
+        SectionKind::other(Section::StreamConsumerPending).checked(checks::CONSUMER_PENDING),
+        SectionKind::other(Section::StreamConsumers).checked(checks::CONSUMERS),
+        SectionKind::other(Section::StreamPendingCounts).checked(checks::COUNTS),
         SectionKind::CHUNKS,
     ],
     counters: &[],

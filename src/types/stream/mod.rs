@@ -27,11 +27,15 @@ use super::pages::Pages;
 mod append;
 mod delete;
 mod dumping;
+mod group;
 mod kind;
 mod trim;
 
 pub use append::{Appending, NewId};
 pub use delete::StreamSettings;
+pub use group::{
+    AutoClaim, Claim, Claimed, HistoryEntry, OpenConsumer, OpenGroup, PendingEntry, StreamFacts,
+};
 pub use kind::KIND;
 pub use trim::{Trim, TrimTo};
 
