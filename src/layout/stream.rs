@@ -222,6 +222,17 @@ pub fn decode_stream_fields(content: &Bytes) -> Result<Vec<Bytes>, DecodeError> 
     }
 }
 
+/// Reads the id of an entry from its key, which begins with `prefix`.
+///
+/// # Errors
+/// Where the key is none of such an entry.
+pub fn read_stream_entry_key(prefix: &[u8], key: &[u8]) -> Result<StreamId, DecodeError> {
+    match key.strip_prefix(prefix) {
+        Some(mut rest) => StreamId::take(&mut rest),
+        None => corrupt("key of a stream's entry"),
+    }
+}
+
 impl Layout {
     /// Key of an entry.
     pub fn stream_entry_key(&self, data: Id, id: StreamId) -> Vec<u8> {
@@ -243,11 +254,12 @@ impl Layout {
     /// # Errors
     /// Where the key is none of an entry of `data`.
     pub fn read_stream_entry_key(&self, data: Id, key: &[u8]) -> Result<StreamId, DecodeError> {
-        let prefix = self.section_prefix(data, Section::StreamEntries);
-        match key.strip_prefix(prefix.as_slice()) {
-            Some(mut rest) => StreamId::take(&mut rest),
-            None => corrupt("key of a stream's entry"),
-        }
+        read_stream_entry_key(&self.stream_entries_prefix(data), key)
+    }
+
+    /// What the keys of entries begin with, for [`read_stream_entry_key`].
+    pub fn stream_entries_prefix(&self, data: Id) -> Vec<u8> {
+        self.section_prefix(data, Section::StreamEntries)
     }
 
     /// Key of a stream's head.

@@ -16,7 +16,7 @@
 
 use bytes::Bytes;
 
-use crate::layout::stream::{decode_stream_deleted, decode_stream_fields};
+use crate::layout::stream::{decode_stream_deleted, decode_stream_fields, read_stream_entry_key};
 use crate::layout::{StreamHead, StreamId};
 use crate::store::{Isolation, KeyValue, StoreError};
 
@@ -77,6 +77,8 @@ impl IdRange {
 pub struct EntryPages<'c, 't> {
     context: &'c ReadContext<'t>,
     key: &'c OpenKey,
+    /// What the keys of entries begin with.
+    prefix: Vec<u8>,
     pages: Pages<'c, 't>,
 }
 
@@ -100,9 +102,16 @@ impl EntryPages<'_, '_> {
         };
         let mut entries = Vec::with_capacity(rows.len());
         for row in &rows {
-            entries.push(self.context.stream_row(self.key, row).await?);
+            entries.push(self.entry(row).await?);
         }
         Ok(Some(entries))
+    }
+
+    async fn entry(&self, row: &KeyValue) -> Result<StreamEntry, StoreError> {
+        Ok(StreamEntry {
+            id: read_stream_entry_key(&self.prefix, &row.key)?,
+            fields: self.context.stream_fields(self.key, &row.value).await?,
+        })
     }
 
     /// The next up to `count` entries of them.
@@ -115,7 +124,7 @@ impl EntryPages<'_, '_> {
             && let Some(rows) = self.pages.next().await?
         {
             for row in rows.iter().take(count - taken.len()) {
-                taken.push(self.context.stream_row(self.key, row).await?);
+                taken.push(self.entry(row).await?);
             }
         }
         Ok(taken)
@@ -171,6 +180,7 @@ impl ReadContext<'_> {
         EntryPages {
             context: self,
             key,
+            prefix: self.layout().stream_entries_prefix(key.data()),
             pages: Pages::new(self, rows, reverse, expected),
         }
     }
@@ -208,14 +218,6 @@ impl ReadContext<'_> {
         };
         let fields = self.stream_fields(key, &value).await?;
         Ok(Some(StreamEntry { id, fields }))
-    }
-
-    /// The entry in a row.
-    async fn stream_row(&self, key: &OpenKey, row: &KeyValue) -> Result<StreamEntry, StoreError> {
-        Ok(StreamEntry {
-            id: self.layout().read_stream_entry_key(key.data(), &row.key)?,
-            fields: self.stream_fields(key, &row.value).await?,
-        })
     }
 
     async fn stream_fields(&self, key: &OpenKey, row: &Bytes) -> Result<Vec<Bytes>, StoreError> {
