@@ -75,7 +75,8 @@ impl Claim {
         before: Option<&PendingEntry>,
         consumer: &OpenConsumer,
     ) -> PendingEntry {
-        let before = before.map_or(0, |before| before.row.deliveries);
+        // To Redis an entry that is made pending was delivered before.
+        let before = before.map_or(1, |before| before.row.deliveries);
         let deliveries = match self.deliveries {
             Some(deliveries) => deliveries,
             None if self.only_ids => before,

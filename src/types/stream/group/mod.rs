@@ -10,13 +10,13 @@
 //! it, so no change of a pending entry survives them.
 //!
 //! - this file: groups themselves;
-//! - [`consumers`]: consumers of a group;
-//! - [`pending`]: rows and counters of pending entries;
-//! - [`lag`]: how many entries a group has read, where that is known;
-//! - [`deliver`]: XREADGROUP;
-//! - [`claim`]: XCLAIM and XAUTOCLAIM;
-//! - [`acknowledge`]: XACK;
-//! - [`checks`]: what `quoin doctor` looks up.
+//! - `consumers`: consumers of a group;
+//! - `pending`: rows and counters of pending entries;
+//! - `lag`: how many entries a group has read, where that is known;
+//! - `deliver`: XREADGROUP;
+//! - `claim`: XCLAIM and XAUTOCLAIM;
+//! - `acknowledge`: XACK;
+//! - `checks`: what `quoin doctor` looks up.
 
 use bytes::Bytes;
 

@@ -33,6 +33,19 @@ fn entries_that_are_idle_are_claimed() {
                 pending(3, "b", START_MS + 95, 7),
             ])
         );
+        run("XACK s g 3-0");
+        run("XCLAIM s g b 0 3-0 FORCE JUSTID");
+        assert_eq!(
+            run("XPENDING s g 3-0 + 1"),
+            Reply::Array(vec![pending(3, "b", 0, 1)])
+        );
+        run("XCLAIM s g b 0 3-0");
+        run("XACK s g 3-0");
+        run("XCLAIM s g b 0 3-0 FORCE");
+        assert_eq!(
+            run("XPENDING s g 3-0 + 1"),
+            Reply::Array(vec![pending(3, "b", 0, 2)])
+        );
         // Twice the same is claimed twice.
         assert_eq!(run("XCLAIM s g a 0 1-0 1-0"), entries([1, 1]));
         assert_eq!(
