@@ -35,7 +35,7 @@ fn an_entry_of_a_consumer_that_another_has() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 entries that a consumer of a stream has, but that are not pending (\"1-0\" of \"groups\")",
+        "1 pending entries of streams that their consumer does not have (\"1-0\" of \"groups\")",
         |bench, layout| {
             let (data, group, consumer) = ids(bench, layout);
             let row = layout.stream_pending_key(data, group, FIRST);

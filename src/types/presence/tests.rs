@@ -75,7 +75,7 @@ fn a_key_of_a_type_that_exists_when_empty_is_seen() {
         assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));
         let scanned = Reply::Array(vec![bulk("0"), bulks(&["key"])]);
         assert_eq!(bench.run("SCAN 0 TYPE stream"), scanned);
-        assert_eq!(bench.run("OBJECT ENCODING key"), bulk("rows"));
+        assert_eq!(bench.run("OBJECT ENCODING key"), bulk("stream"));
         assert!(matches!(bench.run("MEMORY USAGE key"), Reply::Integer(1..)));
         assert!(matches!(bench.run("SORT key"), Reply::Error(_)));
         let name = Bytes::from_static(b"key");

@@ -16,7 +16,8 @@ const START_ID: Argument = oneof("id-selector", &[string("id"), token("$").named
 
 /// The commands on consumer groups.
 pub const ROWS: &[Row] = &[
-    Row::container("xgroup", "5.0.0", Group::Stream, XGROUP),
+    Row::container("xgroup", "5.0.0", Group::Stream, XGROUP)
+        .summary("A container for consumer groups commands."),
     stream("xreadgroup", -7, "5.0.0", write_handler!(read::xreadgroup))
         .summary(
             "Returns new or historical messages from a stream for a consumer in a group. Blocks \
