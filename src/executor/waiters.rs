@@ -95,6 +95,15 @@ impl Waiters {
         self.queues().by_key.len()
     }
 
+    /// How many of those keys clients need to be there, to wait on
+    /// ([`WaitSpec::needs_key`](crate::commands::WaitSpec::needs_key)).
+    pub fn needed_key_count(&self) -> usize {
+        let queues = self.queues();
+        let keys = queues.by_key.values();
+        keys.filter(|of_key| of_key.iter().any(Queue::needs_key))
+            .count()
+    }
+
     /// Puts a waiter into the queues of its keys: after all others, or back at its position. Until it
     /// is [settled](Self::settle), only the batch in this slot may run its command. Does nothing if
     /// the client has given up.

@@ -65,7 +65,7 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
         "tracking_clients": state.tracking.counts().clients,
         "clients_in_timeout_table": 0,
         "total_blocking_keys": state.executor.waiters().key_count(),
-        "total_blocking_keys_on_nokey": 0,
+        "total_blocking_keys_on_nokey": state.executor.waiters().needed_key_count(),
     }
 }
 

@@ -52,6 +52,20 @@ fn each_group_has_its_own_clients() {
 }
 
 #[test]
+fn keys_that_clients_need_are_counted_apart() {
+    on_both_stores(|bench| {
+        fill(bench, "s", 0);
+        let waiters = bench.executor.waiters();
+        let _pops = bench.wait("BLPOP l 0");
+        let client = bench.wait(&blocked("a"));
+        assert_eq!((waiters.key_count(), waiters.needed_key_count()), (2, 1));
+        bench.run("DEL s");
+        client.reply(bench);
+        assert_eq!((waiters.key_count(), waiters.needed_key_count()), (1, 0));
+    });
+}
+
+#[test]
 fn clients_that_wait_hear_that_the_group_or_the_stream_is_gone() {
     for line in [
         "XGROUP DESTROY s g",
