@@ -105,7 +105,7 @@ pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, Command
     }
 }
 
-/// A timeout in milliseconds, an integer; `None` waits for ever.
+/// A timeout in milliseconds, an integer; `None` waits without an end.
 ///
 /// # Errors
 /// Redis's, for what is no integer, negative, or too far in the future to be a time.

@@ -73,7 +73,7 @@ impl ReadContext<'_> {
     }
 
     async fn load_libraries(&self, version: u64) -> Result<Libraries, StoreError> {
-        // Whoever changes a library changes the version, which was read for conflicts.
+        // Each change of a library changes the version, which was read for conflicts.
         let mut pages =
             Pages::new(self, self.layout().all_libraries(), false, 0).with_snapshot_reads();
         let mut libraries = Libraries::new(version, []);

@@ -14,7 +14,7 @@ use crate::error::CommandError;
 pub(super) struct ReadArguments<'a> {
     /// The most entries of each stream.
     pub(super) count: usize,
-    /// How long it waits, if it does; `None` within is for ever.
+    /// How long it waits, if it does; `None` within is without an end.
     pub(super) block: Option<Option<Duration>>,
     /// Whether what is read needs no acknowledgement.
     pub(super) no_ack: bool,

@@ -55,7 +55,7 @@ pub struct Appending<'c, 't> {
     key: &'c OpenKey,
     head: StreamHead,
     length: i64,
-    /// Entries that are written, and that neither the head nor the length tells of.
+    /// Entries that are written, and that neither the head nor the length counts.
     uncounted: i64,
 }
 

@@ -67,7 +67,7 @@ impl Target {
         state: &ServerState,
     ) -> (Vec<Departure>, Option<TargetError>) {
         let now_ms = state.clock.now_ms();
-        // A key whose time is over is gone for everybody.
+        // A key whose time is over is gone for all clients.
         let is_alive = |one: &&Departure| one.expire_at_ms.is_none_or(|at_ms| at_ms > now_ms);
         let sent: Vec<&Departure> = departures.iter().filter(is_alive).collect();
         let mut requests = Vec::new();

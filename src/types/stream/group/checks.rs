@@ -98,7 +98,7 @@ async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
         Ok::<_, StoreError>(match pending {
             None => false,
             Some(Ok(pending)) => pending.consumer == consumer,
-            // The other check tells of it.
+            // The other check reports it.
             Some(Err(_)) => true,
         })
     });
