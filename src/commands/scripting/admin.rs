@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::eval::TURNED_OFF;
+use super::eval::check_enabled;
 use super::machines;
 use super::writing::write;
 use crate::commands::arguments::{argument, is_word, rest};
@@ -22,9 +22,7 @@ pub(super) async fn load(
     database: u32,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let refused = |line: String| CommandError::Text(line.into());
     let script = Script::parse(argument(arguments, 2)?.clone()).map_err(refused)?;
     let script = Arc::new(script);

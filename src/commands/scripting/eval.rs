@@ -14,7 +14,7 @@ use crate::scripting::{Caller, Program, Script, ScriptFlags};
 use crate::types::unit::AnyUnit;
 
 const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
-pub(super) const TURNED_OFF: CommandError =
+const TURNED_OFF: CommandError =
     CommandError::text("ERR scripts are turned off by the setting enable-scripts");
 
 /// Bytes of a script's name.
@@ -56,6 +56,14 @@ pub(super) async fn evalsha_ro(
     eval_stored(unit, database, arguments, true).await
 }
 
+/// Refuses where the setting `enable-scripts` is off.
+pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
+    match unit.environment().scripts.is_enabled() {
+        true => Ok(()),
+        false => Err(TURNED_OFF),
+    }
+}
+
 /// Whether an EVAL carries a script which says that it only reads, so that it runs on a snapshot.
 pub fn only_reads(invocation: &Invocation) -> bool {
     let text = invocation.arguments.get(1);
@@ -68,9 +76,7 @@ async fn eval_text(
     arguments: &[Bytes],
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let inputs = keys_and_values(arguments)?;
     let text = argument(arguments, 1)?.clone();
     let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
@@ -85,9 +91,7 @@ async fn eval_stored(
     arguments: &[Bytes],
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let sha = argument(arguments, 1)?;
     if sha.len() != SHA_BYTES {
         return Err(NO_SCRIPT);

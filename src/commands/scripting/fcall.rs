@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::eval::{TURNED_OFF, keys_and_values, may_only_read};
+use super::eval::{check_enabled, keys_and_values, may_only_read};
 use super::run::{Call, run};
 use crate::commands::arguments::argument;
 use crate::error::CommandError;
@@ -35,9 +35,7 @@ async fn call(
     arguments: &[Bytes],
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let libraries = unit.read_context(database).libraries().await?;
     let Some(program) = libraries.function(argument(arguments, 1)?) else {
         return Err(CommandError::text("ERR Function not found"));

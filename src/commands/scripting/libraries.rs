@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::eval::TURNED_OFF;
+use super::eval::check_enabled;
 use super::machines;
 use super::writing::write;
 use crate::commands::arguments::{argument, is_word, rest};
@@ -35,9 +35,7 @@ pub(super) async fn load(
     database: u32,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let Some((code, options)) = rest(arguments, 2).split_last() else {
         return Err(CommandError::text("ERR Function code is missing"));
     };
@@ -118,9 +116,7 @@ pub(super) async fn restore(
     database: u32,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let policy = match rest(arguments, 3) {
         [] => Policy::Append,
         [policy] if is_word(policy, "append") => Policy::Append,
