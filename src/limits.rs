@@ -51,6 +51,18 @@ pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
+/// Patterns in the setting `metrics-keys`.
+pub const METRICS_KEYS_PATTERNS_MAX: usize = 64;
+/// Keys whose lengths are among the metrics; further ones are only counted.
+pub const METRICS_KEYS_MAX: usize = 256;
+/// Bytes of the name of such a key; one with a longer name is only counted.
+pub const METRICS_KEY_NAME_BYTES_MAX: usize = 512;
+/// Names that are looked at for the patterns of `metrics-keys` in one round.
+pub const METRICS_NAMES_PER_ROUND_MAX: usize = 10_000;
+/// Time between two rounds in which the keys of `metrics-keys` are looked up.
+pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+/// Time in which the store must answer for `/readyz` to be 200.
+pub const READY_ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Connections at which metrics are read at once; further ones wait to be accepted.
 pub const METRICS_CONNECTIONS_MAX: usize = 16;
 /// Bytes of a request for metrics (the least that the HTTP library takes).

@@ -19,6 +19,8 @@ pub struct Settings {
     pub port: u16,
     /// Where metrics can be read over HTTP; `None` is nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// Keys whose lengths are among the metrics.
+    pub metrics_keys: Vec<KeysPattern>,
     /// Folder of the embedded store.
     pub data_dir: PathBuf,
     /// Whether a copy of a folder that was not closed in order is opened.
@@ -81,6 +83,22 @@ pub struct Settings {
     pub tracking_table_max_keys: u64,
     /// How many entries of a stream are trimmed together, where it is trimmed approximately.
     pub stream_node_max_entries: u64,
+}
+
+/// Keys of a database whose names match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeysPattern {
+    /// The database's number.
+    pub database: u32,
+    /// A glob pattern, as in KEYS.
+    pub pattern: String,
+}
+
+impl KeysPattern {
+    /// Whether it can only match the one key that is called as it is.
+    pub fn is_name(&self) -> bool {
+        !self.pattern.contains(['*', '?', '[', '\\'])
+    }
 }
 
 /// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
@@ -207,6 +225,7 @@ impl Default for Settings {
             bind: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
             port: 6379,
             metrics_address: None,
+            metrics_keys: Vec::new(),
             data_dir: PathBuf::from("./quoin-data"),
             accept_copied_data_dir: false,
             store: StoreKind::Embedded,

@@ -1,7 +1,8 @@
-//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics.
+//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics, and whether the server is well.
 //!
 //! A separate thread serves them from counters that exist anyway. So neither slow nor frequent readers
-//! delay commands, and metrics do not depend on the store being reachable.
+//! delay commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the
+//! store.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,9 +28,18 @@ use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQ
 use crate::log_throttle::LogThrottle;
 
 mod collector;
+mod health;
+mod queues;
+mod writer;
+
+use queues::WatchedKeys;
 
 /// The path of the metrics.
 const PATH: &str = "/metrics";
+/// The path that says whether the process is alive.
+const ALIVE_PATH: &str = "/healthz";
+/// The path that says whether the server answers commands.
+const READY_PATH: &str = "/readyz";
 /// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -70,15 +80,27 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
     let thread = std::thread::Builder::new()
         .name("quoin-metrics".to_owned())
         .spawn(move || {
-            let registry = Arc::new(collector::registry(Arc::clone(&state)));
+            let keys = Arc::<WatchedKeys>::default();
+            let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
+            let served = Arc::new(Served {
+                registry,
+                state: Arc::clone(&state),
+            });
             runtime.block_on(async {
                 tokio::select! {
                     () = state.shutdown.begun() => {}
-                    () = accept(&listener, &registry) => {}
+                    () = accept(&listener, &served) => {}
+                    () = keys.run(&state) => {}
                 }
             });
         })?;
     Ok(Some(Metrics { thread }))
+}
+
+/// What is served.
+struct Served {
+    registry: Registry,
+    state: Arc<ServerState>,
 }
 
 async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
@@ -87,7 +109,7 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
+async fn accept(listener: &TcpListener, served: &Arc<Served>) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
     let cannot_accept = LogThrottle::new();
     loop {
@@ -96,12 +118,12 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let registry = Arc::clone(registry);
+                let served = Arc::clone(served);
                 tokio::spawn(async move {
                     let _place = place;
-                    let served = serve(stream, registry);
+                    let answered = serve(stream, &served);
                     // A reader that takes longer is cut off. It can ask again.
-                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, served).await;
+                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, answered).await;
                 });
             }
             Err(error) => {
@@ -119,24 +141,23 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
 }
 
 /// Answers one request. The connection is then closed, because there are few.
-async fn serve(stream: TcpStream, registry: Arc<Registry>) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let response = answer(request.method(), request.uri().path(), &registry);
-        std::future::ready(Ok::<_, Infallible>(response))
+async fn serve(stream: TcpStream, served: &Served) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(request.method(), request.uri().path(), served).await)
     });
-    let served = http1::Builder::new()
+    let answered = http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(METRICS_REQUEST_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await;
-    if let Err(error) = served {
+    if let Err(error) = answered {
         tracing::debug!(%error, "a request for metrics was not answered");
     }
 }
 
-fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> {
+async fn answer(method: &Method, path: &str, served: &Served) -> Response<String> {
     let mut response = Response::new(String::new());
-    if path != PATH {
+    if ![PATH, ALIVE_PATH, READY_PATH].contains(&path) {
         *response.status_mut() = StatusCode::NOT_FOUND;
         *response.body_mut() = format!("metrics are at {PATH}\n");
         return response;
@@ -147,6 +168,17 @@ fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> 
         response.headers_mut().insert(ALLOW, allowed);
         return response;
     }
+    let (status, text) = match path {
+        ALIVE_PATH => health::alive(),
+        READY_PATH => health::ready(&served.state).await,
+        _ => return metrics(response, &served.registry),
+    };
+    *response.status_mut() = status;
+    *response.body_mut() = text;
+    response
+}
+
+fn metrics(mut response: Response<String>, registry: &Registry) -> Response<String> {
     match text::encode(response.body_mut(), registry) {
         Ok(()) => {
             let kind = HeaderValue::from_static(OPEN_METRICS);
