@@ -306,6 +306,8 @@ pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Bytes of what DUMP answers; also a bound on what it keeps in memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Bytes of a value of an RDB file that an import reads; a larger one is named and left out.
+pub const IMPORT_VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Bytes of elements that an import puts into one command, unless one element has more.
 pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
 

@@ -2,9 +2,12 @@
 //! and their replies read one by one.
 
 mod address;
+mod arguments;
+mod beside;
 mod databases;
 mod progress;
 
+use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -12,6 +15,8 @@ use std::time::Duration;
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
 pub use address::Address;
+pub(crate) use arguments::{databases_argument, match_argument, take_passwords};
+pub(crate) use beside::{other_folder, own_address};
 pub use databases::Databases;
 pub(crate) use progress::Progress;
 
@@ -71,7 +76,15 @@ pub(crate) struct Client {
 impl Client {
     /// Connects and logs in.
     pub(crate) fn connect(address: &Address) -> Result<Self, ClientError> {
-        let stream = open(address).map_err(|source| ClientError::Connect {
+        Self::connect_within(address, REPLY_TIMEOUT)
+    }
+
+    /// Connects to a server that must answer everything within this time, and logs in.
+    pub(crate) fn connect_within(
+        address: &Address,
+        reply_timeout: Duration,
+    ) -> Result<Self, ClientError> {
+        let stream = open(address, reply_timeout).map_err(|source| ClientError::Connect {
             address: address.clone(),
             source,
         })?;
@@ -168,6 +181,20 @@ impl Client {
         }
     }
 
+    /// The fields of a section of INFO.
+    pub(crate) fn info_fields(
+        &mut self,
+        section: &str,
+    ) -> Result<HashMap<String, String>, ClientError> {
+        let text = self.info(section)?;
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        Ok(fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect())
+    }
+
     /// The error for a reply that makes no sense here.
     pub(crate) fn unexpected(&self, reply: &Value) -> ClientError {
         self.refused(match reply.error_text() {
@@ -192,14 +219,14 @@ impl Client {
     }
 }
 
-fn open(address: &Address) -> io::Result<TcpStream> {
+fn open(address: &Address, reply_timeout: Duration) -> io::Result<TcpStream> {
     let mut last_error = io::Error::other("the name has no address");
     for socket in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
+        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT.min(reply_timeout)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+                stream.set_read_timeout(Some(reply_timeout))?;
+                stream.set_write_timeout(Some(reply_timeout))?;
                 return Ok(stream);
             }
             Err(error) => last_error = error,

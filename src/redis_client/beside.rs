@@ -1,0 +1,43 @@
+//! Finding the server that has a data folder open: for tools that work beside it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use super::{Address, Client, ClientError};
+
+/// Where a server with these settings is reached from its own machine.
+pub(crate) fn own_address(bind: &[IpAddr], port: u16, password: Option<&str>) -> Address {
+    let ip = match bind.first() {
+        Some(IpAddr::V6(ip)) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        Some(IpAddr::V4(ip)) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(ip) => *ip,
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    Address {
+        host: ip.to_string(),
+        port,
+        user: None,
+        password: password.map(str::to_owned),
+        database: None,
+    }
+}
+
+/// The folder that a server has open, if it is not this one.
+pub(crate) fn other_folder(
+    client: &mut Client,
+    folder: &Path,
+) -> Result<Option<String>, ClientError> {
+    let reply = client.call(&["CONFIG", "GET", "dir"])?;
+    let theirs = match reply.clone().into_strings().as_deref() {
+        Some([_, folder]) => String::from_utf8_lossy(folder).into_owned(),
+        _ => return Err(client.unexpected(&reply)),
+    };
+    Ok((!is_same(folder, Path::new(&theirs))).then_some(theirs))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
