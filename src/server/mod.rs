@@ -30,6 +30,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
 
+mod access;
 mod admission;
 mod clients;
 mod connection;
@@ -61,6 +62,7 @@ mod state;
 mod statistics;
 mod tracking;
 mod transaction;
+mod user_file;
 mod warnings;
 
 pub use error::ServerError;

@@ -29,6 +29,7 @@ pub mod read_window;
 mod reading_ahead;
 pub mod relay;
 pub mod retained;
+pub mod rights;
 pub mod scanning;
 pub mod script_calls;
 pub mod script_reads;

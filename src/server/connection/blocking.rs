@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
+use crate::acl::log::Context;
 use crate::executor::Outcome;
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
@@ -29,6 +30,7 @@ impl Connection {
         share: Duration,
     ) -> Result<(), Ended> {
         let client = Arc::clone(&self.session.client);
+        let waiter = waiting.waiter();
         let interrupted = {
             let blocked = client.enter_block();
             self.show(queued.row);
@@ -69,6 +71,13 @@ impl Connection {
             }
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
+        if let Reply::Error(line) = &reply
+            && line.starts_with("NOPERM ")
+        {
+            // What the user may do has changed while it waited. This enters it into the log.
+            let arguments = &waiter.invocation.arguments;
+            let _ = self.check(Context::Toplevel, queued.row, arguments);
+        }
         // Messages that were published before it was woken come before its reply.
         if !self.defers_messages() && !self.may_hear_itself(queued.row) {
             self.put_messages().await?;

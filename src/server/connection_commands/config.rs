@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::not_implemented;
-use crate::commands::arguments::rest;
+use crate::commands::arguments::{is_word, rest};
 use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -57,7 +57,13 @@ fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
         pairs.push((name, value));
     }
     match state.config.set(&pairs) {
-        Ok(()) => Ok(Reply::OK),
+        Ok(()) => {
+            let is_password = |(name, _): &(&[u8], &[u8])| is_word(name, "requirepass");
+            if pairs.iter().any(is_password) {
+                state.access.take_requirepass();
+            }
+            Ok(Reply::OK)
+        }
         Err(line) => Err(CommandError::Text(line.into())),
     }
 }
