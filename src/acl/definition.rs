@@ -161,6 +161,22 @@ impl Definition {
         Ok(changed)
     }
 
+    /// Reads what [`Self::describe`] has written. Rules that are none are left out, which gives a user
+    /// less: the second value is the error of the last of them.
+    pub fn from_description(rules: &[u8]) -> (Self, Option<RuleError>) {
+        let defaults = Defaults::default();
+        let words: Vec<&[u8]> = rules.split(|byte| *byte == b' ').collect();
+        let mut user = Self::new(defaults);
+        let Ok(rules) = merge_selectors(&words) else {
+            return (user, Some(RuleError::Syntax));
+        };
+        let mut refused = None;
+        for rule in &rules {
+            refused = user.apply(rule, defaults).err().or(refused);
+        }
+        (user, refused)
+    }
+
     /// Applies a rule.
     ///
     /// # Errors

@@ -21,6 +21,9 @@ pub(super) struct AccessControl {
     pub(super) users: Users,
     /// What they were refused.
     pub(super) log: AclLog,
+    /// The version of the users in the store that were taken up ([`super::user_store`]). Held while they
+    /// are.
+    pub(super) taken_up: tokio::sync::Mutex<u64>,
     config: Arc<RuntimeConfig>,
     clock: Arc<dyn Clock>,
     clients: Arc<ClientRegistry>,
@@ -38,6 +41,7 @@ impl AccessControl {
         Self {
             users: Users::new(default_user(&config)),
             log: AclLog::default(),
+            taken_up: tokio::sync::Mutex::default(),
             config,
             clock,
             clients,
@@ -102,10 +106,11 @@ impl AccessControl {
         deleted.is_some()
     }
 
-    /// Has the users of a file from now on, as Redis does it: where `default` is none of them, it may do
-    /// everything without a password, and clients of all other users are disconnected.
+    /// Has the users of a file from now on, as Redis does it: clients of all users except `default` are
+    /// disconnected. Where `default` is none of them it may do everything, with the password of the
+    /// settings.
     pub(super) fn load_users(&self, definitions: BTreeMap<Bytes, Definition>) {
-        self.replace_users(definitions, Definition::unrestricted(), false);
+        self.replace_users(definitions, self.configured_default(), false);
     }
 
     /// Has exactly these users from now on. Where `default` is none of them it is as `default` says.

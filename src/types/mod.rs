@@ -49,6 +49,7 @@ pub mod task_queue;
 pub mod tracker_marks;
 pub mod tracking;
 pub mod unit;
+pub mod users;
 pub mod wants;
 
 pub use context::{Environment, ReadContext, WriteContext};

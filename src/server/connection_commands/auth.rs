@@ -12,6 +12,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::session::{ReplyMode, Session};
 use crate::server::state::{REDIS_VERSION, ServerState};
+use crate::server::user_store;
 use crate::wire::encode::Protocol;
 
 /// A user's name and a password.
@@ -64,6 +65,8 @@ async fn authenticate(
     session: &mut Session,
     state: &ServerState,
 ) -> Result<(), CommandError> {
+    // A user that another server has just made may come here next.
+    user_store::refresh_if_possible(state).await;
     if let Some(user) = state.access.authenticate(name, password) {
         session.set_user(user, true);
         return Ok(());

@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
+use crate::server::user_store;
 
 /// `ACL SETUSER username [rule …]`.
 pub(super) async fn set_user(
@@ -21,7 +22,12 @@ pub(super) async fn set_user(
             "ERR Usernames can't contain spaces or null characters",
         ));
     }
-    let set = state.access.set_user(name, rest(arguments, 3));
+    let rules = rest(arguments, 3);
+    if user_store::is_used(state) {
+        user_store::set_user(state, name, rules).await?;
+        return Ok(Reply::OK);
+    }
+    let set = state.access.set_user(name, rules);
     set.map_err(|text| refusal(format!("ERR {text}")))?;
     Ok(Reply::OK)
 }
@@ -38,8 +44,13 @@ pub(super) async fn delete_users(
             "ERR The 'default' user cannot be removed",
         ));
     }
-    let deleted = names.iter().filter(|name| state.access.delete_user(name));
-    let deleted = deleted.count();
+    let deleted = match user_store::is_used(state) {
+        true => user_store::delete_users(state, names).await?,
+        false => {
+            let deleted = names.iter().filter(|name| state.access.delete_user(name));
+            deleted.count()
+        }
+    };
     // After the reply.
     session.is_closing |= session.user.is_deleted();
     Ok(Reply::count(deleted))

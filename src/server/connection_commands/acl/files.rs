@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
-use crate::server::user_file;
+use crate::server::{user_file, user_store};
 
 const NO_FILE: CommandError = CommandError::text(
     "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via \
@@ -28,7 +28,10 @@ pub(super) async fn load(
     let defaults = state.access.defaults();
     let read = on_thread(move || user_file::read(&path, defaults)).await?;
     let users = read.map_err(|errors| refusal(format!("ERR {errors}")))?;
-    state.access.load_users(users);
+    match user_store::is_used(state) {
+        true => user_store::replace_users(state, users).await?,
+        false => state.access.load_users(users),
+    }
     // After the reply.
     session.is_closing |= session.user.is_deleted();
     Ok(Reply::OK)
@@ -37,6 +40,7 @@ pub(super) async fn load(
 /// `ACL SAVE`.
 pub(super) async fn save(state: &ServerState) -> Result<Reply, CommandError> {
     let path = state.config.aclfile().ok_or(NO_FILE)?;
+    user_store::refresh(state).await?;
     let users = state.access.users.all();
     let text = file::format(users.iter().map(AsRef::as_ref));
     let written = on_thread(move || user_file::write(Path::new(&path), &text)).await?;

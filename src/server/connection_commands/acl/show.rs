@@ -4,9 +4,11 @@ use crate::acl::{Definition, Flag, Selector, file};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::state::ServerState;
+use crate::server::user_store;
 
 /// `ACL LIST`.
 pub(super) async fn list(state: &ServerState) -> Result<Reply, CommandError> {
+    user_store::refresh(state).await?;
     let users = state.access.users.all();
     let lines = users.iter().map(|user| Reply::bulk(file::line(user)));
     Ok(Reply::Array(lines.collect()))
@@ -14,6 +16,7 @@ pub(super) async fn list(state: &ServerState) -> Result<Reply, CommandError> {
 
 /// `ACL USERS`.
 pub(super) async fn names(state: &ServerState) -> Result<Reply, CommandError> {
+    user_store::refresh(state).await?;
     let users = state.access.users.all();
     let names = users.iter().map(|user| Reply::Bulk(user.name().clone()));
     Ok(Reply::Array(names.collect()))
@@ -21,6 +24,7 @@ pub(super) async fn names(state: &ServerState) -> Result<Reply, CommandError> {
 
 /// `ACL GETUSER username`.
 pub(super) async fn user(name: &[u8], state: &ServerState) -> Result<Reply, CommandError> {
+    user_store::refresh(state).await?;
     let user = state.access.users.find(name);
     Ok(user.map_or(Reply::Null, |user| describe(&user.definition())))
 }

@@ -9,12 +9,14 @@ use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::connection_commands::errors::lossy_text;
 use crate::server::state::ServerState;
+use crate::server::user_store;
 
 /// `ACL DRYRUN username command [arg …]`: whether the user may run the command.
 pub(super) async fn dry_run(
     arguments: &[Bytes],
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
+    user_store::refresh(state).await?;
     let name = argument(arguments, 2)?;
     let Some(user) = state.access.users.find(name) else {
         let name = lossy_text(name);
