@@ -14,9 +14,9 @@ use crate::types::sort::{SortBy, SortQuery};
 use crate::types::{ReadContext, WriteContext};
 
 const BY_DENIED: CommandError =
-    CommandError::text("ERR BY option of SORT denied due to insufficient ACL permissions");
+    CommandError::text("ERR BY option of SORT denied due to insufficient ACL permissions.");
 const GET_DENIED: CommandError =
-    CommandError::text("ERR GET option of SORT denied due to insufficient ACL permissions");
+    CommandError::text("ERR GET option of SORT denied due to insufficient ACL permissions.");
 
 /// The arguments of SORT.
 struct Sort<'a> {

@@ -71,18 +71,19 @@ impl Connection {
             }
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
-        if let Reply::Error(line) = &reply
-            && line.starts_with("NOPERM ")
-        {
-            // What the user may do has changed while it waited. This enters it into the log.
-            let arguments = &waiter.invocation.arguments;
-            let _ = self.check(Context::Toplevel, queued.row, arguments);
-        }
         // Messages that were published before it was woken come before its reply.
         if !self.defers_messages() && !self.may_hear_itself(queued.row) {
             self.put_messages().await?;
         }
-        self.record(queued.row, share, &reply, None);
+        let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));
+        if is_refused {
+            // What the user may do has changed while it waited. This enters it into the log.
+            let arguments = &waiter.invocation.arguments;
+            let _ = self.check(Context::Toplevel, queued.row, arguments);
+            self.state.statistics.record_rejection(queued.row.id);
+        } else {
+            self.record(queued.row, share, &reply, None);
+        }
         self.answer(&reply, queued.is_answered);
         Ok(())
     }

@@ -36,6 +36,8 @@ impl Connection {
         } else {
             Context::Toplevel
         };
+        // The log tells what the client is at.
+        self.session.client.show_command(row.id);
         let denial = self.check(context, row, arguments).err()?;
         Some(format!("NOPERM {}", denial.message(user.name(), row)))
     }
