@@ -175,7 +175,10 @@ fn check_command(lua: &Lua, calling: &Calling<'_>, arguments: &[Value]) -> Outco
     };
     match calling.desk.ask(Ask::Check(arguments)) {
         Answer::Reply(Reply::Error(line)) => Err(raised(lua, &line)),
-        Answer::Reply(_) => Ok(vec![Value::Boolean(true)]),
+        Answer::Reply(reply) => {
+            let is_allowed = matches!(reply, Reply::Boolean(true));
+            Ok(vec![Value::Boolean(is_allowed)])
+        }
         Answer::Abort => {
             state.stop(lua, Stop::Aborted)?;
             Err(stopped())

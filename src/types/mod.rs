@@ -30,6 +30,7 @@ pub mod read_window;
 mod reading_ahead;
 pub mod relay;
 pub mod retained;
+pub mod rights;
 pub mod scanning;
 pub mod script_calls;
 pub mod script_reads;
@@ -49,6 +50,7 @@ pub mod task_queue;
 pub mod tracker_marks;
 pub mod tracking;
 pub mod unit;
+pub mod users;
 pub mod wants;
 
 pub use context::{Environment, ReadContext, WriteContext};
