@@ -42,7 +42,7 @@ impl Admission {
     /// Makes a client of a connection, or refuses it with the reason.
     pub(super) fn admit(&self, stream: TcpStream, address: SocketAddr) -> Option<Connection> {
         let state = &self.state;
-        if exposure::is_denied(&state.config, address) {
+        if exposure::is_denied(&state.config, &state.access.users, address) {
             state.warnings.protected(address);
             self.refuse(&stream, exposure::DENIED);
             return None;
@@ -58,6 +58,7 @@ impl Admission {
             stream.as_raw_fd(),
             state.clock.now_ms(),
             usize::try_from(maxclients).unwrap_or(usize::MAX),
+            state.access.users.default_user(),
         );
         let Some(client) = registered else {
             state.warnings.too_many(address, maxclients);

@@ -8,7 +8,9 @@
 //! admission
 //! connection                  sampler
 //! connection_commands         eviction       dispatch
+//! user_store                  user_file
 //! state                       session
+//! access
 //! pubsub                      slowlog
 //! clients                     transaction
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
@@ -30,6 +32,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
 
+mod access;
 mod admission;
 mod clients;
 mod connection;
@@ -61,6 +64,8 @@ mod state;
 mod statistics;
 mod tracking;
 mod transaction;
+mod user_file;
+mod user_store;
 mod warnings;
 
 pub use error::ServerError;
@@ -68,6 +73,7 @@ pub use error::ServerError;
 use listener::Addresses;
 use opening::Opened;
 use state::ServerState;
+use user_store::UserWatch;
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
 ///
@@ -109,6 +115,8 @@ pub fn run(
         clock,
     ));
     state.set_port(addresses.port);
+    load_users(&state)?;
+    let user_watch = runtime.block_on(UserWatch::start(&state))?;
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
@@ -120,6 +128,9 @@ pub fn run(
     });
     if let Some(backups) = &state.backups {
         backups.stop();
+    }
+    if let Some(user_watch) = user_watch {
+        user_watch.stop();
     }
     // Connections have had their time. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -134,6 +145,19 @@ pub fn run(
         Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
     }
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Reads the file of users, if there is one. With a store of users, only ACL LOAD does.
+fn load_users(state: &ServerState) -> Result<(), ServerError> {
+    let Some(path) = state.config.aclfile() else {
+        return Ok(());
+    };
+    if user_store::is_used(state) {
+        return Ok(());
+    }
+    let users = user_file::read(&path, state.access.defaults()).map_err(ServerError::Users)?;
+    state.access.load_users(users);
     Ok(())
 }
 

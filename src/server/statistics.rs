@@ -47,8 +47,6 @@ pub(super) struct ServerStatistics {
     pub(super) connections_received: Counter,
     /// Connections that were refused because of `maxclients` or protected mode.
     pub(super) connections_rejected: Counter,
-    /// Attempts to authenticate with a wrong name or password.
-    pub(super) wrong_passwords: Counter,
     /// Commands that were executed.
     pub(super) commands_processed: Counter,
     /// Bytes that were read from clients.
@@ -71,7 +69,6 @@ impl Default for ServerStatistics {
         Self {
             connections_received: Counter::default(),
             connections_rejected: Counter::default(),
-            wrong_passwords: Counter::default(),
             commands_processed: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
@@ -129,7 +126,6 @@ impl ServerStatistics {
         for counter in [
             &self.connections_received,
             &self.connections_rejected,
-            &self.wrong_passwords,
             &self.commands_processed,
             &self.input_bytes,
             &self.output_bytes,

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use crate::error::CommandError;
 use crate::log_throttle::LogThrottle;
 
 /// Bytes of a user's name that are logged.
@@ -17,6 +18,7 @@ pub(super) struct Warnings {
     protected: LogThrottle,
     password: LogThrottle,
     web_request: LogThrottle,
+    users: LogThrottle,
 }
 
 impl Warnings {
@@ -54,6 +56,15 @@ impl Warnings {
             tracing::warn!(
                 "wrong password from {address} for user '{}'{more}",
                 user.escape_ascii()
+            );
+        }
+    }
+
+    /// The users in the store cannot be read.
+    pub(super) fn users_unread(&self, error: &CommandError) {
+        if let Some(more) = self.users.pass() {
+            tracing::warn!(
+                "the users in the store cannot be read, those that are known hold: {error}{more}"
             );
         }
     }

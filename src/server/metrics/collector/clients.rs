@@ -51,7 +51,7 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         (
             "wrong_passwords",
             "Attempts to authenticate with a wrong name or password",
-            &statistics.wrong_passwords,
+            &state.access.log.denied_auth,
         ),
         (
             "clients_evicted",
