@@ -37,7 +37,7 @@ fn authenticate(
     // The password is checked for any user, so that the time reveals nothing about the name.
     let is_password = state.config.is_password(password);
     if user != b"default" || !is_password {
-        state.warnings.wrong_password(session.client.address, user);
+        state.warnings.wrong_password(&session.client.address, user);
         return Err(CommandError::text(
             "WRONGPASS invalid username-password pair or user is disabled.",
         ));

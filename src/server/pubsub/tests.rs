@@ -25,8 +25,11 @@ impl Scene {
     }
 
     fn client(&self) -> (Arc<ClientRecord>, Subscriptions) {
-        let address = ([127, 0, 0, 1], 1).into();
-        let client = self.clients.register(address, address, 0, 0, 100).unwrap();
+        let address = crate::server::endpoint::Endpoint::Tcp(([127, 0, 0, 1], 1).into());
+        let client = self
+            .clients
+            .register(address.clone(), address, 0, 0, 100)
+            .unwrap();
         (client, Subscriptions::default())
     }
 
