@@ -32,6 +32,15 @@ pub enum AskError {
         /// Why it cannot be reached.
         source: io::Error,
     },
+    /// It listens with TLS only, and its certificate names another host than this machine.
+    #[error(
+        "a server has {} open, and it listens with TLS only: set unixsocket for it, or ask it by \
+         `redis-cli --tls … BGSAVE`", folder.display()
+    )]
+    OnlyTls {
+        /// The data folder.
+        folder: PathBuf,
+    },
     /// The connection broke.
     #[error("{address}: {source}")]
     Lost {
@@ -91,7 +100,9 @@ impl AskError {
 
 /// Makes the server that uses the settings' data folder write a backup. Returns its path.
 pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
-    let address = address(settings);
+    let address = address(settings).ok_or_else(|| AskError::OnlyTls {
+        folder: settings.data_dir.clone(),
+    })?;
     let data_dir = &settings.data_dir;
     let failed = |error| AskError::of(error, data_dir);
     let mut client = Client::connect(&address).map_err(failed)?;
@@ -127,20 +138,28 @@ pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskErro
     Err(AskError::Busy)
 }
 
-fn address(settings: &Settings) -> Address {
+/// Where the server of these settings listens without TLS.
+fn address(settings: &Settings) -> Option<Address> {
+    let password = settings.requirepass.clone();
+    let at = |host, port| Address {
+        host,
+        port,
+        user: None,
+        password,
+        database: None,
+        tls: None,
+    };
+    if let Some(path) = &settings.unixsocket {
+        let path = std::path::absolute(path).ok()?;
+        return Some(at(path.display().to_string(), 0));
+    }
     let ip = match settings.bind.first() {
         Some(IpAddr::V6(ip)) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         Some(IpAddr::V4(ip)) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         Some(ip) => *ip,
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
-    Address {
-        host: ip.to_string(),
-        port: settings.port,
-        user: None,
-        password: settings.requirepass.clone(),
-        database: None,
-    }
+    Some(at(ip.to_string(), settings.tcp_port()?))
 }
 
 fn folder_of(client: &mut Client) -> Result<String, ClientError> {

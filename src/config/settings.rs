@@ -28,6 +28,8 @@ pub struct Settings {
     pub unixsocketperm: u32,
     /// Where metrics can be read over HTTP; `None` is nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// Whether they are read with TLS.
+    pub metrics_tls: bool,
     /// Folder of the embedded store.
     pub data_dir: PathBuf,
     /// Whether a copy of a folder that was not closed in order is opened.
@@ -232,6 +234,7 @@ impl Default for Settings {
             unixsocket: None,
             unixsocketperm: 0,
             metrics_address: None,
+            metrics_tls: false,
             data_dir: PathBuf::from("./quoin-data"),
             accept_copied_data_dir: false,
             store: StoreKind::Embedded,

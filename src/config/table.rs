@@ -227,6 +227,21 @@ pub static SETTINGS: &[SettingRow] = &[
         },
     },
     SettingRow {
+        name: "metrics-tls",
+        kind: Kind::YesNo,
+        default: "no",
+        help: "Whether metrics are read over HTTPS, with tls-cert-file and tls-key-file. Their readers are not asked for certificates",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.metrics_tls = value == "yes";
+            Some(())
+        },
+        render: |settings| match settings.metrics_tls {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
+        },
+    },
+    SettingRow {
         name: "store",
         kind: Kind::OneOf(StoreKind::NAMES),
         default: "embedded",
@@ -744,6 +759,7 @@ mod tests {
             ("unixsocket", "/run/quoin.sock"),
             ("unixsocketperm", "770"),
             ("metrics-address", "127.0.0.1:9121"),
+            ("metrics-tls", "yes"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
             ("accept-copied-data-dir", "yes"),

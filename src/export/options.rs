@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, Command};
 
-use crate::redis_client::{Address, Databases};
+use crate::redis_client::{Address, Databases, tls_flags};
 
 /// A variable that holds the password: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_EXPORT_FROM_PASSWORD";
@@ -29,7 +29,7 @@ pub fn command() -> Command {
     Command::new("quoin export")
         .about("Writes the data of a running Quoin to a file that redis-server 7.0 and later load")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database]. The password can also be \
+            "ADDRESS is redis://[user:password@]host[:port][/database], or rediss:// for TLS. The password can also be \
              given by\n{FROM_PASSWORD}.\n\n\
              Each key is as it was at one moment. Keys that change meanwhile may be of different \
              moments.\nPriority queues and task queues, which Redis does not have, are skipped and \
@@ -63,6 +63,7 @@ pub fn command() -> Command {
                 .value_name("PATTERN")
                 .help("Export only the keys that match, as in KEYS"),
         )
+        .args(tls_flags())
 }
 
 /// Reads the command line after `quoin export`.
@@ -79,7 +80,8 @@ pub fn parse(
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let read = || -> Result<Options, String> {
         let from = Address::parse(text("from").unwrap_or_default());
-        let mut from = from.map_err(|reason| format!("--from: {reason}"))?;
+        let from = from.map_err(|reason| format!("--from: {reason}"))?;
+        let mut from = from.with_tls_files(&matches);
         let mut variables = variables.into_iter();
         let password = variables.find(|(name, value)| name == FROM_PASSWORD && !value.is_empty());
         if let Some((_, password)) = password {

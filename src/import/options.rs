@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::redis_client::{Address, Databases};
+use crate::redis_client::{Address, Databases, tls_flags};
 
 /// Variables that hold passwords: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";
@@ -31,7 +31,7 @@ pub fn command() -> Command {
     Command::new("quoin import")
         .about("Copies the strings, lists and sorted sets of a running Redis into a running Quoin")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database]. Passwords can also be \
+            "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// for TLS.\nPasswords can also be \
              given by\n{FROM_PASSWORD} and {TO_PASSWORD}.\n\n\
              Each key is replaced as a whole, so that a stopped import can be run again; with \
              --resume\nit leaves out the keys that are there already. Nothing should write to \
@@ -75,6 +75,7 @@ pub fn command() -> Command {
                      expiry",
                 ),
         )
+        .args(tls_flags())
 }
 
 /// Reads the command line behind `quoin import`.
@@ -91,6 +92,7 @@ pub fn parse(
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let address = |name| {
         Address::parse(text(name).unwrap_or_default())
+            .map(|address| address.with_tls_files(&matches))
             .map_err(|reason| format!("--{name}: {reason}"))
     };
     let read = || -> Result<Options, String> {

@@ -4,21 +4,20 @@
 mod address;
 mod databases;
 mod progress;
+mod stream;
+mod tls_files;
 
 use std::io::{self, BufReader, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
 
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
 pub use address::Address;
 pub use databases::Databases;
-pub(crate) use progress::Progress;
+use stream::Stream;
 
-/// Time in which a server must accept the connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time in which it must answer.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) use progress::Progress;
+pub(crate) use tls_files::tls_flags;
+
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Why there is no going on with a server.
@@ -64,14 +63,14 @@ pub(crate) enum Transaction {
 /// A connection.
 pub(crate) struct Client {
     address: Address,
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Stream>,
     queued: Vec<u8>,
 }
 
 impl Client {
     /// Connects and logs in.
     pub(crate) fn connect(address: &Address) -> Result<Self, ClientError> {
-        let stream = open(address).map_err(|source| ClientError::Connect {
+        let stream = Stream::open(address).map_err(|source| ClientError::Connect {
             address: address.clone(),
             source,
         })?;
@@ -190,20 +189,4 @@ impl Client {
             source,
         }
     }
-}
-
-fn open(address: &Address) -> io::Result<TcpStream> {
-    let mut last_error = io::Error::other("the name has no address");
-    for socket in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-                return Ok(stream);
-            }
-            Err(error) => last_error = error,
-        }
-    }
-    Err(last_error)
 }
