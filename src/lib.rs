@@ -12,6 +12,7 @@
     )
 )]
 
+pub mod acl;
 pub mod allocator;
 pub mod backup;
 pub mod cli;

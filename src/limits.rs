@@ -74,6 +74,14 @@ pub const ERROR_CODES_MAX: usize = 128;
 pub const SLOWLOG_ARGUMENTS_MAX: usize = 32;
 /// Bytes of an argument that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_STRING`).
 pub const SLOWLOG_ARGUMENT_BYTES_MAX: usize = 128;
+/// Bytes of a key, a channel or a user's name that the ACL log keeps. Redis keeps all of it.
+pub const ACL_LOG_NAME_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a user's name in the store of a cluster.
+pub const USER_NAME_BYTES_MAX: usize = 1024;
+/// Bytes of a user's rules in the store of a cluster, which keeps them in one row.
+pub const USER_RULES_BYTES_MAX: usize = 64 * 1024;
+/// Bits of a password that ACL GENPASS makes (Redis: `GENPASS_MAX_BITS`).
+pub const GENERATED_PASSWORD_BITS_MAX: i64 = 4096;
 /// Samples that the latency monitor keeps of each event (Redis: `LATENCY_TS_LEN`).
 pub const LATENCY_SAMPLES_MAX: usize = 160;
 /// Rows of other servers' messages that are read at a time.

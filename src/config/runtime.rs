@@ -43,6 +43,8 @@ pub struct RuntimeConfig {
     hll_sparse_max_bytes: Arc<AtomicU64>,
     tracking_table_max_keys: AtomicU64,
     stream_node_max_entries: Arc<AtomicU64>,
+    acl_pubsub_all_channels: AtomicBool,
+    acllog_max_len: AtomicU64,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     tls_listener: OnceLock<TlsListener>,
@@ -124,6 +126,8 @@ impl RuntimeConfig {
             hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
             tracking_table_max_keys: AtomicU64::new(settings.tracking_table_max_keys),
             stream_node_max_entries: Arc::new(AtomicU64::new(settings.stream_node_max_entries)),
+            acl_pubsub_all_channels: AtomicBool::new(settings.acl_pubsub_all_channels),
+            acllog_max_len: AtomicU64::new(settings.acllog_max_len),
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -148,33 +152,29 @@ impl RuntimeConfig {
         self.file.as_deref()
     }
 
-    /// The password that clients must give, if any.
+    /// The password of the user `default`, if any, as far as no rule says otherwise.
     pub fn requirepass(&self) -> Option<String> {
         self.read().settings.requirepass.clone()
     }
 
-    /// Whether clients must give a password.
-    pub fn has_password(&self) -> bool {
-        self.read().settings.requirepass.is_some()
+    /// The file of users, as it was given.
+    pub fn aclfile(&self) -> Option<PathBuf> {
+        self.read().settings.aclfile.clone()
+    }
+
+    /// Whether new users may use all channels.
+    pub fn acl_pubsub_all_channels(&self) -> bool {
+        self.acl_pubsub_all_channels.load(Ordering::Relaxed)
+    }
+
+    /// Entries that the ACL log keeps.
+    pub fn acllog_max_len(&self) -> u64 {
+        self.acllog_max_len.load(Ordering::Relaxed)
     }
 
     /// Whether only clients of this machine are answered as long as there is no password.
     pub fn is_protected(&self) -> bool {
         self.is_protected.load(Ordering::Relaxed)
-    }
-
-    /// Whether `given` is the password. Without one, every password is. The time it takes does
-    /// not tell how much of it is right.
-    pub fn is_password(&self, given: &[u8]) -> bool {
-        let state = self.read();
-        let Some(password) = &state.settings.requirepass else {
-            return true;
-        };
-        let differences = password
-            .bytes()
-            .zip(given.iter().chain(std::iter::repeat(&0)))
-            .fold(0, |differences, (a, b)| differences | (a ^ b));
-        differences == 0 && password.len() == given.len()
     }
 
     /// Clients that may be connected at once.
@@ -474,6 +474,8 @@ impl RuntimeConfig {
             hll_sparse_max_bytes,
             tracking_table_max_keys,
             stream_node_max_entries,
+            acl_pubsub_all_channels,
+            acllog_max_len,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
@@ -502,6 +504,9 @@ impl RuntimeConfig {
             .store(tracking_table_max_keys, Ordering::Relaxed);
         self.stream_node_max_entries
             .store(stream_node_max_entries, Ordering::Relaxed);
+        self.acl_pubsub_all_channels
+            .store(acl_pubsub_all_channels, Ordering::Relaxed);
+        self.acllog_max_len.store(acllog_max_len, Ordering::Relaxed);
     }
 }
 

@@ -54,6 +54,12 @@ pub struct Settings {
     pub accepts_journal_loss: bool,
     /// Password that clients must give.
     pub requirepass: Option<String>,
+    /// The file of users.
+    pub aclfile: Option<PathBuf>,
+    /// Whether new users may use all channels.
+    pub acl_pubsub_all_channels: bool,
+    /// Entries that the ACL log keeps.
+    pub acllog_max_len: u64,
     /// Whether only clients of this machine are answered as long as there is no password.
     pub protected_mode: bool,
     /// Clients that may be connected at once.
@@ -247,6 +253,9 @@ impl Default for Settings {
             journal_archive_dir: None,
             accepts_journal_loss: false,
             requirepass: None,
+            aclfile: None,
+            acl_pubsub_all_channels: false,
+            acllog_max_len: 128,
             protected_mode: true,
             maxclients: 10_000,
             timeout_s: 0,

@@ -442,6 +442,45 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.requirepass.clone().unwrap_or_default(),
     },
     SettingRow {
+        name: "aclfile",
+        kind: Kind::Path,
+        default: "",
+        help: "File of users (docs/operate/security.md), which ACL SAVE writes and ACL LOAD reads. The embedded store reads it at the start; it must be there then. Without it, users that ACL SETUSER makes live until the restart. With a FoundationDB cluster users are in the store, and the file is only for ACL LOAD and SAVE",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.aclfile = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.aclfile),
+    },
+    SettingRow {
+        name: "acl-pubsub-default",
+        kind: Kind::OneOf(&["allchannels", "resetchannels"]),
+        default: "resetchannels",
+        help: "Whether a new user may use all channels (allchannels) or none (resetchannels) until a rule says otherwise",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.acl_pubsub_all_channels = value == "allchannels";
+            Some(())
+        },
+        render: |settings| match settings.acl_pubsub_all_channels {
+            true => "allchannels".to_owned(),
+            false => "resetchannels".to_owned(),
+        },
+    },
+    SettingRow {
+        name: "acllog-max-len",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "128",
+        help: "Entries that ACL LOG keeps of what users were refused",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.acllog_max_len = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.acllog_max_len.to_string(),
+    },
+    SettingRow {
         name: "protected-mode",
         kind: Kind::YesNo,
         default: "yes",
@@ -775,6 +814,9 @@ mod tests {
             ("fdb-tls-password", "secret"),
             ("root-prefix", "other"),
             ("requirepass", "secret"),
+            ("aclfile", "/etc/quoin/users.acl"),
+            ("acl-pubsub-default", "allchannels"),
+            ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),
             ("delegated-pops", "no"),
             ("maxclients", "4294967295"),

@@ -51,7 +51,7 @@ impl Admission {
     pub(super) fn admit(&self, socket: Socket, address: Endpoint) -> Option<Admitted> {
         let state = &self.state;
         // A client of TLS is told once it can read it.
-        if !self.speaks_tls && exposure::is_denied(&state.config, &address) {
+        if !self.speaks_tls && exposure::is_denied(&state.config, &state.access.users, &address) {
             state.warnings.protected(&address);
             self.refuse(&socket, exposure::DENIED);
             return None;
@@ -72,6 +72,7 @@ impl Admission {
             socket.as_fd().as_raw_fd(),
             state.clock.now_ms(),
             usize::try_from(maxclients).unwrap_or(usize::MAX),
+            state.access.users.default_user(),
         );
         let Some(client) = registered else {
             state.warnings.too_many(&address, maxclients);
@@ -191,7 +192,7 @@ async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) ->
             return None;
         }
     };
-    if exposure::is_denied(&state.config, &client.address) {
+    if exposure::is_denied(&state.config, &state.access.users, &client.address) {
         state.warnings.protected(&client.address);
         state.statistics.connections_rejected.add(1);
         let (_, mut writer) = stream.split();

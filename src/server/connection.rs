@@ -6,7 +6,7 @@
 //! what the client sends ([`read_ahead`]), within `client-query-buffer-limit`, but executes nothing of
 //! it.
 //!
-//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `buffers`, `input`,
+//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `permission`, `buffers`, `input`,
 //! `output`, `draining`, `submitting` and `blocking`, `transaction`, this one.
 
 use std::sync::Arc;
@@ -32,6 +32,7 @@ mod buffers;
 mod draining;
 mod input;
 mod output;
+mod permission;
 mod read_ahead;
 mod state;
 mod submitting;
@@ -114,7 +115,7 @@ impl Connection {
     async fn execute_input(&mut self) -> Result<(), Ended> {
         loop {
             // A client that must authenticate first may only send small requests.
-            let is_trusted = self.session.is_allowed(&self.state.config);
+            let is_trusted = self.session.is_allowed(&self.state.access.users);
             let unparsed_bytes = self.input.len();
             let parsed = self.parser.parse(&mut self.input, is_trusted);
             self.consumed_bytes += unparsed_bytes.saturating_sub(self.input.len());
@@ -150,12 +151,13 @@ impl Connection {
 
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
         let conditions = Conditions {
-            is_authenticated: self.session.is_allowed(&self.state.config),
+            is_authenticated: self.session.is_allowed(&self.state.access.users),
             busy: self.busy(),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
-        let dispatched = dispatch(&request.arguments, conditions);
+        let arguments = &request.arguments;
+        let dispatched = dispatch(arguments, conditions, |row| self.refusal(row, arguments));
         let keeps_caching = matches!(
             dispatched,
             Dispatch::Connection(ConnectionCommand::Client, _)
@@ -187,6 +189,9 @@ impl Connection {
                 if self.state.pause.applies(is_write) {
                     self.run_calls().await?;
                     self.wait_for_pause(is_write).await?;
+                    if let Some(line) = self.refusal(row, &request.arguments) {
+                        return self.refuse(Some(row), line).await;
+                    }
                 }
                 if matches!(row.handler, Handler::Pure(_)) {
                     return self.run_pure(row, &request.arguments).await;
@@ -209,24 +214,17 @@ impl Connection {
             Dispatch::Connection(command, row) => {
                 // In the order of the pipeline.
                 self.run_calls().await?;
-                self.wait_for_pause(is_write(row)).await?;
+                if self.state.pause.applies(is_write(row)) {
+                    self.wait_for_pause(is_write(row)).await?;
+                    if let Some(line) = self.refusal(row, &request.arguments) {
+                        return self.refuse(Some(row), line).await;
+                    }
+                }
                 self.execute_on_server(command, row, &request.arguments)
                     .await?;
                 self.flush_when_large().await
             }
-            Dispatch::Refused(row, line) => {
-                self.run_calls().await?;
-                let line = self.end_refused_exec(row, line);
-                let command_id = row.map(|row| row.id);
-                if let Some(command_id) = command_id {
-                    self.state.statistics.record_rejection(command_id);
-                }
-                let shown = command_id.unwrap_or(NO_COMMAND);
-                self.session.client.show_command(shown);
-                let is_answered = self.session.take_reply_mode();
-                self.answer(&Reply::Error(line), is_answered);
-                self.flush_when_large().await
-            }
+            Dispatch::Refused(row, line) => self.refuse(row, line).await,
             Dispatch::Hangup => {
                 // In the order of the pipeline.
                 self.run_calls().await?;
@@ -235,6 +233,21 @@ impl Connection {
                 Err(Ended)
             }
         }
+    }
+
+    /// Answers a command that is refused with this error line.
+    async fn refuse(&mut self, row: Option<&'static Row>, line: String) -> Result<(), Ended> {
+        self.run_calls().await?;
+        let line = self.end_refused_exec(row, line);
+        let command_id = row.map(|row| row.id);
+        if let Some(command_id) = command_id {
+            self.state.statistics.record_rejection(command_id);
+        }
+        let shown = command_id.unwrap_or(NO_COMMAND);
+        self.session.client.show_command(shown);
+        let is_answered = self.session.take_reply_mode();
+        self.answer(&Reply::Error(line), is_answered);
+        self.flush_when_large().await
     }
 
     /// What is answered while a script or a function has run for longer than

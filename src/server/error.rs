@@ -56,6 +56,9 @@ pub enum ServerError {
         /// What `maxclients` needs.
         wanted: u64,
     },
+    /// The users cannot be read.
+    #[error("aborting the start because of ACL errors: {0}")]
+    Users(String),
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use super::endpoint::Endpoint;
+use crate::acl::Users;
 use crate::config::{RuntimeConfig, Settings};
 use crate::tls::AuthClients;
 
@@ -21,9 +22,12 @@ pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode beca
     authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
-/// Whether protected mode refuses this client.
-pub(super) fn is_denied(config: &RuntimeConfig, client: &Endpoint) -> bool {
-    config.is_protected() && !client.is_local() && !config.has_password()
+/// Whether protected mode refuses this client: it is none of this machine, and the user `default` needs
+/// no password.
+pub(super) fn is_denied(config: &RuntimeConfig, users: &Users, client: &Endpoint) -> bool {
+    config.is_protected()
+        && !client.is_local()
+        && users.default_user().definition().needs_no_password()
 }
 
 /// Including IPv4 addresses that are mapped to IPv6.
@@ -77,6 +81,7 @@ fn warnings(settings: &Settings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acl::Definition;
     use crate::config::LoadedSettings;
 
     fn config(changes: &[(&[u8], &[u8])]) -> RuntimeConfig {
@@ -89,30 +94,36 @@ mod tests {
         Endpoint::Tcp((address.parse::<IpAddr>().unwrap(), 5_000).into())
     }
 
+    /// Users of whom `default` has this password, or needs none.
+    fn users(password: Option<&str>) -> Users {
+        let mut default = Definition::unrestricted();
+        default.set_only_password(password.map(str::as_bytes));
+        Users::new(default)
+    }
+
     #[test]
     fn by_default_only_clients_of_this_machine_are_let_in() {
-        let config = config(&[]);
+        let (config, users) = (config(&[]), users(None));
         for local in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
-            assert!(!is_denied(&config, &client(local)), "{local}");
+            assert!(!is_denied(&config, &users, &client(local)), "{local}");
         }
         for other in ["192.0.2.7", "0.0.0.1", "2001:db8::1", "::ffff:192.0.2.7"] {
-            assert!(is_denied(&config, &client(other)), "{other}");
+            assert!(is_denied(&config, &users, &client(other)), "{other}");
         }
     }
 
     #[test]
     fn a_password_lets_others_in_and_so_does_the_setting() {
         let other = client("192.0.2.7");
-        assert!(!is_denied(&config(&[(b"requirepass", b"secret")]), &other));
-        assert!(!is_denied(&config(&[(b"protected-mode", b"no")]), &other));
+        assert!(!is_denied(&config(&[]), &users(Some("secret")), &other));
+        let open = config(&[(b"protected-mode", b"no")]);
+        assert!(!is_denied(&open, &users(None), &other));
     }
 
     #[test]
     fn a_client_of_the_unix_socket_is_of_this_machine() {
-        assert!(!is_denied(
-            &config(&[]),
-            &Endpoint::Unix("/run/quoin.sock".into())
-        ));
+        let socket = Endpoint::Unix("/run/quoin.sock".into());
+        assert!(!is_denied(&config(&[]), &users(None), &socket));
     }
 
     #[test]

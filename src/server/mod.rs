@@ -4,15 +4,17 @@
 //!
 //! ```text
 //! mod (starts and stops all)
-//! listener                    metrics
+//! listener                    metrics        signals
 //! admission
 //! connection                  sampler
 //! connection_commands         eviction       dispatch
+//! user_store                  user_file
 //! state                       session
+//! access
 //! pubsub                      slowlog
 //! clients                     transaction
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
-//! descriptors  exposure  signals  opening  addresses  handshake
+//! descriptors  exposure  opening  addresses  handshake
 //! stream  unix_socket  endpoint  supervisor
 //! error
 //! ```
@@ -32,6 +34,7 @@ use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
 use crate::logging::Log;
 
+mod access;
 mod addresses;
 mod admission;
 mod clients;
@@ -69,6 +72,8 @@ mod supervisor;
 mod tracking;
 mod transaction;
 mod unix_socket;
+mod user_file;
+mod user_store;
 mod warnings;
 
 pub use error::ServerError;
@@ -78,6 +83,7 @@ use handshake::Handshakes;
 use opening::Opened;
 use state::ServerState;
 use supervisor::Supervisor;
+use user_store::UserWatch;
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
 ///
@@ -99,8 +105,6 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let Opened { store, embedded } = opening::open(&config)?;
     allocator::start_background_thread();
     let runtime = build_runtime(settings.io_threads)?;
-    let supervisor = Arc::new(Supervisor::find());
-    signals::reload_at_hangup(&runtime, &config, log, &supervisor)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = opening::prepare(&runtime, &*store, &settings, &clock)?;
     let executor = Arc::new(Executor::start(
@@ -121,6 +125,10 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
         handshakes,
         addresses.ports,
     ));
+    load_users(&state)?;
+    let user_watch = runtime.block_on(UserWatch::start(&state))?;
+    let supervisor = Arc::new(Supervisor::find());
+    signals::reload_at_hangup(&runtime, &state, log, &supervisor)?;
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
@@ -132,6 +140,9 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     });
     if let Some(backups) = &state.backups {
         backups.stop();
+    }
+    if let Some(user_watch) = user_watch {
+        user_watch.stop();
     }
     // Connections have had their time. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -146,6 +157,19 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
         Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
     }
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Reads the file of users, if there is one. With a store of users, only ACL LOAD does.
+fn load_users(state: &ServerState) -> Result<(), ServerError> {
+    let Some(path) = state.config.aclfile() else {
+        return Ok(());
+    };
+    if user_store::is_used(state) {
+        return Ok(());
+    }
+    let users = user_file::read(&path, state.access.defaults()).map_err(ServerError::Users)?;
+    state.access.load_users(users);
     Ok(())
 }
 

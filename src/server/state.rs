@@ -12,9 +12,11 @@ use crate::commands::row::Row;
 use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
+use crate::types::rights::Rights;
 use crate::types::signals::Subscribers;
 use crate::types::tracking::Trackers;
 
+use super::access::AccessControl;
 use super::addresses::Ports;
 use super::clients::{ClientRecord, ClientRegistry};
 use super::delivery::Delivery;
@@ -85,6 +87,8 @@ pub(super) struct ServerState {
     pub(super) delivery: Arc<Delivery>,
     /// Subscriptions.
     pub(super) pubsub: Arc<PubSub>,
+    /// Users, and what they were refused.
+    pub(super) access: Arc<AccessControl>,
     /// Clients that track keys.
     pub(super) tracking: Arc<Tracking>,
     /// Clients that see all commands.
@@ -137,10 +141,18 @@ impl ServerState {
         let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
         let monitors = Arc::new(monitors);
         let statistics = Arc::<ServerStatistics>::default();
+        let access = Arc::new(AccessControl::new(
+            Arc::clone(&config),
+            Arc::clone(&clock),
+            Arc::clone(&clients),
+            Arc::clone(&pubsub),
+        ));
         let script_calls = Arc::new(CallCounter {
             statistics: Arc::clone(&statistics),
             monitors: Arc::clone(&monitors),
+            access: Arc::clone(&access),
         });
+        let rights = Arc::clone(&access) as Arc<dyn Rights>;
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
         let events = Arc::clone(config.keyspace_events());
@@ -152,6 +164,7 @@ impl ServerState {
             || environment.keyspace_events.set(events).is_err()
             || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
             || environment.script_calls.set(script_calls).is_err()
+            || environment.rights.set(rights).is_err()
             || environment
                 .stream_node_max_entries
                 .set(node_entries)
@@ -175,6 +188,7 @@ impl ServerState {
             pause: Pause::default(),
             delivery,
             pubsub,
+            access,
             tracking,
             monitors,
             started_ms,

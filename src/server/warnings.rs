@@ -4,6 +4,7 @@
 use std::io;
 
 use super::endpoint::Endpoint;
+use crate::error::CommandError;
 use crate::log_throttle::LogThrottle;
 
 /// Bytes of a user's name that are logged.
@@ -18,6 +19,7 @@ pub(super) struct Warnings {
     password: LogThrottle,
     web_request: LogThrottle,
     handshake: LogThrottle,
+    users: LogThrottle,
 }
 
 impl Warnings {
@@ -55,6 +57,15 @@ impl Warnings {
             tracing::warn!(
                 "wrong password from {address} for user '{}'{more}",
                 user.escape_ascii()
+            );
+        }
+    }
+
+    /// The users in the store cannot be read.
+    pub(super) fn users_unread(&self, error: &CommandError) {
+        if let Some(more) = self.users.pass() {
+            tracing::warn!(
+                "the users in the store cannot be read, those that are known hold: {error}{more}"
             );
         }
     }

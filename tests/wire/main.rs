@@ -15,6 +15,7 @@ mod script;
 #[path = "../support/server.rs"]
 mod server;
 
+mod acl;
 mod administration;
 mod admission;
 mod backups;

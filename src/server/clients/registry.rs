@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::BufferMemory;
 use super::record::ClientRecord;
+use crate::acl::User;
 use crate::server::endpoint::Endpoint;
 
 /// All connected clients.
@@ -23,7 +24,7 @@ impl ClientRegistry {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a client; `None` if there are `maxclients` already.
+    /// Adds a client, which is this user; `None` if there are `maxclients` already.
     pub(crate) fn register(
         &self,
         address: Endpoint,
@@ -31,6 +32,7 @@ impl ClientRegistry {
         file_descriptor: i32,
         now_ms: i64,
         maxclients: usize,
+        user: &Arc<User>,
     ) -> Option<Arc<ClientRecord>> {
         let mut clients = self.lock();
         if clients.len() >= maxclients {
@@ -45,6 +47,7 @@ impl ClientRegistry {
             file_descriptor,
             now_ms,
             memory,
+            Arc::clone(user),
         ));
         clients.insert(id, Arc::clone(&record));
         tracing::debug!("client {id} connected from {}", record.address);
@@ -149,7 +152,8 @@ mod tests {
 
     fn client(registry: &ClientRegistry, bytes: usize, is_trusted: bool) -> Arc<ClientRecord> {
         let address = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-        let client = registry.register(address.clone(), address, 0, 0, 100);
+        let user = User::for_test();
+        let client = registry.register(address.clone(), address, 0, 0, 100, &user);
         let client = client.unwrap();
         client.is_trusted.store(is_trusted, Ordering::Relaxed);
         registry.note_held(&client, bytes);

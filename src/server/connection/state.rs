@@ -57,10 +57,9 @@ pub(super) struct Ended;
 impl Connection {
     /// A new client's connection.
     pub(crate) fn new(stream: Stream, client: Arc<ClientRecord>, state: Arc<ServerState>) -> Self {
-        let needs_password = state.config.requirepass().is_some();
         Self {
             stream,
-            session: Session::new(client, !needs_password),
+            session: Session::new(client),
             parser: RequestParser::new(RequestLimits::default()),
             input: BytesMut::new(),
             ahead: ReadAhead::default(),

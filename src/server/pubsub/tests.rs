@@ -28,7 +28,14 @@ impl Scene {
         let address = crate::server::endpoint::Endpoint::Tcp(([127, 0, 0, 1], 1).into());
         let client = self
             .clients
-            .register(address.clone(), address, 0, 0, 100)
+            .register(
+                address.clone(),
+                address,
+                0,
+                0,
+                100,
+                &crate::acl::User::for_test(),
+            )
             .unwrap();
         (client, Subscriptions::default())
     }

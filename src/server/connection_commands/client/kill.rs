@@ -1,9 +1,12 @@
 //! CLIENT KILL.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::super::errors::{lossy_text, refusal};
 use super::list::ClientType;
+use crate::acl::User;
 use crate::commands::arguments::{integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -19,6 +22,7 @@ struct Filter<'a> {
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     client_type: Option<ClientType>,
+    user: Option<Arc<User>>,
     spares_caller: bool,
 }
 
@@ -35,11 +39,12 @@ pub(super) fn kill(
                 address: Some(address),
                 local_address: None,
                 client_type: None,
+                user: None,
                 spares_caller: false,
             };
             (filter, true)
         }
-        options => (parse(options)?, false),
+        options => (parse(options, state)?, false),
     };
     let mut count = 0;
     for client in state.clients.all() {
@@ -62,12 +67,13 @@ pub(super) fn kill(
     }
 }
 
-fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
+fn parse<'a>(options: &'a [Bytes], state: &ServerState) -> Result<Filter<'a>, CommandError> {
     let mut filter = Filter {
         id: None,
         address: None,
         local_address: None,
         client_type: None,
+        user: None,
         spares_caller: true,
     };
     for pair in options.chunks(2) {
@@ -84,10 +90,10 @@ fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
         } else if is_word(option, "laddr") {
             filter.local_address = Some(value);
         } else if is_word(option, "user") {
-            // All clients are the user `default`.
-            if value.as_ref() != b"default" {
-                return Err(refusal(format!("ERR No such user '{}'", lossy_text(value))));
-            }
+            let user = state.access.users.find(value);
+            filter.user = Some(
+                user.ok_or_else(|| refusal(format!("ERR No such user '{}'", lossy_text(value))))?,
+            );
         } else if is_word(option, "skipme") {
             filter.spares_caller = if is_word(value, "yes") {
                 true
@@ -114,5 +120,9 @@ impl Filter<'_> {
                 .client_type
                 .is_none_or(|wanted| wanted == ClientType::of(client))
             && self.id.is_none_or(|wanted| wanted == client.id)
+            && self
+                .user
+                .as_ref()
+                .is_none_or(|wanted| Arc::ptr_eq(wanted, &client.user()))
     }
 }
