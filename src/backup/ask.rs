@@ -31,6 +31,15 @@ pub enum AskError {
         /// Why it cannot be reached.
         source: io::Error,
     },
+    /// It listens with TLS only, and its certificate names another host than this machine.
+    #[error(
+        "a server has {} open, and it listens with TLS only: set unixsocket for it, or ask it by \
+         `redis-cli --tls … BGSAVE`", folder.display()
+    )]
+    OnlyTls {
+        /// The data folder.
+        folder: PathBuf,
+    },
     /// The connection broke.
     #[error("{address}: {source}")]
     Lost {
@@ -92,9 +101,13 @@ impl AskError {
 pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
     let address = own_address(
         &settings.bind,
-        settings.port,
+        settings.tcp_port(),
+        settings.unixsocket.as_deref(),
         settings.requirepass.as_deref(),
     );
+    let address = address.ok_or_else(|| AskError::OnlyTls {
+        folder: settings.data_dir.clone(),
+    })?;
     let data_dir = &settings.data_dir;
     let failed = |error| AskError::of(error, data_dir);
     let mut client = Client::connect(&address).map_err(failed)?;

@@ -23,9 +23,14 @@ const KEY_READ: &str = "quoin:doctor";
 pub(super) fn look(settings: &Settings, show: &mut dyn FnMut(&Line)) {
     let address = own_address(
         &settings.bind,
-        settings.port,
+        settings.tcp_port(),
+        settings.unixsocket.as_deref(),
         settings.requirepass.as_deref(),
     );
+    let Some(address) = address else {
+        let text = "a server has the folder open, and it listens with TLS only: set unixsocket for it";
+        return show(&Line::new(Level::Warn, SERVER, text));
+    };
     if let Err(line) = ask(&address, &settings.data_dir, show) {
         show(&line);
     }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, Command};
 
-use crate::redis_client::{Address, Databases, databases_argument, match_argument, take_passwords};
+use crate::redis_client::{
+    Address, Databases, databases_argument, match_argument, take_passwords, tls_flags,
+};
 
 /// A variable that holds the password: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_EXPORT_FROM_PASSWORD";
@@ -30,8 +32,8 @@ pub fn command() -> Command {
         .bin_name("quoin export")
         .about("Write the data of a running Quoin to a file that redis-server 7.0 and later load")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database]. The password can also be \
-             given by\n{FROM_PASSWORD}.\n\n\
+            "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// \
+             for TLS.\nThe password can also be given by {FROM_PASSWORD}.\n\n\
              Each key is as it was at one moment. Keys that change meanwhile may be of different \
              moments.\nPriority queues and task queues, which Redis does not have, are skipped and \
              counted. Exits with\n0 when all else is in the file, with 1 when not, with 2 for a wrong \
@@ -56,6 +58,7 @@ pub fn command() -> Command {
             "Databases to export [default: all, or that of --from]",
         ))
         .arg(match_argument("Export only the keys that match, as in KEYS"))
+        .args(tls_flags())
 }
 
 /// Reads the command line after `quoin export`.
@@ -72,7 +75,8 @@ pub fn parse(
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let read = || -> Result<Options, String> {
         let from = Address::parse(text("from").unwrap_or_default());
-        let mut from = from.map_err(|reason| format!("--from: {reason}"))?;
+        let from = from.map_err(|reason| format!("--from: {reason}"))?;
+        let mut from = from.with_tls_files(&matches);
         take_passwords(variables, &mut [(FROM_PASSWORD, &mut from)])?;
         let databases = match (text("databases"), from.database) {
             (None, None) => Databases::All,

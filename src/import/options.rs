@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::redis_client::{Address, Databases, databases_argument, match_argument, take_passwords};
+use crate::redis_client::{
+    Address, Databases, databases_argument, match_argument, take_passwords, tls_flags,
+};
 
 /// Variables that hold passwords: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";
@@ -54,8 +56,8 @@ pub fn command() -> Command {
         .bin_name("quoin import")
         .about("Copy the data of a running Redis, or of a dump.rdb, into a running Quoin")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database]. Passwords can also be \
-             given by\n{FROM_PASSWORD} and {TO_PASSWORD}.\n\n\
+            "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// \
+             for TLS.\nPasswords can also be given by {FROM_PASSWORD} and {TO_PASSWORD}.\n\n\
              Strings, lists, hashes, sets, sorted sets and streams are copied, and of a file \
              functions too.\nEach key is written as a whole, so that a stopped import can be run \
              again, with --resume.\nNothing should write to the source meanwhile. All keys' \
@@ -96,6 +98,7 @@ pub fn command() -> Command {
             "Write nothing; say what would be copied, and what is in the way",
         ))
         .arg(switch("any-target", "Write to a server that is no Quoin"))
+        .args(tls_flags())
 }
 
 /// Reads the command line after `quoin import`.
@@ -112,6 +115,7 @@ pub fn parse(
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let address = |name| {
         Address::parse(text(name).unwrap_or_default())
+            .map(|address| address.with_tls_files(&matches))
             .map_err(|reason| format!("--{name}: {reason}"))
     };
     let read = || -> Result<Options, String> {

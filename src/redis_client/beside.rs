@@ -5,21 +5,33 @@ use std::path::Path;
 
 use super::{Address, Client, ClientError};
 
-/// Where a server with these settings is reached from its own machine.
-pub(crate) fn own_address(bind: &[IpAddr], port: u16, password: Option<&str>) -> Address {
+/// Where a server with these settings is reached from its own machine without TLS: at its Unix socket,
+/// or its TCP port; `None` if it has neither.
+pub(crate) fn own_address(
+    bind: &[IpAddr],
+    port: Option<u16>,
+    unixsocket: Option<&Path>,
+    password: Option<&str>,
+) -> Option<Address> {
+    let at = |host, port| Address {
+        host,
+        port,
+        user: None,
+        password: password.map(str::to_owned),
+        database: None,
+        tls: None,
+    };
+    if let Some(path) = unixsocket {
+        let path = std::path::absolute(path).ok()?;
+        return Some(at(path.display().to_string(), 0));
+    }
     let ip = match bind.first() {
         Some(IpAddr::V6(ip)) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         Some(IpAddr::V4(ip)) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         Some(ip) => *ip,
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
     };
-    Address {
-        host: ip.to_string(),
-        port,
-        user: None,
-        password: password.map(str::to_owned),
-        database: None,
-    }
+    Some(at(ip.to_string(), port?))
 }
 
 /// The folder that a server has open, if it is not this one.

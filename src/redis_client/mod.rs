@@ -6,10 +6,11 @@ mod arguments;
 mod beside;
 mod databases;
 mod progress;
+mod stream;
+mod tls_files;
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
@@ -18,12 +19,11 @@ pub use address::Address;
 pub(crate) use arguments::{databases_argument, match_argument, take_passwords};
 pub(crate) use beside::{other_folder, own_address};
 pub use databases::Databases;
-pub(crate) use progress::Progress;
+use stream::{REPLY_TIMEOUT, Stream};
 
-/// Time in which a server must accept the connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time in which it must answer.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) use progress::Progress;
+pub(crate) use tls_files::tls_flags;
+
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Why there is no going on with a server.
@@ -69,7 +69,7 @@ pub(crate) enum Transaction {
 /// A connection.
 pub(crate) struct Client {
     address: Address,
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Stream>,
     queued: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl Client {
         address: &Address,
         reply_timeout: Duration,
     ) -> Result<Self, ClientError> {
-        let stream = open(address, reply_timeout).map_err(|source| ClientError::Connect {
+        let stream = Stream::open(address, reply_timeout).map_err(|source| ClientError::Connect {
             address: address.clone(),
             source,
         })?;
@@ -217,20 +217,4 @@ impl Client {
             source,
         }
     }
-}
-
-fn open(address: &Address, reply_timeout: Duration) -> io::Result<TcpStream> {
-    let mut last_error = io::Error::other("the name has no address");
-    for socket in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT.min(reply_timeout)) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(reply_timeout))?;
-                stream.set_write_timeout(Some(reply_timeout))?;
-                return Ok(stream);
-            }
-            Err(error) => last_error = error,
-        }
-    }
-    Err(last_error)
 }

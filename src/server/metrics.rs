@@ -19,10 +19,12 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::error::ServerError;
+use super::handshake::Handshakes;
 use super::state::ServerState;
 use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX};
 use crate::log_throttle::LogThrottle;
@@ -65,9 +67,12 @@ impl Metrics {
 /// # Errors
 /// If the server cannot listen on the address or start the thread.
 pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerError> {
-    let Some(address) = state.config.settings().metrics_address else {
+    let settings = state.config.settings();
+    let Some(address) = settings.metrics_address else {
         return Ok(None);
     };
+    let has_tls = settings.metrics_tls;
+    let scheme = if has_tls { "https" } else { "http" };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -75,11 +80,12 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
     let (listener, address) = runtime
         .block_on(listen(address))
         .map_err(|source| ServerError::Listen { address, source })?;
-    tracing::info!("metrics are at http://{address}{PATH}");
+    tracing::info!("metrics are at {scheme}://{address}{PATH}");
     let state = Arc::clone(state);
     let thread = std::thread::Builder::new()
         .name("quoin-metrics".to_owned())
         .spawn(move || {
+            let handshakes = state.handshakes.clone().filter(|_| has_tls);
             let keys = Arc::<WatchedKeys>::default();
             let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
             let served = Arc::new(Served {
@@ -89,7 +95,7 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
             runtime.block_on(async {
                 tokio::select! {
                     () = state.shutdown.begun() => {}
-                    () = accept(&listener, &served) => {}
+                    () = accept(&listener, &served, handshakes) => {}
                     () = keys.run(&state) => {}
                 }
             });
@@ -109,7 +115,11 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn accept(listener: &TcpListener, served: &Arc<Served>) {
+async fn accept(
+    listener: &TcpListener,
+    served: &Arc<Served>,
+    handshakes: Option<Arc<Handshakes>>,
+) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
     let cannot_accept = LogThrottle::new();
     loop {
@@ -119,9 +129,22 @@ async fn accept(listener: &TcpListener, served: &Arc<Served>) {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let served = Arc::clone(served);
+                let tls = handshakes
+                    .as_ref()
+                    .map(|handshakes| handshakes.of_metrics());
                 tokio::spawn(async move {
                     let _place = place;
-                    let answered = serve(stream, &served);
+                    let answered = async {
+                        match tls {
+                            None => serve(stream, &served).await,
+                            Some(acceptor) => match acceptor.accept(stream).await {
+                                Ok(stream) => serve(stream, &served).await,
+                                Err(error) => {
+                                    tracing::debug!(%error, "a reader of metrics did not shake hands");
+                                }
+                            },
+                        }
+                    };
                     // A reader that takes longer is cut off. It can ask again.
                     let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, answered).await;
                 });
@@ -141,7 +164,7 @@ async fn accept(listener: &TcpListener, served: &Arc<Served>) {
 }
 
 /// Answers one request. The connection is then closed, because there are few.
-async fn serve(stream: TcpStream, served: &Served) {
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, served: &Served) {
     let service = service_fn(async |request: Request<Incoming>| {
         Ok::<_, Infallible>(answer(request.method(), request.uri().path(), served).await)
     });

@@ -314,7 +314,7 @@ fn lengths_of_named_keys_are_shown_and_nothing_is_counted_as_looked_up() {
     let metrics = scrape(address);
     for (name, value) in [
         (length("q:list", "list", "ready"), 3.0),
-        (length("q:pq", "priorityqueue", "ready"), 1.0),
+        (length("q:pq", "pqueue", "ready"), 1.0),
         (length("log", "stream", "ready"), 2.0),
         (length("3/mail", "zset", "ready"), 2.0),
         (length("q:tasks", "taskqueue", "ready"), 0.0),

@@ -7,12 +7,6 @@ use crate::server::metrics::writer::Writer;
 use crate::server::procfs;
 use crate::server::state::{REDIS_VERSION, ServerState};
 
-/// The commit that was built, where the build was told.
-const COMMIT: &str = match option_env!("QUOIN_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
-
 /// Writes the metrics of the program.
 pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
     let uptime_ms = (state.clock.now_ms() - state.started_ms).max(0);
@@ -34,7 +28,7 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
     writer.info(
         "build",
         "Which build it is",
-        &[("version", env!("CARGO_PKG_VERSION")), ("commit", COMMIT)],
+        &[("version", env!("CARGO_PKG_VERSION")), ("commit", env!("QUOIN_SHORT_COMMIT"))],
     )?;
     writer.gauge(
         "uptime_seconds",
