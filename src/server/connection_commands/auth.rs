@@ -71,7 +71,7 @@ async fn authenticate(
         session.set_user(user, true);
         return Ok(());
     }
-    state.warnings.wrong_password(session.client.address, name);
+    state.warnings.wrong_password(&session.client.address, name);
     let context = if session.is_in_exec {
         Context::Multi
     } else {
