@@ -28,7 +28,8 @@ pub(super) fn look(settings: &Settings, show: &mut dyn FnMut(&Line)) {
         settings.requirepass.as_deref(),
     );
     let Some(address) = address else {
-        let text = "a server has the folder open, and it listens with TLS only: set unixsocket for it";
+        let text =
+            "a server has the folder open, and it listens with TLS only: set unixsocket for it";
         return show(&Line::new(Level::Warn, SERVER, text));
     };
     if let Err(line) = ask(&address, &settings.data_dir, show) {

@@ -84,10 +84,11 @@ impl Client {
         address: &Address,
         reply_timeout: Duration,
     ) -> Result<Self, ClientError> {
-        let stream = Stream::open(address, reply_timeout).map_err(|source| ClientError::Connect {
-            address: address.clone(),
-            source,
-        })?;
+        let stream =
+            Stream::open(address, reply_timeout).map_err(|source| ClientError::Connect {
+                address: address.clone(),
+                source,
+            })?;
         let mut client = Self {
             address: address.clone(),
             reader: BufReader::with_capacity(BUFFER_BYTES, stream),

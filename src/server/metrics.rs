@@ -115,11 +115,7 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn accept(
-    listener: &TcpListener,
-    served: &Arc<Served>,
-    handshakes: Option<Arc<Handshakes>>,
-) {
+async fn accept(listener: &TcpListener, served: &Arc<Served>, handshakes: Option<Arc<Handshakes>>) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
     let cannot_accept = LogThrottle::new();
     loop {

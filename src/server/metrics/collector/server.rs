@@ -28,7 +28,10 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
     writer.info(
         "build",
         "Which build it is",
-        &[("version", env!("CARGO_PKG_VERSION")), ("commit", env!("QUOIN_SHORT_COMMIT"))],
+        &[
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("commit", env!("QUOIN_SHORT_COMMIT")),
+        ],
     )?;
     writer.gauge(
         "uptime_seconds",
