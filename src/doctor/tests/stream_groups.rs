@@ -40,7 +40,10 @@ fn an_entry_of_a_consumer_that_another_has() {
             let (data, group, consumer) = ids(bench, layout);
             let row = layout.stream_pending_key(data, group, FIRST);
             let mut pending = StreamPending::decode(&get(bench, &row).unwrap()).unwrap();
-            pending.consumer.sequence = consumer.sequence + 1_000;
+            pending.consumer = Some(Id {
+                sequence: consumer.sequence + 1_000,
+                ..consumer
+            });
             change(bench, |transaction, _| {
                 transaction.set(&row, &pending.encode())
             });

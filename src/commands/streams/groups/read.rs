@@ -58,8 +58,14 @@ pub(super) async fn xreadgroup(
                 Reply::Array(history.await?.into_iter().map(history_reply).collect())
             }
             None => {
-                let entries =
-                    context.stream_deliver(key, group, &mut consumer, read.count, read.no_ack);
+                let entries = context.stream_deliver(
+                    key,
+                    source.name,
+                    group,
+                    &mut consumer,
+                    read.count,
+                    read.no_ack,
+                );
                 let entries = entries.await?;
                 if entries.is_empty() {
                     continue;

@@ -35,6 +35,12 @@ pub(in crate::types::stream) const COUNTS: EntryCheck = EntryCheck {
     are_sound: |entries| Box::pin(are_right(entries)),
 };
 
+/// Rows by time of entries that are not pending since then.
+pub(in crate::types::stream) const IDLE: EntryCheck = EntryCheck {
+    fault: &IDLE_FAULT,
+    are_sound: |entries| Box::pin(are_pending_since(entries)),
+};
+
 static PENDING_FAULT: EntryFault = EntryFault {
     text: "pending entries of streams that their consumer does not have",
     advice: "XCLAIM gives them to another consumer, which then has them",
@@ -53,6 +59,13 @@ static CONSUMER_PENDING_FAULT: EntryFault = EntryFault {
         let (.., id) = layout.read_stream_consumer_pending_key(data, key)?;
         Ok(id.to_string().into_bytes())
     }),
+};
+
+static IDLE_FAULT: EntryFault = EntryFault {
+    text: "rows by time of entries of streams that are not pending since then",
+    advice: "they do no harm; --repair removes them",
+    is_removable: true,
+    entry_name: None,
 };
 
 static CONSUMERS_FAULT: EntryFault = EntryFault {
@@ -78,7 +91,10 @@ async fn are_with_consumer(entries: Entries<'_>) -> Result<Vec<bool>, StoreError
         let Ok(pending) = StreamPending::decode(&row.value) else {
             return Ok(true);
         };
-        let twin = layout.stream_consumer_pending_key(data, group, pending.consumer, id);
+        let Some(consumer) = pending.consumer else {
+            return Ok(true);
+        };
+        let twin = layout.stream_consumer_pending_key(data, group, consumer, id);
         let twin = entries.transaction.get(&twin, entries.isolation).await?;
         Ok::<_, StoreError>(twin.is_some())
     });
@@ -97,7 +113,26 @@ async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
         let pending = pending.map(|row| StreamPending::decode(&row));
         Ok::<_, StoreError>(match pending {
             None => false,
-            Some(Ok(pending)) => pending.consumer == consumer,
+            Some(Ok(pending)) => pending.consumer == Some(consumer),
+            // The other check reports it.
+            Some(Err(_)) => true,
+        })
+    });
+    try_join_all(looked_up).await
+}
+
+async fn are_pending_since(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let Ok((group, at_ms, id)) = layout.read_stream_idle_key(data, &row.key) else {
+            return Ok(true);
+        };
+        let pending = layout.stream_pending_key(data, group, id);
+        let pending = entries.transaction.get(&pending, entries.isolation).await?;
+        let pending = pending.map(|row| StreamPending::decode(&row));
+        Ok::<_, StoreError>(match pending {
+            None => false,
+            Some(Ok(pending)) => pending.delivered_at_ms == at_ms,
             // The other check reports it.
             Some(Err(_)) => true,
         })
