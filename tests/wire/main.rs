@@ -36,6 +36,7 @@ mod queues_as_keys;
 mod requests;
 mod scripts;
 mod stopping;
+mod stream_blocking;
 mod task_queues;
 mod tracking;
 mod transactions;

@@ -9,6 +9,7 @@ mod claiming;
 mod conflicts;
 mod faults;
 mod managing;
+mod model;
 mod policy;
 mod reading;
 mod releasing;
