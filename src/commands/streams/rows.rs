@@ -70,6 +70,7 @@ pub const ROWS: &[Row] = &[
             oneof("id-selector", &[token("*").named("auto-id"), string("id")]),
             block("data", &[string("field"), string("value")]).multiple(),
         ])
+        .plan(add::plan)
         .series(series!(add::makes_stream, add::xadd_series)),
     stream("xlen", 2, "5.0.0", read_handler!(range::xlen))
         .summary("Return the number of messages in a stream.")

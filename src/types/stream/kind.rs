@@ -23,6 +23,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::elements(Section::StreamEntries, plain_element).checked(EntryCheck {
             fault: &ABOVE_LAST,
             are_sound: |entries| Box::pin(are_up_to_last(entries)),
+            recount: None,
         }),
         SectionKind::other(Section::StreamHead),
         SectionKind::other(Section::StreamGroups),

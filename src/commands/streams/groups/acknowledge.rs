@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::errors::group_of;
 use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
+use crate::commands::plan::Plan;
 use crate::commands::streams::ids::strict_id;
 use crate::commands::streams::references::{deletion_replies, references_and_ids};
 use crate::error::CommandError;
@@ -11,6 +12,7 @@ use crate::events::EventClasses;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
 use crate::types::WriteContext;
+use crate::types::prefetch::Prefetch;
 use crate::types::stream::{Deletion, Release, ReleaseMode};
 
 /// `XACK key group id [id …]` → how many of these were pending.
@@ -31,6 +33,14 @@ pub(super) async fn xack(
     let ids: Vec<StreamId> = ids.collect::<Result<_, _>>()?;
     let count = context.stream_acknowledge(&key, &group, &ids).await?;
     Ok(Reply::Integer(count))
+}
+
+/// XACK reads the row of its group.
+pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
+    Some(Plan::Read(vec![Prefetch::Stream {
+        head: false,
+        group: Some(arguments.get(2)?.clone()),
+    }]))
 }
 
 /// `XACKDEL key group [KEEPREF|DELREF|ACKED] IDS numids id [id …]` → of each id what has become of the

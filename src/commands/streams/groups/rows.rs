@@ -33,6 +33,7 @@ pub const ROWS: &[Row] = &[
             token("NOACK").optional(),
             block("streams", &[key(0).multiple(), string("id").multiple()]).token("STREAMS"),
         ])
+        .plan(read::plan)
         .waits(read::wait),
     stream("xack", -4, "5.0.0", write_handler!(acknowledge::xack))
         .summary(
@@ -42,6 +43,7 @@ pub const ROWS: &[Row] = &[
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
+        .plan(acknowledge::plan)
         .arguments(&[key(0), GROUP, string("id").multiple()]),
     stream("xackdel", -6, "8.2.0", write_handler!(acknowledge::xackdel))
         .summary(

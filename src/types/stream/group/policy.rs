@@ -6,7 +6,7 @@
 //! by a transaction that has not seen the policy conflicts. Such a transaction may still leave a row
 //! that does not agree with its entry. It means nothing, and a reader removes it.
 //!
-//! Clients that wait for entries are woken by an alarm ([`super::super::super::task_queue::alarms`]),
+//! Clients that wait for entries are woken by an alarm (`types/task_queue/alarms.rs`),
 //! which every delivery sets.
 
 use bytes::Bytes;
