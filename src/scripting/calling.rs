@@ -126,6 +126,8 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
     unsafe {
         let own = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast_const();
         let own = &*own.cast::<Calling<'_>>();
+        // A script may have caught an error between an answer and its use.
+        own.left.set(None);
         if !own.state.is_stopping()
             && let Some(arguments) = arguments(state)
         {
