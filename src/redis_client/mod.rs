@@ -2,18 +2,24 @@
 //! and their replies read one by one.
 
 mod address;
+mod arguments;
+mod beside;
 mod databases;
 mod progress;
 mod stream;
 mod tls_files;
 
+use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
+use std::time::Duration;
 
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
 pub use address::Address;
+pub(crate) use arguments::{databases_argument, match_argument, take_passwords};
+pub(crate) use beside::{other_folder, own_address};
 pub use databases::Databases;
-use stream::Stream;
+use stream::{REPLY_TIMEOUT, Stream};
 
 pub(crate) use progress::Progress;
 pub(crate) use tls_files::tls_flags;
@@ -70,10 +76,19 @@ pub(crate) struct Client {
 impl Client {
     /// Connects and logs in.
     pub(crate) fn connect(address: &Address) -> Result<Self, ClientError> {
-        let stream = Stream::open(address).map_err(|source| ClientError::Connect {
-            address: address.clone(),
-            source,
-        })?;
+        Self::connect_within(address, REPLY_TIMEOUT)
+    }
+
+    /// Connects to a server that must answer everything within this time, and logs in.
+    pub(crate) fn connect_within(
+        address: &Address,
+        reply_timeout: Duration,
+    ) -> Result<Self, ClientError> {
+        let stream =
+            Stream::open(address, reply_timeout).map_err(|source| ClientError::Connect {
+                address: address.clone(),
+                source,
+            })?;
         let mut client = Self {
             address: address.clone(),
             reader: BufReader::with_capacity(BUFFER_BYTES, stream),
@@ -165,6 +180,20 @@ impl Client {
             Some(text) => Ok(String::from_utf8_lossy(text).into_owned()),
             None => Err(self.unexpected(&reply)),
         }
+    }
+
+    /// The fields of a section of INFO.
+    pub(crate) fn info_fields(
+        &mut self,
+        section: &str,
+    ) -> Result<HashMap<String, String>, ClientError> {
+        let text = self.info(section)?;
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        Ok(fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect())
     }
 
     /// The error for a reply that makes no sense here.

@@ -11,7 +11,7 @@ use crate::tls::ClientStream;
 /// Time in which a server must accept the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which it must answer.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The stream of a connection.
 pub(super) enum Stream {
@@ -21,15 +21,15 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects.
-    pub(super) fn open(address: &Address) -> io::Result<Self> {
+    /// Connects to a server that must answer within this time.
+    pub(super) fn open(address: &Address, reply_timeout: Duration) -> io::Result<Self> {
         if address.host.starts_with('/') {
             let stream = UnixStream::connect(&address.host)?;
-            stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-            stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+            stream.set_read_timeout(Some(reply_timeout))?;
+            stream.set_write_timeout(Some(reply_timeout))?;
             return Ok(Stream::Unix(stream));
         }
-        let stream = open_tcp(address)?;
+        let stream = open_tcp(address, reply_timeout)?;
         Ok(match &address.tls {
             None => Stream::Tcp(stream),
             Some(tls) => {
@@ -40,14 +40,14 @@ impl Stream {
     }
 }
 
-fn open_tcp(address: &Address) -> io::Result<TcpStream> {
+fn open_tcp(address: &Address, reply_timeout: Duration) -> io::Result<TcpStream> {
     let mut last_error = io::Error::other("the name has no address");
     for socket in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
+        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT.min(reply_timeout)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
+                stream.set_read_timeout(Some(reply_timeout))?;
+                stream.set_write_timeout(Some(reply_timeout))?;
                 return Ok(stream);
             }
             Err(error) => last_error = error,

@@ -1,7 +1,8 @@
-//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics.
+//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics, and whether the server is well.
 //!
 //! A separate thread serves them from counters that exist anyway. So neither slow nor frequent readers
-//! delay commands, and metrics do not depend on the store being reachable.
+//! delay commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the
+//! store.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,9 +30,18 @@ use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQ
 use crate::log_throttle::LogThrottle;
 
 mod collector;
+mod health;
+mod queues;
+mod writer;
+
+use queues::WatchedKeys;
 
 /// The path of the metrics.
 const PATH: &str = "/metrics";
+/// The path that says whether the process is alive.
+const ALIVE_PATH: &str = "/healthz";
+/// The path that says whether the server answers commands.
+const READY_PATH: &str = "/readyz";
 /// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -76,15 +86,27 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
         .name("quoin-metrics".to_owned())
         .spawn(move || {
             let handshakes = state.handshakes.clone().filter(|_| has_tls);
-            let registry = Arc::new(collector::registry(Arc::clone(&state)));
+            let keys = Arc::<WatchedKeys>::default();
+            let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
+            let served = Arc::new(Served {
+                registry,
+                state: Arc::clone(&state),
+            });
             runtime.block_on(async {
                 tokio::select! {
                     () = state.shutdown.begun() => {}
-                    () = accept(&listener, &registry, handshakes) => {}
+                    () = accept(&listener, &served, handshakes) => {}
+                    () = keys.run(&state) => {}
                 }
             });
         })?;
     Ok(Some(Metrics { thread }))
+}
+
+/// What is served.
+struct Served {
+    registry: Registry,
+    state: Arc<ServerState>,
 }
 
 async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
@@ -93,11 +115,7 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn accept(
-    listener: &TcpListener,
-    registry: &Arc<Registry>,
-    handshakes: Option<Arc<Handshakes>>,
-) {
+async fn accept(listener: &TcpListener, served: &Arc<Served>, handshakes: Option<Arc<Handshakes>>) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
     let cannot_accept = LogThrottle::new();
     loop {
@@ -106,17 +124,17 @@ async fn accept(
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let registry = Arc::clone(registry);
+                let served = Arc::clone(served);
                 let tls = handshakes
                     .as_ref()
                     .map(|handshakes| handshakes.of_metrics());
                 tokio::spawn(async move {
                     let _place = place;
-                    let served = async {
+                    let answered = async {
                         match tls {
-                            None => serve(stream, registry).await,
+                            None => serve(stream, &served).await,
                             Some(acceptor) => match acceptor.accept(stream).await {
-                                Ok(stream) => serve(stream, registry).await,
+                                Ok(stream) => serve(stream, &served).await,
                                 Err(error) => {
                                     tracing::debug!(%error, "a reader of metrics did not shake hands");
                                 }
@@ -124,7 +142,7 @@ async fn accept(
                         }
                     };
                     // A reader that takes longer is cut off. It can ask again.
-                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, served).await;
+                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, answered).await;
                 });
             }
             Err(error) => {
@@ -142,24 +160,23 @@ async fn accept(
 }
 
 /// Answers one request. The connection is then closed, because there are few.
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, registry: Arc<Registry>) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let response = answer(request.method(), request.uri().path(), &registry);
-        std::future::ready(Ok::<_, Infallible>(response))
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, served: &Served) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(request.method(), request.uri().path(), served).await)
     });
-    let served = http1::Builder::new()
+    let answered = http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(METRICS_REQUEST_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await;
-    if let Err(error) = served {
+    if let Err(error) = answered {
         tracing::debug!(%error, "a request for metrics was not answered");
     }
 }
 
-fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> {
+async fn answer(method: &Method, path: &str, served: &Served) -> Response<String> {
     let mut response = Response::new(String::new());
-    if path != PATH {
+    if ![PATH, ALIVE_PATH, READY_PATH].contains(&path) {
         *response.status_mut() = StatusCode::NOT_FOUND;
         *response.body_mut() = format!("metrics are at {PATH}\n");
         return response;
@@ -170,6 +187,17 @@ fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> 
         response.headers_mut().insert(ALLOW, allowed);
         return response;
     }
+    let (status, text) = match path {
+        ALIVE_PATH => health::alive(),
+        READY_PATH => health::ready(&served.state).await,
+        _ => return metrics(response, &served.registry),
+    };
+    *response.status_mut() = status;
+    *response.body_mut() = text;
+    response
+}
+
+fn metrics(mut response: Response<String>, registry: &Registry) -> Response<String> {
     match text::encode(response.body_mut(), registry) {
         Ok(()) => {
             let kind = HeaderValue::from_static(OPEN_METRICS);
