@@ -93,9 +93,10 @@ impl Handshakes {
 
     /// Shakes hands with a client. The error says why not.
     pub(super) async fn shake(&self, stream: TcpStream) -> Result<Stream, String> {
-        // A client that sends nothing takes no place from others.
-        let readable = stream.readable().await;
-        readable.map_err(|error| error.to_string())?;
+        // A client that sends nothing takes no place from others. (That a socket is readable may be
+        // said of one that has nothing.)
+        let peeked = stream.peek(&mut [0]).await;
+        peeked.map_err(|error| error.to_string())?;
         let Ok(_place) = self.places.acquire().await else {
             return Err("the server ends".to_owned());
         };
