@@ -359,6 +359,13 @@ pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Pending entries of a group that XGROUP DELCONSUMER and XGROUP SETPOLICY change at most on
+/// FoundationDB, whose transactions hold 10 MB.
+pub const STREAM_PENDING_CHANGED_MAX: i64 = 20_000;
+/// Entries that one XREADGROUP moves to a dead letter stream at most: each is written again.
+pub const STREAM_DEAD_LETTERS_MAX: usize = 100;
+/// The longest MINIDLE of XGROUP SETPOLICY: a year.
+pub const STREAM_MIN_IDLE_MS_MAX: i64 = 366 * 24 * 3_600_000;
 /// Entries of one stream that one XREADGROUP delivers at most, whatever its COUNT (Redis has no
 /// limit): each is written too.
 pub const STREAM_DELIVERED_MAX: usize = 10_000;

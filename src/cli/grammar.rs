@@ -32,14 +32,14 @@ pub fn version() -> &'static str {
         concat!(
             env!("CARGO_PKG_VERSION"),
             " (commit ",
-            env!("QUOIN_SHORT_COMMIT"),
+            env!("BUILD_SHORT_COMMIT"),
             ", with FoundationDB)"
         )
     } else {
         concat!(
             env!("CARGO_PKG_VERSION"),
             " (commit ",
-            env!("QUOIN_SHORT_COMMIT"),
+            env!("BUILD_SHORT_COMMIT"),
             ", without FoundationDB)"
         )
     }

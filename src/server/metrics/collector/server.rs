@@ -30,7 +30,7 @@ pub(super) fn write(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result
         "Which build it is",
         &[
             ("version", env!("CARGO_PKG_VERSION")),
-            ("commit", env!("QUOIN_SHORT_COMMIT")),
+            ("commit", env!("BUILD_SHORT_COMMIT")),
         ],
     )?;
     writer.gauge(
