@@ -347,11 +347,7 @@ fn rows_of_users() {
     golden("user `bob`", &key, "0271756f696e00150c150101626f6200");
     assert_eq!(layout.read_user_key(&key).unwrap(), b"bob");
     let value = encode_user(b"on ~* +@all");
-    golden(
-        "rules of a user",
-        &value,
-        "016f6e207e2a202b40616c6c",
-    );
+    golden("rules of a user", &value, "016f6e207e2a202b40616c6c");
     assert_eq!(decode_user(&value).unwrap(), b"on ~* +@all");
 }
 

@@ -92,10 +92,7 @@ fn users_hold_on_every_server() {
         return;
     };
     let (mut admin, mut other) = (first.connect(), second.connect());
-    assert_eq!(
-        admin.run("ACL SETUSER bob on >p ~b* +@all"),
-        "+OK\r\n"
-    );
+    assert_eq!(admin.run("ACL SETUSER bob on >p ~b* +@all"), "+OK\r\n");
     // A login looks at the store, so there is nothing to wait for.
     let mut bob = second.connect();
     assert_eq!(bob.run("AUTH bob p"), "+OK\r\n");

@@ -32,8 +32,14 @@ fn rules_are_shown_as_redis_shows_them() {
         "*2\r\n$5\r\nalice\r\n$7\r\ndefault\r\n"
     );
     let shown = socket.run("ACL GETUSER alice");
-    assert!(shown.starts_with("*12\r\n$5\r\nflags\r\n*2\r\n$2\r\non\r\n"), "{shown}");
-    assert!(shown.contains("$25\r\n~app:* %R~shared:* %W~out\r\n"), "{shown}");
+    assert!(
+        shown.starts_with("*12\r\n$5\r\nflags\r\n*2\r\n$2\r\non\r\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("$25\r\n~app:* %R~shared:* %W~out\r\n"),
+        "{shown}"
+    );
     assert_eq!(socket.run("ACL GETUSER nobody"), "$-1\r\n");
 }
 
@@ -42,7 +48,10 @@ fn wrong_rules_change_nothing() {
     let server = Server::start();
     let mut socket = server.connect();
     for (rules, reason) in [
-        ("on bad", "Error in ACL SETUSER modifier 'bad': Syntax error"),
+        (
+            "on bad",
+            "Error in ACL SETUSER modifier 'bad': Syntax error",
+        ),
         (
             "+nosuch",
             "Error in ACL SETUSER modifier '+nosuch': Unknown command or category name in ACL",
@@ -87,23 +96,23 @@ fn wrong_rules_change_nothing() {
 fn what_is_not_allowed_is_refused() {
     play(
         "
-        a: ACL SETUSER bob on nopass ~b:* &b.* +@all -flushall (~c +get) => +OK|
+        a: ACL SETUSER bob on nopass ~b:* &b.* allcommands -flushall (~c +get) => +OK|
         a: SET x 1 => +OK|
         b: AUTH bob any => +OK|
         b: ACL WHOAMI => $3|bob|
-        b: GET x => -NOPERM No permissions to access a key|
+        b: GET x => -NOPERM No permissions to access a key| 7.0=> -NOPERM *
         b: GET b:1 => $-1|
         b: GET c => $-1|
-        b: SET c 1 => -NOPERM No permissions to access a key|
-        b: FLUSHALL => -NOPERM User bob has no permissions to run the 'flushall' command|
-        b: PUBLISH a m => -NOPERM No permissions to access a channel|
+        b: SET c 1 => -NOPERM No permissions to access a key| 7.0=> -NOPERM *
+        b: FLUSHALL => -NOPERM User bob has no permissions to run the 'flushall' command| 7.0=> -NOPERM *
+        b: PUBLISH a m => -NOPERM No permissions to access a channel| 7.0=> -NOPERM *
         b: PUBLISH b.1 m => :0|
-        b: SUBSCRIBE b.1 x => -NOPERM No permissions to access a channel|
-        b: PSUBSCRIBE b.1 => -NOPERM No permissions to access a channel|
+        b: SUBSCRIBE b.1 x => -NOPERM No permissions to access a channel| 7.0=> -NOPERM *
+        b: PSUBSCRIBE b.1 => -NOPERM No permissions to access a channel| 7.0=> -NOPERM *
         b: PSUBSCRIBE b.* => *3|$10|psubscribe|$3|b.*|:1|
         a: ACL SETUSER bob resetchannels => +OK|
         b~ => closed
-        a: ACL DRYRUN bob GET x => $49|User bob has no permissions to access the 'x' key|
+        a: ACL DRYRUN bob GET x => $49|User bob has no permissions to access the 'x' key| 7.0=> $*
         a: ACL DELUSER bob nobody => :1|
         c: AUTH bob any => -WRONGPASS invalid username-password pair or user is disabled.|
         ",
@@ -116,9 +125,7 @@ fn reading_and_writing_are_two_rights() {
     let mut socket = server.connect();
     let run = |socket: &mut Socket, line: &str| socket.run(line);
     run(&mut socket, "ACL SETUSER u on >p %R~r* %W~w* ~b* +@all");
-    let denied = |what: &str| {
-        format!("User u has no permissions to access the '{what}' key")
-    };
+    let denied = |what: &str| format!("User u has no permissions to access the '{what}' key");
     for (line, key) in [
         ("GET r", None),
         ("GET w", Some("w")),
@@ -139,9 +146,9 @@ fn reading_and_writing_are_two_rights() {
         ("MIGRATE h 1 b 0 9", None),
         ("MIGRATE h 1 r 0 9", Some("r")),
         ("PQ.PUSH w 1 a", None),
-        ("PQ.POP w", Some("w")),
-        ("TASK.ADD b x", None),
-        ("TASK.ADD r x", Some("r")),
+        ("PQ.POPMIN w", Some("w")),
+        ("TASK.ADD b x y", None),
+        ("TASK.ADD r x y", Some("r")),
     ] {
         let reply = run(&mut socket, &format!("ACL DRYRUN u {line}"));
         let expected = match key {
@@ -182,7 +189,10 @@ fn sort_reads_named_keys_only_with_all_keys() {
         socket.run("SORT_RO l GET #"),
         "-ERR GET option of SORT denied due to insufficient ACL permissions.\r\n"
     );
-    assert_eq!(socket.run("SORT l BY nosort"), "*2\r\n$1\r\n2\r\n$1\r\n1\r\n");
+    assert_eq!(
+        socket.run("SORT l BY nosort"),
+        "*2\r\n$1\r\n2\r\n$1\r\n1\r\n"
+    );
     let script = "return redis.pcall('SORT', KEYS[1], 'GET', 'w*')";
     assert_eq!(
         socket.command(&["EVAL", script, "1", "l"]),
@@ -205,7 +215,10 @@ fn transactions_are_checked_twice() {
     let refusal = "-NOPERM ACLs rules changed between the moment the transaction was accumulated and \
                    the EXEC call. This command is no longer allowed for the following reason: no \
                    permission to execute the command or subcommand\r\n";
-    assert_eq!(socket.run("EXEC"), format!("*3\r\n{refusal}:1\r\n{refusal}"));
+    assert_eq!(
+        socket.run("EXEC"),
+        format!("*3\r\n{refusal}:1\r\n{refusal}")
+    );
     assert_eq!(admin.run("EXISTS a"), ":0\r\n");
     socket.run("MULTI");
     assert_eq!(
@@ -265,7 +278,9 @@ fn a_command_that_waits_is_checked_when_it_is_woken() {
     login(&mut waiting, "u");
     waiting.send("BLPOP l 0\r\n");
     wait_until("it waits", || {
-        admin.run("INFO clients").contains("\r\nblocked_clients:1\r\n")
+        admin
+            .run("INFO clients")
+            .contains("\r\nblocked_clients:1\r\n")
     });
     admin.run("ACL SETUSER u -blpop");
     assert_eq!(admin.run("RPUSH l a"), ":1\r\n");
@@ -287,10 +302,7 @@ fn clients_of_users_that_are_deleted_or_lose_a_channel_are_disconnected() {
     }
     loses.run("SUBSCRIBE a");
     keeps.run("SUBSCRIBE b");
-    assert_eq!(
-        admin.run("ACL SETUSER u resetchannels &b"),
-        simple("OK")
-    );
+    assert_eq!(admin.run("ACL SETUSER u resetchannels &b"), simple("OK"));
     assert_eq!(loses.rest(), "");
     assert!(keeps.is_silent_for(Duration::from_millis(50)));
     assert_eq!(gone.run("GET x"), "$-1\r\n");
@@ -338,7 +350,10 @@ fn the_log_groups_what_is_alike() {
     socket.run("AUTH u wrong");
     let log = admin.run("ACL LOG");
     assert!(log.starts_with("*3\r\n*20\r\n$5\r\ncount\r\n:1\r\n$6\r\nreason\r\n$4\r\nauth\r\n"));
-    assert!(log.contains("$5\r\ncount\r\n:2\r\n$6\r\nreason\r\n$7\r\ncommand\r\n"), "{log}");
+    assert!(
+        log.contains("$5\r\ncount\r\n:2\r\n$6\r\nreason\r\n$7\r\ncommand\r\n"),
+        "{log}"
+    );
     assert!(log.contains("cmd=incr user=u"), "{log}");
     assert!(admin.run("ACL LOG 1").starts_with("*1\r\n"));
     let stats = admin.run("INFO stats");
@@ -366,7 +381,10 @@ fn users_are_saved_to_a_file_and_read_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.acl");
     let flags = ["--aclfile", path.to_str().unwrap()];
-    let refused = Server::start_in(&folder.path().join("data"), &flags).err().unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    let refused = Server::start_in(&folder.path().join("data"), &flags)
+        .err()
+        .unwrap();
     assert!(refused.contains("No such file or directory"), "{refused}");
     std::fs::write(&path, "user alice on >p ~* &* +@all\n\n").unwrap();
     let server = Server::start_in(&folder.path().join("data"), &flags).unwrap();
@@ -381,7 +399,11 @@ fn users_are_saved_to_a_file_and_read_from_it() {
     assert!(saved.lines().any(|line| line == bob), "{saved}");
     let list = socket.run("ACL LIST");
     // Nothing is read of a file with errors.
-    std::fs::write(&path, format!("{saved}user alice on\nuser eve +nosuch\nbad\n")).unwrap();
+    std::fs::write(
+        &path,
+        format!("{saved}user alice on\nuser eve +nosuch\nbad\n"),
+    )
+    .unwrap();
     let shown = path.display();
     assert_eq!(
         socket.run("ACL LOAD"),
@@ -408,7 +430,9 @@ fn without_a_file_users_are_neither_saved_nor_loaded() {
     let mut socket = server.connect();
     for line in ["ACL SAVE", "ACL LOAD"] {
         let reply = socket.run(line);
-        assert!(reply.starts_with("-ERR This Redis instance is not configured to use an ACL file."));
+        assert!(
+            reply.starts_with("-ERR This Redis instance is not configured to use an ACL file.")
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of who hears what.
 
 use super::*;
+use crate::acl::User;
 use crate::clock::ManualClock;
 use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::server::clients::ClientRegistry;
@@ -26,7 +27,9 @@ impl Scene {
 
     fn client(&self) -> (Arc<ClientRecord>, Subscriptions) {
         let address = ([127, 0, 0, 1], 1).into();
-        let client = self.clients.register(address, address, 0, 0, 100).unwrap();
+        let user = User::for_test();
+        let client = self.clients.register(address, address, 0, 0, 100, &user);
+        let client = client.unwrap();
         (client, Subscriptions::default())
     }
 
