@@ -41,7 +41,7 @@ mod waiting;
 
 pub(super) use state::Connection;
 
-use draining::{gone, is_write};
+use draining::is_write;
 use state::Ended;
 use transaction::WithinMulti;
 
@@ -74,6 +74,7 @@ impl Connection {
         self.state.tracking.disable(&self.session.client);
         self.session.discard(self.state.executor.watchers());
         self.state.clients.remove(self.session.client.id);
+        self.stream.close();
     }
 
     /// Waits for bytes from the client, and writes messages to it meanwhile.
@@ -227,7 +228,7 @@ impl Connection {
             Dispatch::Hangup => {
                 // In the order of the pipeline.
                 self.run_calls().await?;
-                let address = self.session.client.address;
+                let address = &self.session.client.address;
                 self.state.warnings.web_request(address);
                 Err(Ended)
             }
@@ -325,7 +326,7 @@ impl Connection {
             let shown_until_gone = async {
                 // The command is polled first, so it waits by now.
                 client.show_command(row.id);
-                gone(&self.stream).await;
+                self.stream.gone().await;
             };
             tokio::select! {
                 biased;

@@ -1,6 +1,5 @@
 //! What all connections of a server share.
 
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -18,9 +17,11 @@ use crate::types::signals::Subscribers;
 use crate::types::tracking::Trackers;
 
 use super::access::AccessControl;
+use super::addresses::Ports;
 use super::clients::{ClientRecord, ClientRegistry};
 use super::delivery::Delivery;
 use super::disconnections::Disconnections;
+use super::handshake::Handshakes;
 use super::latency::LatencyMonitor;
 use super::monitors::Monitors;
 use super::pause::Pause;
@@ -98,10 +99,12 @@ pub(super) struct ServerState {
     pub(super) run_id: String,
     /// Warnings about strangers, in the log.
     pub(super) warnings: Warnings,
+    /// What clients of the TLS port shake hands with, if there is one.
+    pub(super) handshakes: Option<Arc<Handshakes>>,
     /// Whether the server shall stop.
     pub(super) shutdown: Shutdown,
     reaper: Mutex<Option<ReaperHandle>>,
-    port: AtomicU16,
+    ports: Ports,
 }
 
 impl ServerState {
@@ -112,6 +115,8 @@ impl ServerState {
         store: Arc<dyn Store>,
         backups: Option<Arc<Backups>>,
         clock: Arc<dyn Clock>,
+        handshakes: Option<Arc<Handshakes>>,
+        ports: Ports,
     ) -> Self {
         let random = &executor.environment().random;
         let run_id: String = (0..5)
@@ -191,19 +196,15 @@ impl ServerState {
             warnings: Warnings::default(),
             shutdown: Shutdown::default(),
             reaper: Mutex::default(),
-            port: AtomicU16::new(0),
+            handshakes,
+            ports,
             clock,
         }
     }
 
-    /// The port on which the server listens.
-    pub(super) fn port(&self) -> u16 {
-        self.port.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_port(&self, port: u16) {
-        self.port.store(port, Ordering::Relaxed);
-        self.config.set_bound_port(port);
+    /// The ports on which the server listens.
+    pub(super) fn ports(&self) -> Ports {
+        self.ports
     }
 
     /// Enters a command into the slow log.

@@ -39,6 +39,7 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         (details.tracking.is_some_and(|mode| mode.is_broadcast), 'B'),
         (is_touched, 'd'),
         (client.is_killed(), 'A'),
+        (client.address.unix_path().is_some(), 'U'),
         (details.no_evict, 'e'),
         (details.no_touch, 'T'),
     ] {

@@ -1,6 +1,5 @@
 //! The record of one client: what other clients (CLIENT LIST, CLIENT KILL) and the server see of it.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -12,6 +11,7 @@ use super::subscriptions::{Scope, Subscriptions};
 use super::tracking::TrackingMode;
 use crate::acl::User;
 use crate::executor::watchers::Touched;
+use crate::server::endpoint::Endpoint;
 
 /// One connected client.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct ClientRecord {
     /// Its number, unique until the server restarts.
     pub(crate) id: u64,
     /// Its address.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Endpoint,
     /// The address that it connected to.
-    pub(crate) local_address: SocketAddr,
+    pub(crate) local_address: Endpoint,
     /// Its socket's number in this process.
     pub(crate) file_descriptor: i32,
     /// When it connected, in milliseconds since the Unix epoch.
@@ -112,8 +112,8 @@ impl ClientRecord {
     /// The record of a client that has just connected. Its messages count in `memory`.
     pub(super) fn new(
         id: u64,
-        address: SocketAddr,
-        local_address: SocketAddr,
+        address: Endpoint,
+        local_address: Endpoint,
         file_descriptor: i32,
         now_ms: i64,
         memory: Arc<BufferMemory>,

@@ -1,7 +1,6 @@
 //! Tests of who hears what.
 
 use super::*;
-use crate::acl::User;
 use crate::clock::ManualClock;
 use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::server::clients::ClientRegistry;
@@ -26,10 +25,18 @@ impl Scene {
     }
 
     fn client(&self) -> (Arc<ClientRecord>, Subscriptions) {
-        let address = ([127, 0, 0, 1], 1).into();
-        let user = User::for_test();
-        let client = self.clients.register(address, address, 0, 0, 100, &user);
-        let client = client.unwrap();
+        let address = crate::server::endpoint::Endpoint::Tcp(([127, 0, 0, 1], 1).into());
+        let client = self
+            .clients
+            .register(
+                address.clone(),
+                address,
+                0,
+                0,
+                100,
+                &crate::acl::User::for_test(),
+            )
+            .unwrap();
         (client, Subscriptions::default())
     }
 

@@ -11,6 +11,7 @@ use crate::commands::arguments::{integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::clients::ClientRecord;
+use crate::server::endpoint::Endpoint;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
@@ -110,11 +111,11 @@ fn parse<'a>(options: &'a [Bytes], state: &ServerState) -> Result<Filter<'a>, Co
 
 impl Filter<'_> {
     fn matches(&self, client: &ClientRecord) -> bool {
-        let is_at = |wanted: Option<&[u8]>, address: std::net::SocketAddr| {
+        let is_at = |wanted: Option<&[u8]>, address: &Endpoint| {
             wanted.is_none_or(|wanted| wanted == address.to_string().as_bytes())
         };
-        is_at(self.address, client.address)
-            && is_at(self.local_address, client.local_address)
+        is_at(self.address, &client.address)
+            && is_at(self.local_address, &client.local_address)
             && self
                 .client_type
                 .is_none_or(|wanted| wanted == ClientType::of(client))
