@@ -12,7 +12,6 @@
     unreachable_pub
 )]
 
-mod acl;
 mod bitmaps;
 mod channels;
 mod differences;
