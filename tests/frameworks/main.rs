@@ -34,7 +34,8 @@ fn is_all() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == "all")
 }
 
-/// Runs the scenario of one framework: a file of `tests/frameworks/python` or `node`.
+/// Runs the scenario of one framework: a file of `tests/frameworks/python` or `node`, and perhaps a
+/// word for it.
 fn run(packages: Packages, script: &str) {
     match packages.install() {
         Ok(installed) => scenario::compare(&installed.command(script)),
@@ -61,8 +62,29 @@ macro_rules! frameworks {
 
 frameworks! {
     few {
+        bullmq: Node "bullmq.mjs",
+        celery: Python "run_celery.py",
         rq: Python "run_rq.py",
     }
     more {
+        arq: OlderPython "run_arq.py",
+        bee_queue: Node "bee_queue.mjs",
+        bull: Node "bull.mjs",
+        channels_redis: MorePython "run_channels.py",
+        django_redis: MorePython "run_django_redis.py",
+        dramatiq: MorePython "run_dramatiq.py",
+        huey_with_a_list: MorePython "run_huey.py list",
+        huey_with_priorities: MorePython "run_huey.py priorities",
+        kue: Node "kue.mjs",
+        limits: MorePython "run_limits.py",
+        redbeat: MorePython "run_redbeat.py",
+        redlock_and_rate_limiter_flexible: Node "locks_and_limits.mjs",
+        rsmq: Node "rsmq.mjs",
+        saq: OlderPython "run_saq.py",
+        scrapy_redis: MorePython "run_scrapy_redis.py",
+        socket_io: Node "socket_io.mjs",
+        taskiq_with_a_list: MorePython "run_taskiq.py list",
+        taskiq_with_a_stream: MorePython "run_taskiq.py stream",
+        taskiq_with_pubsub: MorePython "run_taskiq.py pubsub",
     }
 }

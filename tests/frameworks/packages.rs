@@ -1,6 +1,7 @@
 //! Packages from pip and npm, at the versions of this folder's files, installed once into the
 //! target folder.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -14,7 +15,12 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// share a folder.
 #[derive(Clone, Copy)]
 pub enum Packages {
+    /// The few, and what goes with them.
     Python,
+    /// What wants redis-py 8.
+    MorePython,
+    /// What wants an older redis-py.
+    OlderPython,
     Node,
 }
 
@@ -26,9 +32,15 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Runs a script.
-    pub fn command(&self, script: &str) -> Vec<PathBuf> {
-        vec![self.interpreter.clone(), self.scripts.join(script)]
+    /// Runs a script with a word, which may say what it is to try.
+    pub fn command(&self, script: &str) -> Vec<OsString> {
+        let mut words = script.split(' ');
+        let file = self.scripts.join(words.next().unwrap());
+        let words = words.map(OsString::from);
+        [self.interpreter.clone().into(), file.into()]
+            .into_iter()
+            .chain(words)
+            .collect()
     }
 }
 
@@ -41,6 +53,8 @@ impl Packages {
         static INSTALLED: [OnceLock<Result<Installed, String>>; 4] = [const { OnceLock::new() }; 4];
         let installed = INSTALLED[self as usize].get_or_init(|| match self {
             Self::Python => python("requirements.txt"),
+            Self::MorePython => python("requirements-more.txt"),
+            Self::OlderPython => python("requirements-older.txt"),
             Self::Node => node(),
         });
         installed.as_ref().map_err(String::as_str)

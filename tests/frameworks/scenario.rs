@@ -1,10 +1,11 @@
 //! One scenario on Quoin, which is killed in the middle, and on Redis, which is not.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -14,17 +15,17 @@ use crate::redis_server::Redis;
 use crate::server::Server;
 
 /// Longer than any scenario takes on a slow machine.
-const TIMEOUT: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// How long clients find no server.
 const DOWN: Duration = Duration::from_millis(500);
 /// What a failure shows of the end of each log.
 const LOG_BYTES: usize = 3_000;
 
-/// Runs a script on both servers at once.
+/// Runs a script on both servers at once: an interpreter, the script, and words for it.
 ///
 /// # Panics
 /// Where the script fails on one of them, or their outcomes differ.
-pub fn compare(command: &[PathBuf]) {
+pub fn compare(command: &[OsString]) {
     let (on_quoin, on_redis) = std::thread::scope(|scope| {
         let on_quoin = scope.spawn(|| on_quoin(command));
         let on_redis = scope.spawn(|| on_redis(command));
@@ -38,7 +39,7 @@ pub fn compare(command: &[PathBuf]) {
     assert_eq!(on_quoin, on_redis, "Quoin's outcomes, and Redis's");
 }
 
-fn on_quoin(command: &[PathBuf]) -> Result<String, String> {
+fn on_quoin(command: &[OsString]) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     // The port must be the same after the kill.
     let port = TcpListener::bind("127.0.0.1:0")
@@ -65,7 +66,7 @@ fn on_quoin(command: &[PathBuf]) -> Result<String, String> {
 }
 
 /// `None` without a Redis.
-fn on_redis(command: &[PathBuf]) -> Option<Result<String, String>> {
+fn on_redis(command: &[OsString]) -> Option<Result<String, String>> {
     let folder = tempfile::tempdir().unwrap();
     match Redis::start_with_port(folder.path(), &[]) {
         Ok(redis) => {
@@ -83,7 +84,7 @@ fn on_redis(command: &[PathBuf]) -> Option<Result<String, String>> {
 
 /// Runs a script to its end. Its outcomes are the last line that it prints.
 fn run(
-    command: &[PathBuf],
+    command: &[OsString],
     port: u16,
     folder: &Path,
     mut kill: impl FnMut(),
@@ -93,9 +94,10 @@ fn run(
     let errors = File::create(work.join("script.log")).unwrap();
     let mut script = Group::spawn(
         Command::new(&command[0])
-            .args(&command[1..])
+            .arg(&command[1])
             .arg(port.to_string())
             .arg(&work)
+            .args(&command[2..])
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .current_dir(&work)
             .stdin(Stdio::piped())
