@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::{is_all, process};
 
-const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
+/// Of all packages on a slow machine.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// What is installed together. Frameworks that want different versions of a client library cannot
 /// share a folder.
@@ -114,7 +115,7 @@ fn node() -> Result<Installed, String> {
         let mut npm = Command::new("npm");
         npm.current_dir(&folder)
             .args(["install", "--no-audit", "--no-fund", "--no-package-lock"])
-            .args(["--fetch-retries", "1"])
+            .args(["--fetch-retries", "1", "--fetch-timeout", "30000"])
             .args((!is_all()).then_some("--omit=dev"));
         process::run(&mut npm, INSTALL_TIMEOUT).map_err(|said| {
             let unreachable = [
