@@ -51,6 +51,18 @@ pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
+/// Patterns in the setting `metrics-keys`.
+pub const METRICS_KEYS_PATTERNS_MAX: usize = 64;
+/// Keys whose lengths are among the metrics; further ones are only counted.
+pub const METRICS_KEYS_MAX: usize = 256;
+/// Bytes of the name of such a key; one with a longer name is only counted.
+pub const METRICS_KEY_NAME_BYTES_MAX: usize = 512;
+/// Names that are looked at for the patterns of `metrics-keys` in one round.
+pub const METRICS_NAMES_PER_ROUND_MAX: usize = 10_000;
+/// Time between two rounds in which the keys of `metrics-keys` are looked up.
+pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+/// Time in which the store must answer for `/readyz` to be 200.
+pub const READY_ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Connections at which metrics are read at once; further ones wait to be accepted.
 pub const METRICS_CONNECTIONS_MAX: usize = 16;
 /// Bytes of a request for metrics (the least that the HTTP library takes).
@@ -58,12 +70,30 @@ pub const METRICS_REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time that a connection at which metrics are read may take from its beginning to its end.
 pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Time in which a client of `tls-port` must have shaken hands.
+pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// Clients that shake hands at once. Further ones wait within their time; a client that has sent
+/// nothing yet does not count.
+pub const TLS_HANDSHAKES_MAX: usize = 256;
+/// Bytes of a file of certificates or of a key.
+pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Files in a folder of certificates of authorities (`tls-ca-cert-dir`).
+pub const TLS_CA_FILES_MAX: usize = 10_000;
+
 /// Error codes that INFO errorstats counts; others are not counted.
 pub const ERROR_CODES_MAX: usize = 128;
 /// Arguments of a command that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_ARGC`).
 pub const SLOWLOG_ARGUMENTS_MAX: usize = 32;
 /// Bytes of an argument that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_STRING`).
 pub const SLOWLOG_ARGUMENT_BYTES_MAX: usize = 128;
+/// Bytes of a key, a channel or a user's name that the ACL log keeps. Redis keeps all of it.
+pub const ACL_LOG_NAME_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a user's name in the store of a cluster.
+pub const USER_NAME_BYTES_MAX: usize = 1024;
+/// Bytes of a user's rules in the store of a cluster, which keeps them in one row.
+pub const USER_RULES_BYTES_MAX: usize = 64 * 1024;
+/// Bits of a password that ACL GENPASS makes (Redis: `GENPASS_MAX_BITS`).
+pub const GENERATED_PASSWORD_BITS_MAX: i64 = 4096;
 /// Samples that the latency monitor keeps of each event (Redis: `LATENCY_TS_LEN`).
 pub const LATENCY_SAMPLES_MAX: usize = 160;
 /// Rows of other servers' messages that are read at a time.
@@ -294,6 +324,8 @@ pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Bytes of what DUMP answers; also a bound on what it keeps in memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Bytes of a value of an RDB file that an import reads; a larger one is named and left out.
+pub const IMPORT_VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Bytes of elements that an import puts into one command, unless one element has more.
 pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
 
@@ -327,6 +359,13 @@ pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Pending entries of a group that XGROUP DELCONSUMER and XGROUP SETPOLICY change at most on
+/// FoundationDB, whose transactions hold 10 MB.
+pub const STREAM_PENDING_CHANGED_MAX: i64 = 20_000;
+/// Entries that one XREADGROUP moves to a dead letter stream at most: each is written again.
+pub const STREAM_DEAD_LETTERS_MAX: usize = 100;
+/// The longest MINIDLE of XGROUP SETPOLICY: a year.
+pub const STREAM_MIN_IDLE_MS_MAX: i64 = 366 * 24 * 3_600_000;
 /// Entries of one stream that one XREADGROUP delivers at most, whatever its COUNT (Redis has no
 /// limit): each is written too.
 pub const STREAM_DELIVERED_MAX: usize = 10_000;

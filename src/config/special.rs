@@ -4,10 +4,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::settings::{OutputLimit, OutputLimits};
+use super::settings::{KeysPattern, OutputLimit, OutputLimits};
 use super::value::{Special, parse_bytes};
 use crate::events::EventClasses;
-use crate::limits::{BIND_ADDRESSES_MAX, ROOT_PREFIX_BYTES_MAX};
+use crate::limits::{
+    BIND_ADDRESSES_MAX, DATABASES, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
+};
+use crate::tls::Version;
 
 const fn special(
     accepted: &'static str,
@@ -35,6 +38,13 @@ pub(super) const SOCKET_ADDRESS: Special = Special {
     placeholder: "ADDRESS:PORT",
     is_list: false,
 };
+/// Patterns of names of keys, each perhaps with the number of a database.
+pub(super) const KEYS_PATTERNS: Special = Special {
+    normalise: keys_patterns,
+    accepted: "patterns of names as in KEYS, such as jobs:*; 3/jobs:* means database 3; at most 64",
+    placeholder: "PATTERNS",
+    is_list: true,
+};
 /// The prefix under which a store holds everything of Quoin.
 pub(super) const ROOT_PREFIX: Special = special("text of 1 to 128 bytes", root_prefix);
 /// A folder, whose path must not be empty.
@@ -55,6 +65,18 @@ pub(super) const OUTPUT_LIMITS: Special = special(
 pub(super) const OOM_SCORES: Special = special("three numbers from -2000 to 2000", oom_scores);
 /// Redis's classes of keyspace events.
 pub(super) const KEYSPACE_EVENTS: Special = special("letters of Ag$lshzxeKEtmdn", keyspace_events);
+/// Versions of TLS.
+pub(super) const TLS_PROTOCOLS: Special = special(
+    "TLSv1.2, TLSv1.3, or both with a space between them; empty for both",
+    tls_protocols,
+);
+/// Permissions of a file.
+pub(super) const PERMISSIONS: Special = Special {
+    normalise: permissions,
+    accepted: "octal digits from 0 to 777",
+    placeholder: "DIGITS",
+    is_list: false,
+};
 /// Percentiles between 0 and 100.
 pub(super) const PERCENTILES: Special = special("numbers from 0 to 100", percentiles);
 
@@ -86,6 +108,55 @@ fn socket_address(given: &str, _: &str) -> Result<String, String> {
             .map(|address| address.to_string())
             .map_err(|_| "argument must be an IP address with a port".to_owned()),
     }
+}
+
+/// The patterns of a list, which spaces separate; `None` when one names no database.
+pub(super) fn parse_keys_patterns(text: &str) -> Option<Vec<KeysPattern>> {
+    text.split(' ')
+        .filter(|word| !word.is_empty())
+        .map(parse_keys_pattern)
+        .collect()
+}
+
+/// Digits and a slash in front name a database.
+fn parse_keys_pattern(word: &str) -> Option<KeysPattern> {
+    let (database, pattern) = match word.split_once('/') {
+        Some((digits, pattern))
+            if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            (digits.parse().ok()?, pattern)
+        }
+        _ => (0, word),
+    };
+    (database < DATABASES && !pattern.is_empty()).then(|| KeysPattern {
+        database,
+        pattern: pattern.to_owned(),
+    })
+}
+
+/// The usual form of patterns.
+pub(super) fn render_keys_patterns(patterns: &[KeysPattern]) -> String {
+    let words = patterns.iter().map(|one| {
+        let starts_with_number = one.pattern.split_once('/').is_some_and(|(digits, _)| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        match one.database {
+            0 if !starts_with_number => one.pattern.clone(),
+            database => format!("{database}/{}", one.pattern),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn keys_patterns(given: &str, _: &str) -> Result<String, String> {
+    let patterns = parse_keys_patterns(given)
+        .ok_or("argument must be patterns of names, each perhaps with a database such as 3/")?;
+    if patterns.len() > METRICS_KEYS_PATTERNS_MAX {
+        return Err(format!(
+            "argument must be at most {METRICS_KEYS_PATTERNS_MAX} patterns"
+        ));
+    }
+    Ok(render_keys_patterns(&patterns))
 }
 
 fn root_prefix(given: &str, _: &str) -> Result<String, String> {
@@ -231,6 +302,37 @@ fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
     }
 }
 
+/// Permissions in octal digits; `None` for what is none.
+pub(super) fn parse_permissions(text: &str) -> Option<u32> {
+    let number = u32::from_str_radix(text, 8).ok()?;
+    (number <= 0o777).then_some(number)
+}
+
+fn permissions(given: &str, _: &str) -> Result<String, String> {
+    match parse_permissions(given) {
+        Some(number) => Ok(format!("{number:o}")),
+        None => Err("argument couldn't be parsed as an octal number".to_owned()),
+    }
+}
+
+/// Versions of TLS, which spaces separate; `None` when one is none.
+pub(super) fn parse_tls_protocols(text: &str) -> Option<Vec<Version>> {
+    let words = text.split(' ').filter(|word| !word.is_empty());
+    words.map(Version::from_name).collect()
+}
+
+/// The usual form of the versions.
+pub(super) fn render_tls_protocols(versions: &[Version]) -> String {
+    let words: Vec<&str> = versions.iter().map(|version| version.name()).collect();
+    words.join(" ")
+}
+
+fn tls_protocols(given: &str, _: &str) -> Result<String, String> {
+    let versions = parse_tls_protocols(given);
+    let versions = versions.ok_or("argument must be a combination of 'TLSv1.2' and 'TLSv1.3'")?;
+    Ok(render_tls_protocols(&versions))
+}
+
 fn percentiles(given: &str, _: &str) -> Result<String, String> {
     if given.is_empty() {
         return Ok(String::new());
@@ -276,6 +378,23 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_of_names_may_have_a_database() {
+        let usual = |given| keys_patterns(given, "");
+        assert_eq!(
+            usual("jobs:*  0/mail 3/a/b"),
+            Ok("jobs:* mail 3/a/b".into())
+        );
+        assert_eq!(usual("a/1 0/3/x"), Ok("a/1 0/3/x".into()));
+        assert_eq!(usual(""), Ok(String::new()));
+        for wrong in ["16/a", "3/", "99999999999/a", &"a ".repeat(65)] {
+            assert!(usual(wrong).is_err(), "{wrong}");
+        }
+        let patterns = parse_keys_patterns("3/a/b").unwrap();
+        assert_eq!((patterns[0].database, patterns[0].is_name()), (3, true));
+        assert!(!parse_keys_patterns("a?").unwrap()[0].is_name());
+    }
+
+    #[test]
     fn save_points_come_in_pairs() {
         assert_eq!(save_points("900 1 10 2", ""), Ok("900 1 10 2".into()));
         assert_eq!(save_points("", "900 1"), Ok(String::new()));
@@ -308,6 +427,28 @@ mod tests {
         assert_eq!(events("KEA").as_deref(), Ok("AKE"));
         assert_eq!(events("KEAn").as_deref(), Ok("AKEn"));
         assert!(events("q").is_err());
+    }
+
+    #[test]
+    fn permissions_are_octal() {
+        let normal = |given| permissions(given, "");
+        assert_eq!(normal("0770").as_deref(), Ok("770"));
+        for wrong in ["", "778", "1000", "rwx", "-1"] {
+            assert!(normal(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn versions_of_tls_are_those_of_rustls() {
+        let protocols = |given| tls_protocols(given, "");
+        assert_eq!(
+            protocols("tlsv1.2 TLSv1.3").as_deref(),
+            Ok("TLSv1.2 TLSv1.3")
+        );
+        assert_eq!(protocols("").as_deref(), Ok(""));
+        for wrong in ["TLSv1", "TLSv1.1 TLSv1.2", "x"] {
+            assert!(protocols(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

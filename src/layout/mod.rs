@@ -28,6 +28,7 @@ pub mod stream_group;
 pub mod string;
 pub mod task;
 mod tuple;
+pub mod user;
 pub mod value;
 
 #[cfg(test)]
@@ -50,9 +51,10 @@ pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
 pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
-pub use stream_group::{StreamConsumer, StreamGroup, StreamPending};
+pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
+pub use user::{decode_user, encode_user};
 pub use value::StoredValue;
 
 pub use crate::key_after::key_after as successor;
@@ -116,7 +118,7 @@ numbered! {
         /// counters that such servers change while they live; `(8, 4)`: the key of the last message
         /// that was cleared.
         Messages = 8,
-        /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
+        /// `(9, at_ms, namespace…, hash, name) = ""`: task queues and streams to be looked at.
         Alarms = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
@@ -124,6 +126,8 @@ numbered! {
         /// `(11, 2, name[, number])`: libraries of functions; `(11, 3, at_ms, sha) = ""`: index of
         /// scripts that EVAL has stored; `(11, 4)`: the version of the libraries.
         Scripts = 11,
+        /// `(12, 0)`: the version of the users; `(12, 1, name)`: the rules of a user.
+        Users = 12,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
     }
@@ -199,6 +203,8 @@ numbered! {
         StreamConsumers = 20,
         /// How many entries are pending, by group, and by group and consumer.
         StreamPendingCounts = 21,
+        /// The same entries by when they were delivered, of groups with a policy.
+        StreamIdle = 22,
     }
 }
 

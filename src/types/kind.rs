@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use crate::dump::Payload;
 use crate::error::CommandError;
 use crate::layout::{Body, DecodeError, Id, Layout, PoppedElement, Section, ValueType};
-use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError};
+use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
@@ -23,9 +23,9 @@ pub type Answer<'c, T, E = StoreError> = LocalBoxFuture<'c, Result<T, E>>;
 pub struct ValueKind {
     /// The word that TYPE answers.
     pub name: &'static str,
-    /// The word that OBJECT ENCODING answers: how values lie in the store. Not one of Redis's
-    /// words: what they promise (a listpack is small, say) would not be true.
-    pub encoding: &'static str,
+    /// The word that OBJECT ENCODING answers: Redis's for its types, else how values lie in the
+    /// store.
+    pub encoding: EncodingFn,
     /// Whether a key of the type exists for clients while it has no elements. Keys of other types
     /// cease to exist with their last element.
     pub exists_when_empty: bool,
@@ -58,6 +58,9 @@ pub struct BodyKind {
     /// The value's length: what the length counter of one in rows holds.
     pub length: fn(&Bytes) -> Result<i64, DecodeError>,
 }
+
+/// Tells how Redis would represent a value.
+pub type EncodingFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, &'static str>;
 
 /// Reads some elements of a value.
 pub type SliceFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey, Slice) -> Answer<'c, Vec<Bytes>>;
@@ -212,7 +215,12 @@ pub struct EntryCheck {
     /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
     /// count of rows finds it.
     pub are_sound: for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>,
+    /// Counts again what counts such entries, when these were removed.
+    pub recount: Option<RecountFn>,
 }
+
+/// Writes counters of removed entries anew.
+pub type RecountFn = for<'c> fn(Entries<'c>, &'c dyn Transaction) -> Answer<'c, ()>;
 
 /// What may be wrong with entries.
 #[derive(Debug)]

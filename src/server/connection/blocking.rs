@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
+use crate::acl::log::Context;
 use crate::executor::Outcome;
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
@@ -29,6 +30,7 @@ impl Connection {
         share: Duration,
     ) -> Result<(), Ended> {
         let client = Arc::clone(&self.session.client);
+        let waiter = waiting.waiter();
         let interrupted = {
             let blocked = client.enter_block();
             self.show(queued.row);
@@ -73,7 +75,15 @@ impl Connection {
         if !self.defers_messages() && !self.may_hear_itself(queued.row) {
             self.put_messages().await?;
         }
-        self.record(queued.row, share, &reply, None);
+        let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));
+        if is_refused {
+            // What the user may do has changed while it waited. This enters it into the log.
+            let arguments = &waiter.invocation.arguments;
+            let _ = self.check(Context::Toplevel, queued.row, arguments);
+            self.state.statistics.record_rejection(queued.row.id);
+        } else {
+            self.record(queued.row, share, &reply, None);
+        }
         self.answer(&reply, queued.is_answered);
         Ok(())
     }

@@ -17,7 +17,7 @@ const DEAD: u8 = TaskState::Dead as u8;
 /// The descriptor of task queues. The groups of elements are the states of tasks.
 pub static KIND: ValueKind = ValueKind {
     name: "taskqueue",
-    encoding: "indexed-rows",
+    encoding: |_, _| Box::pin(async { Ok("indexed-rows") }),
     exists_when_empty: false,
     body: None,
     is_waited_for: true,
@@ -35,6 +35,7 @@ pub static KIND: ValueKind = ValueKind {
                 let looks = entries.rows.iter().map(move |row| has_place(entries, row));
                 Box::pin(try_join_all(looks))
             },
+            recount: None,
         }),
         // The index above the order is small beside it.
         SectionKind::index(Section::TaskOrder, &[READY])
@@ -42,6 +43,7 @@ pub static KIND: ValueKind = ValueKind {
             .checked(EntryCheck {
                 fault: &STRAY_PLACE,
                 are_sound: |entries| Box::pin(are_of_ready_tasks(entries)),
+                recount: None,
             }),
         SectionKind::index(Section::TaskDue, &[LEASED, DELAYED]).checked(BY_ID),
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
@@ -94,6 +96,7 @@ const BY_ID: EntryCheck = EntryCheck {
         let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
         Box::pin(try_join_all(looks))
     },
+    recount: None,
 };
 
 /// The row by which a task of its state is found.

@@ -10,6 +10,7 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
     let executor = state.executor.statistics();
     let samples = &state.samples;
     let tracking = state.tracking.counts();
+    let denied = &state.access.log;
     let lookups = &state.executor.environment().lookups;
     let kibibytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     text.push_str("# Stats\r\n");
@@ -59,19 +60,19 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": state.disconnections.query_buffer.get(),
         "client_output_buffer_limit_disconnections": state.disconnections.output_buffer.get(),
-        "acl_access_denied_auth": 0,
-        "acl_access_denied_cmd": 0,
-        "acl_access_denied_key": 0,
-        "acl_access_denied_channel": 0,
+        "acl_access_denied_auth": denied.denied_auth.get(),
+        "acl_access_denied_cmd": denied.denied_commands.get(),
+        "acl_access_denied_key": denied.denied_keys.get(),
+        "acl_access_denied_channel": denied.denied_channels.get(),
     }
 }
 
 pub(super) fn command_statistics(state: &ServerState, text: &mut String) {
     text.push_str("# Commandstats\r\n");
     for (row, command) in state.statistics.commands() {
-        let [calls, duration_us, rejected, failed] = [
+        let duration_us = command.durations.sum_us();
+        let [calls, rejected, failed] = [
             &command.calls,
-            &command.duration_us,
             &command.rejected_calls,
             &command.failed_calls,
         ]
@@ -125,10 +126,15 @@ pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
 
 /// The end of the bucket that contains this percentile of the durations.
 fn percentile_us(command: &CommandStatistics, (part, whole): (u64, u64)) -> u64 {
-    let calls = command.durations_us().last().map_or(0, |(_, calls)| calls);
+    let calls = command
+        .durations
+        .cumulative_us()
+        .last()
+        .map_or(0, |(_, calls)| calls);
     let wanted = calls.saturating_mul(part).div_ceil(whole);
     command
-        .durations_us()
+        .durations
+        .cumulative_us()
         .find(|(_, calls)| *calls >= wanted)
         .map_or(0, |(end_us, _)| end_us)
 }

@@ -1,0 +1,107 @@
+//! The TLS handshake of a client, and the certificates that it uses.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use rustls::ServerConfig;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use super::error::ServerError;
+use super::stream::Stream;
+use crate::config::{RuntimeConfig, Settings};
+use crate::limits::TLS_HANDSHAKES_MAX;
+use crate::tls::{self, AuthClients, ServerOptions, TlsError};
+
+/// What CONFIG SET answers when certificates cannot be used (Redis: `applyTlsCfg`). The log says why.
+const NOT_UPDATED: &str = "Unable to update TLS configuration. Check server logs.";
+
+/// What clients shake hands with. Connections keep what they began with.
+pub(super) struct Handshakes {
+    configs: RwLock<Configs>,
+    places: Semaphore,
+}
+
+struct Configs {
+    /// Of the TLS port.
+    clients: Arc<ServerConfig>,
+    /// Of the metrics, whose readers need no certificate.
+    metrics: Arc<ServerConfig>,
+}
+
+impl Configs {
+    fn read(settings: &Settings) -> Result<Self, TlsError> {
+        let without_certificates = ServerOptions {
+            auth_clients: AuthClients::No,
+            ..settings.tls.clone()
+        };
+        let metrics = tls::server_config(&without_certificates)?;
+        let clients = match settings.tls_port {
+            0 => Arc::clone(&metrics),
+            _ => tls::server_config(&settings.tls)?,
+        };
+        Ok(Self { clients, metrics })
+    }
+}
+
+impl Handshakes {
+    /// Reads the certificates of the settings, and reads them again when CONFIG SET changes a setting
+    /// of TLS. `None` if nothing speaks TLS.
+    ///
+    /// # Errors
+    /// If the certificates cannot be used.
+    pub(super) fn prepare(config: &RuntimeConfig) -> Result<Option<Arc<Self>>, ServerError> {
+        let settings = config.settings();
+        if settings.tls_port == 0 && !settings.metrics_tls {
+            return Ok(None);
+        }
+        let handshakes = Arc::new(Self {
+            configs: RwLock::new(Configs::read(&settings)?),
+            places: Semaphore::new(TLS_HANDSHAKES_MAX),
+        });
+        let changed = Arc::clone(&handshakes);
+        config.on_tls(move |settings| {
+            changed.renew(settings).map_err(|error| {
+                tracing::warn!("the TLS certificates stay as they were: {error}");
+                NOT_UPDATED.to_owned()
+            })
+        });
+        Ok(Some(handshakes))
+    }
+
+    /// Reads the certificates of the settings for the connections from now on. After an error they
+    /// stay as they were.
+    fn renew(&self, settings: &Settings) -> Result<(), TlsError> {
+        let configs = Configs::read(settings)?;
+        *self.configs.write().unwrap_or_else(PoisonError::into_inner) = configs;
+        tracing::info!("read the TLS certificates again");
+        Ok(())
+    }
+
+    fn configs(&self) -> RwLockReadGuard<'_, Configs> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shakes hands with readers of metrics.
+    pub(super) fn of_metrics(&self) -> TlsAcceptor {
+        Arc::clone(&self.configs().metrics).into()
+    }
+
+    fn of_clients(&self) -> TlsAcceptor {
+        Arc::clone(&self.configs().clients).into()
+    }
+
+    /// Shakes hands with a client. The error says why not.
+    pub(super) async fn shake(&self, stream: TcpStream) -> Result<Stream, String> {
+        // A client that sends nothing takes no place from others.
+        let readable = stream.readable().await;
+        readable.map_err(|error| error.to_string())?;
+        let Ok(_place) = self.places.acquire().await else {
+            return Err("the server ends".to_owned());
+        };
+        let shaken = self.of_clients().accept(stream).await;
+        shaken
+            .map(Stream::with_tls)
+            .map_err(|error| error.to_string())
+    }
+}
