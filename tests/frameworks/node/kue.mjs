@@ -1,5 +1,4 @@
 // Kue: a worker of two, retries, delays, priorities and events.
-import Redis from 'ioredis'
 import kue from 'kue'
 import { JOBS, end, failsUntil, host, insist, port, ran, waitUntil, whileKilled, work } from './scenario.mjs'
 
@@ -50,5 +49,5 @@ for (const state of ['complete', 'failed']) {
   for (const id of ids) await remove(await get(id))
 }
 outcomes.cleaned = [await count('complete'), await count('failed')]
-outcomes.left = (await new Redis(port, host).keys('q:job:*')).sort()
+// Not compared: keys that are left. Kue writes a job in several steps, and a kill may come between.
 end(outcomes)
