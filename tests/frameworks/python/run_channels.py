@@ -53,7 +53,7 @@ async def pubsub():
     await layer.group_send("group", {"type": "message", "text": "before"})
     before = await received(layer, inbox)
     await asyncio.to_thread(kill)
-    for _ in range(100):
+    for _ in range(300):
         # It subscribes again by itself; what is sent until then reaches nobody.
         await again(lambda: layer.group_send("group", {"type": "message", "text": "after"}))
         try:

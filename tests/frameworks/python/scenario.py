@@ -75,7 +75,9 @@ def insist(call, *more_errors):
     """Calls until the server answers, as a program does that must not lose what it has to say."""
     import redis
 
-    errors = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError, *more_errors)
+    lost = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
+    # redis-py's error where the connection is lost within a transaction.
+    errors = (*lost, redis.exceptions.WatchError, *more_errors)
     deadline = time.time() + PATIENCE_S
     while True:
         try:
