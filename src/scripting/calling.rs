@@ -15,8 +15,8 @@ use bytes::Bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, Result, Scope};
 
-use super::api::number_argument;
 use super::state::{Answer, Ask, Desk, State};
+use super::values::number_argument;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::reply::Reply;
 
