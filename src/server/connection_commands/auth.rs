@@ -66,7 +66,7 @@ async fn authenticate(
     state: &ServerState,
 ) -> Result<(), CommandError> {
     // A user that another server has just made may come here next.
-    user_store::refresh_if_possible(state).await;
+    user_store::refresh_for(&session.client, state).await;
     if let Some(user) = state.access.authenticate(name, password) {
         session.set_user(user, true);
         return Ok(());
