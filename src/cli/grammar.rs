@@ -237,6 +237,7 @@ fn completions_command() -> Command {
                 .value_parser(["bash", "zsh", "fish"])
                 .help("The shell"),
         )
+        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
 }
 
 /// The grammar of `quoin man`.
@@ -249,4 +250,5 @@ fn man_command() -> Command {
                 .value_name("COMMAND")
                 .help("The command that the page is about [default: the server]"),
         )
+        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
 }
