@@ -72,8 +72,8 @@ pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::fro
 
 /// Time in which a client of `tls-port` must have shaken hands.
 pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
-/// Clients that shake hands at once. Further ones wait within their time; a client that has sent
-/// nothing yet does not count.
+/// Clients that shake hands at once. Further ones wait within their time. A client that has not yet
+/// sent its whole first message does not count.
 pub const TLS_HANDSHAKES_MAX: usize = 256;
 /// Bytes of a file of certificates or of a key.
 pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;

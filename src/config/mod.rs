@@ -23,7 +23,7 @@ mod special;
 pub use error::ConfigError;
 pub use load::LoadedSettings;
 pub use origin::Origin;
-pub use runtime::RuntimeConfig;
+pub use runtime::{RuntimeConfig, TlsChange};
 pub use settings::{
     FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,
     Settings, StoreKind,

@@ -48,7 +48,7 @@ pub(super) async fn auth(
 ) -> Result<Reply, CommandError> {
     let (user, password) = credentials_of_auth(arguments).ok_or(CommandError::Syntax)?;
     // A user that another server has just made may come here next.
-    user_store::refresh_if_possible(state).await;
+    user_store::refresh_for(&session.client, state).await;
     let default = state.access.users.default_user();
     if arguments.len() == 2 && default.definition().needs_no_password() {
         return Err(CommandError::text(
@@ -150,7 +150,7 @@ pub(super) async fn hello(
         name,
     } = Greeting::parse(arguments)?;
     if let Some((user, password)) = credentials {
-        user_store::refresh_if_possible(state).await;
+        user_store::refresh_for(&session.client, state).await;
         authenticate(user, password, arguments, session, state)?;
     }
     if !session.is_allowed(&state.access.users) {
