@@ -100,19 +100,26 @@ fn what_is_not_allowed_is_refused() {
         a: SET x 1 => +OK|
         b: AUTH bob any => +OK|
         b: ACL WHOAMI => $3|bob|
-        b: GET x => -NOPERM No permissions to access a key| 7.0=> -NOPERM *
+        b: GET x => -NOPERM No permissions to access a key|
+        7.0=> -NOPERM *
         b: GET b:1 => $-1|
         b: GET c => $-1|
-        b: SET c 1 => -NOPERM No permissions to access a key| 7.0=> -NOPERM *
-        b: FLUSHALL => -NOPERM User bob has no permissions to run the 'flushall' command| 7.0=> -NOPERM *
-        b: PUBLISH a m => -NOPERM No permissions to access a channel| 7.0=> -NOPERM *
+        b: SET c 1 => -NOPERM No permissions to access a key|
+        7.0=> -NOPERM *
+        b: FLUSHALL => -NOPERM User bob has no permissions to run the 'flushall' command|
+        7.0=> -NOPERM *
+        b: PUBLISH a m => -NOPERM No permissions to access a channel|
+        7.0=> -NOPERM *
         b: PUBLISH b.1 m => :0|
-        b: SUBSCRIBE b.1 x => -NOPERM No permissions to access a channel| 7.0=> -NOPERM *
-        b: PSUBSCRIBE b.1 => -NOPERM No permissions to access a channel| 7.0=> -NOPERM *
+        b: SUBSCRIBE b.1 x => -NOPERM No permissions to access a channel|
+        7.0=> -NOPERM *
+        b: PSUBSCRIBE b.1 => -NOPERM No permissions to access a channel|
+        7.0=> -NOPERM *
         b: PSUBSCRIBE b.* => *3|$10|psubscribe|$3|b.*|:1|
         a: ACL SETUSER bob resetchannels => +OK|
         b~ => closed
-        a: ACL DRYRUN bob GET x => $49|User bob has no permissions to access the 'x' key| 7.0=> $*
+        a: ACL DRYRUN bob GET x => $49|User bob has no permissions to access the 'x' key|
+        7.0=> $*
         a: ACL DELUSER bob nobody => :1|
         c: AUTH bob any => -WRONGPASS invalid username-password pair or user is disabled.|
         ",

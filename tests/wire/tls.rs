@@ -334,7 +334,7 @@ fn certificates_change_in_a_running_server() {
         "-ERR CONFIG SET failed (possibly related to argument 'tls-key-file') - Unable to update \
          TLS configuration. Check server logs.\r\n"
     );
-    assert!(server.log().contains("KeyMismatch"), "{}", server.log());
+    wait_until("it is in the log", || server.log().contains("KeyMismatch"));
     let expected = format!("*2\r\n$12\r\ntls-key-file\r\n${}\r\n{key}\r\n", key.len());
     assert_eq!(plain.run("CONFIG GET tls-key-file"), expected);
     assert_eq!(show(), second);
