@@ -49,7 +49,9 @@ pub(super) async fn xreadgroup(
         if !seen.insert(source.name) {
             // A stream that is named twice goes on where it was the first time.
             let group = context.stream_group(&source.key, group_name, context.isolation);
-            source.group = group.await?.unwrap_or(source.group);
+            if let Some(group) = group.await? {
+                source.group = group;
+            }
         }
         let (key, group) = (&source.key, &mut source.group);
         let found = context.stream_find_or_create_consumer(key, source.name, group, consumer_name);

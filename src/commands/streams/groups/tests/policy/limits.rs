@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock::Clock;
 use crate::types::WriteContext;
-use crate::types::keyspace::NamespaceCache;
+use crate::types::context::NamespaceCache;
 use crate::types::signals::Signals;
 
 fn pending_count(bench: &Bench) -> Reply {
