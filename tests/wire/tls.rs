@@ -373,7 +373,9 @@ fn plain_bytes_at_the_tls_port_end_their_connection_only() {
     assert!(!rest.contains("PONG"), "{rest:?}");
     let stats = plain.run("INFO stats");
     assert!(stats.contains("\r\nrejected_connections:1\r\n"), "{stats}");
-    assert!(server.log().contains("no TLS handshake with 127.0.0.1:"));
+    wait_until("it is in the log", || {
+        server.log().contains("no TLS handshake with 127.0.0.1:")
+    });
     ping(address, authority.client(None)).unwrap();
 }
 
