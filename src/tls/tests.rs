@@ -61,6 +61,7 @@ impl Authority {
             ca_file: Some(self.path("ca.pem")),
             certificate_file: Some(certificate_file),
             key_file: Some(key_file),
+            server_file: None,
         }
     }
 }
@@ -111,6 +112,26 @@ fn clients_are_judged_as_the_options_say() {
         let server = ours.server(auth_clients);
         let spoken = [&known, &nameless, &stranger].map(|client| speak(&server, client).is_ok());
         assert_eq!(spoken, expected, "{auth_clients:?}");
+    }
+}
+
+#[test]
+fn a_tool_beside_a_server_asks_for_its_certificate() {
+    let ours = Authority::new();
+    for auth_clients in [AuthClients::Yes, AuthClients::No] {
+        let server = ours.server(auth_clients);
+        let tool = ClientOptions::beside(&server);
+        speak(&server, &tool).unwrap();
+        let (other, _) = ours.sign("other");
+        let misled = ClientOptions {
+            server_file: Some(other),
+            ..tool
+        };
+        let refusal = speak(&server, &misled).unwrap_err();
+        assert!(
+            refusal.contains("ApplicationVerificationFailure"),
+            "{refusal}"
+        );
     }
 }
 
