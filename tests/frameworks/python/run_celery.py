@@ -24,8 +24,8 @@ def enqueue(name):
 
 workers = [worker(1), worker(2)]
 while_killed(enqueue, workers=2)
-# Not before: a worker that loses the server forgets the countdowns that it holds, and no other is given
-# those jobs. It is the same with a redis-server that is killed and has lost nothing.
+# Not before: a worker that loses the server forgets the countdowns that it holds, and no other
+# is given those jobs soon. It is the same with a redis-server that is killed and has lost nothing.
 started = time.time()
 late = insist(lambda: later.apply_async(countdown=3, retry=False), OperationalError)
 
