@@ -90,7 +90,7 @@ pub(super) fn command() -> Command {
             Command::new(COMPACT)
                 .about("Give the free space in a stopped server's data folder back to the disk")
                 .after_help(
-                    "Writes the data file of the embedded store (--data-dir) anew, without what is \
+                    "Writes the data file of the embedded store (--data-dir) again, without what is \
                      free in it,\nand says how much that gave back. The server must be stopped. \
                      Until it is done both files\nneed room on the disk. Whenever it is ended the \
                      store is whole.",

@@ -27,8 +27,8 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads `redis://[user:password@]host[:port][/database]`, or the same with `rediss://`; `%` and two digits stand for a
-    /// byte in user and password.
+    /// Reads `redis://[user:password@]host[:port][/database]`, or the same with `rediss://`. `%` and
+    /// two digits stand for a byte in user and password.
     ///
     /// # Errors
     /// What is wrong, for people; it does not repeat the password.

@@ -1,5 +1,5 @@
-//! Tools beside a server know the certificate that it shows: the file is in its settings. So they ask
-//! for that one, whatever host it names and whoever has signed it.
+//! Tools beside a server know the certificate that it shows: the file is in its settings. So they
+//! accept exactly that certificate. Its host names and its signer do not matter.
 
 use std::sync::Arc;
 

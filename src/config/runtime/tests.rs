@@ -258,7 +258,7 @@ fn files_of_tls_are_read_while_others_read_settings() {
     let taken = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&taken);
     config.on_tls(move |settings| {
-        // It would wait for ever under the lock.
+        // It would never return, with the lock held.
         let before = reader.upgrade().unwrap().settings();
         assert_ne!(before.tls, settings.tls);
         let seen = Arc::clone(&seen);
