@@ -50,6 +50,7 @@ mod error;
 mod eviction;
 mod exposure;
 mod handshake;
+mod handshake_places;
 mod latency;
 mod listener;
 mod metrics;
@@ -162,8 +163,13 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Reads the file of users, if there is one. With a store of users, only ACL LOAD does.
+/// Takes the users of the settings file, or reads the file of users, if there are any. With a store of
+/// users, only ACL LOAD reads that file.
 fn load_users(state: &ServerState) -> Result<(), ServerError> {
+    if let Some(users) = state.config.file_users() {
+        state.access.load_users(users.definitions);
+        return Ok(());
+    }
     let Some(path) = state.config.aclfile() else {
         return Ok(());
     };
