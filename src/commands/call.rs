@@ -35,7 +35,7 @@ impl Invocation {
             row,
             arguments,
             database,
-            origin: Origin::default(),
+            origin: Origin::SERVER,
         })
     }
 }
