@@ -2,6 +2,8 @@
 //! works, retries, schedules, fails and cleans up while the server is killed and started again.
 //! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
 //!
+//! A client library of another project speaks TLS with it ([tls]).
+//!
 //! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
 //!
@@ -15,6 +17,8 @@
     unreachable_pub
 )]
 
+#[path = "../support/authority.rs"]
+mod authority;
 mod packages;
 mod process;
 #[path = "../support/redis.rs"]
@@ -22,6 +26,7 @@ mod redis_server;
 mod scenario;
 #[path = "../support/server.rs"]
 mod server;
+mod tls;
 
 use std::io::Write;
 
