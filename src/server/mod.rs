@@ -16,7 +16,7 @@
 //! single_flight
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
 //! descriptors  exposure  opening  addresses  handshake
-//! stream  unix_socket  endpoint  supervisor
+//! stream  unix_socket  endpoint  supervisor  handshake_places
 //! error
 //! ```
 //!
@@ -98,7 +98,6 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let level = log.clone();
     config.on_log_level(move |changed| level.set_level(changed));
     descriptors::fit(&config)?;
-    exposure::warn(&settings);
     // Before the store is opened: a server that cannot listen should not create one.
     let addresses = Addresses::take(&settings)?;
     config.set_bound_port(addresses.ports.plain);
@@ -130,6 +129,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     ));
     load_users(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
+    exposure::warn(&settings, &state.access.users);
     let supervisor = Arc::new(Supervisor::find());
     signals::reload_at_hangup(&runtime, &state, log, &supervisor)?;
     let metrics = metrics::start(&state)?;
