@@ -270,7 +270,7 @@ pub(crate) fn invocation(database: u32, words: &[&[u8]]) -> Invocation {
     }
 }
 
-fn call(database: u32, words: &[&[u8]]) -> Call {
+pub(crate) fn call(database: u32, words: &[&[u8]]) -> Call {
     Call::command(invocation(database, words), true)
 }
 

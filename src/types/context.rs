@@ -1,6 +1,6 @@
 //! What a command works with: a transaction, the time, and where things lie.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -162,6 +162,8 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
 pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
     pub(super) located: LocatedKeys,
+    /// The random number in the positions of what the transaction pushes to lists.
+    position_random: OnceCell<i64>,
 }
 
 impl NamespaceCache {
@@ -376,6 +378,13 @@ impl<'t> WriteContext<'t> {
     pub fn popping_grants(mut self) -> Self {
         self.read = self.read.popping_grants();
         self
+    }
+
+    /// The random element of the positions that this unit of work pushes to lists. On a store with
+    /// several writers no other unit's rows have it.
+    pub(super) fn unit_position_random(&self) -> i64 {
+        let random = &self.namespaces.position_random;
+        *random.get_or_init(|| self.environment.position_random())
     }
 
     /// Tells WATCH, after the commit, that a key of the client's database has changed.
