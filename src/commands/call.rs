@@ -7,6 +7,7 @@ use super::row::{Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::StoreError;
+use crate::types::known_keys::KnownKeys;
 use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
 
 /// A command with its arguments: found in the table, and as many as it takes.
@@ -37,12 +38,14 @@ impl Invocation {
 
 /// In what circumstances a command runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mode {
+pub struct Mode<'k> {
     /// Every read takes part in conflict detection: within EXEC, and of reads that follow a write of
     /// their client.
     pub is_strict: bool,
     /// It pops from what other servers have popped for the unit, where they have.
     pub pops_grants: bool,
+    /// What is known of its keys.
+    pub known_keys: KnownKeys<'k>,
 }
 
 /// Why a command has no reply yet. Nothing of it is in the transaction.
@@ -65,7 +68,7 @@ const RETURNS_MAX: usize = 16;
 pub async fn call(
     unit: &Unit<'_>,
     invocation: &Invocation,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
     with_returns(unit, async || call_once(unit, invocation, mode).await).await
 }
@@ -104,7 +107,7 @@ pub async fn with_returns(
 pub async fn call_once(
     unit: &Unit<'_>,
     invocation: &Invocation,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
     let Invocation {
         row,
@@ -121,6 +124,7 @@ pub async fn call_once(
             if mode.is_strict {
                 context = context.strict();
             }
+            let context = context.knowing(mode.known_keys);
             let result = handler(&context, arguments).await;
             end(unit, savepoint, result).map(to_reply)
         }

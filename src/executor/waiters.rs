@@ -36,12 +36,15 @@
 
 mod cursor;
 mod queues;
+mod quiet;
 mod wait;
 mod waiter;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::commands::WaitSpec;
@@ -64,11 +67,11 @@ pub struct Waiters {
     count: AtomicUsize,
     /// Notified when a wake-up is scheduled.
     scheduled: Notify,
-    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `changed_keys` of the
-    /// queues.
+    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of
+    /// the queues.
     has_wake_watches: bool,
     /// Notified when there are such keys.
-    keys_changed: Notify,
+    keys_unfollowed: Notify,
 }
 
 impl Waiters {
@@ -112,12 +115,156 @@ impl Waiters {
             slot,
             was_passed_over: false,
         };
+        self.put_in(&mut queues, waiter, position);
+    }
+
+    fn put_in(&self, queues: &mut Queues, waiter: &Arc<Waiter>, position: u64) {
         queues.insert(waiter, position);
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.has_wake_watches {
-            queues.changed_keys.extend(waiter.client_keys());
-            self.keys_changed.notify_one();
+            for key in waiter.client_keys() {
+                if !queues.quiet.note_awaited(&key) {
+                    queues.unfollowed_keys.insert(key);
+                    self.keys_unfollowed.notify_one();
+                }
+            }
         }
+    }
+
+    /// Has a client wait without a look at its keys, if all of them are quiet.
+    pub(super) fn park_quietly(&self, waiter: &Arc<Waiter>) -> bool {
+        if !self.has_wake_watches || !waiter.spec.takes_first {
+            return false;
+        }
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if state.stage != Stage::Away || state.is_given_up || state.position.is_some() {
+            return false;
+        }
+        if !waiter.client_keys().all(|key| queues.quiet.is_quiet(&key)) {
+            return false;
+        }
+        queues.last_position += 1;
+        let position = queues.last_position;
+        state.position = Some(position);
+        state.stage = Stage::Waiting;
+        waiter.note_unseen();
+        self.put_in(&mut queues, waiter, position);
+        true
+    }
+
+    /// The keys of a waiter that need no look to know that they have nothing.
+    pub(super) fn quiet_keys(&self, waiter: &Waiter) -> HashSet<Bytes> {
+        if !self.has_wake_watches || !waiter.spec.takes_first {
+            return HashSet::new();
+        }
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let quiet: HashSet<Bytes> = keys
+            .filter(|key| queues.quiet.is_quiet(key))
+            .map(|key| key.key)
+            .collect();
+        if !quiet.is_empty() {
+            waiter.note_unseen();
+        }
+        quiet
+    }
+
+    /// How often a key has turned out not to be quiet so far.
+    pub(super) fn alarms(&self) -> u64 {
+        self.queues().quiet.alarms()
+    }
+
+    /// A wake watch begins to follow a key. Returns what is notified when a batch of this server has
+    /// committed a change of the key.
+    pub(super) fn follow(&self, key: &ClientKey) -> Arc<Notify> {
+        self.queues().quiet.follow(key)
+    }
+
+    /// Whether a client waits for a key, or has begun to since this was asked last.
+    pub(super) fn was_awaited(&self, key: &ClientKey) -> bool {
+        let mut queues = self.queues();
+        queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
+    }
+
+    /// A batch has committed changes of these keys.
+    pub(super) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
+        if changes.is_empty() {
+            return;
+        }
+        let queues = self.queues();
+        for key in changes.keys() {
+            queues.quiet.note_committed(key);
+        }
+    }
+
+    /// A wake watch is about to look at a key.
+    pub(super) fn begin_look(&self, key: &ClientKey) {
+        self.queues().quiet.begin_look(key);
+    }
+
+    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched.
+    pub(super) fn end_look(&self, key: &ClientKey, has_elements: bool, is_quiet: bool) {
+        self.queues().quiet.end_look(key, has_elements, is_quiet);
+    }
+
+    /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
+    pub(super) fn watch_fired(&self, key: &ClientKey) -> bool {
+        self.queues().quiet.fired(key)
+    }
+
+    /// Ends the look-out for a key, unless a client waits for it.
+    pub(super) fn forget_if_unawaited(&self, key: &ClientKey) -> bool {
+        let mut queues = self.queues();
+        let is_unawaited = !queues.by_key.contains_key(key);
+        if is_unawaited {
+            queues.quiet.forget(key);
+        }
+        is_unawaited
+    }
+
+    /// Those of some changed keys that clients wait for, or wait for from time to time.
+    pub(super) fn concerned(&self, touched: &[ClientKey]) -> Vec<ClientKey> {
+        if touched.is_empty() || (self.is_empty() && !self.has_wake_watches) {
+            return Vec::new();
+        }
+        let queues = self.queues();
+        let is_concerned =
+            |key: &&ClientKey| queues.quiet.is_followed(key) || queues.by_key.contains_key(*key);
+        let concerned: HashSet<&ClientKey> = touched.iter().filter(is_concerned).collect();
+        concerned.into_iter().cloned().collect()
+    }
+
+    /// A batch is about to commit changes of these keys, and which of them it leaves empty.
+    pub(super) fn note_changes(&self, changes: &HashMap<ClientKey, bool>) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for (key, is_empty) in changes {
+            queues.quiet.changed_here(key, *is_empty);
+            queues.note_change(key, *is_empty);
+        }
+    }
+
+    /// The command of the oldest waiter of a key.
+    pub(super) fn first_command(&self, key: &ClientKey) -> Option<Arc<Waiter>> {
+        let queues = self.queues();
+        let mut of_key = queues.by_key.get(key)?.queues.iter();
+        of_key.find_map(|queue| queue.waiters.values().next().cloned())
+    }
+
+    /// The keys of a waiter that may have something, now that these have become ready.
+    pub(super) fn keys_to_try(
+        &self,
+        waiter: &Waiter,
+        ready: &HashSet<ClientKey>,
+    ) -> HashSet<Bytes> {
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        keys.filter(|key| ready.contains(key) || queues.is_suspect(key))
+            .map(|key| key.key)
+            .collect()
     }
 
     /// Removes a waiter because the batch that parked it is being rerun.
@@ -128,8 +275,10 @@ impl Waiters {
         state.stage = Stage::Away;
     }
 
-    /// The batch that parked a waiter is durable: now any batch may run its command.
-    pub(super) fn settle(&self, waiter: &Waiter) {
+    /// The batch that parked a waiter is durable: now any batch may run its command. `alarms`: how
+    /// many there had been when that batch began. A key that had one since may have something that
+    /// the batch has not seen.
+    pub(super) fn settle(&self, waiter: &Waiter, alarms: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         if let Stage::Parked {
@@ -138,6 +287,14 @@ impl Waiters {
         {
             state.stage = Stage::Waiting;
             self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
+            if self.has_wake_watches && queues.quiet.alarms() > alarms {
+                for key in waiter.client_keys() {
+                    if queues.quiet.has_alarm_since(&key, alarms) {
+                        queues.schedule(key, Cursor::START);
+                        self.scheduled.notify_one();
+                    }
+                }
+            }
         }
     }
 
@@ -155,12 +312,6 @@ impl Waiters {
         if let (Some(position), true) = (state.position, state.stage != Stage::Away) {
             queues.remove(waiter, position);
             self.count.fetch_sub(1, Ordering::SeqCst);
-            if self.has_wake_watches {
-                let unawaited = waiter.client_keys();
-                let unawaited = unawaited.filter(|key| !queues.by_key.contains_key(key));
-                queues.changed_keys.extend(unawaited.collect::<Vec<_>>());
-                self.keys_changed.notify_one();
-            }
         }
     }
 
@@ -351,25 +502,28 @@ impl Waiters {
         taken
     }
 
-    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for. A wake-up locks
-    /// them too: while it runs, no other batch may wake younger waiters of these keys first.
+    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for and that may have
+    /// something. A wake-up locks them too: while it runs, no other batch may wake younger waiters of
+    /// these keys first.
     pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
         let queues = self.queues();
-        let of_key = queues.by_key.get(key).map(Vec::as_slice);
-        let waiters = of_key.unwrap_or_default().iter();
+        let of_key = queues.by_key.get(key);
+        let waiters = of_key.into_iter().flat_map(|of_key| &of_key.queues);
         let waiters = waiters.flat_map(|queue| queue.waiters.values().take(keys_max));
         let keys = waiters.flat_map(|waiter| waiter.client_keys());
-        keys.filter(|other| other != key).take(keys_max).collect()
+        keys.filter(|other| other != key && !queues.quiet.is_quiet(other))
+            .take(keys_max)
+            .collect()
     }
 
-    /// Waits for changes and returns the keys that got another waiter or lost their last.
-    pub(super) async fn wait_keys_changed(&self) -> Vec<ClientKey> {
+    /// Waits for awaited keys that no wake watch follows yet, and returns them.
+    pub(super) async fn wait_keys_unfollowed(&self) -> Vec<ClientKey> {
         loop {
-            let changed_keys = std::mem::take(&mut self.queues().changed_keys);
-            if !changed_keys.is_empty() {
-                return changed_keys.into_iter().collect();
+            let keys = std::mem::take(&mut self.queues().unfollowed_keys);
+            if !keys.is_empty() {
+                return keys.into_iter().collect();
             }
-            self.keys_changed.notified().await;
+            self.keys_unfollowed.notified().await;
         }
     }
 }

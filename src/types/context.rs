@@ -20,6 +20,7 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::known_keys::KnownKeys;
 use super::located::LocatedKeys;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
 
@@ -108,6 +109,8 @@ pub struct ReadContext<'t> {
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
     pub pops_grants: bool,
+    /// What is known of the command's keys.
+    pub known_keys: KnownKeys<'t>,
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
@@ -161,6 +164,7 @@ impl<'t> ReadContext<'t> {
             is_strict: false,
             grants: None,
             pops_grants: false,
+            known_keys: KnownKeys::Nothing,
             counts_lookups: true,
             namespaces,
         }
@@ -324,6 +328,12 @@ impl<'t> WriteContext<'t> {
     /// The same view for a command that pops from the unit's grants.
     pub fn popping_grants(mut self) -> Self {
         self.read = self.read.popping_grants();
+        self
+    }
+
+    /// The same view for a command of whose keys so much is known.
+    pub fn knowing(mut self, known_keys: KnownKeys<'t>) -> Self {
+        self.read.known_keys = known_keys;
         self
     }
 

@@ -19,6 +19,7 @@ pub mod key;
 pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
+pub mod known_keys;
 pub mod list;
 mod located;
 pub mod notices;

@@ -300,6 +300,11 @@ impl Signals {
         self.forget_items();
     }
 
+    /// The keys that changed so far.
+    pub fn touched(&self) -> Ref<'_, Vec<ClientKey>> {
+        self.touched.borrow()
+    }
+
     /// The keys that changed.
     pub fn take_touched(&self) -> Vec<ClientKey> {
         std::mem::take(&mut *self.touched.borrow_mut())

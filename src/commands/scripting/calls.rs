@@ -71,7 +71,7 @@ impl Calls<'_> {
     async fn call(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
-            pops_grants: false,
+            ..Mode::default()
         };
         let result = match self.unit {
             // Queues that other servers hold elements of come back for the whole script.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+
 use super::running::Attempt;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::error::CommandError;
@@ -12,6 +14,7 @@ use crate::executor::waiters::Cursor;
 use crate::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
+use crate::types::key::ClientKey;
 use crate::types::relay::write_messages;
 use crate::types::signals::{Ready, Signals};
 
@@ -135,6 +138,9 @@ impl Batch<'_> {
         let mut attempt = Attempt::new(&*transaction, self.environment);
         attempt.unit.signals.changed_bodies = std::mem::take(&mut self.changed_bodies);
         let ended = self.run_all(&mut attempt).await;
+        if ended.is_ok() {
+            self.look_at_changes(&attempt).await;
+        }
         self.statistics
             .commands_rolled_back
             .add(attempt.unit.rollbacks());
@@ -142,6 +148,7 @@ impl Batch<'_> {
         if let Err(ended) = ended {
             return ended;
         }
+        self.shared.waiters.note_changes(&self.changes);
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
             return AttemptEnd::Committed;
@@ -188,6 +195,21 @@ impl Batch<'_> {
         }
     }
 
+    /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be
+    /// read is not.
+    async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
+        let keys = self
+            .shared
+            .waiters
+            .concerned(&attempt.unit.signals.touched());
+        let looks = keys.into_iter().map(async |key| {
+            let context = attempt.unit.write_context(key.database);
+            let is_empty = context.is_empty(&key.key).await.unwrap_or(false);
+            (key, is_empty)
+        });
+        self.changes = join_all(looks).await.into_iter().collect();
+    }
+
     /// Writes published messages for the other servers into the transaction.
     fn write_messages(&self, transaction: &dyn Transaction) {
         let messages = self.signals.messages();
@@ -204,8 +226,10 @@ impl Batch<'_> {
         self.signals = Signals::default();
         self.made_ready.clear();
         self.deferred.clear();
+        self.changes.clear();
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
+        self.alarms = self.shared.waiters.alarms();
     }
 
     /// Removes the waiters that the attempt parked, and ends the service of all others.
@@ -261,17 +285,20 @@ impl Batch<'_> {
             waiters.answer(&waiter, reply);
         }
         for waiter in self.parked.values() {
-            waiters.settle(waiter);
+            waiters.settle(waiter, self.alarms);
         }
+        waiters.note_committed(&self.changes);
         for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);
         }
         // A client that began to wait in another batch may have run its command on a snapshot from
         // before this commit.
+        let is_empty = |key: &ClientKey| self.changes.get(key) == Some(&true);
         for ready in self.made_ready.drain(..) {
             match ready {
                 Ready::Key(key, value_type)
-                    if waiters.is_awaited_since(&key, value_type, self.last_position) =>
+                    if !is_empty(&key)
+                        && waiters.is_awaited_since(&key, value_type, self.last_position) =>
                 {
                     waiters.schedule_wake_up(key, Cursor::START);
                 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::waking::Look;
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
@@ -9,6 +10,7 @@ use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
+use crate::types::known_keys::KnownKeys;
 use crate::types::prefetch::PrefetchPlan;
 use crate::types::{Environment, Unit};
 
@@ -200,9 +202,15 @@ impl Batch<'_> {
         let unit = &attempt.unit;
         let result = match &call.work {
             Work::Command(invocation) => {
+                let quiet = call.waiter.as_deref();
+                let quiet = quiet.map(|waiter| self.shared.waiters.quiet_keys(waiter));
+                let quiet = quiet.filter(|keys| !keys.is_empty());
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
                     pops_grants: call.access.pops.is_some(),
+                    known_keys: quiet
+                        .as_ref()
+                        .map_or(KnownKeys::Nothing, KnownKeys::WereEmpty),
                 };
                 call::call(unit, invocation, mode).await
             }
@@ -223,7 +231,7 @@ impl Batch<'_> {
             }
             Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_key(key, *cursor, attempt).await;
+                let woken = self.wake_key(key, *cursor, Look::AtKey(key), attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }
@@ -331,7 +339,7 @@ async fn exec_all(
 ) -> Result<Result<Reply, CommandError>, CallError> {
     let mode = Mode {
         is_strict: true,
-        pops_grants: false,
+        ..Mode::default()
     };
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;

@@ -16,7 +16,7 @@
 //! wake-up is part of its batch, so it survives conflicts like any command of the batch. If the
 //! batch fails, the wake-up is scheduled again a little later.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,6 +32,7 @@ use crate::executor::waiters::{Cursor, Waiter};
 use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::key::ClientKey;
+use crate::types::known_keys::KnownKeys;
 use crate::types::signals::Ready;
 use crate::types::wants::{Offer, Wants};
 
@@ -42,6 +43,19 @@ struct ReadyItems {
     locations: Vec<Bytes>,
 }
 
+/// At which of its keys a waiter's command that takes from the first with something looks.
+#[derive(Clone, Copy)]
+pub(super) enum Look<'k> {
+    /// At all of them.
+    AtAll,
+    /// At those that have become ready by one command or EXEC of the batch, and at others of which
+    /// this server does not know that they are empty. Redis's client has been served from any other
+    /// key before.
+    AtReady(&'k HashSet<ClientKey>),
+    /// At this key and those before it, and at others that are not quiet.
+    AtKey(&'k ClientKey),
+}
+
 /// The result of running a waiter's command.
 enum Woken {
     /// The command has a reply. The waiter stays in service until the commit.
@@ -50,6 +64,31 @@ enum Woken {
     Nothing,
     /// The command does not fit in this transaction.
     NoRoom,
+}
+
+/// What is known of a waiter's keys.
+enum KeysByLook {
+    All,
+    Only(HashSet<Bytes>),
+    WereEmpty(HashSet<Bytes>),
+}
+
+impl KeysByLook {
+    fn known(&self) -> KnownKeys<'_> {
+        match self {
+            KeysByLook::All => KnownKeys::Nothing,
+            KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
+            KeysByLook::WereEmpty(keys) => KnownKeys::WereEmpty(keys),
+        }
+    }
+}
+
+/// Adds the keys of what has become ready.
+fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
+    keys.extend(ready.iter().filter_map(|one| match one {
+        Ready::Key(key, _) | Ready::Items { key, .. } => Some(key.clone()),
+        Ready::Database(_) => None,
+    }));
 }
 
 impl Batch<'_> {
@@ -67,13 +106,16 @@ impl Batch<'_> {
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let mut ready = self.note_ready(attempt);
+        let mut ready_keys = HashSet::new();
+        note_keys(&mut ready_keys, &ready);
         while let Some(next) = ready.pop_front() {
+            let look = Look::AtReady(&ready_keys);
             if self.shared.waiters.is_empty() {
                 continue;
             }
             match next {
                 Ready::Key(key, value_type) => {
-                    self.wake_key_of_type(&key, value_type, None, attempt)
+                    self.wake_key_of_type(&key, value_type, None, look, attempt)
                         .await?;
                 }
                 Ready::Items {
@@ -83,16 +125,19 @@ impl Batch<'_> {
                     locations,
                 } => {
                     let items = ReadyItems { offer, locations };
-                    self.wake_key_of_type(&key, value_type, Some(&items), attempt)
+                    self.wake_key_of_type(&key, value_type, Some(&items), look, attempt)
                         .await?;
                 }
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.wake_key(&key, Cursor::START, attempt).await?;
+                        self.wake_key(&key, Cursor::START, Look::AtAll, attempt)
+                            .await?;
                     }
                 }
             }
-            ready.extend(self.note_ready(attempt));
+            let more = self.note_ready(attempt);
+            note_keys(&mut ready_keys, &more);
+            ready.extend(more);
         }
         attempt.unit.signals.forget_items();
         Ok(())
@@ -127,6 +172,7 @@ impl Batch<'_> {
         key: &ClientKey,
         value_type: ValueType,
         items: Option<&ReadyItems>,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         // The key may have been replaced by another type later in the same EXEC. That must not
@@ -134,7 +180,7 @@ impl Batch<'_> {
         if self.shared.waiters.is_awaited_as(key, value_type)
             && self.type_of(key, attempt).await? == Some(value_type)
         {
-            self.wake_waiters(key, value_type, Cursor::START, items, attempt)
+            self.wake_waiters(key, value_type, Cursor::START, items, look, attempt)
                 .await?;
         }
         Ok(())
@@ -145,11 +191,12 @@ impl Batch<'_> {
         &mut self,
         key: &ClientKey,
         cursor: Cursor,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         match self.type_of(key, attempt).await? {
             Some(value_type) => {
-                self.wake_waiters(key, value_type, cursor, None, attempt)
+                self.wake_waiters(key, value_type, cursor, None, look, attempt)
                     .await
             }
             None => Ok(()),
@@ -192,6 +239,7 @@ impl Batch<'_> {
         value_type: ValueType,
         cursor: Cursor,
         items: Option<&ReadyItems>,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let mut from = cursor.from;
@@ -225,7 +273,7 @@ impl Batch<'_> {
             let Some(waiter) = next else {
                 break;
             };
-            match self.run_waiter(&waiter, attempt).await? {
+            match self.run_waiter(&waiter, look, attempt).await? {
                 Woken::Replied => {}
                 Woken::Nothing => {
                     found_nothing += 1;
@@ -263,6 +311,23 @@ impl Batch<'_> {
         deferred.restarts |= cursor.restarts;
     }
 
+    /// What is known of a waiter's keys.
+    fn keys_by_look(&self, waiter: &Waiter, look: Look<'_>) -> KeysByLook {
+        if !waiter.spec.takes_first || waiter.spec.keys.len() < 2 {
+            return KeysByLook::All;
+        }
+        let waiters = &self.shared.waiters;
+        match look {
+            Look::AtAll => KeysByLook::All,
+            Look::AtReady(ready) => KeysByLook::Only(waiters.keys_to_try(waiter, ready)),
+            Look::AtKey(key) => {
+                let mut quiet = waiters.quiet_keys(waiter);
+                quiet.remove(&key.key);
+                KeysByLook::WereEmpty(quiet)
+            }
+        }
+    }
+
     /// Whether the batch should stop waking clients. A batch that only wakes clients wakes at least
     /// one, however full it is.
     fn should_stop(&self, attempt: &Attempt<'_>) -> bool {
@@ -275,6 +340,7 @@ impl Batch<'_> {
     async fn run_waiter(
         &mut self,
         waiter: &Arc<Waiter>,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<Woken, AttemptEnd> {
         let id = CommandId::Waiter(waiter.position());
@@ -283,7 +349,9 @@ impl Batch<'_> {
             Some(error) => Ok(Reply::Error(error.to_line())),
             None => {
                 let started = Instant::now();
+                let keys = self.keys_by_look(waiter, look);
                 let mode = Mode {
+                    known_keys: keys.known(),
                     // Its reads must still hold at the commit.
                     is_strict: only_reads(&waiter.invocation)
                         && !self.environment.capabilities.single_writer,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
-use crate::executor::Outcome;
+use crate::error::CommandError;
+use crate::executor::{Call, Executor, Outcome, Waiter};
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
 
@@ -53,6 +54,7 @@ impl Connection {
             let waited = self.wait_while_draining(waited).await;
             waited.unwrap_or(Ok(Interrupted::Ended))
         };
+        let waiter = waiting.wait.waiter();
         let (outcome, interrupted) = match interrupted {
             Err(outcome) => (outcome, Interrupted::TimeUp),
             Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
@@ -63,6 +65,9 @@ impl Connection {
         }
         let reply = match (outcome, interrupted) {
             (Outcome::Replied(reply), _) => reply,
+            (Outcome::Cancelled, Interrupted::TimeUp) if waiter.is_unseen() => {
+                look_once(&self.state.executor, &waiter).await
+            }
             (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,
             (Outcome::Cancelled, Interrupted::Unblocked) => {
                 Reply::Error("UNBLOCKED client unblocked via CLIENT UNBLOCK".to_owned())
@@ -77,4 +82,14 @@ impl Connection {
         self.answer(&reply, queued.is_answered);
         Ok(())
     }
+}
+
+/// Runs a command whose time is up once more, without waiting. Not all of its keys were looked at.
+async fn look_once(executor: &Executor, waiter: &Waiter) -> Reply {
+    let call = Call::command(waiter.invocation.clone(), executor.plans());
+    match executor.submit(vec![call]).await {
+        Ok(finished) => finished.replies.into_iter().next(),
+        Err(error) => Some(Reply::Error(CommandError::Store(error).to_line())),
+    }
+    .unwrap_or(Reply::NullArray)
 }

@@ -152,6 +152,7 @@ fn run_with_grant(
             let mode = Mode {
                 is_strict: false,
                 pops_grants: number == 0,
+                ..Mode::default()
             };
             let invocation = invocation(0, &words_of(line));
             replies.push(run_command(&unit, &invocation, mode).await.unwrap());
