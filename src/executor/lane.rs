@@ -174,7 +174,7 @@ impl WriteLane {
         let held = Held {
             locks: done.locks,
             until: Instant::now() + pause,
-            arrived: self.arrived + answered,
+            arrived: self.arrived() + answered,
         };
         let may_wait = self.environment.capabilities.parallel_batches > 1 && was_all_run;
         if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
@@ -188,7 +188,7 @@ impl WriteLane {
     /// Ends locks that were held for long enough.
     fn release_held(&mut self) {
         let now = Instant::now();
-        let arrived = self.arrived;
+        let arrived = self.arrived();
         let is_over = |held: &mut Held| held.until <= now || held.arrived <= arrived;
         for held in self.held.extract_if(.., is_over) {
             held.release(&mut self.locked);
@@ -241,6 +241,11 @@ impl WriteLane {
             }
         }
         self.pending.push_front(submission);
+    }
+
+    /// Number of commands that have come so far, with those of clients that wait without a batch.
+    fn arrived(&self) -> u64 {
+        self.arrived + self.shared.waiters.parked_quietly()
     }
 
     fn accept(&mut self, mut submission: Submission) {

@@ -41,7 +41,7 @@ mod wait;
 mod waiter;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -52,6 +52,7 @@ use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::sparse::Sparse;
 use crate::types::key::ClientKey;
+use crate::types::signals::Signals;
 
 pub use cursor::Cursor;
 use queues::{Queue, Queues};
@@ -72,6 +73,10 @@ pub struct Waiters {
     has_wake_watches: bool,
     /// Notified when there are such keys.
     keys_unfollowed: Notify,
+    /// See [`Self::parked_quietly`].
+    parked_quietly: AtomicU64,
+    /// Without wake watches: there may be keys that are known to be empty. Read without the lock.
+    knows_keys: AtomicBool,
 }
 
 impl Waiters {
@@ -150,7 +155,13 @@ impl Waiters {
         state.stage = Stage::Waiting;
         waiter.note_unseen();
         self.put_in(&mut queues, waiter, position);
+        self.parked_quietly.fetch_add(1, Ordering::SeqCst);
         true
+    }
+
+    /// How many clients have begun to wait without a batch so far.
+    pub(super) fn parked_quietly(&self) -> u64 {
+        self.parked_quietly.load(Ordering::SeqCst)
     }
 
     /// The keys of a waiter that need no look to know that they have nothing.
@@ -168,6 +179,61 @@ impl Waiters {
             waiter.note_unseen();
         }
         quiet
+    }
+
+    /// On a store with a single writer: the keys of a waiter that have to be looked at, because it is
+    /// not known that they are empty. `None` if that is all of them. `signals`: what the batch has
+    /// done so far.
+    pub(super) fn unknown_keys(
+        &self,
+        waiter: &Waiter,
+        signals: &Signals,
+    ) -> Option<HashSet<Bytes>> {
+        if !waiter.spec.takes_first || !self.knows_keys() || signals.has_new_namespace() {
+            return None;
+        }
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let mut unknown: HashSet<Bytes> = keys
+            .filter(|key| !queues.quiet.is_quiet(key))
+            .map(|key| key.key)
+            .collect();
+        drop(queues);
+        if unknown.len() == waiter.spec.keys.len() {
+            return None;
+        }
+        let mine: HashSet<&Bytes> = waiter.spec.keys.iter().collect();
+        let touched = signals.touched();
+        let touched = touched.iter().map(|key| &key.key);
+        unknown.extend(touched.filter(|key| mine.contains(key)).cloned());
+        Some(unknown)
+    }
+
+    /// On a store with a single writer: a batch that is durable had a client wait, so its keys are
+    /// empty, except those that the batch has changed later.
+    pub(super) fn note_empty(&self, waiter: &Waiter, changes: &HashMap<ClientKey, bool>) {
+        if waiter.spec.takes_first {
+            let mut queues = self.queues();
+            for key in waiter.client_keys() {
+                if changes.get(&key) != Some(&false) {
+                    queues.quiet.note_empty(key);
+                }
+            }
+            self.knows_keys.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether any key is followed, or known to be empty.
+    fn knows_keys(&self) -> bool {
+        self.has_wake_watches || self.knows_keys.load(Ordering::SeqCst)
+    }
+
+    /// Databases show other keys than before.
+    pub(super) fn forget_empty_keys(&self) {
+        if !self.has_wake_watches {
+            self.queues().quiet.clear();
+            self.knows_keys.store(false, Ordering::SeqCst);
+        }
     }
 
     /// How often a key has turned out not to be quiet so far.
@@ -225,7 +291,7 @@ impl Waiters {
 
     /// Those of some changed keys that clients wait for, or wait for from time to time.
     pub(super) fn concerned(&self, touched: &[ClientKey]) -> Vec<ClientKey> {
-        if touched.is_empty() || (self.is_empty() && !self.has_wake_watches) {
+        if touched.is_empty() || (self.is_empty() && !self.knows_keys()) {
             return Vec::new();
         }
         let queues = self.queues();
@@ -242,8 +308,15 @@ impl Waiters {
         }
         let mut queues = self.queues();
         for (key, is_empty) in changes {
-            queues.quiet.changed_here(key, *is_empty);
+            if self.has_wake_watches {
+                queues.quiet.changed_here(key, *is_empty);
+            } else if !is_empty {
+                queues.quiet.forget(key);
+            }
             queues.note_change(key, *is_empty);
+        }
+        if queues.quiet.is_empty() {
+            self.knows_keys.store(false, Ordering::SeqCst);
         }
     }
 

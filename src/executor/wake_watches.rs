@@ -117,6 +117,8 @@ struct Observation<'c> {
     value: Option<Bytes>,
     /// A watch for the next change of this value. `None` if the key is polled.
     watch: Option<ArmedWatch<'c>>,
+    /// The key has nothing, and the watch notices whatever is put into it.
+    is_quiet: bool,
     /// Counts the key as watched or polled.
     _counted: Counted<'c>,
 }
@@ -225,10 +227,7 @@ impl WakeWatches {
             // it: its batch logs a row that it cannot read, the length or the metadata, and wakes no
             // client.
             let is_empty = matches!(decode_length(observation.value.as_ref()), Ok(0));
-            // A value without such a row may lie in metadata, which is not watched.
-            let has_row = observation.value.is_some();
-            let is_quiet = is_empty && has_row && observation.watch.is_some();
-            waiters.end_look(&key, !is_empty, is_quiet);
+            waiters.end_look(&key, !is_empty, observation.is_quiet);
             fruitless_changes = match is_empty {
                 true => fruitless_changes + u32::from(has_fired),
                 false => 0,
@@ -316,7 +315,8 @@ impl WakeWatches {
         }
     }
 
-    /// Reads a key's length row. Also arms a watch of it, unless there are too many watches.
+    /// Reads a key's length row. Also arms a watch of it, or of the metadata where there is neither,
+    /// unless there are too many watches.
     async fn observe(
         &self,
         key: &ClientKey,
@@ -331,21 +331,35 @@ impl WakeWatches {
             return std::future::pending().await;
         };
         let layout = &self.environment.layout;
-        let length_key = layout.length_key(&layout.meta_key(namespace, &KeyName::new(&key.key)));
+        let meta_key = layout.meta_key(namespace, &KeyName::new(&key.key));
+        let length_key = layout.length_key(&meta_key);
         if self.watched.get() >= self.watches_max {
             let counted = Counted::new(&self.polled);
             let transaction = self.store.begin_read()?;
             return Ok(Observation {
                 value: transaction.get(&length_key, Isolation::Snapshot).await?,
                 watch: None,
+                is_quiet: false,
                 _counted: counted,
             });
         }
         let counted = Counted::new(&self.watched);
         let mut watch = self.arm(&length_key).await?;
+        let value = watch.value.take();
+        let mut is_quiet = value.is_some() && matches!(decode_length(value.as_ref()), Ok(0));
+        if value.is_none() {
+            // There is no key, or one whose value lies in its metadata. Whatever creates a key writes
+            // its metadata.
+            let of_metadata = self.arm(&meta_key).await?;
+            if of_metadata.value.is_none() {
+                watch = of_metadata;
+                is_quiet = true;
+            }
+        }
         Ok(Observation {
-            value: watch.value.take(),
+            value,
             watch: Some(watch),
+            is_quiet,
             _counted: counted,
         })
     }

@@ -284,7 +284,14 @@ impl Batch<'_> {
         for (waiter, reply) in self.woken.drain(..) {
             waiters.answer(&waiter, reply);
         }
+        let single_writer = self.environment.capabilities.single_writer;
+        if single_writer && self.signals.has_new_namespace() {
+            waiters.forget_empty_keys();
+        }
         for waiter in self.parked.values() {
+            if single_writer && !self.signals.has_new_namespace() {
+                waiters.note_empty(waiter, &self.changes);
+            }
             waiters.settle(waiter, self.alarms);
         }
         waiters.note_committed(&self.changes);

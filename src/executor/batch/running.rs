@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::waking::Look;
+use super::waking::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
@@ -10,7 +10,6 @@ use crate::executor::call::{Bundle, Call, Submission, Work};
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
-use crate::types::known_keys::KnownKeys;
 use crate::types::prefetch::PrefetchPlan;
 use crate::types::{Environment, Unit};
 
@@ -202,15 +201,14 @@ impl Batch<'_> {
         let unit = &attempt.unit;
         let result = match &call.work {
             Work::Command(invocation) => {
-                let quiet = call.waiter.as_deref();
-                let quiet = quiet.map(|waiter| self.shared.waiters.quiet_keys(waiter));
-                let quiet = quiet.filter(|keys| !keys.is_empty());
+                let keys = match &call.waiter {
+                    Some(waiter) => self.keys_of_new(waiter, unit),
+                    None => KeysByLook::All,
+                };
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
                     pops_grants: call.access.pops.is_some(),
-                    known_keys: quiet
-                        .as_ref()
-                        .map_or(KnownKeys::Nothing, KnownKeys::WereEmpty),
+                    known_keys: keys.known(),
                 };
                 call::call(unit, invocation, mode).await
             }

@@ -31,6 +31,7 @@ use crate::executor::call::only_reads;
 use crate::executor::waiters::{Cursor, Waiter};
 use crate::layout::ValueType;
 use crate::reply::Reply;
+use crate::types::Unit;
 use crate::types::key::ClientKey;
 use crate::types::known_keys::KnownKeys;
 use crate::types::signals::Ready;
@@ -67,14 +68,14 @@ enum Woken {
 }
 
 /// What is known of a waiter's keys.
-enum KeysByLook {
+pub(super) enum KeysByLook {
     All,
     Only(HashSet<Bytes>),
     WereEmpty(HashSet<Bytes>),
 }
 
 impl KeysByLook {
-    fn known(&self) -> KnownKeys<'_> {
+    pub(super) fn known(&self) -> KnownKeys<'_> {
         match self {
             KeysByLook::All => KnownKeys::Nothing,
             KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
@@ -311,7 +312,17 @@ impl Batch<'_> {
         deferred.restarts |= cursor.restarts;
     }
 
-    /// What is known of a waiter's keys.
+    /// What is known of the keys of a command that may wait, when it runs for the first time.
+    pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
+        let waiters = &self.shared.waiters;
+        if self.environment.capabilities.single_writer {
+            let unknown = waiters.unknown_keys(waiter, &unit.signals);
+            return unknown.map_or(KeysByLook::All, KeysByLook::Only);
+        }
+        KeysByLook::WereEmpty(waiters.quiet_keys(waiter))
+    }
+
+    /// What is known of a waiter's keys when it is woken.
     fn keys_by_look(&self, waiter: &Waiter, look: Look<'_>) -> KeysByLook {
         if !waiter.spec.takes_first || waiter.spec.keys.len() < 2 {
             return KeysByLook::All;
