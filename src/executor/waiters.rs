@@ -35,16 +35,15 @@
 //! the error: to wait on would hide data that was perhaps popped for them.
 
 mod cursor;
+mod known;
 mod queues;
 mod quiet;
 mod wait;
 mod waiter;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::commands::WaitSpec;
@@ -52,7 +51,6 @@ use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::sparse::Sparse;
 use crate::types::key::ClientKey;
-use crate::types::signals::Signals;
 
 pub use cursor::Cursor;
 use queues::{Queue, Queues};
@@ -134,210 +132,6 @@ impl Waiters {
                 }
             }
         }
-    }
-
-    /// Has a client wait without a look at its keys, if all of them are quiet.
-    pub(super) fn park_quietly(&self, waiter: &Arc<Waiter>) -> bool {
-        if !self.has_wake_watches || !waiter.spec.takes_first {
-            return false;
-        }
-        let mut queues = self.queues();
-        let mut state = waiter.state();
-        if state.stage != Stage::Away || state.is_given_up || state.position.is_some() {
-            return false;
-        }
-        if !waiter.client_keys().all(|key| queues.quiet.is_quiet(&key)) {
-            return false;
-        }
-        queues.last_position += 1;
-        let position = queues.last_position;
-        state.position = Some(position);
-        state.stage = Stage::Waiting;
-        waiter.note_unseen();
-        self.put_in(&mut queues, waiter, position);
-        self.parked_quietly.fetch_add(1, Ordering::SeqCst);
-        true
-    }
-
-    /// How many clients have begun to wait without a batch so far.
-    pub(super) fn parked_quietly(&self) -> u64 {
-        self.parked_quietly.load(Ordering::SeqCst)
-    }
-
-    /// The keys of a waiter that need no look to know that they have nothing.
-    pub(super) fn quiet_keys(&self, waiter: &Waiter) -> HashSet<Bytes> {
-        if !self.has_wake_watches || !waiter.spec.takes_first {
-            return HashSet::new();
-        }
-        let queues = self.queues();
-        let keys = waiter.client_keys();
-        let quiet: HashSet<Bytes> = keys
-            .filter(|key| queues.quiet.is_quiet(key))
-            .map(|key| key.key)
-            .collect();
-        if !quiet.is_empty() {
-            waiter.note_unseen();
-        }
-        quiet
-    }
-
-    /// On a store with a single writer: the keys of a waiter that have to be looked at, because it is
-    /// not known that they are empty. `None` if that is all of them. `signals`: what the batch has
-    /// done so far.
-    pub(super) fn unknown_keys(
-        &self,
-        waiter: &Waiter,
-        signals: &Signals,
-    ) -> Option<HashSet<Bytes>> {
-        if !waiter.spec.takes_first || !self.knows_keys() || signals.has_new_namespace() {
-            return None;
-        }
-        let queues = self.queues();
-        let keys = waiter.client_keys();
-        let mut unknown: HashSet<Bytes> = keys
-            .filter(|key| !queues.quiet.is_quiet(key))
-            .map(|key| key.key)
-            .collect();
-        drop(queues);
-        if unknown.len() == waiter.spec.keys.len() {
-            return None;
-        }
-        let mine: HashSet<&Bytes> = waiter.spec.keys.iter().collect();
-        let touched = signals.touched();
-        let touched = touched.iter().map(|key| &key.key);
-        unknown.extend(touched.filter(|key| mine.contains(key)).cloned());
-        Some(unknown)
-    }
-
-    /// On a store with a single writer: a batch that is durable had a client wait, so its keys are
-    /// empty, except those that the batch has changed later.
-    pub(super) fn note_empty(&self, waiter: &Waiter, changes: &HashMap<ClientKey, bool>) {
-        if waiter.spec.takes_first {
-            let mut queues = self.queues();
-            for key in waiter.client_keys() {
-                if changes.get(&key) != Some(&false) {
-                    queues.quiet.note_empty(key);
-                }
-            }
-            self.knows_keys.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Whether any key is followed, or known to be empty.
-    fn knows_keys(&self) -> bool {
-        self.has_wake_watches || self.knows_keys.load(Ordering::SeqCst)
-    }
-
-    /// Databases show other keys than before.
-    pub(super) fn forget_empty_keys(&self) {
-        if !self.has_wake_watches {
-            self.queues().quiet.clear();
-            self.knows_keys.store(false, Ordering::SeqCst);
-        }
-    }
-
-    /// How often a key has turned out not to be quiet so far.
-    pub(super) fn alarms(&self) -> u64 {
-        self.queues().quiet.alarms()
-    }
-
-    /// A wake watch begins to follow a key. Returns what is notified when a batch of this server has
-    /// committed a change of the key.
-    pub(super) fn follow(&self, key: &ClientKey) -> Arc<Notify> {
-        self.queues().quiet.follow(key)
-    }
-
-    /// Whether a client waits for a key, or has begun to since this was asked last.
-    pub(super) fn was_awaited(&self, key: &ClientKey) -> bool {
-        let mut queues = self.queues();
-        queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
-    }
-
-    /// A batch has committed changes of these keys.
-    pub(super) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
-        if changes.is_empty() {
-            return;
-        }
-        let queues = self.queues();
-        for key in changes.keys() {
-            queues.quiet.note_committed(key);
-        }
-    }
-
-    /// A wake watch is about to look at a key.
-    pub(super) fn begin_look(&self, key: &ClientKey) {
-        self.queues().quiet.begin_look(key);
-    }
-
-    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched.
-    pub(super) fn end_look(&self, key: &ClientKey, has_elements: bool, is_quiet: bool) {
-        self.queues().quiet.end_look(key, has_elements, is_quiet);
-    }
-
-    /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
-    pub(super) fn watch_fired(&self, key: &ClientKey) -> bool {
-        self.queues().quiet.fired(key)
-    }
-
-    /// Ends the look-out for a key, unless a client waits for it.
-    pub(super) fn forget_if_unawaited(&self, key: &ClientKey) -> bool {
-        let mut queues = self.queues();
-        let is_unawaited = !queues.by_key.contains_key(key);
-        if is_unawaited {
-            queues.quiet.forget(key);
-        }
-        is_unawaited
-    }
-
-    /// Those of some changed keys that clients wait for, or wait for from time to time.
-    pub(super) fn concerned(&self, touched: &[ClientKey]) -> Vec<ClientKey> {
-        if touched.is_empty() || (self.is_empty() && !self.knows_keys()) {
-            return Vec::new();
-        }
-        let queues = self.queues();
-        let is_concerned =
-            |key: &&ClientKey| queues.quiet.is_followed(key) || queues.by_key.contains_key(*key);
-        let concerned: HashSet<&ClientKey> = touched.iter().filter(is_concerned).collect();
-        concerned.into_iter().cloned().collect()
-    }
-
-    /// A batch is about to commit changes of these keys, and which of them it leaves empty.
-    pub(super) fn note_changes(&self, changes: &HashMap<ClientKey, bool>) {
-        if changes.is_empty() {
-            return;
-        }
-        let mut queues = self.queues();
-        for (key, is_empty) in changes {
-            if self.has_wake_watches {
-                queues.quiet.changed_here(key, *is_empty);
-            } else if !is_empty {
-                queues.quiet.forget(key);
-            }
-            queues.note_change(key, *is_empty);
-        }
-        if queues.quiet.is_empty() {
-            self.knows_keys.store(false, Ordering::SeqCst);
-        }
-    }
-
-    /// The command of the oldest waiter of a key.
-    pub(super) fn first_command(&self, key: &ClientKey) -> Option<Arc<Waiter>> {
-        let queues = self.queues();
-        let mut of_key = queues.by_key.get(key)?.queues.iter();
-        of_key.find_map(|queue| queue.waiters.values().next().cloned())
-    }
-
-    /// The keys of a waiter that may have something, now that these have become ready.
-    pub(super) fn keys_to_try(
-        &self,
-        waiter: &Waiter,
-        ready: &HashSet<ClientKey>,
-    ) -> HashSet<Bytes> {
-        let queues = self.queues();
-        let keys = waiter.client_keys();
-        keys.filter(|key| ready.contains(key) || queues.is_suspect(key))
-            .map(|key| key.key)
-            .collect()
     }
 
     /// Removes a waiter because the batch that parked it is being rerun.
