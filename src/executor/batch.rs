@@ -21,6 +21,7 @@ use super::waiters::{Cursor, Waiter};
 
 mod attempts;
 mod fence;
+mod looks;
 mod running;
 mod series;
 mod waking;

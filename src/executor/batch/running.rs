@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::waking::{KeysByLook, Look};
+use super::looks::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
@@ -229,7 +229,7 @@ impl Batch<'_> {
             }
             Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_key(key, *cursor, Look::AtKey(key), attempt).await;
+                let woken = self.wake_key(key, *cursor, Look::Key(key), attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }

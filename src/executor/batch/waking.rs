@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::looks::Look;
 use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::commands::Wake;
@@ -31,9 +32,7 @@ use crate::executor::call::only_reads;
 use crate::executor::waiters::{Cursor, Waiter};
 use crate::layout::ValueType;
 use crate::reply::Reply;
-use crate::types::Unit;
 use crate::types::key::ClientKey;
-use crate::types::known_keys::KnownKeys;
 use crate::types::signals::Ready;
 use crate::types::wants::{Offer, Wants};
 
@@ -44,19 +43,6 @@ struct ReadyItems {
     locations: Vec<Bytes>,
 }
 
-/// At which of its keys a waiter's command that takes from the first with something looks.
-#[derive(Clone, Copy)]
-pub(super) enum Look<'k> {
-    /// At all of them.
-    AtAll,
-    /// At those that have become ready by one command or EXEC of the batch, and at others of which
-    /// this server does not know that they are empty. Redis's client has been served from any other
-    /// key before.
-    AtReady(&'k HashSet<ClientKey>),
-    /// At this key and those before it, and at others that are not quiet.
-    AtKey(&'k ClientKey),
-}
-
 /// The result of running a waiter's command.
 enum Woken {
     /// The command has a reply. The waiter stays in service until the commit.
@@ -65,23 +51,6 @@ enum Woken {
     Nothing,
     /// The command does not fit in this transaction.
     NoRoom,
-}
-
-/// What is known of a waiter's keys.
-pub(super) enum KeysByLook {
-    All,
-    Only(HashSet<Bytes>),
-    WereEmpty(HashSet<Bytes>),
-}
-
-impl KeysByLook {
-    pub(super) fn known(&self) -> KnownKeys<'_> {
-        match self {
-            KeysByLook::All => KnownKeys::Nothing,
-            KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
-            KeysByLook::WereEmpty(keys) => KnownKeys::WereEmpty(keys),
-        }
-    }
 }
 
 /// Adds the keys of what has become ready.
@@ -110,7 +79,7 @@ impl Batch<'_> {
         let mut ready_keys = HashSet::new();
         note_keys(&mut ready_keys, &ready);
         while let Some(next) = ready.pop_front() {
-            let look = Look::AtReady(&ready_keys);
+            let look = Look::Ready(&ready_keys);
             if self.shared.waiters.is_empty() {
                 continue;
             }
@@ -131,7 +100,7 @@ impl Batch<'_> {
                 }
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.wake_key(&key, Cursor::START, Look::AtAll, attempt)
+                        self.wake_key(&key, Cursor::START, Look::All, attempt)
                             .await?;
                     }
                 }
@@ -312,33 +281,6 @@ impl Batch<'_> {
         deferred.restarts |= cursor.restarts;
     }
 
-    /// What is known of the keys of a command that may wait, when it runs for the first time.
-    pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
-        let waiters = &self.shared.waiters;
-        if self.environment.capabilities.single_writer {
-            let unknown = waiters.unknown_keys(waiter, &unit.signals);
-            return unknown.map_or(KeysByLook::All, KeysByLook::Only);
-        }
-        KeysByLook::WereEmpty(waiters.quiet_keys(waiter))
-    }
-
-    /// What is known of a waiter's keys when it is woken.
-    fn keys_by_look(&self, waiter: &Waiter, look: Look<'_>) -> KeysByLook {
-        if !waiter.spec.takes_first || waiter.spec.keys.len() < 2 {
-            return KeysByLook::All;
-        }
-        let waiters = &self.shared.waiters;
-        match look {
-            Look::AtAll => KeysByLook::All,
-            Look::AtReady(ready) => KeysByLook::Only(waiters.keys_to_try(waiter, ready)),
-            Look::AtKey(key) => {
-                let mut quiet = waiters.quiet_keys(waiter);
-                quiet.remove(&key.key);
-                KeysByLook::WereEmpty(quiet)
-            }
-        }
-    }
-
     /// Whether the batch should stop waking clients. A batch that only wakes clients wakes at least
     /// one, however full it is.
     fn should_stop(&self, attempt: &Attempt<'_>) -> bool {
@@ -360,7 +302,7 @@ impl Batch<'_> {
             Some(error) => Ok(Reply::Error(error.to_line())),
             None => {
                 let started = Instant::now();
-                let keys = self.keys_by_look(waiter, look);
+                let keys = self.keys_by_look(waiter, look, &attempt.unit);
                 let mode = Mode {
                     known_keys: keys.known(),
                     // Its reads must still hold at the commit.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 
 use super::on_both;
 use crate::commands::testing::{Bench, Waiting, bulks, invocation, planned, words_of};
@@ -20,6 +21,18 @@ fn key(name: &str) -> ClientKey {
         database: 0,
         key: Bytes::copy_from_slice(name.as_bytes()),
     }
+}
+
+/// A command that waits if it finds nothing, and the receiver of its outcome.
+fn waiting_call(line: &str) -> (Call, oneshot::Receiver<Outcome>) {
+    let invocation = invocation(0, &words_of(line));
+    let spec = invocation.row.waits.unwrap()(&invocation.arguments, 0).unwrap();
+    let (waiter, outcome) = Waiter::new(invocation.clone(), spec.unwrap());
+    let call = Call {
+        waiter: Some(waiter),
+        ..Call::command(invocation, true)
+    };
+    (call, outcome)
 }
 
 /// Returns when all keys of a waiter are quiet.
@@ -102,19 +115,25 @@ fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
     bench.block_on(other.submit(pushed.into())).unwrap();
     bench.run("RPUSH d 3");
     let waits = |line: &str| {
-        let invocation = invocation(0, &words_of(line));
-        let spec = invocation.row.waits.unwrap()(&invocation.arguments, 0).unwrap();
-        let (waiter, _outcome) = Waiter::new(invocation.clone(), spec.unwrap());
-        let call = Call {
-            waiter: Some(waiter),
-            ..Call::command(invocation, true)
-        };
+        let (call, _outcome) = waiting_call(line);
         let mut finished = bench.block_on(bench.executor.submit(vec![call])).unwrap();
         finished.replies.remove(0)
     };
     for expected in [["b", "1"], ["c", "2"], ["d", "3"]] {
         assert_eq!(waits("BLPOP a b c d e 0"), bulks(&expected));
     }
+}
+
+#[test]
+fn what_a_pipeline_pushes_to_a_quiet_key_its_next_command_pops() {
+    let bench = Bench::cluster_like();
+    believe_empty(&bench, "a");
+    believe_empty(&bench, "b");
+    let (call, _outcome) = waiting_call("BLPOP a b 0");
+    let calls = vec![planned("RPUSH b 1"), call];
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    let expected = [Reply::Integer(1), bulks(&["b", "1"])];
+    assert_eq!(finished.replies, expected);
 }
 
 #[test]
@@ -178,13 +197,7 @@ fn a_key_is_followed_while_clients_come_and_go() {
 async fn work(executor: Arc<Executor>, line: String, popped: Arc<AtomicUsize>) -> Vec<String> {
     let mut got = Vec::new();
     loop {
-        let invocation = invocation(0, &words_of(&line));
-        let spec = invocation.row.waits.unwrap()(&invocation.arguments, 0).unwrap();
-        let (waiter, outcome) = Waiter::new(invocation.clone(), spec.unwrap());
-        let call = Call {
-            waiter: Some(waiter),
-            ..Call::command(invocation, true)
-        };
+        let (call, outcome) = waiting_call(&line);
         let finished = executor.submit(vec![call]).await.unwrap();
         let reply = match finished.is_parked {
             true => match outcome.await.unwrap() {
