@@ -25,6 +25,7 @@ pub mod dump;
 pub mod error;
 pub mod events;
 pub mod executor;
+pub mod export;
 pub mod fatal_panic;
 pub mod glob;
 pub mod import;

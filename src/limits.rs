@@ -74,6 +74,25 @@ pub const RELAY_POLL: std::time::Duration = std::time::Duration::from_secs(2);
 pub const RELAY_RETRY: std::time::Duration = std::time::Duration::from_millis(200);
 /// Time for which SUBSCRIBE waits for a store that does not answer before it confirms.
 pub const RELAY_START_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+/// Keys that MIGRATE sends at a time.
+pub const MIGRATED_KEYS_AT_ONCE: usize = 1_000;
+/// Bytes of values that MIGRATE holds at a time, and one value more.
+pub const MIGRATED_BYTES_AT_ONCE: usize = 8 * 1024 * 1024;
+/// Marks of servers whose clients track keys that are looked at together.
+pub const TRACKER_MARKS_PER_LOOK: usize = 1_000;
+/// Time without a sign of life after which such a mark is removed by other servers.
+pub const TRACKER_DEAD_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+/// Bytes of names of changed keys that a batch tells other servers; instead of more, it tells that all
+/// keys have changed.
+pub const TRACKED_NAMES_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of names of keys that are remembered for clients that track them; beyond it, random ones are
+/// forgotten, as if they had changed.
+pub const TRACKED_KEYS_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Changed keys that are kept while clients who track keys read; with more, what they read counts as
+/// changed.
+pub const TRACKED_RECENT_CHANGES_MAX: usize = 100_000;
+/// Prefixes that one client tracks with CLIENT TRACKING … BCAST.
+pub const TRACKED_PREFIXES_PER_CLIENT_MAX: usize = 10_000;
 /// Messages stay in the store for other servers for one to two times as long.
 pub const RELAY_CLEAR_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Channels and patterns that one client may be subscribed to (Redis has no limit but memory).
@@ -123,6 +142,15 @@ pub const SCRIPTS_OF_EVAL_MAX: usize = 1_000;
 pub const SCRIPT_SWEEP_INTERVAL_MS: u64 = 30_000;
 /// Time that a script may take on a cluster, whose transactions read for five seconds.
 pub const SCRIPT_CLUSTER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(4);
+
+/// Libraries of functions (Redis has no limit).
+pub const LIBRARIES_MAX: usize = 1_000;
+/// Bytes of their code together. Every server keeps all of it in memory.
+pub const LIBRARIES_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Libraries that a machine keeps loaded.
+pub const LIBRARIES_LOADED_MAX: usize = 64;
+/// Time that FUNCTION LOAD gives a library to register its functions (Redis: `LOAD_TIMEOUT_MS`).
+pub const LIBRARY_LOAD_TIME_MAX: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Commands that share one store transaction.
 pub const BATCH_COMMANDS_MAX: usize = 4096;
@@ -293,3 +321,12 @@ pub const TASK_BUSY_QUEUES_PER_PASS: usize = 128;
 pub const TASK_UNREADABLE_STEP_MS: i64 = 60_000;
 /// Most bytes of a HyperLogLog in the sparse encoding, unless `hll-sparse-max-bytes` says otherwise.
 pub const HLL_SPARSE_BYTES_MAX: u64 = 3_000;
+/// Entries of a stream that are trimmed together where it is trimmed approximately, unless
+/// `stream-node-max-entries` says otherwise.
+pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
+/// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
+/// of one value, in which its zero bytes are doubled.
+pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Entries of one stream that one XREADGROUP delivers at most, whatever its COUNT (Redis has no
+/// limit): each is written too.
+pub const STREAM_DELIVERED_MAX: usize = 10_000;

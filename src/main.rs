@@ -9,6 +9,7 @@ use quoin::cli::{self, Invocation};
 use quoin::compact;
 use quoin::config::{LoadedSettings, LogLevel, RuntimeConfig};
 use quoin::doctor;
+use quoin::export;
 use quoin::import;
 use quoin::random::SystemRandom;
 use quoin::server;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Restore(options)) => report(backup::restore(&options)),
         Ok(Invocation::Compact(loaded)) => report(compact::run(&loaded)),
         Ok(Invocation::Import(options)) => import(&options),
+        Ok(Invocation::Export(options)) => export(&options),
         Ok(Invocation::Print(text)) => print(&text),
         Err(error) => {
             // The standard error may be closed. The exit code remains.
@@ -59,6 +61,17 @@ fn import(options: &import::Options) -> ExitCode {
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs `quoin export` and prints its result.
+fn export(options: &export::Options) -> ExitCode {
+    let exported = export::run(options);
+    let is_complete = exported.as_ref().is_ok_and(export::Report::is_complete);
+    let printed = report(exported);
+    match is_complete {
+        true => printed,
+        false => ExitCode::FAILURE,
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Reply {
     Pairs(Vec<(Reply, Reply)>),
     /// Ordered pairs: a flat array in RESP2.
     Map(Vec<(Reply, Reply)>),
+    /// Ordered pairs: an array of two-element arrays in RESP2.
+    Keyed(Vec<(Reply, Reply)>),
     /// A set: an array in RESP2.
     Set(Vec<Reply>),
     /// An out-of-band message: an array in RESP2.
@@ -92,7 +94,7 @@ impl Reply {
             | Reply::Set(items)
             | Reply::Push(items)
             | Reply::Several(items) => 16 + items.iter().map(Reply::size_hint).sum::<usize>(),
-            Reply::Map(pairs) | Reply::Pairs(pairs) => {
+            Reply::Map(pairs) | Reply::Pairs(pairs) | Reply::Keyed(pairs) => {
                 16 + pairs
                     .iter()
                     .map(|(name, value)| name.size_hint() + value.size_hint())

@@ -35,6 +35,14 @@ impl<K: Eq + Hash, S: BuildHasher> Sparse for HashSet<K, S> {
     }
 }
 
+impl<T> Sparse for Vec<T> {
+    fn shrink_if_sparse(&mut self) {
+        if is_sparse(self.len(), self.capacity()) {
+            self.shrink_to(self.len() * 2);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

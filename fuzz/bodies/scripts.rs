@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quoin::reply::Reply;
-use quoin::scripting::{Answer, Machine, Script, Scripts, Step};
+use quoin::scripting::{Answer, Caller, Machine, Program, Script, Scripts, Step};
 
 /// A script that never ends is ended after so long.
 const LONGEST: Duration = Duration::from_millis(200);
@@ -28,9 +28,9 @@ fn play(text: Bytes, arguments: Vec<Bytes>) {
     };
     let script = Arc::new(script);
     let scripts = Scripts::default();
-    let guard = scripts.begin(Some(LONGEST));
+    let guard = scripts.begin(Caller::Script, Some(LONGEST));
     let mut machine = Machine::new().expect("a machine starts");
-    let mut step = machine.begin(&script, Vec::new(), arguments, guard.run());
+    let mut step = machine.begin(&Program::Script(script), Vec::new(), arguments, guard.run());
     while !matches!(step, Step::Ended(_)) {
         let answer = match guard.run().is_late() {
             true => Answer::Abort,

@@ -13,11 +13,13 @@ use crate::config::load::{FILE_VARIABLE, load};
 use crate::config::table::{SETTINGS, SettingRow};
 use crate::config::{ConfigError, LoadedSettings};
 use crate::doctor;
+use crate::export;
 use crate::import;
 
 const CHECK_CONFIG: &str = "check-config";
 const RESTORE: &str = "restore";
 const IMPORT: &str = "import";
+const EXPORT: &str = "export";
 const DOCTOR: &str = "doctor";
 const BACKUP: &str = "backup";
 const TO_FLAG: &str = "to";
@@ -57,6 +59,8 @@ pub enum Invocation {
     Compact(LoadedSettings),
     /// Copy another server's data into a running one.
     Import(Box<import::Options>),
+    /// Write a running server's data to a file of Redis.
+    Export(Box<export::Options>),
     /// Print a text (help, version), then end well.
     Print(String),
 }
@@ -80,7 +84,7 @@ pub fn parse(
     // These are not among those that clap's own `help` would know all of.
     if let [_, first, second] = arguments.as_mut_slice()
         && first == HELP
-        && (second == IMPORT || second == RESTORE)
+        && (second == IMPORT || second == EXPORT || second == RESTORE)
     {
         (*first, *second) = (std::mem::take(second), "--help".into());
     }
@@ -90,6 +94,14 @@ pub fn parse(
     {
         return match import::parse(behind.iter().cloned(), variables) {
             Ok(options) => Ok(Invocation::Import(Box::new(options))),
+            Err(error) => text_or_error(&error, plain_error),
+        };
+    }
+    if let [_, name, behind @ ..] = arguments.as_slice()
+        && name == EXPORT
+    {
+        return match export::parse(behind.iter().cloned(), variables) {
+            Ok(options) => Ok(Invocation::Export(Box::new(options))),
             Err(error) => text_or_error(&error, plain_error),
         };
     }
@@ -108,6 +120,11 @@ pub fn parse(
     if matches.subcommand_name() == Some(IMPORT) {
         return Err(ConfigError::Usage(
             "import takes no settings: quoin import --from ADDRESS …".to_owned(),
+        ));
+    }
+    if matches.subcommand_name() == Some(EXPORT) {
+        return Err(ConfigError::Usage(
+            "export takes no settings: quoin export --to FILE …".to_owned(),
         ));
     }
     if matches.subcommand_name() == Some(RESTORE) {
@@ -313,6 +330,10 @@ fn command() -> Command {
         .subcommand(
             Command::new(IMPORT)
                 .about("Copy the strings, lists and sorted sets of a running Redis"),
+        )
+        .subcommand(
+            Command::new(EXPORT)
+                .about("Write the data of a running server to a file that redis-server loads"),
         )
         .subcommand(Command::new(VERSION).about("Print version"))
 }

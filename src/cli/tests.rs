@@ -123,6 +123,7 @@ fn version_and_help_are_commands_too() {
     assert_eq!(printed("quoin help"), printed("quoin --help"));
     assert_eq!(printed("quoin help doctor"), printed("quoin doctor --help"));
     assert_eq!(printed("quoin help import"), printed("quoin import --help"));
+    assert_eq!(printed("quoin help export"), printed("quoin export --help"));
     for queue in ["PQ.", "TASK."] {
         assert!(printed("quoin --help").contains(queue));
     }
@@ -148,6 +149,17 @@ fn the_help_of_doctor_shows_what_says_which_store_it_is() {
         };
         assert_eq!(loaded.settings.port, 7, "{line}");
         assert_eq!(loaded.settings.data_dir, PathBuf::from("x"), "{line}");
+    }
+}
+
+#[test]
+fn export_has_a_command_line_of_its_own() {
+    let Ok(Invocation::Export(options)) = run("quoin export --to dump.rdb") else {
+        panic!("must export");
+    };
+    assert_eq!(options.to, PathBuf::from("dump.rdb"));
+    for line in ["quoin export --to f --port 7", "quoin --port 7 export"] {
+        assert!(matches!(run(line), Err(ConfigError::Usage(_))), "{line}");
     }
 }
 

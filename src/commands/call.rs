@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 
+use super::flags::Flags;
 use super::resolve::{Refusal, resolve};
 use super::row::{Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::types::known_keys::KnownKeys;
+use crate::types::tracking::Origin;
 use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
 
 /// A command with its arguments: found in the table, and as many as it takes.
@@ -19,6 +21,8 @@ pub struct Invocation {
     pub arguments: Vec<Bytes>,
     /// The client's database.
     pub database: u32,
+    /// On whose behalf it runs.
+    pub origin: Origin,
 }
 
 impl Invocation {
@@ -32,6 +36,7 @@ impl Invocation {
             row,
             arguments,
             database,
+            origin: Origin::default(),
         })
     }
 }
@@ -46,6 +51,8 @@ pub struct Mode<'k> {
     pub pops_grants: bool,
     /// What is known of its keys.
     pub known_keys: KnownKeys<'k>,
+    /// A script calls it.
+    pub is_in_script: bool,
 }
 
 /// Why a command has no reply yet. Nothing of it is in the transaction.
@@ -70,6 +77,7 @@ pub async fn call(
     invocation: &Invocation,
     mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
+    unit.signals.set_origin(invocation.origin);
     with_returns(unit, async || call_once(unit, invocation, mode).await).await
 }
 
@@ -113,6 +121,7 @@ pub async fn call_once(
         row,
         arguments,
         database,
+        ..
     } = invocation;
     match row.handler {
         Handler::Write(handler) => {
@@ -124,16 +133,24 @@ pub async fn call_once(
             if mode.is_strict {
                 context = context.strict();
             }
-            let context = context.knowing(mode.known_keys);
+            let mut context = context.knowing(mode.known_keys);
+            if mode.is_in_script {
+                context = context.in_script();
+            }
             let result = handler(&context, arguments).await;
-            end(unit, savepoint, result).map(to_reply)
+            let ended = end(unit, savepoint, result).map(to_reply);
+            note_reads(AnyUnit::Write(unit), invocation);
+            ended
         }
         Handler::Read(handler) => {
             let mut context = unit.read_context(*database);
             if mode.is_strict {
                 context = context.strict();
             }
-            check(handler(&context, arguments).await).map(to_reply)
+            context.is_in_script = mode.is_in_script;
+            let result = handler(&context, arguments).await;
+            note_reads(AnyUnit::Write(unit), invocation);
+            check(result).map(to_reply)
         }
         Handler::Script(handler) => {
             let unit = AnyUnit::Write(unit);
@@ -148,12 +165,19 @@ pub async fn call_once(
 ///
 /// # Errors
 /// `Store`: the snapshot is of no more use.
-pub async fn call_read(unit: &ReadUnit<'_>, invocation: &Invocation) -> Result<Reply, CallError> {
+pub async fn call_read(
+    unit: &ReadUnit<'_>,
+    invocation: &Invocation,
+    mode: Mode<'_>,
+) -> Result<Reply, CallError> {
     let arguments = &invocation.arguments;
     match invocation.row.handler {
         Handler::Read(handler) => {
-            let context = unit.context(invocation.database);
-            check(handler(&context, arguments).await).map(to_reply)
+            let mut context = unit.context(invocation.database);
+            context.is_in_script = mode.is_in_script;
+            let result = handler(&context, arguments).await;
+            note_reads(AnyUnit::Read(unit), invocation);
+            check(result).map(to_reply)
         }
         Handler::Script(handler) => {
             let unit = AnyUnit::Read(unit);
@@ -161,6 +185,19 @@ pub async fn call_read(unit: &ReadUnit<'_>, invocation: &Invocation) -> Result<R
         }
         Handler::Pure(handler) => check(handler(unit.environment, arguments)).map(to_reply),
         Handler::Write(_) | Handler::Connection(_) | Handler::Container => Ok(needs_connection()),
+    }
+}
+
+/// Remembers the keys of a command that reads, whatever its reply, if its client tracks keys (Redis:
+/// `trackingRememberKeys`). Of a script these are the keys of what it calls.
+fn note_reads(unit: AnyUnit<'_>, invocation: &Invocation) {
+    if !unit.tracks() || !invocation.row.flags.contains(Flags::READONLY) {
+        return;
+    }
+    for at in invocation.row.key_indexes(&invocation.arguments) {
+        if let Some(key) = invocation.arguments.get(at) {
+            unit.note_read(key.clone());
+        }
     }
 }
 

@@ -14,6 +14,7 @@ const GROUPS: &[(Group, &str)] = &[
     (Group::List, "Lists"),
     (Group::SortedSet, "Sorted sets"),
     (Group::Geo, "Places in sorted sets"),
+    (Group::Stream, "Streams"),
     (Group::PriorityQueue, "Priority queues"),
     (Group::TaskQueue, "Task queues"),
     (Group::Generic, "Keys"),

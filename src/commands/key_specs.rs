@@ -33,6 +33,8 @@ pub const TAKE: KeyFlags = &["RW", "access", "delete"];
 pub const DELETE: KeyFlags = &["RW", "delete"];
 /// Replaces a value without reading it.
 pub const OVERWRITE: KeyFlags = &["OW", "update"];
+/// Takes values away whole; more keys may be meant than the specification finds.
+pub const TAKE_AND_MORE: KeyFlags = &["RW", "access", "delete", "incomplete"];
 /// Makes a key that was not there.
 pub const CREATE: KeyFlags = &["OW", "insert"];
 /// Removes a key without reading its value.
@@ -79,6 +81,16 @@ pub enum KeyPlace {
     AfterWord {
         /// In capitals.
         word: &'static str,
+        /// Where it may stand first.
+        from: usize,
+    },
+    /// All after the last such word that has arguments after it.
+    AllAfterWord {
+        /// In capitals.
+        word: &'static str,
+    },
+    /// The first half of what follows STREAMS, which stands at `from` or later (XREAD).
+    Streams {
         /// Where it may stand first.
         from: usize,
     },
@@ -133,6 +145,16 @@ pub const fn after_store(flags: KeyFlags) -> KeySpec {
 /// The key after the first `word`, which stands at `from` or later.
 pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
     spec(KeyPlace::AfterWord { word, from }, flags)
+}
+
+/// All keys after the last `word`.
+pub const fn all_after_word(word: &'static str, flags: KeyFlags) -> KeySpec {
+    spec(KeyPlace::AllAfterWord { word }, flags)
+}
+
+/// The first half of what follows STREAMS, which stands at `from` or later.
+pub const fn streams(from: usize, flags: KeyFlags) -> KeySpec {
+    spec(KeyPlace::Streams { from }, flags)
 }
 
 impl KeySpec {
@@ -192,6 +214,18 @@ impl KeySpec {
                 let found = candidates.find(is_word);
                 (found.map_or(0..0, |at| at + 1..at + 2), 1)
             }
+            KeyPlace::AllAfterWord { word } => {
+                let mut candidates = (1..count.saturating_sub(1)).rev();
+                let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
+                let found = candidates.find(is_word);
+                (found.map_or(0..0, |at| at + 1..count), 1)
+            }
+            KeyPlace::Streams { .. } => {
+                let first = first_stream(arguments)?;
+                let following = count - first;
+                let is_even = following > 0 && following.is_multiple_of(2);
+                (is_even.then_some(first..first + following / 2)?, 1)
+            }
         };
         Some(range.step_by(step))
     }
@@ -213,6 +247,27 @@ fn stored_key(arguments: &[Bytes]) -> Option<usize> {
         at += 1;
     }
     stored
+}
+
+/// Where the keys of XREAD and XREADGROUP begin, found as Redis finds it (`xreadGetKeys` in `db.c`):
+/// the arguments of other options are skipped, so a consumer may be called `streams`.
+fn first_stream(arguments: &[Bytes]) -> Option<usize> {
+    let mut at = 1;
+    while let Some(word) = arguments.get(at) {
+        if is_word(word, "streams") {
+            return Some(at + 1);
+        }
+        at += if is_word(word, "block") || is_word(word, "count") {
+            2
+        } else if is_word(word, "group") {
+            3
+        } else if is_word(word, "noack") {
+            1
+        } else {
+            return None;
+        };
+    }
+    None
 }
 
 /// The first key, the last (negative: from the end) and their distance, where keys stand at fixed

@@ -35,6 +35,7 @@ pub mod row;
 pub mod scripting;
 pub mod sets;
 pub mod sorted_sets;
+pub mod streams;
 pub mod strings;
 pub mod table;
 pub mod tasks;

@@ -9,7 +9,7 @@ use super::flags::Flags;
 use super::grammar::Argument;
 use super::key_specs::{KeyPlace, KeySpec};
 use super::plan::PlanFunction;
-use super::waits::WaitFunction;
+use super::waits::{PinFunction, WaitFunction};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::types::unit::AnyUnit;
@@ -36,6 +36,8 @@ pub enum Group {
     SortedSet,
     /// Places in sorted sets.
     Geo,
+    /// Streams.
+    Stream,
     /// Priority queues, which Redis does not have.
     PriorityQueue,
     /// Task queues, which Redis does not have.
@@ -67,6 +69,7 @@ impl Group {
             Group::List => "list",
             Group::SortedSet => "sorted-set",
             Group::Geo => "geo",
+            Group::Stream => "stream",
             Group::PriorityQueue => "priority-queue",
             Group::TaskQueue => "task-queue",
             Group::Pubsub => "pubsub",
@@ -91,12 +94,13 @@ pub enum ConnectionCommand {
     Debug,
     Discard,
     Exec,
-    Function,
+    FunctionStats,
     Hello,
     Info,
     Lastsave,
     Latency,
     Lolwut,
+    Migrate,
     Monitor,
     Multi,
     Psubscribe,
@@ -211,6 +215,8 @@ pub struct Row {
     pub plan: Option<PlanFunction>,
     /// Tells what it waits for when it finds nothing, if it blocks.
     pub waits: Option<WaitFunction>,
+    /// Fixes its arguments when it begins to wait.
+    pub pins: Option<PinFunction>,
     /// How several of it run as one, if that is cheaper.
     pub series: Option<Series>,
 }
@@ -251,6 +257,7 @@ impl Row {
             subcommands: &[],
             plan: None,
             waits: None,
+            pins: None,
             series: None,
         }
     }
@@ -366,6 +373,14 @@ impl Row {
     pub const fn waits(self, waits: WaitFunction) -> Self {
         Self {
             waits: Some(waits),
+            ..self
+        }
+    }
+
+    /// Says what its arguments are once it waits.
+    pub const fn pins(self, pins: PinFunction) -> Self {
+        Self {
+            pins: Some(pins),
             ..self
         }
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use super::row::Row;
 use super::{
     bitmaps, command, connection, geo, hashes, hyperloglogs, keys, lists, priority_queues, pubsub,
-    scripting, sets, sorted_sets, strings, tasks, transactions,
+    scripting, sets, sorted_sets, streams, strings, tasks, transactions,
 };
 
 /// The families' rows.
@@ -28,6 +28,8 @@ const FAMILIES: &[&[Row]] = &[
     sets::ROWS,
     sorted_sets::ROWS,
     sorted_sets::BLOCKING_ROWS,
+    streams::ROWS,
+    streams::GROUP_ROWS,
     strings::ROWS,
     tasks::ROWS,
     transactions::ROWS,

@@ -5,16 +5,23 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::arguments::argument;
+use super::arguments::{argument, integer_or};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::number::parse_double;
+use crate::types::ReadContext;
+use crate::types::kind::Answer;
 use crate::types::wants::Wants;
 
 /// Tells from a command's arguments, and the time in milliseconds since the Unix epoch, what it waits
 /// for when it has found nothing, that is when its code has answered null. `None` where these
 /// arguments do not have it wait. The errors are those with which its code refuses the arguments.
 pub type WaitFunction = fn(&[Bytes], i64) -> Result<Option<WaitSpec>, CommandError>;
+
+/// The arguments of a command that begins to wait, where they mean something else later; `None` where
+/// they do not.
+pub type PinFunction =
+    for<'c> fn(&'c ReadContext<'c>, &'c [Bytes]) -> Answer<'c, Option<Vec<Bytes>>, CommandError>;
 
 /// What a command waits for.
 #[derive(Debug, Clone)]
@@ -32,6 +39,9 @@ pub struct WaitSpec {
     /// It takes from the first of its keys that has something, whatever that is, and answers null
     /// exactly if all of them are empty.
     pub takes_first: bool,
+    /// Whether it is woken also when one of its keys goes or comes to hold another type, and so gets
+    /// an error.
+    pub needs_key: bool,
 }
 
 /// Which clients are woken when there is something in a key that they wait for.
@@ -54,6 +64,7 @@ impl WaitSpec {
             wants: None,
             wake: Wake::One,
             takes_first: false,
+            needs_key: false,
         }
     }
 
@@ -103,6 +114,23 @@ pub fn timeout(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, Command
         Ok(0) => Ok(None),
         // Redis adds it to the time.
         Ok(_) if timeout_ms > i64::MAX - now_ms => Err(OUT_OF_RANGE),
+        Ok(timeout_ms) => Ok(Some(Duration::from_millis(timeout_ms))),
+    }
+}
+
+/// A timeout in milliseconds, an integer; `None` waits without an end.
+///
+/// # Errors
+/// Redis's, for what is no integer, negative, or too far in the future to be a time.
+pub fn timeout_ms(argument: &[u8], now_ms: i64) -> Result<Option<Duration>, CommandError> {
+    let timeout_ms = integer_or(argument, "ERR timeout is not an integer or out of range")?;
+    match u64::try_from(timeout_ms) {
+        Err(_) => Err(CommandError::text("ERR timeout is negative")),
+        Ok(0) => Ok(None),
+        // Redis adds it to the time.
+        Ok(_) if timeout_ms > i64::MAX - now_ms => {
+            Err(CommandError::text("ERR timeout is out of range"))
+        }
         Ok(timeout_ms) => Ok(Some(Duration::from_millis(timeout_ms))),
     }
 }

@@ -107,7 +107,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     row("watchdog-period", "", Integer(0, I32_MAX), "0").hidden(),
     row("acllog-max-len", "", Integer(0, I64_MAX), "128"),
     row("proto-max-bulk-len", "", Bytes(1_048_576, I64_MAX), "536870912"),
-    row("tracking-table-max-keys", "", Integer(0, I64_MAX), "1000000"),
     row("loading-process-events-interval-bytes", "", Integer(1024, I32_MAX), "2097152").hidden(),
     row("latency-tracking-info-percentiles", "", Special(special::PERCENTILES), "50 99 99.9"),
     // Process and start.
@@ -160,7 +159,6 @@ pub(super) static PARAMETERS: &[ParameterRow] = &[
     // Encodings in memory.
     row("list-max-listpack-size", "list-max-ziplist-size", Integer(I32_MIN, I32_MAX), "-2"),
     row("list-compress-depth", "", Integer(0, I32_MAX), "0"),
-    row("stream-node-max-entries", "", Integer(0, I64_MAX), "100"),
     row("hash-max-listpack-entries", "hash-max-ziplist-entries", Integer(0, I64_MAX), "512"),
     row("set-max-intset-entries", "", Integer(0, I64_MAX), "512"),
     row("set-max-listpack-entries", "", Integer(0, I64_MAX), "128"),

@@ -35,6 +35,8 @@ pub struct RuntimeConfig {
     maxmemory_clients: AtomicMemoryLimit,
     keyspace_events: Arc<EventSwitch>,
     hll_sparse_max_bytes: Arc<AtomicU64>,
+    tracking_table_max_keys: AtomicU64,
+    stream_node_max_entries: Arc<AtomicU64>,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     is_protected: AtomicBool,
@@ -99,6 +101,8 @@ impl RuntimeConfig {
             maxmemory_clients: AtomicMemoryLimit::new(settings.maxmemory_clients),
             keyspace_events,
             hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
+            tracking_table_max_keys: AtomicU64::new(settings.tracking_table_max_keys),
+            stream_node_max_entries: Arc::new(AtomicU64::new(settings.stream_node_max_entries)),
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
@@ -232,6 +236,16 @@ impl RuntimeConfig {
         &self.hll_sparse_max_bytes
     }
 
+    /// The most keys that are remembered for clients that cache them; 0 is no limit.
+    pub fn tracking_table_max_keys(&self) -> u64 {
+        self.tracking_table_max_keys.load(Ordering::Relaxed)
+    }
+
+    /// How many entries of a stream are trimmed together. CONFIG SET changes it.
+    pub fn stream_node_max_entries(&self) -> &Arc<AtomicU64> {
+        &self.stream_node_max_entries
+    }
+
     /// Seconds that a shutdown waits for what is in flight.
     pub fn shutdown_timeout_s(&self) -> u32 {
         self.read().settings.shutdown_timeout_s
@@ -358,6 +372,8 @@ impl RuntimeConfig {
             maxmemory_clients,
             keyspace_events,
             hll_sparse_max_bytes,
+            tracking_table_max_keys,
+            stream_node_max_entries,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
@@ -382,6 +398,10 @@ impl RuntimeConfig {
         self.keyspace_events.set(keyspace_events);
         self.hll_sparse_max_bytes
             .store(hll_sparse_max_bytes, Ordering::Relaxed);
+        self.tracking_table_max_keys
+            .store(tracking_table_max_keys, Ordering::Relaxed);
+        self.stream_node_max_entries
+            .store(stream_node_max_entries, Ordering::Relaxed);
     }
 }
 

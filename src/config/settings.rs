@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use tracing::level_filters::LevelFilter;
 
 use crate::events::EventClasses;
-use crate::limits::HLL_SPARSE_BYTES_MAX;
+use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
 
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
 /// default and what it accepts.
@@ -77,6 +77,10 @@ pub struct Settings {
     pub keyspace_events: EventClasses,
     /// The most bytes that a HyperLogLog has in the sparse encoding.
     pub hll_sparse_max_bytes: u64,
+    /// The most keys that are remembered for clients that cache them; 0 is no limit.
+    pub tracking_table_max_keys: u64,
+    /// How many entries of a stream are trimmed together, where it is trimmed approximately.
+    pub stream_node_max_entries: u64,
 }
 
 /// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
@@ -232,6 +236,8 @@ impl Default for Settings {
             maxmemory_clients: MemoryLimit::Percent(25),
             keyspace_events: EventClasses::NONE,
             hll_sparse_max_bytes: HLL_SPARSE_BYTES_MAX,
+            tracking_table_max_keys: 1_000_000,
+            stream_node_max_entries: STREAM_NODE_ENTRIES_MAX,
         }
     }
 }

@@ -542,6 +542,30 @@ pub static SETTINGS: &[SettingRow] = &[
         },
         render: |settings| settings.hll_sparse_max_bytes.to_string(),
     },
+    SettingRow {
+        name: "tracking-table-max-keys",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "1000000",
+        help: "Keys that are remembered for clients that cache them (CLIENT TRACKING); beyond it, random ones are forgotten, as if they had changed. 0 is no limit",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tracking_table_max_keys = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.tracking_table_max_keys.to_string(),
+    },
+    SettingRow {
+        name: "stream-node-max-entries",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "100",
+        help: "Entries of a stream that are trimmed together where it is trimmed approximately (MAXLEN ~, MINID ~); 0 is 100",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.stream_node_max_entries = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.stream_node_max_entries.to_string(),
+    },
 ];
 
 impl fmt::Debug for Settings {
@@ -616,6 +640,8 @@ mod tests {
             ("maxmemory-clients", "1048576"),
             ("notify-keyspace-events", "glKE"),
             ("hll-sparse-max-bytes", "0"),
+            ("tracking-table-max-keys", "9223372036854775807"),
+            ("stream-node-max-entries", "1"),
         ];
         assert_eq!(others.len(), SETTINGS.len());
         for (name, other) in others {

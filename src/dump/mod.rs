@@ -2,12 +2,13 @@
 //!
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
-//! encoding is read in which Redis up to 7.2 writes a string, a list, a hash, a set or a sorted set;
+//! encoding is read in which Redis up to 7.2 writes a value that is not a module's;
 //! written are those that Redis 7.0 and 7.2 both read.
 //!
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
 
+mod functions;
 mod hash;
 mod intset;
 mod list;
@@ -18,6 +19,7 @@ mod payload;
 mod reader;
 mod set;
 mod sorted_set;
+mod stream;
 mod string;
 mod strings;
 #[cfg(test)]
@@ -30,16 +32,41 @@ mod zipmap;
 
 use crc::{CRC_64_REDIS, Crc};
 
+pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};
-pub use payload::{Payload, open};
+pub use payload::{Payload, VERSION_WRITTEN, open, put_length, put_string};
 pub use set::{SMALL_SET_NUMBERS_MAX, SetMembers, SetWriter, small_set};
 pub use sorted_set::{
     SMALL_SORTED_SET_MEMBERS_MAX, SortedSetMembers, SortedSetWriter, small_sorted_set,
 };
+pub use stream::{
+    DumpedConsumer, DumpedEntry, DumpedGroup, DumpedPending, DumpedStream, EntryId, StreamReader,
+    StreamWriter,
+};
 pub use string::{read_string, reads_string, string_payload};
 
 static CHECKSUM: Crc<u64, crc::Table<16>> = Crc::<u64, crc::Table<16>>::new(&CRC_64_REDIS);
+
+/// The checksum of an RDB file, of parts that come one after the other.
+pub struct Checksum(crc::Digest<'static, u64, crc::Table<16>>);
+
+impl Checksum {
+    /// Of nothing yet.
+    pub fn begin() -> Self {
+        Self(CHECKSUM.digest())
+    }
+
+    /// Adds a part.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Of all parts.
+    pub fn value(self) -> u64 {
+        self.0.finalize()
+    }
+}
 
 fn checksum(bytes: &[u8]) -> u64 {
     CHECKSUM.checksum(bytes)

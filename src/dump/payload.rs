@@ -10,7 +10,7 @@ use crate::number::parse_i64;
 const VERSION_READ_MAX: u16 = 11;
 /// The RDB version that is written: that of Redis 7.0, which refuses a later one. Nothing that is
 /// written here has changed since.
-const VERSION_WRITTEN: u16 = 10;
+pub const VERSION_WRITTEN: u16 = 10;
 /// Bytes after the value: version and checksum.
 pub(super) const FOOTER_BYTES: usize = 10;
 /// Bytes of the checksum.
@@ -21,11 +21,22 @@ const INTEGER_TEXT_BYTES_MAX: usize = 11;
 /// A payload that is sound on the outside. What is inside is checked as it is read.
 #[derive(Debug, Clone)]
 pub struct Payload {
+    version: u16,
     rdb_type: u8,
     pub(super) value: Reader,
 }
 
 impl Payload {
+    /// The RDB version that the payload names.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The value, as it lies in an RDB file too. To be asked before anything is read.
+    pub fn bytes(&self) -> Bytes {
+        self.value.rest()
+    }
+
     /// The type and encoding of the value, as RDB files number them.
     pub fn rdb_type(&self) -> u8 {
         self.rdb_type
@@ -35,7 +46,6 @@ impl Payload {
     pub fn refusal(&self) -> DumpError {
         DumpError::OtherType(match self.rdb_type {
             6 | 7 => "module value",
-            15 | 19 | 21 => "stream",
             _ => return DumpError::Format,
         })
     }
@@ -46,6 +56,17 @@ impl Payload {
 /// # Errors
 /// Where version or checksum are wrong.
 pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
+    let version = check(payload)?;
+    let mut value = Reader::new(payload.slice(..payload.len() - FOOTER_BYTES));
+    Ok(Payload {
+        version,
+        rdb_type: value.byte()?,
+        value,
+    })
+}
+
+/// Checks what stands after the value, and answers the version.
+pub(super) fn check(payload: &Bytes) -> Result<u16, DumpError> {
     let Some(value_bytes) = payload.len().checked_sub(FOOTER_BYTES) else {
         return Err(DumpError::VersionOrChecksum);
     };
@@ -56,11 +77,7 @@ pub fn open(payload: &Bytes) -> Result<Payload, DumpError> {
     if version > VERSION_READ_MAX || checksum(&checked) != expected {
         return Err(DumpError::VersionOrChecksum);
     }
-    let mut value = Reader::new(payload.slice(..value_bytes));
-    Ok(Payload {
-        rdb_type: value.byte()?,
-        value,
-    })
+    Ok(version)
 }
 
 /// Adds version and checksum to what stands in `bytes` from `start` on, and leaves out the rest.
@@ -71,7 +88,8 @@ pub(super) fn seal(mut bytes: Vec<u8>, start: usize) -> Bytes {
     Bytes::from(bytes).slice(start..)
 }
 
-pub(super) fn put_length(bytes: &mut Vec<u8>, length: u64) {
+/// Writes a length as RDB files do.
+pub fn put_length(bytes: &mut Vec<u8>, length: u64) {
     let [.., b, a] = length.to_be_bytes();
     if length < 1 << 6 {
         bytes.push(a);
@@ -86,7 +104,8 @@ pub(super) fn put_length(bytes: &mut Vec<u8>, length: u64) {
     }
 }
 
-pub(super) fn put_string(bytes: &mut Vec<u8>, string: &[u8]) {
+/// Writes a string as RDB files do: one that is a short integer as that.
+pub fn put_string(bytes: &mut Vec<u8>, string: &[u8]) {
     let integer = if string.len() <= INTEGER_TEXT_BYTES_MAX {
         parse_i64(string).and_then(|integer| i32::try_from(integer).ok())
     } else {

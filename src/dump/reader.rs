@@ -21,6 +21,11 @@ impl Reader {
         Self { bytes }
     }
 
+    /// What was not read yet.
+    pub(super) fn rest(&self) -> Bytes {
+        self.bytes.clone()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -11,6 +11,7 @@ use crate::store::{Store, StoreError};
 use crate::types::Environment;
 use crate::types::changed_bodies::ChangedBodies;
 use crate::types::key::ClientKey;
+use crate::types::read_window::ReadWindow;
 use crate::types::signals::{Ready, Signals};
 
 use super::call::Submission;
@@ -68,7 +69,7 @@ pub(super) struct BatchResult {
 
 pub(super) struct Batch<'s> {
     store: &'s dyn Store,
-    environment: &'s Environment,
+    environment: &'s Arc<Environment>,
     statistics: &'s ExecutorStatistics,
     shared: &'s Arc<Shared>,
     slot: Slot,
@@ -116,6 +117,10 @@ pub(super) struct Batch<'s> {
     /// Why the batch was last run again. Its clients get this error when it is given up.
     last_error: Option<StoreError>,
     delegation: BatchDelegation<'s>,
+    /// Keeps which keys change while the latest attempt reads, if clients track keys.
+    read_window: Option<ReadWindow>,
+    /// Clients of other servers track keys.
+    is_tracked: bool,
 }
 
 /// A command that the batch runs.
@@ -163,7 +168,7 @@ enum AttemptEnd {
 impl<'s> Batch<'s> {
     pub(super) fn new(
         store: &'s dyn Store,
-        environment: &'s Environment,
+        environment: &'s Arc<Environment>,
         statistics: &'s ExecutorStatistics,
         shared: &'s Arc<Shared>,
         slot: Slot,
@@ -195,6 +200,8 @@ impl<'s> Batch<'s> {
             alarms: 0,
             last_error: None,
             delegation: BatchDelegation::new(store, environment, statistics, shared),
+            read_window: None,
+            is_tracked: false,
             submissions,
         }
     }

@@ -10,6 +10,7 @@ use super::waiters::{Cursor, Waiter};
 use super::watchers;
 use crate::commands::flags::Flags;
 use crate::commands::row::HandlerFuture;
+use crate::commands::scripting;
 use crate::commands::{Access, Handler, Invocation, KeyLocks};
 use crate::reply::Reply;
 use crate::store::StoreError;
@@ -48,6 +49,14 @@ pub enum Work {
 }
 
 impl Work {
+    /// Whether keys that it reads are to be remembered.
+    pub(super) fn tracks(&self) -> bool {
+        match self {
+            Work::Command(invocation) => invocation.origin.tracks,
+            _ => false,
+        }
+    }
+
     /// Whether it writes nothing.
     pub(super) fn only_reads(&self) -> bool {
         match self {
@@ -62,7 +71,9 @@ impl Work {
 pub(super) fn only_reads(invocation: &Invocation) -> bool {
     match invocation.row.handler {
         Handler::Write(_) => false,
-        Handler::Script(_) => invocation.row.flags.contains(Flags::ON_SNAPSHOT),
+        Handler::Script(_) => {
+            invocation.row.flags.contains(Flags::ON_SNAPSHOT) || scripting::only_reads(invocation)
+        }
         _ => true,
     }
 }

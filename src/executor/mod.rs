@@ -13,10 +13,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::commands::KeyLocks;
+use crate::error::CommandError;
 use crate::fatal_panic::Vital;
 use crate::limits::{LANE_QUEUE_MAX, WAKE_WATCHES_MAX};
 use crate::store::{Store, StoreError};
-use crate::types::Environment;
+use crate::types::tracker_marks::set_mark;
+use crate::types::{Environment, WriteContext};
 
 mod batch;
 mod call;
@@ -179,8 +182,40 @@ impl Executor {
     /// other servers publish from now on.
     pub async fn listen(&self) {
         if !self.environment.capabilities.single_writer {
+            // Where the store does not answer, messages may be missed, as the log says.
             self.shared.relay.listen().await;
         }
+    }
+
+    /// To be called after a client has begun to track keys: returns when it will hear of all changes
+    /// that other servers commit from now on.
+    ///
+    /// # Errors
+    /// Where the store does not answer.
+    pub async fn begin_tracking(&self) -> Result<(), JobError> {
+        if self.environment.capabilities.single_writer {
+            return Ok(());
+        }
+        if !self.shared.relay.listen().await {
+            return Err(CommandError::text(
+                "ERR the store does not answer: changes of keys cannot be tracked at present",
+            )
+            .into());
+        }
+        let mut is_marked = self.shared.relay.is_marked.lock().await;
+        if !*is_marked {
+            let mark = |context: &WriteContext<'_>| {
+                let instance = context.environment.ids.instance();
+                set_mark(context.transaction, context.layout(), instance);
+            };
+            self.transact(0, KeyLocks::Nothing, move |context| {
+                mark(context);
+                Box::pin(async { Ok(()) })
+            })
+            .await?;
+            *is_marked = true;
+        }
+        Ok(())
     }
 
     /// How many rows of the store are watched for clients that wait.

@@ -120,6 +120,12 @@ impl ReadLane {
         &self,
         submissions: &mut Vec<Submission>,
     ) -> Result<(), StoreError> {
+        let mut calls = submissions.iter().flat_map(|one| &one.calls);
+        // Before the snapshot is opened, so that it keeps every change that this does not show.
+        let window = match calls.any(|call| call.work.tracks()) {
+            true => self.environment.open_read_window(),
+            false => None,
+        };
         let transaction = self.store.begin_read()?;
         let unit = ReadUnit::new(&*transaction, &self.environment);
         let started = Instant::now();
@@ -133,7 +139,10 @@ impl ReadLane {
                     break;
                 }
                 let result = match &call.work {
-                    Work::Command(invocation) => call::call_read(&unit, invocation).await,
+                    Work::Command(invocation) => {
+                        unit.set_origin(invocation.origin);
+                        call::call_read(&unit, invocation, call::Mode::default()).await
+                    }
                     Work::ReadJob { database, run } => {
                         let result = run(&unit.context(*database)).await;
                         call::check(result).map(call::to_reply)
@@ -159,7 +168,10 @@ impl ReadLane {
                 break;
             }
         }
+        let reads = unit.take_reads();
         drop(transaction);
+        // Before the replies: what changes after them is told.
+        self.environment.note_changes(window.as_ref(), &reads);
         let answered = submissions.drain(..finished.len());
         for (submission, replies) in answered.zip(finished) {
             answer(submission, replies, None);

@@ -1,4 +1,4 @@
-//! What the relay shares with the clients that subscribe and publish.
+//! What the relay shares with the clients that subscribe, publish and track keys.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,12 +6,14 @@ use tokio::sync::{Notify, watch};
 
 use crate::limits::RELAY_START_MAX;
 
-/// What the relay shares with those who subscribe and publish.
+/// What the relay shares with those who subscribe, publish and track keys.
 pub struct RelayState {
     pub(super) is_listening: watch::Sender<bool>,
     pub(super) is_wanted: Notify,
     /// There may be something in the log to be cleared one day.
     pub(super) has_news: AtomicBool,
+    /// Whether the store has this server's mark ([`crate::types::tracker_marks`]).
+    pub(super) is_marked: tokio::sync::Mutex<bool>,
 }
 
 impl Default for RelayState {
@@ -21,26 +23,26 @@ impl Default for RelayState {
             is_wanted: Notify::new(),
             // A server that was killed may have left some.
             has_news: AtomicBool::new(true),
+            is_marked: tokio::sync::Mutex::default(),
         }
     }
 }
 
 impl RelayState {
-    /// Returns when messages that other servers publish from now on will be heard; or after a
-    /// moment, where the store does not answer. To be called after a client has subscribed.
-    pub(super) async fn listen(&self) {
+    /// Returns when messages that other servers publish from now on will be heard; or, with false,
+    /// after a moment, where the store does not answer. To be called after a client has subscribed.
+    pub(super) async fn listen(&self) -> bool {
         let mut listening = self.is_listening.subscribe();
         if *listening.borrow() {
-            return;
+            return true;
         }
         self.is_wanted.notify_one();
         let listens = listening.wait_for(|is_listening| *is_listening);
-        if tokio::time::timeout(RELAY_START_MAX, listens)
-            .await
-            .is_err()
-        {
+        let is_heard = tokio::time::timeout(RELAY_START_MAX, listens).await.is_ok();
+        if !is_heard {
             tracing::warn!("the store does not answer: messages of other servers may be missed");
         }
+        is_heard
     }
 
     /// Something was written into the log.

@@ -101,6 +101,15 @@ impl Waiters {
         self.queues().by_key.len()
     }
 
+    /// How many of those keys clients need to be there, to wait on
+    /// ([`WaitSpec::needs_key`](crate::commands::WaitSpec::needs_key)).
+    pub fn needed_key_count(&self) -> usize {
+        let queues = self.queues();
+        let keys = queues.by_key.values();
+        keys.filter(|of_key| of_key.queues.iter().any(Queue::needs_key))
+            .count()
+    }
+
     /// Puts a waiter into the queues of its keys: after all others, or back at its position. Until it
     /// is [settled](Self::settle), only the batch in this slot may run its command. Does nothing if
     /// the client has given up.
@@ -310,6 +319,15 @@ impl Waiters {
     /// Whether a client waits for a key of this type.
     pub(super) fn is_awaited_as(&self, key: &ClientKey, value_type: ValueType) -> bool {
         self.queues().queue(key, value_type).is_some()
+    }
+
+    /// The types that clients need a key to be of, to wait on ([`WaitSpec::needs_key`]).
+    pub(super) fn types_needed(&self, key: &ClientKey) -> Vec<ValueType> {
+        let queues = self.queues();
+        let of_key = queues.by_key.get(key).into_iter();
+        let needed = of_key.flat_map(|of_key| &of_key.queues);
+        let needed = needed.filter(|queue| queue.needs_key());
+        needed.map(Queue::value_type).collect()
     }
 
     /// Whether a client that came after the waiter at `position` waits for a key of this type.

@@ -7,8 +7,9 @@
 //! Data may arrive between a command's first run, which found nothing, and the arming of the watch.
 //! So arming a watch also returns the current value, and the batch that has a client wait schedules a
 //! wake-up of keys that turned out meanwhile not to be quiet ([`super::waiters`]). While an awaited
-//! key is quiet, clients come and go without a look at it. The store may lose a watch (for example during a cluster recovery), so each watch is
-//! renewed periodically. Above a limit on watches, keys are polled.
+//! key is quiet, clients come and go without a look at it. The store may lose a watch (for example
+//! during a cluster recovery), so each watch is renewed periodically. Above a limit on watches, keys
+//! are polled.
 //!
 //! A key's row lies in the current namespace of its database. FLUSHDB gives a database a new
 //! namespace, and SWAPDB exchanges those of two databases. So each database with awaited keys has
@@ -227,16 +228,25 @@ impl WakeWatches {
             // it: its batch logs a row that it cannot read, the length or the metadata, and wakes no
             // client.
             let is_empty = matches!(decode_length(observation.value.as_ref()), Ok(0));
-            waiters.end_look(&key, !is_empty, observation.is_quiet);
+            let looks_again = waiters.end_look(&key, !is_empty, observation.is_quiet);
             fruitless_changes = match is_empty {
                 true => fruitless_changes + u32::from(has_fired),
                 false => 0,
             };
             has_fired = false;
-            if has_changed && !is_empty {
+            // Of an empty key, or of one that is gone, only those hear that need it.
+            let is_needed = || !self.shared.waiters.types_needed(&key).is_empty();
+            if has_changed && (!is_empty || is_needed()) {
                 self.request_wake_up(&key);
             }
             last_value = Some(observation.value);
+            if looks_again {
+                tokio::time::sleep(FRUITLESS_CHANGES_BACKOFF).await;
+                if self.is_forgotten(&key, &mut last_awaited) {
+                    return Ended::Key(key);
+                }
+                continue;
+            }
             let mut watch = observation.watch;
             let renewed_at = Instant::now()
                 + match &watch {

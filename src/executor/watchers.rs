@@ -61,9 +61,9 @@ impl Watchers {
     }
 
     /// Marks the clients that watch these keys: the keys were changed.
-    pub(super) fn touch(&self, keys: &[ClientKey]) {
+    pub(super) fn touch<'k>(&self, keys: impl Iterator<Item = &'k ClientKey>) {
         let by_key = self.by_key();
-        for flag in keys.iter().filter_map(|key| by_key.get(key)).flatten() {
+        for flag in keys.filter_map(|key| by_key.get(key)).flatten() {
             if let Some(flag) = flag.upgrade() {
                 flag.store(true, Ordering::SeqCst);
             }
@@ -116,7 +116,7 @@ mod tests {
         let (first, second) = (Touched::default(), Touched::default());
         watchers.watch(key("a"), &first);
         watchers.watch(key("b"), &second);
-        watchers.touch(&[key("a"), key("c")]);
+        watchers.touch([key("a"), key("c")].iter());
         assert!(first.load(Ordering::SeqCst));
         assert!(!second.load(Ordering::SeqCst));
     }
@@ -146,7 +146,7 @@ mod tests {
         watchers.watch(key("a"), &first);
         watchers.watch(key("a"), &second);
         watchers.forget([key("a")], &first);
-        watchers.touch(&[key("a")]);
+        watchers.touch([key("a")].iter());
         assert!(!first.load(Ordering::SeqCst));
         assert!(second.load(Ordering::SeqCst));
         watchers.forget([key("a")], &second);

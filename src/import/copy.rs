@@ -68,7 +68,8 @@ impl Copier<'_> {
         let mut small = Vec::new();
         let sizes = self.source.sizes(&few)?;
         for (key, bytes) in few.into_iter().zip(sizes) {
-            if bytes.is_some_and(|bytes| bytes > IMPORT_CHUNK_BYTES as u64) {
+            let is_large = bytes.is_some_and(|bytes| bytes > IMPORT_CHUNK_BYTES as u64);
+            if is_large && !key.kind.is_dumped() {
                 large.push(key);
             } else {
                 small.push((key, bytes));
@@ -144,9 +145,12 @@ impl Copier<'_> {
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             largest_bytes = largest_bytes.max(bytes);
-            let count = (key.kind.elements_in)(&words) as u64;
+            let count = match key.kind.is_dumped() {
+                true => key.count.unsigned_abs(),
+                false => (key.kind.elements_in)(&words) as u64,
+            };
             let is_small = count <= key.kind.small_max.unsigned_abs();
-            let payload = match is_small && bytes <= IMPORT_CHUNK_BYTES {
+            let payload = match is_small && (bytes <= IMPORT_CHUNK_BYTES || key.kind.is_dumped()) {
                 true => (key.kind.payload)(words),
                 false => None,
             };
@@ -203,7 +207,11 @@ impl Copier<'_> {
             if attempt > 0 {
                 std::thread::sleep(Duration::from_millis(RETRY_PAUSE_MS));
             }
-            match self.try_copy_large(key, &temporary, after_each)? {
+            let tried = match key.kind.is_dumped() {
+                true => self.try_copy_dumped(key)?,
+                false => self.try_copy_large(key, &temporary, after_each)?,
+            };
+            match tried {
                 Attempt::Copied(count) => {
                     self.counts.copied_keys += 1;
                     self.counts.copied_elements = elements_before + count;
@@ -222,6 +230,36 @@ impl Copier<'_> {
         }
         self.counts.failed(&key.name, &refusal);
         Ok(())
+    }
+
+    /// Copies a key that is read as a whole.
+    fn try_copy_dumped(&mut self, key: &SourceKey) -> Result<Attempt, ClientError> {
+        self.source.queue_whole(key);
+        self.source.client().send()?;
+        let Some(Whole {
+            mut words,
+            expire_at_ms,
+        }) = self.source.read_whole()?
+        else {
+            return Ok(Attempt::Refused(CHANGED.to_owned()));
+        };
+        let Some(payload) = words.pop() else {
+            return Ok(Attempt::Vanished);
+        };
+        let ttl = expire_at_ms.unwrap_or(0).to_string();
+        let words: [&[u8]; 6] = [
+            b"RESTORE",
+            &key.name,
+            ttl.as_bytes(),
+            &payload,
+            b"REPLACE",
+            b"ABSTTL",
+        ];
+        let reply = self.target.call(&words)?;
+        Ok(match reply.error_text() {
+            None => Attempt::Copied(key.count.unsigned_abs()),
+            Some(line) => Attempt::Refused(line.into_owned()),
+        })
     }
 
     fn try_copy_large(

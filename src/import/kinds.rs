@@ -48,6 +48,8 @@ pub(super) enum Reading {
     Ranks(&'static [u8], &'static [&'static [u8]]),
     /// In no order, some of them twice: the command that iterates.
     Iteration(&'static [u8]),
+    /// Whole, however large, as a payload: what `reading_whole` answers.
+    Dump,
 }
 
 /// Where a stretch of a value begins.
@@ -129,6 +131,21 @@ static KINDS: &[Kind] = &[
         adds_reversed: false,
         payload: set,
     },
+    // What it knows besides its entries no other command reads as a whole.
+    Kind {
+        name: "stream",
+        counting: b"XLEN",
+        reading: Reading::Dump,
+        reading_whole: Some(b"DUMP"),
+        element_words: 1,
+        elements_in: <[_]>::len,
+        may_be_empty: true,
+        small_max: i64::MAX,
+        chunk_max: CHUNK_ELEMENTS_MAX,
+        adding: b"RESTORE",
+        adds_reversed: false,
+        payload: |mut words| words.pop().map(Bytes::from),
+    },
 ];
 
 impl Kind {
@@ -140,9 +157,14 @@ impl Kind {
     /// Where a value begins.
     pub(super) fn first_place(&self) -> Place {
         match self.reading {
-            Reading::Ranks(..) => Place::Rank(0),
+            Reading::Ranks(..) | Reading::Dump => Place::Rank(0),
             Reading::Iteration(_) => Place::Cursor(b"0".to_vec()),
         }
+    }
+
+    /// Whether it is only read as a whole.
+    pub(super) fn is_dumped(&self) -> bool {
+        matches!(self.reading, Reading::Dump)
     }
 
     /// Whether each element is read once.

@@ -10,19 +10,17 @@ mod error;
 mod kinds;
 mod options;
 mod pace;
-mod progress;
 mod source;
 
 pub use counts::Counts;
 pub use error::ImportError;
-pub use options::{Databases, Options, command, parse};
+pub use options::{Options, command, parse};
 
 use copy::Copier;
-use progress::Progress;
 use source::{Page, Source, SourceKey};
 
 use crate::random::Random;
-use crate::redis_client::{Client, ClientError};
+use crate::redis_client::{Client, ClientError, Databases, Progress};
 
 /// Copies and compares; shows on the standard error how far it is.
 ///
@@ -36,11 +34,10 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError
     if run_id.is_some() && run_id == self::run_id(&mut target)? {
         return Err(ImportError::SameServer);
     }
-    let mut databases = match &options.databases {
-        Databases::All => source.databases()?,
+    let databases = match &options.databases {
+        Databases::All => source.client().databases()?,
         Databases::Some(numbers) => numbers.clone(),
     };
-    databases.sort_unstable();
     let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
     let mut counts = Counts {
         is_of_cluster: source.is_of_cluster(),
@@ -54,7 +51,7 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError
         let mut total = 0;
         for database in &databases {
             source.select(*database)?;
-            total += source.size()?;
+            total += source.client().size()?;
         }
         progress.keys_total = Some(total);
     }
@@ -81,16 +78,20 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError
                         resume: options.resume,
                         counts: &mut counts,
                     };
-                    copier.copy(keys, &mut |counts| progress.show(counts))?;
+                    copier.copy(keys, &mut |counts| show(&mut progress, counts))?;
                 } else {
                     compare(&mut source, &mut target, &page.keys, &mut counts)?;
                 }
-                progress.show(&counts);
+                show(&mut progress, &counts);
             }
         }
     }
     progress.end();
     Ok(counts)
+}
+
+fn show(progress: &mut Progress, counts: &Counts) {
+    progress.show(format_args!("{} elements copied", counts.copied_elements));
 }
 
 /// What tells one running server from another.

@@ -4,22 +4,12 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::limits::DATABASES;
-use crate::redis_client::Address;
+use crate::redis_client::{Address, Databases};
 
 /// Variables that hold passwords: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";
 const TO_PASSWORD: &str = "QUOIN_IMPORT_TO_PASSWORD";
 const TO_DEFAULT: &str = "redis://127.0.0.1:6379";
-
-/// Which databases are copied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Databases {
-    /// Those in which the source has keys.
-    All,
-    /// These.
-    Some(Vec<u32>),
-}
 
 /// What `quoin import` is to do.
 #[derive(Debug, Clone)]
@@ -118,11 +108,8 @@ pub fn parse(
             let value = value.to_str().ok_or("a password is not UTF-8")?.to_owned();
             end.password.get_or_insert(value);
         }
-        let databases = match text("databases") {
-            None => Databases::Some(vec![from.database.unwrap_or(0)]),
-            Some("all") => Databases::All,
-            Some(list) => Databases::Some(numbers(list)?),
-        };
+        let databases = Databases::parse(text("databases"), &from)
+            .map_err(|reason| format!("--databases: {reason}"))?;
         let is_one = matches!(&databases, Databases::Some(numbers) if numbers.len() == 1);
         if to.database.is_some() && !is_one {
             return Err("--to names a database, but there are several to copy".to_owned());
@@ -136,25 +123,6 @@ pub fn parse(
         })
     };
     read().map_err(|reason| command.error(clap::error::ErrorKind::ValueValidation, reason))
-}
-
-fn numbers(list: &str) -> Result<Vec<u32>, String> {
-    let number = |text: &str| {
-        text.trim()
-            .parse()
-            .ok()
-            .filter(|number| *number < DATABASES)
-            .ok_or_else(|| {
-                format!(
-                    "--databases: not a number from 0 to {}: {text}",
-                    DATABASES - 1
-                )
-            })
-    };
-    let mut numbers: Vec<u32> = list.split(',').map(number).collect::<Result<_, _>>()?;
-    numbers.sort_unstable();
-    numbers.dedup();
-    Ok(numbers)
 }
 
 #[cfg(test)]

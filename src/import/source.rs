@@ -104,24 +104,8 @@ impl Source {
         if self.tells_expiry { 0 } else { 10_000 }
     }
 
-    /// The databases that have keys.
-    pub(super) fn databases(&mut self) -> Result<Vec<u32>, ClientError> {
-        let text = self.client.info("keyspace")?;
-        Ok(text
-            .lines()
-            .filter_map(|line| line.strip_prefix("db")?.split_once(':')?.0.parse().ok())
-            .collect())
-    }
-
     pub(super) fn select(&mut self, database: u32) -> Result<(), ClientError> {
         self.client.call_ok(&["SELECT", &database.to_string()])
-    }
-
-    /// Keys in the selected database.
-    pub(super) fn size(&mut self) -> Result<u64, ClientError> {
-        let reply = self.client.call(&["DBSIZE"])?;
-        let size = reply.integer().and_then(|size| u64::try_from(size).ok());
-        size.ok_or_else(|| self.client.unexpected(&reply))
     }
 
     /// The next page of keys, and the cursor behind it; `None` behind the last.
@@ -250,6 +234,8 @@ impl Source {
             (Some(command), _) | (None, Reading::Iteration(command)) => {
                 self.client.queue(&[command, key.name.as_slice()]);
             }
+            // It says how it is read whole.
+            (None, Reading::Dump) => {}
             (None, Reading::Ranks(command, options)) => {
                 // One element more than is small tells that it is not.
                 let stop = key.kind.small_max.to_string();

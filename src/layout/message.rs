@@ -13,7 +13,8 @@ const HEADER_BYTES: usize = 3;
 /// A message as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// How it finds its subscribers: 0 by channel and pattern, 1 by shard channel.
+    /// How it finds its subscribers: 0 by channel and pattern, 1 by shard channel. 2 is none of a
+    /// client: its payload names keys that changed ([`encode_names`]). 3 neither: all keys changed.
     pub kind: u8,
     /// The channel.
     pub channel: Bytes,
@@ -87,6 +88,34 @@ pub fn decode_messages(mut text: Bytes) -> Result<(u64, Vec<StoredMessage>), Dec
     Ok((instance, messages))
 }
 
+/// Names of keys as one payload.
+pub fn encode_names<'n>(names: impl Iterator<Item = &'n Bytes>) -> Bytes {
+    let mut payload = Vec::new();
+    for name in names {
+        // Names are at most half a gigabyte.
+        payload.put_u32(u32::try_from(name.len()).unwrap_or(u32::MAX));
+        payload.put_slice(name);
+    }
+    payload.into()
+}
+
+/// Reads the names of keys of a payload.
+///
+/// # Errors
+/// Where it is not such a payload.
+pub fn decode_names(mut payload: Bytes) -> Result<Vec<Bytes>, DecodeError> {
+    let mut names = Vec::new();
+    while payload.has_remaining() {
+        let length = payload.try_get_u32();
+        let length = length.map_err(|_| DecodeError("length of a name"))? as usize;
+        if length > payload.remaining() {
+            return corrupt("length of a name");
+        }
+        names.push(payload.split_to(length));
+    }
+    Ok(names)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -120,6 +149,15 @@ mod tests {
         for length in (0..text.len()).filter(|length| *length != 8) {
             assert!(decode_messages(text.slice(..length)).is_err(), "{length}");
         }
+    }
+
+    #[test]
+    fn names_that_end_early_are_corrupt() {
+        let names = [Bytes::from("a"), Bytes::new(), Bytes::from("long")];
+        let payload = encode_names(names.iter());
+        assert_eq!(decode_names(payload.clone()).unwrap(), names);
+        assert!(decode_names(payload.slice(..payload.len() - 1)).is_err());
+        assert!(decode_names(payload.slice(..2)).is_err());
     }
 
     proptest! {

@@ -11,6 +11,7 @@ mod counter;
 pub mod delegation;
 pub mod field;
 mod id;
+pub mod library;
 pub mod member;
 pub mod message;
 pub mod meta;
@@ -22,6 +23,8 @@ mod range;
 pub mod row_kinds;
 pub mod rows;
 pub mod script;
+pub mod stream;
+pub mod stream_group;
 pub mod string;
 pub mod task;
 mod tuple;
@@ -36,6 +39,7 @@ pub use counter::{
 pub use delegation::{Grant, PopRequest, PopRun, PoppedElement, decode_elements, encode_elements};
 pub use field::{Entry, FieldRow};
 pub use id::{Id, decode_id, encode_id};
+pub use library::{StoredFunction, StoredLibrary};
 pub use member::{LongPlace, Member, MemberEntry, ScoreEntry};
 pub use meta::{Body, Meta};
 pub use meta_copy::MetaCopy;
@@ -45,6 +49,8 @@ pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
 pub use script::{ScriptOrigin, StoredScript};
+pub use stream::{StreamHead, StreamId};
+pub use stream_group::{StreamConsumer, StreamGroup, StreamPending};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
 pub use value::StoredValue;
@@ -63,19 +69,19 @@ macro_rules! numbered {
     (
         $(#[$about:meta])*
         pub enum $name:ident {
-            $($(#[doc = $variant_about:literal])+ $(#[cfg($when:meta)])? $variant:ident = $number:literal,)+
+            $($(#[doc = $variant_about:literal])+ $variant:ident = $number:literal,)+
         }
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum $name {
-            $($(#[doc = $variant_about])+ $(#[cfg($when)])? $variant = $number,)+
+            $($(#[doc = $variant_about])+ $variant = $number,)+
         }
 
         impl $name {
             /// All of them, in the order of their numbers.
-            pub const ALL: &[$name] = &[$($(#[cfg($when)])? $name::$variant,)+];
+            pub const ALL: &[$name] = &[$($name::$variant,)+];
 
             /// The one with this number.
             pub fn from_number(number: u64) -> Option<Self> {
@@ -106,14 +112,17 @@ numbered! {
         /// `(7, database) = namespace`: what SWAPDB and FLUSHDB change.
         Databases = 7,
         /// `(8, 0)`: a counter of transactions that publish; `(8, 1, versionstamp)`: published
-        /// messages.
+        /// messages; `(8, 2, instance) = ""`: servers whose clients track keys; `(8, 3, instance)`:
+        /// counters that such servers change while they live; `(8, 4)`: the key of the last message
+        /// that was cleared.
         Messages = 8,
         /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
         Alarms = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
         /// `(11, 0)`: a counter of flushes; `(11, 1, sha[, number])`: scripts and their text;
-        /// `(11, 3, at_ms, sha) = ""`: index of those that EVAL has stored.
+        /// `(11, 2, name[, number])`: libraries of functions; `(11, 3, at_ms, sha) = ""`: index of
+        /// scripts that EVAL has stored; `(11, 4)`: the version of the libraries.
         Scripts = 11,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
@@ -138,9 +147,8 @@ numbered! {
         Hash = 6,
         /// A set.
         Set = 7,
-        /// A type for tests, whose keys exist while they are empty.
-        #[cfg(test)]
-        Hollow = 250,
+        /// A stream.
+        Stream = 8,
     }
 }
 
@@ -177,6 +185,20 @@ numbered! {
         TaskQueue = 13,
         /// Places whose minima are to be looked at by background work.
         TaskUntended = 14,
+        /// A stream's entries by id.
+        StreamEntries = 15,
+        /// A stream's last id, and the greatest that was deleted.
+        StreamHead = 16,
+        /// A stream's consumer groups by name.
+        StreamGroups = 17,
+        /// Pending entries by group and id.
+        StreamPending = 18,
+        /// The same by group, consumer and id.
+        StreamConsumerPending = 19,
+        /// Consumers by group and name.
+        StreamConsumers = 20,
+        /// How many entries are pending, by group, and by group and consumer.
+        StreamPendingCounts = 21,
     }
 }
 

@@ -145,6 +145,8 @@ mod tests {
             (Space::Alarms, layout.alarm_key(7, ID, &name)),
             (Space::Scripts, layout.script_flushes_key()),
             (Space::Scripts, layout.script_by_time_key(7, "ab")),
+            (Space::Scripts, layout.library_piece_key("lib", 1)),
+            (Space::Scripts, layout.libraries_version_key()),
             (Space::Scratch, layout.scratch_key(u64::MAX)),
         ];
         for (space, key) in &rows {

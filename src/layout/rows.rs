@@ -212,6 +212,36 @@ impl Layout {
         KeyRange::children(&self.pack(Space::Messages, &(1_u64,)))
     }
 
+    /// Key that marks a server start whose clients track keys: others tell it of changes.
+    pub fn tracker_key(&self, instance: u64) -> Vec<u8> {
+        self.pack(Space::Messages, &(2_u64, instance))
+    }
+
+    /// All such marks.
+    pub fn trackers(&self) -> KeyRange {
+        KeyRange::children(&self.pack(Space::Messages, &(2_u64,)))
+    }
+
+    /// Reads the key of such a mark: the server start.
+    ///
+    /// # Errors
+    /// Where the key is not of this space.
+    pub fn read_tracker_key(&self, key: &[u8]) -> Result<u64, DecodeError> {
+        let mut rest = self.strip(Space::Messages, key)?;
+        let _: u64 = take(&mut rest, "kind of row")?;
+        take(&mut rest, "instance")
+    }
+
+    /// Key of the sign of life of a server start whose clients track keys: a counter.
+    pub fn tracker_beat_key(&self, instance: u64) -> Vec<u8> {
+        self.pack(Space::Messages, &(3_u64, instance))
+    }
+
+    /// Key of the row that says up to which row the messages have been cleared.
+    pub fn messages_cleared_key(&self) -> Vec<u8> {
+        self.pack(Space::Messages, &(4_u64,))
+    }
+
     /// Reads the key of a published message: what the commit chose, and the row's number.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::{DecodeError, KeyRange, Layout, Space, corrupt, take, with_byte};
 
 const FORMAT: u8 = 1;
 
-/// The second tuple element of the space.
+/// The second tuple element of the space. Libraries of functions have the others.
 #[repr(u8)]
 enum Kind {
     /// `(11, 0)`: how often scripts were flushed.
@@ -93,13 +93,9 @@ impl Layout {
         }
     }
 
-    /// All scripts and their index.
+    /// All scripts, without their index.
     pub fn all_scripts(&self) -> KeyRange {
-        let begin = self.pack(Space::Scripts, &(Kind::Scripts as u64,));
-        KeyRange {
-            end: self.scripts_by_time().end,
-            begin,
-        }
+        KeyRange::children(&self.pack(Space::Scripts, &(Kind::Scripts as u64,)))
     }
 
     /// Entry of the index of scripts that EVAL has stored.

@@ -336,6 +336,182 @@ fn rows_of_scripts() {
 }
 
 #[test]
+fn rows_of_libraries() {
+    let layout = layout();
+    golden(
+        "version of the libraries",
+        &layout.libraries_version_key(),
+        "0271756f696e00150b1504",
+    );
+    golden(
+        "library `lib`",
+        &layout.library_key("lib"),
+        "0271756f696e00150b1502026c696200",
+    );
+    let piece = layout.library_piece_key("lib", 1);
+    golden(
+        "piece 1 of library `lib`",
+        &piece,
+        "0271756f696e00150b1502026c6962001501",
+    );
+    let read = layout.read_library_key(&piece).unwrap();
+    assert_eq!(read, ("lib".to_owned(), Some(1)));
+    let stored = StoredLibrary {
+        id: 9,
+        functions_bytes: 7,
+        code_bytes: 300,
+    };
+    golden(
+        "library 9 with 7 bytes of functions and 300 of code",
+        &stored.encode(),
+        "011509150716012c",
+    );
+    assert_eq!(StoredLibrary::decode(&stored.encode()).unwrap(), stored);
+    let functions = vec![
+        StoredFunction {
+            name: "f".to_owned(),
+            description: Some(b"text".to_vec()),
+            flags: 1,
+        },
+        StoredFunction {
+            name: "g".to_owned(),
+            description: None,
+            flags: 0,
+        },
+    ];
+    let mut bytes = Vec::new();
+    for function in &functions {
+        function.encode_into(&mut bytes);
+    }
+    golden(
+        "functions `f`, which is described and only reads, and `g`",
+        &bytes,
+        "02660001746578740015010267000014",
+    );
+    assert_eq!(StoredFunction::decode_all(&bytes).unwrap(), functions);
+}
+
+#[test]
+fn rows_of_streams() {
+    let layout = layout();
+    let id = StreamId {
+        ms: 1_700_000_000_000,
+        seq: 2,
+    };
+    golden(
+        "entry 1700000000000-2 of a stream",
+        &layout.stream_entry_key(DATA, id),
+        "0271756f696e001502150116012c150f1a018bcfe568001502",
+    );
+    let fields = [Bytes::from_static(b"job"), Bytes::from_static(b"work")];
+    golden(
+        "entry of a stream: `job` = `work`",
+        &StoredValue::encode_plain(&stream::encode_stream_fields(&fields)),
+        "00036a6f6204776f726b",
+    );
+    golden(
+        "head of a stream",
+        &layout.stream_head_key(DATA),
+        "0271756f696e001502150116012c151014",
+    );
+    let head = StreamHead { last: id, added: 7 };
+    golden(
+        "head: last id 1700000000000-2, 7 entries added",
+        &head.encode(),
+        "010000018bcfe5680000000000000000020000000000000007",
+    );
+    golden(
+        "greatest deleted id of a stream",
+        &layout.stream_deleted_key(DATA),
+        "0271756f696e001502150116012c15101501",
+    );
+    golden(
+        "greatest deleted id 1700000000000-2",
+        &stream::encode_stream_deleted(id),
+        "010000018bcfe568000000000000000002",
+    );
+}
+
+#[test]
+fn rows_of_consumer_groups() {
+    let layout = layout();
+    let id = StreamId {
+        ms: 1_700_000_000_000,
+        seq: 2,
+    };
+    let group = Id {
+        instance: 7,
+        sequence: 9,
+    };
+    let consumer = Id {
+        instance: 7,
+        sequence: 10,
+    };
+    golden(
+        "consumer group `gpu`",
+        &layout.stream_group_key(DATA, b"gpu"),
+        "0271756f696e001502150116012c15110167707500",
+    );
+    let stored = StreamGroup {
+        id: group,
+        last: id,
+        entries_read: Some(7),
+        long_name: None,
+    };
+    golden(
+        "group (7, 9) that has read 7 entries up to 1700000000000-2",
+        &stored.encode(),
+        "01150715091a018bcfe568001502150700",
+    );
+    golden(
+        "pending entry 1700000000000-2 of group (7, 9)",
+        &layout.stream_pending_key(DATA, group, id),
+        "0271756f696e001502150116012c1512150715091a018bcfe568001502",
+    );
+    let pending = StreamPending {
+        consumer,
+        delivered_at_ms: 1_700_000_000_001,
+        deliveries: 3,
+    };
+    golden(
+        "pending at consumer (7, 10) since 1700000000001, delivered 3 times",
+        &pending.encode(),
+        "011507150a1a018bcfe568011503",
+    );
+    golden(
+        "that entry among those of consumer (7, 10)",
+        &layout.stream_consumer_pending_key(DATA, group, consumer, id),
+        "0271756f696e001502150116012c1513150715091507150a1a018bcfe568001502",
+    );
+    golden(
+        "consumer `card` of group (7, 9)",
+        &layout.stream_consumer_key(DATA, group, b"card"),
+        "0271756f696e001502150116012c151415071509016361726400",
+    );
+    let stored = StreamConsumer {
+        id: consumer,
+        seen_at_ms: 1_700_000_000_001,
+        active_at_ms: None,
+        long_name: None,
+    };
+    golden(
+        "consumer (7, 10), seen at 1700000000001, never active",
+        &stored.encode(),
+        "011507150a1a018bcfe568010000",
+    );
+    golden(
+        "counter of pending entries of group (7, 9)",
+        &layout.stream_pending_count_key(DATA, group, None),
+        "0271756f696e001502150116012c151515071509",
+    );
+    golden(
+        "counter of those of consumer (7, 10)",
+        &layout.stream_pending_count_key(DATA, group, Some(consumer)),
+        "0271756f696e001502150116012c1515150715091507150a",
+    );
+}
+
+#[test]
 fn rows_of_messages() {
     let layout = layout();
     golden("bell", &layout.bell_key(), "0271756f696e00150814");
@@ -358,6 +534,33 @@ fn rows_of_messages() {
         "messages of instance 2: `m` in `c`, and an empty one in the shard channel `s`",
         &message::encode_messages(2, messages.into_iter())[0],
         "0000010000000000000002000000000163000000016d01000000017300000000",
+    );
+    let names = message::encode_names([Bytes::from_static(b"a")].iter());
+    let changes = [(2, &b""[..], &names[..]), (3, b"", b"")];
+    golden(
+        "messages of instance 2: the key `a` has changed, then all keys",
+        &message::encode_messages(2, changes.into_iter())[0],
+        "00000100000000000000020200000000000000050000000161030000000000000000",
+    );
+    golden(
+        "last message that was cleared",
+        &layout.messages_cleared_key(),
+        "0271756f696e0015081504",
+    );
+}
+
+#[test]
+fn rows_of_trackers() {
+    let layout = layout();
+    let key = layout.tracker_key(300);
+    golden("mark of instance 300", &key, "0271756f696e001508150216012c");
+    assert_eq!(layout.read_tracker_key(&key).unwrap(), 300);
+    let range = layout.trackers();
+    assert!(range.begin < key && key < range.end);
+    golden(
+        "sign of life of instance 300",
+        &layout.tracker_beat_key(300),
+        "0271756f696e001508150316012c",
     );
 }
 

@@ -2,6 +2,8 @@
 //! and their replies read one by one.
 
 mod address;
+mod databases;
+mod progress;
 
 use std::io::{self, BufReader, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -10,6 +12,8 @@ use std::time::Duration;
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
 pub use address::Address;
+pub use databases::Databases;
+pub(crate) use progress::Progress;
 
 /// Time in which a server must accept the connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

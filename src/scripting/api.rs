@@ -42,23 +42,24 @@ pub(super) fn library<'scope, 'env>(
     for (name, raises) in [("call", true), ("pcall", false)] {
         let own = Rc::clone(state);
         let inner = scope.create_function(move |lua, arguments: MultiValue| {
+            let arguments = raw::arguments(arguments)?;
             to_results(lua, call(lua, &own, desk, &arguments, raises))
         })?;
         library.raw_set(name, raw::raising(lua, inner)?)?;
     }
     let own = Rc::clone(state);
     let inner = scope.create_function(move |lua, arguments: MultiValue| {
+        let arguments = raw::arguments(arguments)?;
         to_results(lua, check_command(lua, &own, desk, &arguments))
     })?;
     library.raw_set("acl_check_cmd", raw::raising(lua, inner)?)?;
-    for (name, number) in LOG_LEVELS.into_iter().chain(REPLICATION) {
+    for (name, number) in REPLICATION {
         library.raw_set(name, number)?;
     }
-    library.raw_set("REDIS_VERSION", REDIS_VERSION)?;
-    library.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)?;
+    put_log(lua, &library)?;
+    put_version(&library)?;
     put_replies(lua, &library)?;
     put_settings(lua, &library, state)?;
-    put(lua, &library, "log", log)?;
     put(lua, &library, "sha1hex", |lua, arguments| {
         let [text] = arguments else {
             return Err(raised(lua, "ERR wrong number of arguments"));
@@ -80,7 +81,22 @@ pub(super) fn library<'scope, 'env>(
     Ok(library)
 }
 
-fn raised(lua: &Lua, line: &str) -> Raise {
+/// `redis.log` and its levels.
+pub(super) fn put_log(lua: &Lua, library: &Table) -> Result<()> {
+    for (name, number) in LOG_LEVELS {
+        library.raw_set(name, number)?;
+    }
+    put(lua, library, "log", log)
+}
+
+/// The version of Redis.
+pub(super) fn put_version(library: &Table) -> Result<()> {
+    library.raw_set("REDIS_VERSION", REDIS_VERSION)?;
+    library.raw_set("REDIS_VERSION_NUM", REDIS_VERSION_NUM)
+}
+
+/// Raises an error of Redis, as it is.
+pub(super) fn raised(lua: &Lua, line: &str) -> Raise {
     match error_table(lua, line) {
         Ok(table) => Raise::Value(Value::Table(table)),
         Err(error) => Raise::Lua(error),
@@ -92,20 +108,14 @@ fn answered(lua: &Lua, line: &str) -> Outcome {
 }
 
 /// The arguments of a command, or why they are none.
-fn to_arguments(
-    lua: &Lua,
-    arguments: &MultiValue,
-) -> std::result::Result<Vec<Bytes>, &'static str> {
+fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static str> {
     if arguments.is_empty() {
         return Err("ERR Please specify at least one argument for this redis lib call");
     }
     let to_bytes = |value: &Value| match value {
         Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
         Value::Number(number) => Some(number_argument(*number).into()),
-        Value::Integer(_) => {
-            let text = lua.coerce_string(value.clone()).ok()??;
-            Some(Bytes::copy_from_slice(&text.as_bytes()))
-        }
+        Value::Integer(number) => Some(number_argument(*number as f64).into()),
         _ => None,
     };
     let all: Option<Vec<Bytes>> = arguments.iter().map(to_bytes).collect();
@@ -130,13 +140,13 @@ fn call(
     lua: &Lua,
     state: &Rc<State>,
     desk: Desk<'_>,
-    arguments: &MultiValue,
+    arguments: &[Value],
     raises: bool,
 ) -> Outcome {
     if state.is_stopping() {
         return Err(stopped());
     }
-    let arguments = match to_arguments(lua, arguments) {
+    let arguments = match to_arguments(arguments) {
         Ok(arguments) => arguments,
         Err(line) if raises => return Err(raised(lua, line)),
         Err(line) => return answered(lua, line),
@@ -156,11 +166,11 @@ fn call(
     }
 }
 
-fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &MultiValue) -> Outcome {
+fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &[Value]) -> Outcome {
     if state.is_stopping() {
         return Err(stopped());
     }
-    let arguments = match to_arguments(lua, arguments) {
+    let arguments = match to_arguments(arguments) {
         Ok(arguments) => arguments,
         Err(line) => return Err(raised(lua, line)),
     };

@@ -52,7 +52,7 @@ pub(super) fn put(
     function: impl Fn(&Lua, &[Value]) -> Outcome + 'static,
 ) -> Result<()> {
     let inner = lua.create_function(move |lua, arguments: MultiValue| {
-        let arguments: Vec<Value> = arguments.into_iter().collect();
+        let arguments = raw::arguments(arguments)?;
         to_results(lua, function(lua, &arguments))
     })?;
     library.raw_set(name, raw::raising(lua, inner)?)

@@ -11,6 +11,8 @@
 
 mod api;
 mod bits;
+mod engine;
+mod functions;
 mod json;
 mod library;
 mod machine;
@@ -18,6 +20,8 @@ mod msgpack;
 mod numbers;
 mod random;
 mod raw;
+mod registration;
+mod runners;
 mod running;
 mod sandbox;
 mod script;
@@ -29,7 +33,9 @@ mod values;
 mod tests;
 
 pub use api::REDIS_VERSION;
+pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
 pub use machine::{Machine, Step};
-pub use running::{KillError, Run, RunGuard, Scripts};
+pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
+pub use running::{Caller, KillError, Run, RunGuard, Scripts};
 pub use script::{Script, ScriptFlags, sha1_hex};
 pub use state::{Answer, End};

@@ -12,12 +12,15 @@
 use std::ffi::{CStr, c_int, c_void};
 
 use mlua::ffi::{self, lua_State};
-use mlua::{Function, LightUserData, Lua, Result, Table};
+use mlua::{Function, LightUserData, Lua, MultiValue, Result, Table, Value};
 
 /// Runs of `=` in an opening long bracket from which on a text is not parsed (CVE-2025-46819).
 const LONG_BRACKET_MAX: usize = 256;
 /// Results that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
 const UNPACKED_MAX: i64 = 8_000;
+/// Arguments that are handed over one by one. Lua has room for 8,000 in a function of C, of which the
+/// bindings need some.
+const ARGUMENTS_MAX: c_int = 1_000;
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
 static MARK: u8 = 0;
@@ -32,8 +35,7 @@ pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Re
     let proxy = lua.create_table()?;
     let meta = lua.create_table()?;
     meta.raw_set(1, LightUserData(mark()))?;
-    meta.raw_set(2, real)?;
-    meta.raw_set("__index", real)?;
+    show(&meta, real)?;
     meta.raw_set("__newindex", c_function(lua, refuse_write, None)?)?;
     match metatable {
         Some(shown) => meta.raw_set("__metatable", shown)?,
@@ -41,6 +43,12 @@ pub(super) fn read_only(lua: &Lua, real: &Table, metatable: Option<Table>) -> Re
     }
     proxy.set_metatable(Some(meta))?;
     Ok(proxy)
+}
+
+/// Has the table of [`read_only`] that has this metatable show another one.
+pub(super) fn show(metatable: &Table, real: &Table) -> Result<()> {
+    metatable.raw_set(2, real)?;
+    metatable.raw_set("__index", real)
 }
 
 /// A function that calls `inner`, whose first result says what the others are: nil for results, 0
@@ -96,11 +104,11 @@ pub(super) fn compile(
     text: &[u8],
     name: &CStr,
 ) -> Result<std::result::Result<Function, String>> {
-    if let Some(reason) = unparsable(text) {
-        return Ok(Err(reason.to_owned()));
+    if let Some(reason) = unparsable(text, name) {
+        return Ok(Err(reason));
     }
     // SAFETY: one value is left on the stack for the load, and the text outlives it.
-    let (is_done, value): (bool, mlua::Value) = unsafe {
+    let (is_done, value): (bool, Value) = unsafe {
         lua.exec_raw((), |state| {
             ffi::lua_gc(state, ffi::LUA_GCSTOP, 0);
             let status =
@@ -111,17 +119,22 @@ pub(super) fn compile(
         })?
     };
     Ok(match value {
-        mlua::Value::Function(function) if is_done => Ok(function),
-        mlua::Value::String(text) => Err(text.to_string_lossy()),
+        Value::Function(function) if is_done => Ok(function),
+        Value::String(text) => Err(text.to_string_lossy()),
         _ => Err("not enough memory".to_owned()),
     })
 }
 
-fn unparsable(text: &[u8]) -> Option<&'static str> {
-    if text.first() == Some(&0x1b) {
-        return Some("user_script:1: unexpected symbol near 'char(27)'");
-    }
-    has_long_bracket(text).then_some("user_script: a long bracket has too many '='")
+fn unparsable(text: &[u8], name: &CStr) -> Option<String> {
+    let reason = if text.first() == Some(&0x1b) {
+        ":1: unexpected symbol near 'char(27)'"
+    } else if has_long_bracket(text) {
+        ": a long bracket has too many '='"
+    } else {
+        return None;
+    };
+    let name = name.to_string_lossy();
+    Some(format!("{}{reason}", name.trim_start_matches('@')))
 }
 
 fn has_long_bracket(text: &[u8]) -> bool {
@@ -410,9 +423,34 @@ unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
     }
 }
 
+/// Arguments of a function as [`raising`] hands them to what it calls.
+pub(super) fn arguments(handed: MultiValue) -> Result<Vec<Value>> {
+    let handed: Vec<Value> = handed.into_iter().collect();
+    let [Value::LightUserData(marked), Value::Table(packed)] = handed.as_slice() else {
+        return Ok(handed);
+    };
+    if marked.0 != mark() {
+        return Ok(handed);
+    }
+    let count: i64 = packed.raw_get(0)?;
+    (1..=count).map(|place| packed.raw_get(place)).collect()
+}
+
 unsafe extern "C-unwind" fn raise(state: *mut lua_State) -> c_int {
     unsafe {
-        let count = ffi::lua_gettop(state);
+        let mut count = ffi::lua_gettop(state);
+        if count > ARGUMENTS_MAX {
+            ffi::lua_createtable(state, count, 1);
+            ffi::lua_insert(state, 1);
+            for place in (1..=count).rev() {
+                ffi::lua_rawseti(state, 1, place.into());
+            }
+            ffi::lua_pushnumber(state, count.into());
+            ffi::lua_rawseti(state, 1, 0);
+            ffi::lua_pushlightuserdata(state, mark());
+            ffi::lua_insert(state, 1);
+            count = 2;
+        }
         ffi::lua_pushvalue(state, ffi::lua_upvalueindex(1));
         ffi::lua_insert(state, 1);
         ffi::lua_call(state, count, ffi::LUA_MULTRET);

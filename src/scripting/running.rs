@@ -5,12 +5,33 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
+use super::functions::Libraries;
 use super::script::Script;
 use crate::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
 
-/// One run of a script.
+/// What a run was called by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// EVAL or its kin.
+    Script,
+    /// FCALL: the function's name, and the whole command.
+    Function(String, Vec<Bytes>),
+}
+
+impl Caller {
+    /// Whether a function was called.
+    pub fn is_function(&self) -> bool {
+        matches!(self, Caller::Function(..))
+    }
+}
+
+/// One run of a script or a function.
 #[derive(Debug)]
 pub struct Run {
+    /// What it was called by.
+    pub caller: Caller,
     since: Instant,
     /// When it is ended, if there is such a time.
     deadline: Option<Instant>,
@@ -19,6 +40,27 @@ pub struct Run {
 }
 
 impl Run {
+    fn new(caller: Caller, longest: Option<Duration>) -> Arc<Self> {
+        let since = Instant::now();
+        Arc::new(Self {
+            caller,
+            since,
+            deadline: longest.and_then(|longest| since.checked_add(longest)),
+            is_killed: AtomicBool::new(false),
+            has_written: AtomicBool::new(false),
+        })
+    }
+
+    /// One that loads a library. It ends by itself, and nothing but time ends it.
+    pub fn of_load(longest: Duration) -> Arc<Self> {
+        Self::new(Caller::Script, Some(longest))
+    }
+
+    /// How long it has run.
+    pub fn elapsed(&self) -> Duration {
+        self.since.elapsed()
+    }
+
     /// SCRIPT KILL was called.
     pub fn is_killed(&self) -> bool {
         self.is_killed.load(Ordering::Relaxed)
@@ -42,6 +84,8 @@ pub enum KillError {
     NotBusy,
     /// It has called a command that writes.
     Unkillable,
+    /// A function runs, and a script was to be killed, or the other way round.
+    OtherKind,
 }
 
 /// What the lanes and the connections of a server share about scripts.
@@ -51,6 +95,7 @@ pub struct Scripts {
     running_count: AtomicUsize,
     running: Mutex<Vec<Arc<Run>>>,
     known: Mutex<Known>,
+    libraries: Mutex<Arc<Libraries>>,
 }
 
 /// Scripts that were found in the store.
@@ -69,6 +114,7 @@ impl Default for Scripts {
             running_count: AtomicUsize::new(0),
             running: Mutex::default(),
             known: Mutex::default(),
+            libraries: Mutex::default(),
         }
     }
 }
@@ -108,14 +154,8 @@ impl Scripts {
 
     /// A run begins. It ends when the result is dropped, or is ended once it takes longer than
     /// `longest`.
-    pub fn begin(&self, longest: Option<Duration>) -> RunGuard<'_> {
-        let since = Instant::now();
-        let run = Arc::new(Run {
-            since,
-            deadline: longest.and_then(|longest| since.checked_add(longest)),
-            is_killed: AtomicBool::new(false),
-            has_written: AtomicBool::new(false),
-        });
+    pub fn begin(&self, caller: Caller, longest: Option<Duration>) -> RunGuard<'_> {
+        let run = Run::new(caller, longest);
         let mut running = lock(&self.running);
         running.push(Arc::clone(&run));
         self.running_count.store(running.len(), Ordering::SeqCst);
@@ -123,30 +163,34 @@ impl Scripts {
         RunGuard { scripts: self, run }
     }
 
-    /// Whether a script has run for longer than so many milliseconds; for 0 none ever has. The
-    /// limit is asked for only while a script runs.
-    pub fn is_busy(&self, limit_ms: impl FnOnce() -> u64) -> bool {
+    /// A run that has taken longer than so many milliseconds; for 0 none ever has. The limit is
+    /// asked for only while something runs.
+    pub fn busy(&self, limit_ms: impl FnOnce() -> u64) -> Option<Arc<Run>> {
         if self.running_count.load(Ordering::Relaxed) == 0 {
-            return false;
+            return None;
         }
         let limit = match limit_ms() {
-            0 => return false,
+            0 => return None,
             milliseconds => Duration::from_millis(milliseconds),
         };
         let running = lock(&self.running);
-        running.iter().any(|run| run.since.elapsed() >= limit)
+        running.iter().find(|run| run.elapsed() >= limit).cloned()
     }
 
-    /// Kills what runs and has not written.
+    /// Kills the scripts, or the functions, that run and have not written.
     ///
     /// # Errors
     /// Where there is nothing that can be killed.
-    pub fn kill(&self) -> Result<(), KillError> {
+    pub fn kill(&self, functions: bool) -> Result<(), KillError> {
         let running = lock(&self.running);
         let mut result = Err(KillError::NotBusy);
         for run in running.iter() {
             if run.has_written.load(Ordering::Relaxed) {
                 result = result.or(Err(KillError::Unkillable));
+            } else if run.caller.is_function() != functions {
+                if result == Err(KillError::NotBusy) {
+                    result = Err(KillError::OtherKind);
+                }
             } else {
                 run.is_killed.store(true, Ordering::Relaxed);
                 result = Ok(());
@@ -179,6 +223,16 @@ impl Scripts {
         if known.scripts.insert(script.sha.clone(), script).is_none() {
             known.bytes = known.bytes.saturating_add(bytes);
         }
+    }
+
+    /// The libraries as this server has last seen them.
+    pub fn libraries(&self) -> Arc<Libraries> {
+        Arc::clone(&lock(&self.libraries))
+    }
+
+    /// Remembers the libraries.
+    pub fn remember_libraries(&self, libraries: Arc<Libraries>) {
+        *lock(&self.libraries) = libraries;
     }
 }
 

@@ -7,7 +7,7 @@ use mlua::{Function, Lua, Result, Table, Value};
 
 use super::library::{Raise, integer, put};
 use super::state::State;
-use super::{bits, json, msgpack, raw, structs};
+use super::{bits, json, msgpack, raw, registration, structs};
 
 /// Globals of stock Lua that scripts do not get: they read files, write to the server's output, see
 /// the environments of other functions, or make objects whose end runs code.
@@ -16,8 +16,55 @@ const HIDDEN: &[&str] = &[
     "setfenv", "debug", "io", "os",
 ];
 
-/// Replaces the machine's globals by what scripts see. Returns the table that takes KEYS and ARGV.
-pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Table> {
+/// The globals of a machine.
+pub(super) struct Globals {
+    /// What scripts see, and where KEYS and ARGV are put.
+    pub(super) scripts: Table,
+    /// What functions see.
+    pub(super) functions: FunctionGlobals,
+}
+
+/// The globals of functions. They share one table, which shows less while a library is loaded.
+pub(super) struct FunctionGlobals {
+    /// The table.
+    pub(super) shown: Table,
+    metatable: Table,
+    at_run: Table,
+    at_load: Table,
+}
+
+impl FunctionGlobals {
+    fn new(lua: &Lua, at_run: Table, at_load: Table) -> Result<Self> {
+        let shown = raw::read_only(
+            lua,
+            &at_run,
+            Some(raw::read_only(lua, &lua.create_table()?, None)?),
+        )?;
+        let Some(metatable) = shown.metatable() else {
+            return Err(mlua::Error::runtime("a table has lost its metatable"));
+        };
+        at_run.raw_set("_G", &shown)?;
+        Ok(Self {
+            shown,
+            metatable,
+            at_run,
+            at_load,
+        })
+    }
+
+    /// From now on a library is loaded, or functions run.
+    pub(super) fn show(&self, is_loading: bool) -> Result<()> {
+        let real = if is_loading {
+            &self.at_load
+        } else {
+            &self.at_run
+        };
+        raw::show(&self.metatable, real)
+    }
+}
+
+/// Replaces the machine's globals by what scripts see.
+pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Globals> {
     let globals = lua.globals();
     raw::guard(lua, &globals)?;
     let seen = lua.create_table()?;
@@ -55,12 +102,22 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Table>
     protect_strings(lua, &globals, &seen)?;
     let missing = lua.create_table()?;
     missing.raw_set("__index", raw::missing_global(lua)?)?;
+    let at_run = lua.create_table()?;
+    for pair in seen.pairs::<Value, Value>() {
+        let (name, value) = pair?;
+        at_run.raw_set(name, value)?;
+    }
+    at_run.set_metatable(Some(missing.clone()))?;
+    let functions = FunctionGlobals::new(lua, at_run, registration::globals(lua, state)?)?;
     seen.set_metatable(Some(missing))?;
     let shown = raw::read_only(lua, &lua.create_table()?, None)?;
     let proxy = raw::read_only(lua, &seen, Some(shown))?;
     seen.raw_set("_G", &proxy)?;
     lua.set_globals(proxy)?;
-    Ok(seen)
+    Ok(Globals {
+        scripts: seen,
+        functions,
+    })
 }
 
 /// Strings share one metatable, which scripts may look at and not change.

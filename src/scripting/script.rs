@@ -39,7 +39,10 @@ pub struct Script {
 /// SHA-1 in hexadecimal.
 pub fn sha1_hex(bytes: &[u8]) -> String {
     let digest = Sha1::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let halves = digest.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
+    halves
+        .filter_map(|half| char::from_digit(half.into(), 16))
+        .collect()
 }
 
 impl Script {
@@ -55,6 +58,11 @@ impl Script {
             flags,
             shebang_bytes,
         })
+    }
+
+    /// Whether a text's first line says that it only reads.
+    pub fn declares_no_writes(text: &[u8]) -> bool {
+        text.starts_with(b"#!") && parse_shebang(text).is_ok_and(|(flags, _)| flags.no_writes)
     }
 
     /// What Lua is given.

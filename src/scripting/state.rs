@@ -9,6 +9,7 @@ use bytes::Bytes;
 use corosensei::Yielder;
 use mlua::{HookTriggers, Lua, Result, VmState};
 
+use super::functions::{Function, Program};
 use super::json;
 use super::random::Random;
 use super::running::Run;
@@ -57,6 +58,8 @@ pub(super) struct State {
     /// Where the script was when it was ended: the source and the line.
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
+    /// What a library has registered, while it is loaded.
+    pub(super) registered: RefCell<Option<Vec<(Function, mlua::Function)>>>,
 }
 
 impl State {
@@ -99,12 +102,14 @@ impl State {
 /// What a fiber is told.
 pub(super) enum Order {
     Run {
-        script: Arc<Script>,
+        program: Program,
         keys: Vec<Bytes>,
         arguments: Vec<Bytes>,
         run: Arc<Run>,
     },
     Compile(Arc<Script>),
+    /// Loads the source of a library, to see what it registers.
+    Load(Bytes, Arc<Run>),
     Answer(Answer),
     Stop,
 }
@@ -122,6 +127,11 @@ pub(super) enum Event {
     /// It waits for an order.
     Idle,
     Compiled(std::result::Result<(), String>),
+    Loaded {
+        result: std::result::Result<Vec<Function>, String>,
+        /// The machine is of no more use.
+        is_spent: bool,
+    },
     Asks(Ask),
     Ended {
         end: End,

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Answer, End, Machine, Script, Scripts, Step};
+use super::{Answer, Caller, End, Machine, Program, Script, Scripts, Step};
 use crate::reply::Reply;
 
 /// Runs a script whose calls are all answered with `+OK`.
@@ -13,8 +13,13 @@ fn run(text: &str) -> End {
 fn run_on(machine: &mut Machine, text: &str) -> End {
     let script = Arc::new(Script::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
-    let guard = scripts.begin(None);
-    let mut step = machine.begin(&script, Vec::new(), Vec::new(), guard.run());
+    let guard = scripts.begin(Caller::Script, None);
+    let mut step = machine.begin(
+        &Program::Script(script),
+        Vec::new(),
+        Vec::new(),
+        guard.run(),
+    );
     loop {
         match step {
             Step::Ended(end) => return end,
@@ -172,13 +177,18 @@ fn a_killed_script_ends_whatever_it_catches() {
         let scripts = Arc::new(Scripts::default());
         let killer = Arc::clone(&scripts);
         let thread = std::thread::spawn(move || {
-            while killer.kill().is_err() {
+            while killer.kill(false).is_err() {
                 std::thread::yield_now();
             }
         });
-        let guard = scripts.begin(None);
+        let guard = scripts.begin(Caller::Script, None);
         let mut machine = Machine::new().unwrap();
-        let mut step = machine.begin(&script, Vec::new(), Vec::new(), guard.run());
+        let mut step = machine.begin(
+            &Program::Script(script),
+            Vec::new(),
+            Vec::new(),
+            guard.run(),
+        );
         let end = loop {
             match step {
                 Step::Ended(end) => break end,
@@ -199,9 +209,14 @@ fn a_script_that_is_given_up_ends_with_its_machine() {
     let text = "while true do pcall(redis.call, 'PING') end";
     let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
-    let guard = scripts.begin(None);
+    let guard = scripts.begin(Caller::Script, None);
     let mut machine = Machine::new().unwrap();
-    let step = machine.begin(&script, Vec::new(), Vec::new(), guard.run());
+    let step = machine.begin(
+        &Program::Script(script),
+        Vec::new(),
+        Vec::new(),
+        guard.run(),
+    );
     assert!(matches!(step, Step::Calls(_)));
     drop(machine);
 }

@@ -7,6 +7,18 @@ use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::number::{LongDouble, format_double};
 use crate::reply::Reply;
 
+/// Pairs as tables within a table.
+fn nested(lua: &Lua, pairs: &[(Reply, Reply)], is_resp3: bool) -> Result<Value> {
+    let table = lua.create_table_with_capacity(pairs.len(), 0)?;
+    for (place, (first, second)) in (1_i64..).zip(pairs) {
+        let pair = lua.create_table_with_capacity(2, 0)?;
+        pair.raw_set(1, from_reply(lua, first, is_resp3)?)?;
+        pair.raw_set(2, from_reply(lua, second, is_resp3)?)?;
+        table.raw_set(place, pair)?;
+    }
+    Ok(Value::Table(table))
+}
+
 /// What a script is given for a reply. `is_resp3` after `redis.setresp(3)`.
 pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Value> {
     let text = |bytes: &[u8]| lua.create_string(bytes).map(Value::String);
@@ -39,7 +51,7 @@ pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Val
             field("set", Value::Table(set))
         }
         Reply::Set(items) => each(items),
-        Reply::Map(pairs) if is_resp3 => {
+        Reply::Map(pairs) | Reply::Keyed(pairs) if is_resp3 => {
             let map = lua.create_table()?;
             for (name, value) in pairs {
                 let value = from_reply(lua, value, true)?;
@@ -47,16 +59,8 @@ pub(super) fn from_reply(lua: &Lua, reply: &Reply, is_resp3: bool) -> Result<Val
             }
             field("map", Value::Table(map))
         }
-        Reply::Pairs(pairs) if is_resp3 => {
-            let table = lua.create_table_with_capacity(pairs.len(), 0)?;
-            for (place, (first, second)) in (1_i64..).zip(pairs) {
-                let pair = lua.create_table_with_capacity(2, 0)?;
-                pair.raw_set(1, from_reply(lua, first, true)?)?;
-                pair.raw_set(2, from_reply(lua, second, true)?)?;
-                table.raw_set(place, pair)?;
-            }
-            Ok(Value::Table(table))
-        }
+        Reply::Keyed(pairs) => nested(lua, pairs, false),
+        Reply::Pairs(pairs) if is_resp3 => nested(lua, pairs, true),
         Reply::Map(pairs) | Reply::Pairs(pairs) => {
             let table = lua.create_table_with_capacity(pairs.len().saturating_mul(2), 0)?;
             let flat = pairs.iter().flat_map(|(first, second)| [first, second]);

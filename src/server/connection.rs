@@ -21,6 +21,7 @@ use super::dispatch::{Conditions, Dispatch, dispatch};
 use crate::commands::Row;
 use crate::commands::flags::Flags;
 use crate::commands::row::{ConnectionCommand, Group, Handler};
+use crate::commands::scripting;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::wire::encode::encode_error_line;
@@ -69,6 +70,7 @@ impl Connection {
             .pubsub
             .unsubscribe_all(&self.session.client, subscriptions);
         self.state.monitors.remove(&self.session.client);
+        self.state.tracking.disable(&self.session.client);
         self.session.discard(self.state.executor.watchers());
         self.state.clients.remove(self.session.client.id);
     }
@@ -78,7 +80,7 @@ impl Connection {
         self.note_interaction();
         // What was read ahead comes first.
         while self.ahead.is_empty() && !self.read_or_message().await? {
-            self.put_messages().await?;
+            self.put_last_messages().await?;
             self.flush().await?;
             self.note_buffers();
         }
@@ -89,7 +91,6 @@ impl Connection {
     async fn read_or_message(&mut self) -> Result<bool, Ended> {
         self.release_idle_buffers();
         self.reserve_input();
-        let hears_messages = self.session.hears_messages();
         let client = Arc::clone(&self.session.client);
         let _awaited = client.await_client();
         tokio::select! {
@@ -101,7 +102,8 @@ impl Connection {
                     Ok(true)
                 }
             },
-            () = self.session.client.mailbox.ready(), if hears_messages => Ok(false),
+            // Any client may get messages, as others may redirect theirs to it.
+            () = self.session.client.mailbox.ready() => Ok(false),
             () = self.session.client.wait_killed() => Err(Ended),
             () = self.state.shutdown.begun() => Err(Ended),
         }
@@ -148,11 +150,27 @@ impl Connection {
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
         let conditions = Conditions {
             is_authenticated: self.session.is_allowed(&self.state.config),
-            is_busy: self.is_busy(),
+            busy: self.busy(),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
         let dispatched = dispatch(&request.arguments, conditions);
+        let keeps_caching = matches!(
+            dispatched,
+            Dispatch::Connection(ConnectionCommand::Client, _)
+        );
+        self.execute_dispatched(dispatched, request).await?;
+        if !keeps_caching {
+            self.session.end_caching();
+        }
+        Ok(())
+    }
+
+    async fn execute_dispatched(
+        &mut self,
+        dispatched: Dispatch,
+        request: Request,
+    ) -> Result<(), Ended> {
         self.wait_to_queue(&dispatched).await?;
         let (dispatched, request) = match self.queue_for_exec(dispatched, request) {
             WithinMulti::Execute(dispatched, request) => (dispatched, request),
@@ -218,10 +236,12 @@ impl Connection {
         }
     }
 
-    /// Whether a script has run for longer than `busy-reply-threshold`.
-    fn is_busy(&self) -> bool {
+    /// What is answered while a script or a function has run for longer than
+    /// `busy-reply-threshold`.
+    fn busy(&self) -> Option<CommandError> {
         let scripts = &self.state.executor.environment().scripts;
-        scripts.is_busy(|| self.state.config.busy_reply_threshold_ms())
+        let run = scripts.busy(|| self.state.config.busy_reply_threshold_ms())?;
+        Some(scripting::busy(run.caller.is_function()))
     }
 
     /// Runs a command that needs no data.

@@ -20,12 +20,12 @@ pub(super) enum Dispatch {
 }
 
 /// What a client may currently send.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Conditions {
     /// It has authenticated, or needs not to.
     pub(super) is_authenticated: bool,
-    /// A script runs for longer than others wait.
-    pub(super) is_busy: bool,
+    /// A script or a function runs for longer than others wait: the answer.
+    pub(super) busy: Option<CommandError>,
     /// The store takes commands that add data.
     pub(super) takes_growth: bool,
     /// It has subscribed and speaks RESP2.
@@ -47,10 +47,10 @@ pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch 
         let line = "NOAUTH Authentication required.".to_owned();
         return Dispatch::Refused(Some(row), line);
     }
-    if conditions.is_busy && !row.flags.contains(Flags::ALLOW_BUSY) {
-        let line = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN \
-                    NOSAVE.";
-        return Dispatch::Refused(Some(row), line.to_owned());
+    if let Some(busy) = conditions.busy
+        && !row.flags.contains(Flags::ALLOW_BUSY)
+    {
+        return Dispatch::Refused(Some(row), busy.to_line());
     }
     if !conditions.takes_growth && row.flags.contains(Flags::DENYOOM) {
         return Dispatch::Refused(Some(row), CommandError::NoRoomToGrow.to_line());

@@ -51,6 +51,7 @@ mod procfs;
 mod pubsub;
 mod sampler;
 mod samples;
+mod script_calls;
 mod secrets;
 mod session;
 mod shutdown;
@@ -58,6 +59,7 @@ mod signals;
 mod slowlog;
 mod state;
 mod statistics;
+mod tracking;
 mod transaction;
 mod warnings;
 

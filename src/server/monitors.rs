@@ -68,7 +68,19 @@ impl Monitors {
         if self.is_empty() || row.flags.contains(Flags::ADMIN) {
             return;
         }
-        let line = line(self.clock.now_us(), database, client, arguments);
+        self.show(row, database, &client.address.to_string(), arguments);
+    }
+
+    /// Shows a command that a script has called.
+    pub(super) fn note_script(&self, row: &Row, database: u32, arguments: &[Bytes]) {
+        self.show(row, database, "lua", arguments);
+    }
+
+    fn show(&self, row: &Row, database: u32, origin: &str, arguments: &[Bytes]) {
+        if self.is_empty() || row.flags.contains(Flags::ADMIN) {
+            return;
+        }
+        let line = line(self.clock.now_us(), database, origin, arguments);
         let frame = Frame::line(line, self.delivery.memory());
         let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);
         for client in clients.iter() {
@@ -78,10 +90,9 @@ impl Monitors {
 }
 
 /// `+<seconds>.<microseconds> [<database> <address>] "<argument>" …`
-fn line(now_us: i64, database: u32, client: &ClientRecord, arguments: &[Bytes]) -> Vec<u8> {
+fn line(now_us: i64, database: u32, origin: &str, arguments: &[Bytes]) -> Vec<u8> {
     let (seconds, micros) = (now_us.div_euclid(1_000_000), now_us.rem_euclid(1_000_000));
-    let address = client.address;
-    let mut line = format!("+{seconds}.{micros:06} [{database} {address}]").into_bytes();
+    let mut line = format!("+{seconds}.{micros:06} [{database} {origin}]").into_bytes();
     for argument in without_secrets(arguments).iter() {
         line.extend_from_slice(b" \"");
         put_quoted(argument, &mut line);

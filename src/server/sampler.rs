@@ -1,11 +1,12 @@
 //! What the server does ten times a second: it samples rates and memory, evicts clients and
-//! disconnects idle ones, and begins scheduled backups.
+//! disconnects idle ones, forgets tracked keys, and begins scheduled backups.
 
 use std::time::{Duration, Instant};
 
 use super::state::ServerState;
 use super::{eviction, procfs};
 use crate::types::signals::Subscribers;
+use crate::types::tracking::Trackers;
 
 /// Time between two samples (Redis: 100 ms).
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -21,7 +22,8 @@ pub(super) async fn run(state: &ServerState) {
         if tick % SLOW_TICKS == 0 {
             let memory = procfs::memory();
             state.samples.memory_peak_bytes(memory.allocated_bytes);
-            if !state.pubsub.is_empty() || !state.monitors.is_empty() {
+            let hears = !state.pubsub.is_empty() || !state.monitors.is_empty();
+            if hears || state.tracking.is_any() {
                 state.delivery.close_overdue(&state.clients);
             }
             let timeout_s = state.config.timeout_s();
@@ -30,6 +32,7 @@ pub(super) async fn run(state: &ServerState) {
         if let Some(backups) = &state.backups {
             backups.start_scheduled(|| state.config.settings().backups_keep);
         }
+        state.tracking.forget_surplus();
         eviction::evict_if_needed(state);
         let now = Instant::now();
         let (samples, statistics) = (&state.samples, &state.statistics);

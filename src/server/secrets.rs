@@ -13,6 +13,11 @@ pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
         &|at| at >= 1
     } else if is_word(word(0), "hello") {
         &|at| (1..=2).any(|back| at >= back && is_word(word(at - back), "auth"))
+    } else if is_word(word(0), "migrate") {
+        &|at| {
+            let follows = |back: usize, option| at >= 6 + back && is_word(word(at - back), option);
+            follows(1, "auth") || follows(1, "auth2") || follows(2, "auth2")
+        }
     } else if is_word(word(0), "config") && is_word(word(1), "set") {
         &|at| {
             at >= 3
@@ -51,6 +56,14 @@ mod tests {
             (
                 "CONFIG SET timeout 1 requirepass p",
                 "CONFIG SET timeout 1 requirepass (redacted)",
+            ),
+            (
+                "MIGRATE h 1 k 0 9 AUTH p COPY",
+                "MIGRATE h 1 k 0 9 AUTH (redacted) COPY",
+            ),
+            (
+                "MIGRATE auth auth k 0 9 AUTH2 u p KEYS a b",
+                "MIGRATE auth auth k 0 9 AUTH2 (redacted) (redacted) KEYS a b",
             ),
             ("LPUSH auth a", "LPUSH auth a"),
         ] {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use crate::wire::encode::Protocol;
 
-use super::clients::{ClientRecord, Subscriptions};
+use super::clients::{ClientRecord, Subscriptions, TrackingMode};
 use super::transaction::{OpenTransaction, WatchState};
 use crate::config::RuntimeConfig;
 use crate::executor::WatchedKey;
 use crate::executor::watchers::{Touched, Watchers};
+use crate::types::tracking::Origin;
 
 /// CLIENT REPLY.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +47,10 @@ pub(super) struct Session {
     pub(super) watch: WatchState,
     /// The current command runs within EXEC, and must not wait for anything.
     pub(super) is_in_exec: bool,
+    /// How it tracks keys, if it does.
+    pub(super) tracking: Option<TrackingMode>,
+    /// CLIENT CACHING came right before the current command or transaction.
+    pub(super) is_caching: bool,
 }
 
 impl Session {
@@ -62,6 +67,8 @@ impl Session {
             transaction: None,
             watch: WatchState::default(),
             is_in_exec: false,
+            tracking: None,
+            is_caching: false,
         }
     }
 
@@ -79,7 +86,29 @@ impl Session {
 
     /// Whether messages may come for the client that are no replies.
     pub(super) fn hears_messages(&self) -> bool {
+        self.is_listener() || self.client.hears_invalidations()
+    }
+
+    /// Whether the client is mainly there to get messages: the limit of its output is that of
+    /// subscribers.
+    pub(super) fn is_listener(&self) -> bool {
         !self.subscriptions.is_empty() || self.client.is_monitor()
+    }
+
+    /// On whose behalf its commands run now.
+    pub(super) fn origin(&self) -> Origin {
+        let tracking = self.tracking;
+        Origin {
+            client: self.client.id,
+            tracks: tracking.is_some_and(|mode| mode.remembers(self.is_caching)),
+        }
+    }
+
+    /// CLIENT CACHING concerns one command or transaction, which has ended unless one is open.
+    pub(super) fn end_caching(&mut self) {
+        if self.transaction.is_none() {
+            self.is_caching = false;
+        }
     }
 
     /// Forgets the commands since MULTI, and the watched keys.

@@ -14,6 +14,7 @@ use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
 use crate::types::signals::Subscribers;
+use crate::types::tracking::Trackers;
 
 use super::clients::{ClientRecord, ClientRegistry};
 use super::delivery::Delivery;
@@ -24,9 +25,11 @@ use super::pause::Pause;
 use super::procfs;
 use super::pubsub::PubSub;
 use super::samples::Samples;
+use super::script_calls::CallCounter;
 use super::shutdown::Shutdown;
 use super::slowlog::Slowlog;
 use super::statistics::ServerStatistics;
+use super::tracking::Tracking;
 use super::warnings::Warnings;
 
 /// The version of Redis whose behaviour and texts clients can expect.
@@ -60,9 +63,9 @@ pub(super) struct ServerState {
     /// The time.
     pub(super) clock: Arc<dyn Clock>,
     /// The connected clients.
-    pub(super) clients: ClientRegistry,
+    pub(super) clients: Arc<ClientRegistry>,
     /// Counters.
-    pub(super) statistics: ServerStatistics,
+    pub(super) statistics: Arc<ServerStatistics>,
     /// Clients that were disconnected because the server had to hold too much for them.
     pub(super) disconnections: Arc<Disconnections>,
     /// The memory that this process may use.
@@ -81,8 +84,10 @@ pub(super) struct ServerState {
     pub(super) delivery: Arc<Delivery>,
     /// Subscriptions.
     pub(super) pubsub: Arc<PubSub>,
+    /// Clients that track keys.
+    pub(super) tracking: Arc<Tracking>,
     /// Clients that see all commands.
-    pub(super) monitors: Monitors,
+    pub(super) monitors: Arc<Monitors>,
     /// When the server started, in milliseconds since the Unix epoch.
     pub(super) started_ms: i64,
     /// 40 hexadecimal digits that no other server start has.
@@ -109,7 +114,7 @@ impl ServerState {
             .map(|_| format!("{:08x}", random.next_u64() >> 32))
             .collect();
         let started_ms = clock.now_ms();
-        let clients = ClientRegistry::default();
+        let clients = Arc::<ClientRegistry>::default();
         let disconnections = Arc::<Disconnections>::default();
         let delivery = Arc::new(Delivery::new(
             Arc::clone(&config),
@@ -118,14 +123,34 @@ impl ServerState {
             Arc::clone(&disconnections),
         ));
         let pubsub = Arc::new(PubSub::new(Arc::clone(&delivery)));
+        let tracking = Arc::new(Tracking::new(
+            Arc::clone(&delivery),
+            Arc::clone(&clients),
+            Arc::clone(&config),
+            Arc::clone(random),
+        ));
         let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
+        let monitors = Arc::new(monitors);
+        let statistics = Arc::<ServerStatistics>::default();
+        let script_calls = Arc::new(CallCounter {
+            statistics: Arc::clone(&statistics),
+            monitors: Arc::clone(&monitors),
+        });
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
+        let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
         let events = Arc::clone(config.keyspace_events());
         let sparse_bytes = Arc::clone(config.hll_sparse_max_bytes());
+        let node_entries = Arc::clone(config.stream_node_max_entries());
         let environment = executor.environment();
         if environment.subscribers.set(subscribers).is_err()
+            || environment.trackers.set(trackers).is_err()
             || environment.keyspace_events.set(events).is_err()
             || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
+            || environment.script_calls.set(script_calls).is_err()
+            || environment
+                .stream_node_max_entries
+                .set(node_entries)
+                .is_err()
         {
             tracing::error!("another server already hears what this executor publishes");
         }
@@ -137,7 +162,7 @@ impl ServerState {
             clients,
             disconnections,
             memory_bytes: procfs::usable_memory_bytes(),
-            statistics: ServerStatistics::default(),
+            statistics,
             samples: Samples::default(),
             slowlog: Slowlog::default(),
             latency: LatencyMonitor::default(),
@@ -145,6 +170,7 @@ impl ServerState {
             pause: Pause::default(),
             delivery,
             pubsub,
+            tracking,
             monitors,
             started_ms,
             run_id,

@@ -16,12 +16,14 @@ pub mod embedded;
 pub mod faults;
 #[cfg(feature = "fdb")]
 pub mod fdb;
+mod noted;
 mod page;
 #[cfg(any(feature = "fdb", feature = "testing"))]
 mod read_your_writes;
 mod rules;
 mod savepoints;
 
+pub use noted::NotedRead;
 pub use rules::key_after;
 pub use savepoints::Savepoint;
 
@@ -212,6 +214,13 @@ pub trait Transaction: ReadTransaction {
     /// Makes [`Transaction::add_conflict_unless_own`] conflict always from now on. For operations
     /// that change several keys at one moment.
     fn conflict_on_own_rows(&self);
+
+    /// Notes its reads from now on, at most so many, on a store whose reads are round trips.
+    fn note_reads(&self, max: usize);
+
+    /// Ends [`Transaction::note_reads`], and returns what was read. Nothing where reads cost
+    /// nothing.
+    fn take_noted_reads(&self) -> Vec<NotedRead>;
 
     /// Opens a savepoint. It ends with [`Transaction::rollback`] or [`Transaction::release`].
     /// Savepoints nest: when one ends, those opened after it end too. A commit keeps the writes

@@ -12,7 +12,7 @@ use crate::counter::Counter;
 use crate::error::CommandError;
 use crate::events::{EventClasses, EventSwitch};
 use crate::layout::{Id, Layout, decode_id};
-use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX};
+use crate::limits::{DATABASES, HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
 use crate::random::Random;
 use crate::scripting::Scripts;
 use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transaction};
@@ -22,7 +22,10 @@ use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::known_keys::KnownKeys;
 use super::located::LocatedKeys;
+use super::script_calls::ScriptCalls;
+use super::script_reads::ScriptReads;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
+use super::tracking::Trackers;
 
 /// What stays the same for all transactions of a server.
 pub struct Environment {
@@ -44,8 +47,16 @@ pub struct Environment {
     pub lookups: Lookups,
     /// Scripts that run, and those that are known.
     pub scripts: Scripts,
+    /// What scripts have read.
+    pub script_reads: ScriptReads,
+    /// Who counts the commands that scripts call, set once when there is a server.
+    pub script_calls: OnceLock<Arc<dyn ScriptCalls>>,
     /// The setting `hll-sparse-max-bytes`, set once when there is a server.
     pub hll_sparse_max_bytes: OnceLock<Arc<AtomicU64>>,
+    /// Who tracks keys, set once when there is a server.
+    pub trackers: OnceLock<Arc<dyn Trackers>>,
+    /// The setting `stream-node-max-entries`, set once when there is a server.
+    pub stream_node_max_entries: OnceLock<Arc<AtomicU64>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -63,6 +74,17 @@ impl Environment {
         let setting = self.hll_sparse_max_bytes.get();
         let bytes = setting.map_or(HLL_SPARSE_BYTES_MAX, |bytes| bytes.load(Ordering::Relaxed));
         usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    /// How many entries of a stream are trimmed together, where it is trimmed approximately.
+    pub fn stream_node_entries(&self) -> u64 {
+        let setting = self.stream_node_max_entries.get();
+        let entries = setting.map_or(0, |entries| entries.load(Ordering::Relaxed));
+        // Without that limit Redis has one in bytes.
+        if entries == 0 {
+            return STREAM_NODE_ENTRIES_MAX;
+        }
+        entries
     }
 
     /// The random element of a pushed position: what makes keys of concurrent pushes differ.
@@ -105,6 +127,8 @@ pub struct ReadContext<'t> {
     /// must take part in conflict detection all the same: in EXEC, where one command's answer
     /// may be the reason for the next.
     pub is_strict: bool,
+    /// Whether a script calls the command.
+    pub is_in_script: bool,
     /// What other servers have popped for the unit of work ([`super::delegation`]).
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
@@ -162,6 +186,7 @@ impl<'t> ReadContext<'t> {
             database,
             isolation: Isolation::Snapshot,
             is_strict: false,
+            is_in_script: false,
             grants: None,
             pops_grants: false,
             known_keys: KnownKeys::Nothing,
@@ -316,6 +341,12 @@ impl<'t> WriteContext<'t> {
     /// The same view with every read serializable: within EXEC.
     pub fn strict(mut self) -> Self {
         self.read = self.read.strict();
+        self
+    }
+
+    /// The same view for a command that a script calls.
+    pub fn in_script(mut self) -> Self {
+        self.read.is_in_script = true;
         self
     }
 

@@ -11,6 +11,7 @@ use crate::store::{Isolation, RangeQuery};
 use super::context::{ReadContext, WriteContext};
 use super::key::ClientKey;
 use super::signals::Exchanged;
+use super::tracking::Change;
 
 impl WriteContext<'_> {
     /// Gives a database a new, empty namespace and leaves the old one to the background task
@@ -20,6 +21,8 @@ impl WriteContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn flush_database(&self, database: u32) -> Result<(), CommandError> {
+        // Of a database without keys, too: as in Redis, clients forget what they remember.
+        self.signals.change(Change::AllKeys);
         let old = self.namespace_of(database).await?;
         let range = self.layout().keys_from(old, 0);
         let first = self
@@ -50,6 +53,8 @@ impl WriteContext<'_> {
         let of_first = self.namespace_of(first).await?;
         let of_second = self.namespace_of(second).await?;
         if first != second {
+            // Redis leaves caches as they are, and their values are those of other keys from now on.
+            self.signals.change(Change::AllKeys);
             self.touch_watched(first, Some(second)).await?;
             self.touch_watched(second, Some(first)).await?;
             self.set_namespace(first, of_second);
@@ -73,10 +78,10 @@ impl WriteContext<'_> {
             }
         }
         for (name, _) in names.iter().zip(exists).filter(|(_, exists)| *exists) {
-            self.signals.touch(ClientKey {
+            self.signals.change(Change::OnlyWatched(ClientKey {
                 database,
                 key: name.clone(),
-            });
+            }));
         }
         self.signals.exchange(Exchanged {
             database,

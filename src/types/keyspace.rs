@@ -24,6 +24,7 @@ use super::key::{ClientKey, OpenKey};
 use super::located::KeyLocation;
 use super::presence::Presence;
 use super::signals::Ready;
+use super::tracking::Change;
 
 impl ReadContext<'_> {
     async fn locate(&self, key: &Bytes) -> Result<KeyLocation, StoreError> {
@@ -403,6 +404,10 @@ impl WriteContext<'_> {
                 Some(_) => self.clear_expiry_index(&old),
                 None => self.remove(&old),
             }
+            self.signal_gone(&OpenKey {
+                database: Some(location.database),
+                ..old
+            });
         }
         meta.long_name = location.name.inline().is_none().then(|| key.clone());
         self.write_meta(&location.meta_key, &meta);
@@ -468,6 +473,13 @@ impl WriteContext<'_> {
         }
     }
 
+    /// Tells clients that track a key, and not WATCH, that the key has changed.
+    pub(super) fn invalidate(&self, key: &OpenKey) {
+        if let Ok(name) = key.meta.full_name(&key.name) {
+            self.signals.change(Change::Unwatched(name.clone()));
+        }
+    }
+
     /// Wakes clients that wait for something in a key.
     fn signal_ready(&self, key: &OpenKey) {
         if key.meta.value_type.kind().is_waited_for
@@ -476,6 +488,26 @@ impl WriteContext<'_> {
             let ready = Ready::Key(client_key, key.meta.value_type);
             self.signals.ready(ready);
         }
+    }
+
+    /// Tells clients whose commands need a key that it is gone, or has become another.
+    pub(super) fn signal_gone(&self, key: &OpenKey) {
+        if key.meta.value_type.kind().is_missed()
+            && let Some(client_key) = key.client_key()
+        {
+            let gone = Ready::Gone(client_key, key.meta.value_type);
+            self.signals.ready(gone);
+        }
+    }
+
+    /// Runs the commands of clients that wait for something in a key once more, though nothing was put
+    /// into it.
+    pub(super) fn wake_waiting(&self, key: &OpenKey) {
+        if !self.environment.capabilities.single_writer {
+            // Other servers watch the length for theirs.
+            self.count_change(key, 0);
+        }
+        self.signal_ready(key);
     }
 
     /// Removes a key with its data.
@@ -500,6 +532,7 @@ impl WriteContext<'_> {
         }
         self.clear_expiry_index(key);
         self.signal_touched(key);
+        self.signal_gone(key);
     }
 
     /// Writes a key's metadata, and what says the same elsewhere.

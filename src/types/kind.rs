@@ -304,6 +304,12 @@ impl ValueKind {
         Some(elements.section)
     }
 
+    /// Whether clients may wait that need the key. Those that wait for elements of a type whose keys
+    /// cease to exist with their last element wait on without a key.
+    pub fn is_missed(&self) -> bool {
+        self.is_waited_for && self.exists_when_empty
+    }
+
     /// Whether a value without elements may have rows.
     pub fn keeps_rows_when_empty(&self) -> bool {
         let mut sections = self.sections.iter();

@@ -1,6 +1,5 @@
 //! What Redis's types mean, over the transaction trait: strings, lists, hashes, sets, sorted
-//! sets, Quoin's own types, and the keyspace
-//! that holds them. Knows the layout and nothing of connections or replies.
+//! sets, streams, Quoin's own types, and the keyspace that holds them. Knows the layout and nothing of connections or replies.
 
 pub mod changed_bodies;
 pub mod context;
@@ -12,24 +11,28 @@ pub mod fingerprint;
 pub mod flush;
 pub mod hash;
 mod hashed;
-#[cfg(test)]
-mod hollow;
 pub mod ids;
 pub mod key;
 pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
 pub mod known_keys;
+pub mod libraries;
 pub mod list;
 mod located;
+pub mod migrating;
 pub mod notices;
 pub mod pages;
 pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
+pub mod read_window;
+mod reading_ahead;
 pub mod relay;
 pub mod retained;
 pub mod scanning;
+pub mod script_calls;
+pub mod script_reads;
 pub mod scripts;
 pub mod set;
 pub mod signals;
@@ -39,9 +42,12 @@ pub mod sort;
 pub mod sorted_set;
 pub mod split;
 pub mod startup;
+pub mod stream;
 pub mod string;
 pub mod sweeping;
 pub mod task_queue;
+pub mod tracker_marks;
+pub mod tracking;
 pub mod unit;
 pub mod wants;
 
@@ -63,8 +69,7 @@ impl ValueType {
             ValueType::String => &string::KIND,
             ValueType::Hash => &hash::KIND,
             ValueType::Set => &set::KIND,
-            #[cfg(test)]
-            ValueType::Hollow => &hollow::KIND,
+            ValueType::Stream => &stream::KIND,
         }
     }
 }

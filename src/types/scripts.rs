@@ -93,8 +93,9 @@ impl WriteContext<'_> {
 
     /// SCRIPT FLUSH.
     pub fn flush_scripts(&self) {
-        let all = self.layout().all_scripts();
-        self.transaction.clear_range(&all.begin, &all.end);
+        for rows in [self.layout().all_scripts(), self.layout().scripts_by_time()] {
+            self.transaction.clear_range(&rows.begin, &rows.end);
+        }
         let flushes = self.layout().script_flushes_key();
         self.transaction.atomic_add(&flushes, 1);
     }

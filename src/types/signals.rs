@@ -1,5 +1,5 @@
 //! What a batch's commands did that others must hear of once it is committed: keys that changed
-//! (for WATCH), keys that something was put into (for clients that wait for them), and messages
+//! (for WATCH and CLIENT TRACKING), keys that something was put into (for clients that wait for them), and messages
 //! for subscribers.
 
 use std::cell::{Cell, Ref, RefCell};
@@ -10,6 +10,8 @@ use bytes::Bytes;
 
 use super::changed_bodies::ChangedBodies;
 use super::key::ClientKey;
+use super::script_calls::CallsMade;
+use super::tracking::{Change, Origin};
 use super::wants::Offer;
 use crate::layout::ValueType;
 
@@ -18,6 +20,8 @@ use crate::layout::ValueType;
 pub enum Ready {
     /// Something was put into a key.
     Key(ClientKey, ValueType),
+    /// A key of this type was removed, or something else was put in its place.
+    Gone(ClientKey, ValueType),
     /// Items became ready in a key that are for the same of its clients.
     Items {
         /// The key.
@@ -101,7 +105,9 @@ pub struct Exchanged {
 /// that nobody hears of what was not committed.
 #[derive(Debug, Default)]
 pub struct Signals {
-    touched: RefCell<Vec<ClientKey>>,
+    /// On whose behalf the current command runs.
+    origin: Cell<Origin>,
+    changes: RefCell<Vec<Change>>,
     exchanged: RefCell<Vec<Exchanged>>,
     ready: RefCell<Vec<Ready>>,
     messages: RefCell<Vec<Message>>,
@@ -113,6 +119,8 @@ pub struct Signals {
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, so that they can be undone.
     item_changes: RefCell<Vec<ItemChange>>,
+    /// What scripts have called. It counts even where the script's writes are undone.
+    pub script_calls: CallsMade,
     /// Small values that were changed, for the next attempt where this one conflicts.
     pub changed_bodies: ChangedBodies,
 }
@@ -127,7 +135,7 @@ enum ItemChange {
 /// How far [`Signals`] had come.
 #[derive(Debug, Clone, Copy)]
 pub struct SignalsSavepoint {
-    touched: usize,
+    changes: usize,
     exchanged: usize,
     ready: usize,
     /// Places of the last entry of `ready`, if that names items.
@@ -143,7 +151,7 @@ impl Signals {
     pub fn savepoint(&self) -> SignalsSavepoint {
         let ready = self.ready.borrow();
         SignalsSavepoint {
-            touched: self.touched.borrow().len(),
+            changes: self.changes.borrow().len(),
             exchanged: self.exchanged.borrow().len(),
             ready: ready.len(),
             last_locations: match ready.last() {
@@ -158,7 +166,7 @@ impl Signals {
 
     /// Forgets what was told since the savepoint.
     pub fn rollback(&self, savepoint: SignalsSavepoint) {
-        self.touched.borrow_mut().truncate(savepoint.touched);
+        self.changes.borrow_mut().truncate(savepoint.changes);
         self.exchanged.borrow_mut().truncate(savepoint.exchanged);
         let mut ready = self.ready.borrow_mut();
         ready.truncate(savepoint.ready);
@@ -178,12 +186,28 @@ impl Signals {
         }
     }
 
+    /// What is told from now on comes from a command of this client.
+    pub fn set_origin(&self, origin: Origin) {
+        self.origin.set(origin);
+    }
+
+    /// On whose behalf the current command runs.
+    pub fn origin(&self) -> Origin {
+        self.origin.get()
+    }
+
     /// A key changed.
     pub fn touch(&self, key: ClientKey) {
-        let mut touched = self.touched.borrow_mut();
+        let client = self.origin.get().client;
+        self.change(Change::Key { key, client });
+    }
+
+    /// Something changed, or was read.
+    pub fn change(&self, change: Change) {
+        let mut changes = self.changes.borrow_mut();
         // A command often touches its key more than once, and a pipeline one key many times.
-        if touched.last() != Some(&key) {
-            touched.push(key);
+        if changes.last() != Some(&change) {
+            changes.push(change);
         }
     }
 
@@ -199,13 +223,14 @@ impl Signals {
 
     /// Whether any of these keys changed, even if it is now as it was.
     pub fn has_touched<'k>(&self, keys: impl IntoIterator<Item = &'k ClientKey>) -> bool {
-        let touched = self.touched.borrow();
-        if touched.is_empty() {
+        let changes = self.changes.borrow();
+        if changes.is_empty() {
             return false;
         }
         // Both may be many.
         let keys: HashSet<&ClientKey> = keys.into_iter().collect();
-        !keys.is_empty() && touched.iter().any(|key| keys.contains(key))
+        let mut touched = changes.iter().filter_map(Change::watched_key);
+        !keys.is_empty() && touched.any(|key| keys.contains(key))
     }
 
     /// Something was put into a key, or a database was exchanged.
@@ -310,14 +335,9 @@ impl Signals {
         self.forget_items();
     }
 
-    /// The keys that changed so far.
-    pub fn touched(&self) -> Ref<'_, Vec<ClientKey>> {
-        self.touched.borrow()
-    }
-
-    /// The keys that changed.
-    pub fn take_touched(&self) -> Vec<ClientKey> {
-        std::mem::take(&mut *self.touched.borrow_mut())
+    /// What changed and was read, in order.
+    pub fn changes(&self) -> Ref<'_, Vec<Change>> {
+        self.changes.borrow()
     }
 
     /// The messages, in the order in which they were published.

@@ -69,10 +69,14 @@ pub async fn prepare(
         random,
         ids: IdAllocator::new(instance),
         subscribers: OnceLock::new(),
+        trackers: OnceLock::new(),
         keyspace_events: OnceLock::new(),
         lookups: Lookups::default(),
         scripts: Scripts::default(),
+        script_calls: OnceLock::new(),
+        script_reads: Default::default(),
         hll_sparse_max_bytes: OnceLock::new(),
+        stream_node_max_entries: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

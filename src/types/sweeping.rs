@@ -110,10 +110,9 @@ impl WriteContext<'_> {
     pub async fn expire_pass(&self, keys_max: usize) -> Result<i64, StoreError> {
         let range = self.layout().expired_by(self.now_ms);
         let rows = self.first_rows(&range, keys_max).await?;
-        let shown = self.current_namespaces().await?;
         let mut removed = 0;
         for some in rows.chunks(REAPER_READS_AT_ONCE) {
-            removed += self.expire_some(some, &shown).await?;
+            removed += self.expire_some(some).await?;
             if self.is_full() {
                 break;
             }
@@ -121,10 +120,14 @@ impl WriteContext<'_> {
         Ok(removed)
     }
 
-    /// The current namespaces of all databases, if the expiry of a key is published. Else none.
-    async fn current_namespaces(&self) -> Result<Vec<(Id, u32)>, StoreError> {
+    /// The current namespaces of all databases, if clients are told that one of these keys is gone.
+    /// Else none.
+    async fn namespaces_told(&self, keys: &[Option<Meta>]) -> Result<Vec<(Id, u32)>, StoreError> {
+        let mut expired = keys.iter().flatten();
         let mut shown = Vec::new();
-        if self.tells_of(EventClasses::EXPIRED) {
+        if self.tells_of(EventClasses::EXPIRED)
+            || expired.any(|meta| meta.value_type.kind().is_missed())
+        {
             for database in 0..DATABASES {
                 shown.push((self.namespace_of(database).await?, database));
             }
@@ -132,7 +135,7 @@ impl WriteContext<'_> {
         Ok(shown)
     }
 
-    async fn expire_some(&self, rows: &[KeyValue], shown: &[(Id, u32)]) -> Result<i64, StoreError> {
+    async fn expire_some(&self, rows: &[KeyValue]) -> Result<i64, StoreError> {
         let mut places = Vec::with_capacity(rows.len());
         for row in rows {
             let (at_ms, namespace, name) = self.layout().read_expiry_key(&row.key)?;
@@ -144,11 +147,13 @@ impl WriteContext<'_> {
         let reads = places
             .iter()
             .map(|(.., meta_key)| self.transaction.get(meta_key, Isolation::Serializable));
-        let metas = try_join_all(reads).await?;
+        let metas = try_join_all(reads).await?.into_iter();
+        let metas = metas.map(|value| value.map(|value| Meta::decode(&value)).transpose());
+        let metas: Vec<Option<Meta>> = metas.collect::<Result<_, _>>()?;
+        let shown = self.namespaces_told(&metas).await?;
         let mut removed = 0;
         for ((row, (at_ms, namespace, name, meta_key)), meta) in rows.iter().zip(places).zip(metas)
         {
-            let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
             match meta {
                 Some(meta) if meta.expire_at_ms == Some(at_ms) => {
                     let key = OpenKey {
@@ -161,6 +166,7 @@ impl WriteContext<'_> {
                         meta,
                     };
                     self.remove(&key);
+                    self.invalidate(&key);
                     let mut shown = shown.iter();
                     let told = OpenKey {
                         database: shown
@@ -169,6 +175,7 @@ impl WriteContext<'_> {
                         ..key
                     };
                     self.notify_of(EventClasses::EXPIRED, "expired", &told);
+                    self.signal_gone(&told);
                     removed += 1;
                 }
                 // An index row that belongs to no key.

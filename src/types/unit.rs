@@ -1,13 +1,16 @@
 //! A unit of work: one attempt to run commands in one store transaction, with everything that the
 //! attempt changes. All of it can be undone back to a savepoint.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+
+use bytes::Bytes;
 
 use crate::store::{self, ReadTransaction, Transaction};
 
 use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
 use super::delegation::{GrantsSavepoint, HeldGrants};
 use super::signals::{Signals, SignalsSavepoint};
+use super::tracking::{Change, Origin};
 
 /// What commands that only read share: a snapshot of the store and the time.
 pub struct ReadUnit<'t> {
@@ -17,6 +20,10 @@ pub struct ReadUnit<'t> {
     /// When the commands run, in milliseconds since the Unix epoch.
     pub now_ms: i64,
     namespaces: NamespaceCache,
+    /// On whose behalf the current command runs.
+    origin: Cell<Origin>,
+    /// The keys that clients who track them have read.
+    reads: RefCell<Vec<Change>>,
 }
 
 impl<'t> ReadUnit<'t> {
@@ -27,7 +34,19 @@ impl<'t> ReadUnit<'t> {
             environment,
             now_ms: environment.clock.now_ms(),
             namespaces: NamespaceCache::default(),
+            origin: Cell::default(),
+            reads: RefCell::default(),
         }
+    }
+
+    /// The next command runs on behalf of this client.
+    pub fn set_origin(&self, origin: Origin) {
+        self.origin.set(origin);
+    }
+
+    /// What clients who track keys have read.
+    pub fn take_reads(&self) -> Vec<Change> {
+        self.reads.take()
     }
 
     /// The view of a command of a client of `database`.
@@ -57,6 +76,28 @@ impl<'c> AnyUnit<'c> {
         match self {
             AnyUnit::Write(unit) => unit.environment(),
             AnyUnit::Read(unit) => unit.environment,
+        }
+    }
+
+    /// Whether keys that the current command reads are to be remembered.
+    pub fn tracks(self) -> bool {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.origin().tracks,
+            AnyUnit::Read(unit) => unit.origin.get().tracks,
+        }
+    }
+
+    /// The current command has read a key that is to be remembered.
+    pub fn note_read(self, key: Bytes) {
+        match self {
+            AnyUnit::Write(unit) => {
+                let client = unit.signals.origin().client;
+                unit.signals.change(Change::Read { key, client });
+            }
+            AnyUnit::Read(unit) => {
+                let client = unit.origin.get().client;
+                unit.reads.borrow_mut().push(Change::Read { key, client });
+            }
         }
     }
 

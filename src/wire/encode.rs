@@ -55,6 +55,16 @@ pub fn encode(reply: &Reply, protocol: Protocol, output: &mut BytesMut) {
                 encode(value, protocol, output);
             }
         }
+        Reply::Keyed(pairs) => {
+            put_length(resp3_or(protocol, b'%', b'*'), pairs.len(), output);
+            for (name, value) in pairs {
+                if protocol == Protocol::Resp2 {
+                    put_length(b'*', 2, output);
+                }
+                encode(name, protocol, output);
+                encode(value, protocol, output);
+            }
+        }
         Reply::Pairs(pairs) => {
             let is_nested = protocol == Protocol::Resp3;
             let length = if is_nested { 1 } else { 2 };

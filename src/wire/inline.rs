@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::number::{hex_value, is_space};
 
 /// The words of a line, or nothing if its quotes are not balanced.
-pub(super) fn split_arguments(line: &[u8]) -> Option<Vec<Bytes>> {
+pub fn split_arguments(line: &[u8]) -> Option<Vec<Bytes>> {
     let mut words = Vec::new();
     let mut rest = line;
     loop {

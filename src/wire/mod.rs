@@ -4,3 +4,5 @@ pub mod encode;
 mod inline;
 pub mod reply_reader;
 pub mod request;
+
+pub use inline::split_arguments;

@@ -36,10 +36,14 @@ fn read(connection: &mut Connection) -> Result<Contents, String> {
             Family::Fifo | Family::Mixed | Family::Moved => ("LLEN", "LRANGE {} 0 -1"),
             Family::Sorted => ("ZCARD", "ZRANGE {} 0 -1 WITHSCORES"),
             Family::Priority | Family::PriorityMoved => ("PQ.LEN", "PQ.RANGE {} 0 -1"),
+            Family::Members => ("SCARD", "SMEMBERS {}"),
         };
         let length = run(connection, &format!("{length} {queue}")).integer();
         let reply = run(connection, &range.replace("{}", &queue.to_string()));
-        let found = elements(&texts(&reply))?;
+        let mut found = elements(&texts(&reply))?;
+        if queue.family == Family::Members {
+            found.sort_unstable();
+        }
         if length != i64::try_from(found.len()).ok() {
             let count = found.len();
             return Err(format!(
@@ -56,6 +60,7 @@ fn drain(connections: &mut [Connection], queue: Queue, expected: &[Element]) -> 
         Family::Fifo | Family::Mixed | Family::Moved => "LPOP",
         Family::Sorted => "ZPOPMIN",
         Family::Priority | Family::PriorityMoved => "PQ.POPMIN",
+        Family::Members => "SPOP",
     };
     let mut popped = Vec::new();
     let servers = connections.len();
@@ -69,6 +74,9 @@ fn drain(connections: &mut [Connection], queue: Queue, expected: &[Element]) -> 
             break;
         }
         popped.extend(some);
+    }
+    if queue.family == Family::Members {
+        popped.sort_unstable();
     }
     if popped != expected {
         return Err(format!("{queue}: read was {expected:?}, popped {popped:?}"));

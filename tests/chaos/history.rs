@@ -57,16 +57,19 @@ pub enum Family {
     Priority,
     /// Priority queues between which values move, and from which nothing is ever popped.
     PriorityMoved,
+    /// Sets, whose members are popped at random.
+    Members,
 }
 
 /// All of them.
-pub const FAMILIES: [Family; 6] = [
+pub const FAMILIES: [Family; 7] = [
     Family::Fifo,
     Family::Mixed,
     Family::Moved,
     Family::Sorted,
     Family::Priority,
     Family::PriorityMoved,
+    Family::Members,
 ];
 
 /// How many queues each family has.
@@ -97,6 +100,7 @@ impl fmt::Display for Queue {
             Family::Sorted => "sorted",
             Family::Priority => "priority",
             Family::PriorityMoved => "prioritymoved",
+            Family::Members => "members",
         };
         write!(out, "{name}:{}", self.number)
     }

@@ -40,15 +40,20 @@ pub struct State {
     pub marks: Vec<Payload>,
     pub moves: Vec<Payload>,
     pub moved: Vec<Payload>,
+    /// How many moves a string and a hash count.
+    pub counts: Vec<i64>,
 }
 
-const LOOK: [&str; 6] = [
+const LOOK: [&str; 9] = [
     "LRANGE transfer:first 0 -1",
     "LRANGE transfer:second 0 -1",
     "ZRANGE transfer:marks 0 -1",
     "LLEN transfer:first",
     "LLEN transfer:second",
     "ZCARD transfer:marks",
+    "ZCARD transfer:moved",
+    "GET transfer:count",
+    "HGET transfer:counts moves",
 ];
 
 fn line(text: &str) -> Vec<String> {
@@ -99,6 +104,8 @@ fn move_one(client: &mut Client<'_>, payload: Payload, ledger: &mut Ledger) {
         line("LMOVE transfer:first transfer:second LEFT RIGHT"),
         line(&format!("ZADD transfer:moved 0 {payload}")),
         line(&format!("RPUSH transfer:moves {payload}")),
+        line("INCR transfer:count"),
+        line("HINCRBY transfer:counts moves 1"),
     ];
     match client.transaction(&commands) {
         Answer::Refused => {}
@@ -147,7 +154,7 @@ fn remove_one(client: &mut Client<'_>, ledger: &mut Ledger) {
 fn look(client: &mut Client<'_>) {
     let commands: Vec<_> = LOOK.iter().map(|text| line(text)).collect();
     if let Answer::Reply(reply) = client.transaction(&commands)
-        && let Err(wrong) = read_elements(&reply).and_then(|state| check_marks(&state))
+        && let Err(wrong) = read_elements(&reply).and_then(|state| check_halves(&state))
     {
         client.report(format!("between transactions: {wrong}"));
     }
@@ -177,6 +184,10 @@ fn read_elements(reply: &Value) -> Result<State, String> {
         marks: payloads(items.get(2))?,
         ..State::default()
     };
+    let state = State {
+        counts: items.iter().skip(6).map(count_of).collect(),
+        ..state
+    };
     for (index, list) in [&state.first, &state.second, &state.marks]
         .iter()
         .enumerate()
@@ -193,6 +204,13 @@ fn read_elements(reply: &Value) -> Result<State, String> {
     Ok(state)
 }
 
+/// A counter that was never counted is not there.
+fn count_of(reply: &Value) -> i64 {
+    let text = texts(reply).pop();
+    let count = reply.integer().or_else(|| text?.parse().ok());
+    count.unwrap_or(0)
+}
+
 /// Reads everything once all is over.
 pub fn read_state(connection: &mut Connection) -> Result<State, String> {
     let mut command = |text: &str| connection.command(&line(text)).unwrap();
@@ -204,9 +222,13 @@ pub fn read_state(connection: &mut Connection) -> Result<State, String> {
     })
 }
 
-fn check_marks(state: &State) -> Result<(), String> {
+fn check_halves(state: &State) -> Result<(), String> {
     let listed = [state.first.as_slice(), &state.second].concat();
-    same("in the lists and marked", &listed, &state.marks)
+    same("in the lists and marked", &listed, &state.marks)?;
+    match state.counts.as_slice() {
+        [moved, string, hash] if moved == string && moved == hash => Ok(()),
+        counts => Err(format!("moves, counted by three types: {counts:?}")),
+    }
 }
 
 fn same(what: &str, list: &[Payload], set: &[Payload]) -> Result<(), String> {
@@ -225,7 +247,7 @@ fn same(what: &str, list: &[Payload], set: &[Payload]) -> Result<(), String> {
 
 /// Checks what there is against what clients know.
 pub fn check(ledgers: &[Ledger], state: &State) -> Result<(), String> {
-    check_marks(state)?;
+    check_halves(state)?;
     same("moves", &state.moves, &state.moved)?;
     let elements = ledgers.iter().flat_map(|ledger| &ledger.elements);
     let moves = ledgers.iter().flat_map(|ledger| &ledger.moves);
@@ -287,6 +309,7 @@ mod tests {
             marks: vec![payload(1)],
             moves: vec![payload(5)],
             moved: vec![payload(5)],
+            counts: vec![1, 1, 1],
         };
         (vec![ledger], state)
     }
@@ -305,6 +328,15 @@ mod tests {
         let (ledgers, mut state) = good();
         state.moves.clear();
         assert!(check(&ledgers, &state).unwrap_err().contains("half"));
+    }
+
+    #[test]
+    fn a_move_that_one_type_has_not_counted_is_found() {
+        for number in 0..3 {
+            let (ledgers, mut state) = good();
+            state.counts[number] = 0;
+            assert!(check(&ledgers, &state).unwrap_err().contains("counted"));
+        }
     }
 
     #[test]

@@ -132,6 +132,7 @@ fn a_push(random: &mut StdRng, client: u32, payloads: &mut u32) -> (Vec<String>,
         Family::Mixed | Family::Moved => pick(random, &["LPUSH", "RPUSH"]),
         Family::Sorted => "ZADD",
         Family::Priority | Family::PriorityMoved => "PQ.PUSH",
+        Family::Members => "SADD",
     };
     let mut words = vec![verb.to_owned(), queue.to_string()];
     for (payload, priority) in &elements {
@@ -202,6 +203,8 @@ fn a_pop(random: &mut StdRng) -> (Vec<String>, Action) {
             let text = format!("BZMPOP {seconds} 2 {first} {second} {min} COUNT {count}");
             (text, vec![first, second], count)
         }
+        (Family::Members, 0) => (format!("SPOP {first}"), vec![first], 1),
+        (Family::Members, _) => (format!("SPOP {first} {count}"), vec![first], count),
         (Family::Priority, 0) => (format!("PQ.POP{min} {first}"), vec![first], 1),
         (Family::Priority, 1) => (format!("PQ.POP{min} {first} {count}"), vec![first], count),
         (Family::Priority, _) => {
@@ -256,7 +259,7 @@ fn read_reply(reply: &Value, action: &mut Action) -> Result<(), String> {
             // New members are counted exactly; the length of the others may be larger, and on a
             // cluster need not count what others push at the same moment.
             let is_right = match queue.family {
-                Family::Sorted => count == pushed,
+                Family::Sorted | Family::Members => count == pushed,
                 _ => count >= pushed,
             };
             is_right.then_some(()).ok_or("a wrong count".to_owned())

@@ -232,7 +232,7 @@ fn call(line: &str) -> Call {
     Call::command(invocation(line), true)
 }
 
-fn invocation(line: &str) -> Invocation {
+pub fn invocation(line: &str) -> Invocation {
     let (database, line) = match line.split_once(':') {
         Some((database, rest)) if database.parse::<u32>().is_ok() => {
             (database.parse().unwrap(), rest)

@@ -29,6 +29,7 @@ mod stores;
 mod task_queues;
 #[cfg(feature = "fdb")]
 mod tls;
+mod tracking;
 mod transactions;
 mod waking;
 mod watches;
@@ -118,6 +119,10 @@ macro_rules! every_case {
                 every_change_on_the_other_server_spoils_a_transaction
                 untouched_keys_spoil_nothing
                 watching_costs_pushes_no_conflict
+            }
+            tracking {
+                every_change_on_the_other_server_is_told
+                no_client_keeps_a_value_that_has_changed
             }
             transactions {
                 no_reader_sees_half_of_a_transfer

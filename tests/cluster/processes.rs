@@ -105,6 +105,47 @@ fn a_change_through_one_server_spoils_a_transaction_of_the_other() {
 }
 
 #[test]
+fn a_change_through_one_server_is_told_to_clients_of_the_other_that_track_keys() {
+    let Some([first, second]) = servers() else {
+        return;
+    };
+    let mut changing = first.connect();
+    changing.run("SET key 1");
+    let mut reading = second.connect();
+    reading.run("HELLO 3");
+    assert_eq!(reading.run("CLIENT TRACKING ON"), "+OK\r\n");
+    let mut hearing = second.connect();
+    hearing.run("HELLO 3");
+    assert_eq!(hearing.run("CLIENT TRACKING ON BCAST PREFIX k"), "+OK\r\n");
+    let told = |what: &str| format!(">2\r\n$10\r\ninvalidate\r\n{what}");
+    let key = told("*1\r\n$3\r\nkey\r\n");
+    for (change, expected) in [
+        ("SET key 2", &key),
+        ("DEL key", &key),
+        ("RPUSH key a", &key),
+        ("PEXPIRE key 100", &key),
+        ("FLUSHALL", &told("_\r\n")),
+    ] {
+        reading.run("EXISTS key");
+        changing.run(change);
+        assert_eq!(&reading.reply(), expected, "{change}");
+        assert_eq!(&hearing.reply(), expected, "{change}");
+        if change.starts_with("PEXPIRE") {
+            assert_eq!(&hearing.reply(), expected, "it has expired");
+        }
+    }
+    // Another server cannot tell which client has changed a key, but it was none of its own.
+    assert_eq!(reading.run("CLIENT TRACKING ON NOLOOP"), "+OK\r\n");
+    reading.run("EXISTS key");
+    changing.run("SET key 3");
+    assert_eq!(reading.reply(), key);
+    assert_eq!(hearing.reply(), key);
+    // Commands of one batch: a message for the prefix.
+    changing.run("MSET k1 1 other 1 k2 1");
+    assert_eq!(hearing.reply(), told("*2\r\n$2\r\nk1\r\n$2\r\nk2\r\n"));
+}
+
+#[test]
 fn leases_and_delays_go_on_when_their_server_is_killed() {
     let Some([mut first, second]) = servers() else {
         return;

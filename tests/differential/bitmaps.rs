@@ -82,6 +82,8 @@ fn range(dice: &mut Dice, arguments: &mut Arguments) {
 
 fn fields(dice: &mut Dice, writes: bool) -> Arguments {
     let mut arguments = vec![dice.key('t')];
+    // A command whose writes all fail is one of the known differences.
+    let (mut may_fail, mut fails) = (false, false);
     for _ in 0..dice.below(5) {
         let what = match dice.below(8) {
             0..3 if writes => "SET",
@@ -91,7 +93,11 @@ fn fields(dice: &mut Dice, writes: bool) -> Arguments {
         };
         arguments.push(dice.word(what));
         if what == "OVERFLOW" {
-            arguments.push(dice.choose_word(&["WRAP", "SAT", "FAIL", "FAIL", "NONE"]));
+            fails = may_fail && dice.one_in(2);
+            arguments.push(match fails {
+                true => dice.word("FAIL"),
+                false => dice.choose_word(&["WRAP", "SAT", "NONE"]),
+            });
             continue;
         }
         arguments.push(field_type(dice));
@@ -101,6 +107,7 @@ fn fields(dice: &mut Dice, writes: bool) -> Arguments {
         });
         if what != "GET" {
             arguments.push(number(dice));
+            may_fail |= !fails;
         }
     }
     arguments

@@ -45,9 +45,20 @@ impl Heard {
             if channel == "end" {
                 return events;
             }
-            // When an expired key is removed is a matter of time.
-            if text(3) != "expired" && !channel.ends_with(":expired") {
-                events.push((channel, text(3)));
+            // When an expired key is removed is a matter of time. Redis before 7.2 makes a consumer
+            // only when it is given an entry.
+            let is_compared = |event: &str| {
+                text(3) != event
+                    && !channel
+                        .strip_suffix(event)
+                        .is_some_and(|at| at.ends_with(':'))
+            };
+            if ["expired", "xgroup-createconsumer"]
+                .into_iter()
+                .all(is_compared)
+            {
+                let message = text(3);
+                events.push((channel, message));
             }
         }
     }

@@ -195,7 +195,8 @@ fn scan(dice: &mut Dice) -> Step {
     options_of_scan(dice, &mut words);
     if dice.one_in(3) {
         words.push(dice.word("TYPE"));
-        words.push(dice.choose_word(&["list", "zset", "hash", "set", "string", "nosuch"]));
+        words
+            .push(dice.choose_word(&["list", "zset", "hash", "set", "string", "stream", "nosuch"]));
     }
     Step::Iteration(words, 1)
 }

@@ -16,6 +16,7 @@ mod bitmaps;
 mod channels;
 mod differences;
 mod events;
+mod functions;
 mod geo;
 mod hashes;
 mod hyperloglogs;
@@ -35,6 +36,8 @@ mod servers;
 mod sets;
 mod shrink;
 mod sorted_sets;
+mod stream_groups;
+mod streams;
 mod strings;
 mod transactions;
 mod words;
@@ -133,11 +136,13 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(49) {
+    let words = match dice.below(56) {
         26..32 => hashes::command(dice),
         32..38 => sets::command(dice),
         38..45 => strings::command(dice),
-        45.. => bitmaps::command(dice),
+        45..49 => bitmaps::command(dice),
+        49..53 => streams::command(dice),
+        53.. => stream_groups::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..21 => geo::command(dice),

@@ -66,12 +66,27 @@ impl Servers {
                 for connection in [&mut ours, &mut theirs] {
                     let greeted = connection.command(&["HELLO", protocol]).unwrap();
                     assert_eq!(greeted.error(), None);
+                    // So small that commands meet the ends of nodes, and of entries only.
+                    for (name, value) in [
+                        ("stream-node-max-entries", "4"),
+                        ("stream-node-max-bytes", "0"),
+                    ] {
+                        let set = connection.command(&["CONFIG", "SET", name, value]);
+                        assert_eq!(set.unwrap().error(), None);
+                    }
                     let flushed = connection.command(&["FLUSHALL"]).unwrap();
                     assert_eq!(flushed.error(), None);
                 }
                 (ours, theirs)
             })
             .collect();
+    }
+
+    /// What Quoin, or Redis, answers.
+    pub fn ask(&mut self, ours: bool, words: &[&[u8]]) -> Value {
+        let (quoin, redis) = self.sessions.first_mut().unwrap();
+        let connection = if ours { quoin } else { redis };
+        connection.command(words).unwrap()
     }
 
     /// Sends a batch to both and compares the replies.
@@ -162,7 +177,7 @@ impl Servers {
                 ));
             }
             for key in their_keys.items()?.iter().filter_map(Value::bytes) {
-                let questions: [&[&[u8]]; 10] = [
+                let questions: [&[&[u8]]; 15] = [
                     &[b"GET", key],
                     &[b"STRLEN", key],
                     &[b"TYPE", key],
@@ -172,6 +187,11 @@ impl Servers {
                     &[b"ZCARD", key],
                     &[b"HGETALL", key],
                     &[b"SMEMBERS", key],
+                    &[b"XRANGE", key, b"-", b"+"],
+                    &[b"XINFO", b"STREAM", key],
+                    &[b"XINFO", b"GROUPS", key],
+                    &[b"XPENDING", key, b"g", b"-", b"+", b"1000"],
+                    &[b"XPENDING", key, b"h"],
                     &[b"PEXPIRETIME", key],
                 ];
                 for words in questions {

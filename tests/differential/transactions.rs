@@ -2,6 +2,8 @@
 
 use crate::lists::several_pop;
 use crate::resp::{Value, Words};
+use crate::stream_groups;
+use crate::streams;
 use crate::words::Dice;
 
 const ENDS: &[&str] = &["LEFT", "RIGHT"];
@@ -68,7 +70,19 @@ pub fn blocking(dice: &mut Dice, session: Session) -> Words {
     let some_keys = |dice: &mut Dice, family| -> Vec<Vec<u8>> {
         (0..=dice.below(3)).map(|_| dice.key(family)).collect()
     };
-    let (name, arguments): (&str, Vec<Vec<u8>>) = match dice.below(7) {
+    let (name, arguments): (&str, Vec<Vec<u8>>) = match dice.below(8) {
+        7 => {
+            let timeout = match dice.below(12) {
+                0 => dice.pick(NO_TIMEOUTS),
+                // Within a transaction it does not wait.
+                1..5 if session.is_in_multi => "0",
+                _ => "1",
+            };
+            return match dice.one_in(2) {
+                true => streams::blocking(dice, timeout),
+                false => stream_groups::blocking(dice, timeout),
+            };
+        }
         0 | 1 => {
             let name = dice.pick(&["BLPOP", "BRPOP"]);
             (name, [some_keys(dice, 'l'), vec![timeout]].concat())

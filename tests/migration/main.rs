@@ -1,5 +1,5 @@
-//! Values on their way between Quoin and a real `redis-server`: DUMP and RESTORE both ways, and
-//! `quoin import`.
+//! Values on their way between Quoin and a real `redis-server`: DUMP and RESTORE both ways,
+//! `quoin import` and `quoin export`.
 //!
 //! - `REDIS_ORACLE`: the `redis-server`, instead of the one on the PATH.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is none.
@@ -13,8 +13,10 @@
 
 mod between;
 mod dumping;
+mod exporting;
 mod importing;
 mod interference;
+mod leaving;
 #[path = "../support/payloads.rs"]
 mod payloads;
 #[path = "../support/redis.rs"]

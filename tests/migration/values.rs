@@ -21,6 +21,8 @@ pub enum Held {
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
     /// Members of a set without scores, in their order.
     Members(Vec<Vec<u8>>),
+    /// What XRANGE shows of a stream, and XINFO GROUPS of its groups. Is read only.
+    Stream(Value, Value),
 }
 
 pub struct Values {
@@ -113,7 +115,7 @@ impl Held {
     /// The same with its first elements only.
     pub fn cut_to(self, count: usize) -> Self {
         match self {
-            string @ Held::String(_) => string,
+            whole @ (Held::String(_) | Held::Stream(..)) => whole,
             Held::List(elements) => Held::List(elements.into_iter().take(count).collect()),
             Held::Set(members) => Held::Set(members.into_iter().take(count).collect()),
             Held::Hash(fields) => Held::Hash(fields.into_iter().take(count).collect()),
@@ -139,7 +141,7 @@ impl Held {
     /// of a hash only while it is small (decision 020).
     pub fn has_one_form(&self) -> bool {
         match self {
-            Held::String(_) | Held::List(_) | Held::Set(_) => true,
+            Held::String(_) | Held::List(_) | Held::Set(_) | Held::Stream(..) => true,
             Held::Hash(fields) => {
                 let mut parts = fields.iter().flat_map(|(field, value)| [field, value]);
                 let body_bytes: usize = parts.clone().map(|part| part.len() + 1).sum();
@@ -170,6 +172,7 @@ impl Held {
                 ("HSET", parts.cloned().collect())
             }
             Held::Members(members) => ("SADD", members.clone()),
+            Held::Stream(..) => unreachable!("streams are only read"),
         };
         let commands: Vec<Words> = words
             .chunks(WORDS_AT_ONCE)
@@ -226,6 +229,9 @@ impl Held {
             assert_eq!(length, members.len() as i64);
             members.sort();
             Some(Held::Members(members))
+        } else if kind == Value::Line(b'+', b"stream".to_vec()) {
+            let entries = ask(&[b"XRANGE", key, b"-", b"+"]);
+            Some(Held::Stream(entries, ask(&[b"XINFO", b"GROUPS", key])))
         } else {
             assert_eq!(kind, Value::Line(b'+', b"none".to_vec()));
             None

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Behind a line, `7.0=> …` says what Redis before 7.2 answers instead. `*` at the end of a reply
-//! stands for any rest. `''` is an empty argument.
+//! stands for any rest. `''` is an empty argument. `@b` is the number of client b, which is asked for it
+//! where it is first named.
 //!
 //! Included by `#[path]` from the test crates that need it; needs `server` and `redis_server`
 //! beside it.
@@ -60,6 +61,7 @@ impl Stream for UnixStream {
 struct Client {
     stream: Box<dyn Stream>,
     received: Vec<u8>,
+    id: Option<String>,
 }
 
 impl Client {
@@ -72,7 +74,18 @@ impl Client {
         Self {
             stream,
             received: Vec::new(),
+            id: None,
         }
+    }
+
+    fn id(&mut self) -> String {
+        if let Some(id) = &self.id {
+            return id.clone();
+        }
+        self.send("CLIENT ID");
+        let id = self.reply();
+        let id = id.trim_matches(|c| c == ':' || c == '|').to_owned();
+        self.id.insert(id).clone()
     }
 
     fn send(&mut self, line: &str) {
@@ -168,7 +181,21 @@ impl Player {
         }
     }
 
+    /// A line with the numbers of the clients that it names.
+    fn with_numbers(&mut self, line: &str) -> String {
+        let mut parts = line.split('@');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_alphanumeric());
+            let (name, rest) = part.split_at(end.unwrap_or(part.len()));
+            text.push_str(&self.client(name).id());
+            text.push_str(rest);
+        }
+        text
+    }
+
     fn play_line(&mut self, line: &str, alternative: Option<&str>) {
+        let line = &self.with_numbers(line);
         let expect = |expected: &str, reply: String, name: &str| {
             let expected = alternative.unwrap_or(expected).trim();
             let is_met = match expected.strip_suffix('*') {

@@ -149,6 +149,11 @@ fn commands_describe_themselves() {
         socket.run("COMMAND LIST FILTERBY PATTERN lpush*"),
         "*2\r\n$5\r\nlpush\r\n$6\r\nlpushx\r\n"
     );
+    assert_eq!(socket.run("COMMAND GETKEYS EVAL x 0"), "*0\r\n");
+    assert_eq!(
+        socket.run("COMMAND GETKEYS LMPOP 0 a LEFT"),
+        "-ERR Invalid arguments specified for command\r\n"
+    );
     assert_eq!(
         socket.run("COMMAND GETKEYS PING"),
         "-ERR The command has no key arguments\r\n"

@@ -37,6 +37,7 @@ mod requests;
 mod scripts;
 mod stopping;
 mod task_queues;
+mod tracking;
 mod transactions;
 mod waking;
 mod watching;

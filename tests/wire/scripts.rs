@@ -115,3 +115,113 @@ fn a_setting_turns_scripts_off() {
     assert_eq!(socket.command(&["EVAL", "return 1", "0"]), refused);
     assert_eq!(socket.command(&["SCRIPT", "LOAD", "return 1"]), refused);
 }
+
+#[test]
+fn an_endless_function_is_busy_and_can_be_killed() {
+    let server = Server::start_with(&["--busy-reply-threshold", "50"]);
+    let mut socket = server.connect();
+    let code = format!(
+        "#!lua name=lib\nredis.register_function{{function_name='spin', flags={{'no-writes'}}, \
+         callback=function() {ENDLESS} end}}"
+    );
+    assert_eq!(
+        socket.command(&["FUNCTION", "LOAD", &code]),
+        "$3\r\nlib\r\n"
+    );
+    // On the lane that writes, and on the one that reads.
+    for command in ["FCALL", "FCALL_RO"] {
+        let mut running = server.connect();
+        running.send(crate::server::request(&[command, "spin", "0"]));
+        wait_until("the server is busy", || {
+            let reply = socket.run("PING");
+            reply.starts_with(
+                "-BUSY Redis is busy running a script. You can only call FUNCTION KILL",
+            )
+        });
+        let stats = socket.run("FUNCTION STATS");
+        let expected = format!(
+            "$4\r\nname\r\n$4\r\nspin\r\n$7\r\ncommand\r\n*3\r\n${}\r\n{command}",
+            command.len()
+        );
+        assert!(stats.contains(&expected), "{stats}");
+        assert!(
+            stats.contains("$15\r\nlibraries_count\r\n:1\r\n"),
+            "{stats}"
+        );
+        let other = socket.run("SCRIPT KILL");
+        assert!(
+            other.starts_with("-BUSY ") && other.contains("FUNCTION KILL"),
+            "{other}"
+        );
+        assert_eq!(socket.run("FUNCTION KILL"), "+OK\r\n");
+        let killed = running.reply();
+        assert!(
+            killed.contains(" script: spin, on @user_function:2."),
+            "{killed}"
+        );
+    }
+}
+
+#[test]
+fn a_library_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || Server::start_in(folder.path(), &[]).unwrap();
+    let mut server = start();
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 7 end)";
+    server.connect().command(&["FUNCTION", "LOAD", code]);
+    server.signal("KILL");
+    server.wait();
+    let server = start();
+    let mut socket = server.connect();
+    assert_eq!(socket.run("FCALL f 0"), ":7\r\n");
+    assert_eq!(socket.run("FLUSHALL"), "+OK\r\n");
+    assert_eq!(
+        socket.run("FCALL_RO f 0"),
+        "-ERR Can not execute a script with write flag using *_ro command.\r\n"
+    );
+}
+
+#[test]
+fn what_scripts_call_is_counted_and_shown() {
+    let server = Server::start();
+    let mut monitor = server.connect();
+    let mut socket = server.connect();
+    assert_eq!(monitor.run("MONITOR"), "+OK\r\n");
+    let script = "redis.call('SET', KEYS[1], 'v') redis.pcall('LPUSH', KEYS[1], 'x') \
+                  redis.pcall('GET') redis.call('SELECT', 2) return redis.call('GET', 'none')";
+    assert_eq!(socket.command(&["EVAL", script, "1", "k"]), "$-1\r\n");
+    assert_eq!(
+        socket.command(&["EVAL_RO", "return redis.call('GET', 'k')", "0"]),
+        "$1\r\nv\r\n"
+    );
+    let mut shown = Vec::new();
+    while shown.len() < 7 {
+        let line = monitor.reply();
+        shown.push(line.split_once('[').unwrap().1.to_owned());
+    }
+    assert!(shown[0].contains("] \"EVAL\""), "{shown:?}");
+    assert_eq!(
+        shown[1..5],
+        [
+            "0 lua] \"SET\" \"k\" \"v\"\r\n",
+            "0 lua] \"LPUSH\" \"k\" \"x\"\r\n",
+            "0 lua] \"SELECT\" \"2\"\r\n",
+            "2 lua] \"GET\" \"none\"\r\n",
+        ]
+    );
+    assert!(shown[5].contains("] \"EVAL_RO\""), "{shown:?}");
+    assert_eq!(shown[6], "0 lua] \"GET\" \"k\"\r\n");
+    let info = socket.run("INFO commandstats");
+    for (command, counts) in [
+        ("set", "rejected_calls=0,failed_calls=0"),
+        ("lpush", "rejected_calls=0,failed_calls=1"),
+        ("get", "rejected_calls=1,failed_calls=0"),
+    ] {
+        let start = format!(
+            "cmdstat_{command}:calls={}",
+            if command == "get" { 2 } else { 1 }
+        );
+        let line = info.lines().find(|line| line.starts_with(&start));
+        assert!(line.is_some_and(|line| line.ends_with(counts)), "{info}");
+    }
+}

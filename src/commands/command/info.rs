@@ -53,11 +53,16 @@ fn specification(spec: &KeySpec) -> Reply {
         ])
     };
     let index = |at: usize| typed("index", &[("index", i64::try_from(at).unwrap_or(i64::MAX))]);
-    let range = |last: i32, step: usize| {
+    let limited_range = |last: i32, step: usize, limit: i64| {
         let step = i64::try_from(step).unwrap_or(i64::MAX);
-        let details = [("lastkey", last.into()), ("keystep", step), ("limit", 0)];
+        let details = [
+            ("lastkey", last.into()),
+            ("keystep", step),
+            ("limit", limit),
+        ];
         typed("range", &details)
     };
+    let range = |last: i32, step: usize| limited_range(last, step, 0);
     let unknown = || typed("unknown", &[]);
     let (begin, find) = match spec.place {
         KeyPlace::Range { first, last, step } => (index(first), range(last, step)),
@@ -67,13 +72,15 @@ fn specification(spec: &KeySpec) -> Reply {
         }
         KeyPlace::NamedByElements | KeyPlace::AfterStore => (unknown(), unknown()),
         KeyPlace::AfterWord { word, from } => {
-            let from = Reply::Integer(i64::try_from(from).unwrap_or(i64::MAX));
-            let details = vec![(name("keyword"), name(word)), (name("startfrom"), from)];
-            let begin = vec![
-                (name("type"), name("keyword")),
-                (name("spec"), Reply::Map(details)),
-            ];
-            (Reply::Map(begin), range(0, 1))
+            let from = i64::try_from(from).unwrap_or(i64::MAX);
+            (after_word(word, from), range(0, 1))
+        }
+        // From the end, and a key at least stands after it.
+        KeyPlace::AllAfterWord { word } => (after_word(word, -2), range(-1, 1)),
+        // Of what follows, the first of two parts.
+        KeyPlace::Streams { from } => {
+            let from = i64::try_from(from).unwrap_or(i64::MAX);
+            (after_word("STREAMS", from), limited_range(-1, 1, 2))
         }
     };
     let mut fields = Vec::new();
@@ -84,6 +91,17 @@ fn specification(spec: &KeySpec) -> Reply {
     fields.push((name("begin_search"), begin));
     fields.push((name("find_keys"), find));
     Reply::Map(fields)
+}
+
+fn after_word(word: &'static str, from: i64) -> Reply {
+    let details = vec![
+        (Reply::bulk("keyword"), Reply::bulk(word)),
+        (Reply::bulk("startfrom"), Reply::Integer(from)),
+    ];
+    Reply::Map(vec![
+        (Reply::bulk("type"), Reply::bulk("keyword")),
+        (Reply::bulk("spec"), Reply::Map(details)),
+    ])
 }
 
 /// What is done to keys.

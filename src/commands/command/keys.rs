@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::info;
+use crate::commands::Row;
 use crate::commands::arguments::rest;
+use crate::commands::flags::Flags;
 use crate::commands::key_specs::KeyFlags;
 use crate::commands::table;
 use crate::error::CommandError;
@@ -43,16 +45,27 @@ fn keys_of(
             "ERR Invalid number of arguments specified for command",
         ));
     }
+    match items_of(row, command, item) {
+        Some(items) => Ok(Reply::Array(items)),
+        None if row.flags.contains(Flags::NO_MANDATORY_KEYS) => Ok(Reply::Array(Vec::new())),
+        None => Err(CommandError::text(
+            "ERR Invalid arguments specified for command",
+        )),
+    }
+}
+
+/// `None` where the arguments do not say which keys there are.
+fn items_of(
+    row: &Row,
+    command: &[Bytes],
+    item: impl Fn(Reply, KeyFlags) -> Reply,
+) -> Option<Vec<Reply>> {
     let mut items = Vec::new();
     for spec in row.keys {
-        let Some(indexes) = spec.indexes(command) else {
-            return Err(CommandError::text(
-                "ERR Invalid arguments specified for command",
-            ));
-        };
+        let indexes = spec.indexes(command)?;
         let flags = spec.flags_of(command);
         let keys = indexes.filter_map(|at| command.get(at));
         items.extend(keys.map(|key| item(Reply::Bulk(key.clone()), flags)));
     }
-    Ok(Reply::Array(items))
+    Some(items)
 }

@@ -1,7 +1,7 @@
-//! The rows of ACL, CONFIG, FUNCTION, LATENCY and SLOWLOG.
+//! The rows of ACL, CONFIG, LATENCY and SLOWLOG.
 
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{block, integer, oneof, string, token};
+use crate::commands::grammar::{block, integer, string};
 use crate::commands::row::{ConnectionCommand, Group, Handler, Row};
 
 const ADMIN: Flags = Flags::ADMIN.and(Flags::AT_ANY_TIME);
@@ -83,19 +83,6 @@ pub(super) const CONFIG: &[Row] = &[
         )])
         .arguments(&[block("data", &[string("parameter"), string("value")]).multiple()]),
 ];
-
-const BY_FUNCTION: Handler = Handler::Connection(ConnectionCommand::Function);
-
-pub(super) const FUNCTION: &[Row] =
-    &[
-        Row::new("function|flush", -2, "7.0.0", Group::Scripting, BY_FUNCTION)
-            .summary("Deletes all libraries and functions.")
-            .complexity("O(N) where N is the number of functions deleted")
-            .flags(Flags::WRITE.and(Flags::NOSCRIPT))
-            .categories(&["@scripting"])
-            .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
-            .arguments(&[oneof("flush-type", &[token("ASYNC"), token("SYNC")]).optional()]),
-    ];
 
 const BY_LATENCY: Handler = Handler::Connection(ConnectionCommand::Latency);
 

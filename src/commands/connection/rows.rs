@@ -1,7 +1,7 @@
 //! The rows of the commands on the connection and the server.
 
 use super::client::CLIENT;
-use super::containers::{ACL, CONFIG, FUNCTION, LATENCY, SLOWLOG};
+use super::containers::{ACL, CONFIG, LATENCY, SLOWLOG};
 use super::modules::MODULE;
 use super::pure;
 use super::replication::{self, CLUSTER};
@@ -132,8 +132,6 @@ pub const ROWS: &[Row] = &[
         .complexity("Depends on subcommand.")
         .flags(Flags::ADMIN.and(Flags::AT_ANY_TIME))
         .system(),
-    Row::container("function", "7.0.0", Group::Scripting, FUNCTION)
-        .summary("A container for function commands."),
     server("info", -1, "1.0.0", by(Command::Info))
         .summary("Returns information and statistics about the server.")
         .flags(Flags::LOADING.and(Flags::STALE))

@@ -110,9 +110,10 @@ fn arguments_agree_with_the_key_specifications() {
                 _ => std::slice::from_ref(argument),
             };
             for argument in alternatives {
-                // Of a block that is repeated, the key stands first.
+                // Of a block that is repeated, or that follows STREAMS, the key stands first.
+                let is_block_of_keys = argument.is_multiple || argument.token == Some("STREAMS");
                 let key = match argument.parts {
-                    [first, ..] if argument.is_multiple && first.key_spec.is_some() => first,
+                    [first, ..] if is_block_of_keys && first.key_spec.is_some() => first,
                     _ => argument,
                 };
                 let Some(number) = key.key_spec else {
@@ -143,6 +144,10 @@ fn arguments_agree_with_the_key_specifications() {
                             && argument.token == Some(word)
                             && i32::try_from(from) == Ok(-row.arity)
                     }
+                    KeyPlace::AllAfterWord { word } => {
+                        argument.token == Some(word) && argument.is_multiple
+                    }
+                    KeyPlace::Streams { .. } => argument.token == Some("STREAMS"),
                 };
                 assert!(fits, "{}: {argument}", row.name);
                 specs_seen.push(number);

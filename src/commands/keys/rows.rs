@@ -3,13 +3,13 @@
 use super::{databases, dumping, existence, expiry, listing, memory, moving, object, sort};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{
-    Argument, COUNT, LIMIT, integer, key, oneof, pattern, string, token, unix_time,
+    Argument, COUNT, LIMIT, block, integer, key, oneof, pattern, string, token, unix_time,
 };
 use crate::commands::key_specs::{
-    CREATE, LOOK, OVERWRITE, READ, READ_UPDATE, REMOVE, TAKE, UPDATE, after_store, at,
-    named_by_elements, up_to,
+    CREATE, LOOK, OVERWRITE, READ, READ_UPDATE, REMOVE, TAKE, TAKE_AND_MORE, UPDATE, after_store,
+    all_after_word, at, named_by_elements, up_to,
 };
-use crate::commands::row::{Group, Handler, Row};
+use crate::commands::row::{ConnectionCommand, Group, Handler, Row};
 use crate::{read_handler, write_handler};
 
 const ONE_KEY: &str = "O(log N), N being all that is stored";
@@ -59,6 +59,21 @@ const GET: Argument = pattern("get-pattern")
     .multiple_with_token();
 const ORDER: Argument = oneof("order", &[token("ASC"), token("DESC")]).optional();
 const ALPHA: Argument = token("ALPHA").named("sorting").optional();
+
+/// How MIGRATE logs in to the other server.
+const CREDENTIALS: Argument = oneof(
+    "authentication",
+    &[
+        string("auth")
+            .token("AUTH")
+            .shown_as("password")
+            .since("4.0.7"),
+        block("auth2", &[string("username"), string("password")])
+            .token("AUTH2")
+            .since("6.0.0"),
+    ],
+)
+.optional();
 
 const fn generic(name: &'static str, arity: i32, since: &'static str, handler: Handler) -> Row {
     Row::new(name, arity, since, Group::Generic, handler).categories(&["@keyspace"])
@@ -196,6 +211,44 @@ pub const ROWS: &[Row] = &[
                 .optional(),
             integer("frequency").token("FREQ").since("5.0.0").optional(),
         ]),
+    generic(
+        "migrate",
+        -6,
+        "2.6.0",
+        Handler::Connection(ConnectionCommand::Migrate),
+    )
+    .summary("Atomically transfers a key from one Redis instance to another.")
+    .complexity(WHOLE_VALUE)
+    .flags(Flags::WRITE)
+    .keys(&[at(3, TAKE), all_after_word("KEYS", TAKE_AND_MORE)])
+    .categories(DANGEROUS)
+    .tips(&["nondeterministic_output"])
+    .history(&[
+        ("3.0.0", "Added the `COPY` and `REPLACE` options."),
+        ("3.0.6", "Added the `KEYS` option."),
+        ("4.0.7", "Added the `AUTH` option."),
+        ("6.0.0", "Added the `AUTH2` option."),
+    ])
+    .arguments(&[
+        string("host"),
+        integer("port"),
+        oneof(
+            "key-selector",
+            &[key(0), token("\"\"").named("empty-string")],
+        ),
+        integer("destination-db"),
+        integer("timeout"),
+        token("COPY").since("3.0.0").optional(),
+        token("REPLACE").since("3.0.0").optional(),
+        CREDENTIALS,
+        key(1)
+            .named("keys")
+            .token("KEYS")
+            .shown_as("key")
+            .since("3.0.6")
+            .optional()
+            .multiple(),
+    ]),
     generic("move", 3, "1.0.0", write_handler!(moving::move_key))
         .summary("Moves a key to another database.")
         .complexity(ONE_KEY)

@@ -141,10 +141,11 @@ impl<'a> Sort<'a> {
         };
         let mut query = self.query.clone();
         if key.meta.value_type == ValueType::Set
-            && self.destination.is_some()
+            && (self.destination.is_some() || context.is_in_script)
             && query.by == SortBy::Nothing
         {
-            // As in Redis: what is stored must not depend on the order in which a set lies.
+            // As in Redis: what is stored, or what a script sees, must not depend on the order in
+            // which a set lies.
             query.by = SortBy::Element;
             query.alphabetic = true;
         }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::eval::TURNED_OFF;
+use super::eval::check_enabled;
 use super::machines;
+use super::writing::write;
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::commands::help;
 use crate::error::CommandError;
@@ -21,9 +22,7 @@ pub(super) async fn load(
     database: u32,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let refused = |line: String| CommandError::Text(line.into());
     let script = Script::parse(argument(arguments, 2)?.clone()).map_err(refused)?;
     let script = Arc::new(script);
@@ -31,11 +30,11 @@ pub(super) async fn load(
     let compiled = machine.compile(&script);
     machines::give_back(machine);
     compiled.map_err(refused)?;
-    if let AnyUnit::Write(writable) = unit {
-        let context = writable.write_context(database);
-        let stored = context.stored_script(&script.sha).await?;
+    let stored = unit.read_context(database);
+    let stored = stored.stored_script(&script.sha).await?;
+    write(unit, database, |context| {
         context.store_script(&script, ScriptOrigin::Load, stored);
-    }
+    })?;
     Ok(Reply::bulk(script.sha.clone()))
 }
 
@@ -46,15 +45,14 @@ pub(super) async fn exists(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let context = unit.read_context(database);
+    let scripts = &unit.environment().scripts;
+    let flushes = context.script_flushes().await?;
     let mut found = Vec::new();
     for sha in rest(arguments, 2) {
-        let is_there = match std::str::from_utf8(sha) {
-            Ok(sha) => {
-                let stored = context.stored_script(&sha.to_ascii_lowercase()).await?;
-                stored.is_some()
-            }
-            Err(_) => false,
-        };
+        let sha = std::str::from_utf8(sha).unwrap_or_default();
+        let sha = sha.to_ascii_lowercase();
+        let is_there =
+            scripts.known(flushes, &sha).is_some() || context.stored_script(&sha).await?.is_some();
         found.push(Reply::Integer(i64::from(is_there)));
     }
     Ok(Reply::Array(found))
@@ -81,10 +79,32 @@ pub(super) async fn flush(
     Ok(Reply::OK)
 }
 
+/// What is answered while a script or a function runs for too long.
+pub fn busy(is_function: bool) -> CommandError {
+    CommandError::text(match is_function {
+        true => {
+            "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN \
+             NOSAVE."
+        }
+        false => {
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        }
+    })
+}
+
 /// `SCRIPT KILL`.
 pub(super) fn kill(environment: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> {
-    match environment.scripts.kill() {
+    kill_running(environment, false)
+}
+
+/// Kills the scripts, or the functions, that run.
+pub(super) fn kill_running(
+    environment: &Environment,
+    functions: bool,
+) -> Result<Reply, CommandError> {
+    match environment.scripts.kill(functions) {
         Ok(()) => Ok(Reply::OK),
+        Err(KillError::OtherKind) => Err(busy(!functions)),
         Err(KillError::NotBusy) => Err(CommandError::text(
             "NOTBUSY No scripts in execution right now.",
         )),

@@ -1,56 +1,106 @@
 //! What a script calls: checked as Redis checks it, then run as any command.
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, integer};
 use crate::commands::call::{CallError, Invocation, Mode, call_once, call_read};
 use crate::commands::flags::Flags;
 use crate::commands::resolve::resolve;
-use crate::commands::row::{ConnectionCommand, Handler};
+use crate::commands::row::{ConnectionCommand, Handler, Row};
+use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::scripting::Run;
 use crate::store::StoreError;
+use crate::types::script_calls::{CallResult, ScriptCall};
 use crate::types::unit::AnyUnit;
 
 /// What holds for the calls of one script.
 pub(super) struct Calls<'c> {
-    pub(super) unit: AnyUnit<'c>,
+    unit: AnyUnit<'c>,
     /// The database that the script has selected.
-    pub(super) database: u32,
-    pub(super) only_reads: bool,
-    pub(super) run: &'c Run,
+    database: u32,
+    only_reads: bool,
+    run: &'c Run,
     /// The time for all of the script.
-    pub(super) now_us: i64,
+    now_us: i64,
+    /// What was called and is not counted yet.
+    made: Vec<ScriptCall>,
 }
 
-impl Calls<'_> {
+/// Calls that are counted together.
+const MADE_MAX: usize = 256;
+
+impl<'c> Calls<'c> {
+    /// Of a script that has called nothing.
+    pub(super) fn new(unit: AnyUnit<'c>, database: u32, only_reads: bool, run: &'c Run) -> Self {
+        Self {
+            unit,
+            database,
+            only_reads,
+            run,
+            now_us: unit.environment().clock.now_us(),
+            made: Vec::new(),
+        }
+    }
+
     /// Runs a command. Its errors are replies.
     ///
     /// # Errors
     /// The store's, or that the transaction cannot hold it: the script ends.
     pub(super) async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
+        let started = Instant::now();
         let invocation = match Invocation::resolve(self.database, arguments) {
             Ok(invocation) => invocation,
             Err(refusal) => {
                 let reason = match refusal.row {
                     None => "ERR Unknown Redis command called from script",
-                    Some(_) => "ERR Wrong number of args calling Redis command from script",
+                    Some(row) => {
+                        self.note(row, started, CallResult::Rejected, None);
+                        "ERR Wrong number of args calling Redis command from script"
+                    }
                 };
                 return Ok(Reply::Error(reason.to_owned()));
             }
         };
-        let flags = invocation.row.flags;
-        let refused = |reason: &str| Ok(Reply::Error(reason.to_owned()));
-        if flags.contains(Flags::NOSCRIPT) {
-            return refused("ERR This Redis command is not allowed from script");
+        let row = invocation.row;
+        if let Err(reason) = self.check(row) {
+            self.note(row, started, CallResult::Rejected, None);
+            return Ok(Reply::Error(reason.to_owned()));
         }
-        let writes = flags.contains(Flags::WRITE) || flags.contains(Flags::MAY_REPLICATE);
+        let database = self.database;
+        let reply = self.run_checked(&invocation).await?;
+        let result = match reply {
+            Reply::Error(_) => CallResult::Failed,
+            _ => CallResult::Done,
+        };
+        let counter = self.unit.environment().script_calls.get();
+        let is_shown = counter.is_some_and(|counter| counter.are_shown());
+        let shown = is_shown.then_some((database, invocation.arguments));
+        self.note(row, started, result, shown);
+        Ok(reply)
+    }
+
+    /// Whether a script may call it.
+    fn check(&self, row: &Row) -> Result<(), &'static str> {
+        if row.flags.contains(Flags::NOSCRIPT) {
+            return Err("ERR This Redis command is not allowed from script");
+        }
+        let writes = row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE);
         if writes && self.only_reads {
-            return refused("ERR Write commands are not allowed from read-only scripts.");
+            return Err("ERR Write commands are not allowed from read-only scripts.");
         }
-        if flags.contains(Flags::WRITE) {
+        Ok(())
+    }
+
+    async fn run_checked(&mut self, invocation: &Invocation) -> Result<Reply, StoreError> {
+        if let Some(reason) = refusal_in_script(invocation.row, &invocation.arguments) {
+            return Ok(Reply::Error(reason));
+        }
+        if invocation.row.flags.contains(Flags::WRITE) {
             self.run.note_write();
         }
         match invocation.row.handler {
@@ -64,19 +114,52 @@ impl Calls<'_> {
             // There are no replicas, and scripts do not wait.
             Handler::Connection(ConnectionCommand::Wait) => Ok(Reply::Integer(0)),
             _ if invocation.row.name == "time" => Ok(self.time()),
-            _ => self.call(&invocation).await,
+            _ => self.call(invocation).await,
+        }
+    }
+
+    fn note(
+        &mut self,
+        row: &Row,
+        started: Instant,
+        result: CallResult,
+        shown: Option<(u32, Vec<Bytes>)>,
+    ) {
+        if self.made.len() >= MADE_MAX {
+            self.tell();
+        }
+        self.made.push(ScriptCall {
+            command_id: row.id,
+            duration: started.elapsed(),
+            result,
+            shown,
+        });
+    }
+
+    /// Has the calls counted: those of a transaction when it is committed.
+    pub(super) fn tell(&mut self) {
+        let made = std::mem::take(&mut self.made);
+        let at_once = match self.unit {
+            AnyUnit::Write(unit) => unit.signals.script_calls.keep(made),
+            AnyUnit::Read(_) => made,
+        };
+        if let Some(counter) = self.unit.environment().script_calls.get() {
+            for call in &at_once {
+                counter.tell(call);
+            }
         }
     }
 
     async fn call(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
+            is_in_script: true,
             ..Mode::default()
         };
         let result = match self.unit {
             // Queues that other servers hold elements of come back for the whole script.
             AnyUnit::Write(unit) => call_once(unit, invocation, mode).await,
-            AnyUnit::Read(unit) => call_read(unit, invocation).await,
+            AnyUnit::Read(unit) => call_read(unit, invocation, mode).await,
         };
         result.map_err(|error| match error {
             CallError::Store(error) => error,

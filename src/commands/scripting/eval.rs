@@ -6,14 +6,15 @@ use bytes::Bytes;
 
 use super::run::{Call, run};
 use crate::commands::arguments::{argument, integer, rest};
+use crate::commands::call::Invocation;
 use crate::error::CommandError;
 use crate::layout::ScriptOrigin;
 use crate::reply::Reply;
-use crate::scripting::Script;
+use crate::scripting::{Caller, Program, Script, ScriptFlags};
 use crate::types::unit::AnyUnit;
 
 const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
-pub(super) const TURNED_OFF: CommandError =
+const TURNED_OFF: CommandError =
     CommandError::text("ERR scripts are turned off by the setting enable-scripts");
 
 /// Bytes of a script's name.
@@ -55,15 +56,27 @@ pub(super) async fn evalsha_ro(
     eval_stored(unit, database, arguments, true).await
 }
 
+/// Refuses where the setting `enable-scripts` is off.
+pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
+    match unit.environment().scripts.is_enabled() {
+        true => Ok(()),
+        false => Err(TURNED_OFF),
+    }
+}
+
+/// Whether an EVAL carries a script which says that it only reads, so that it runs on a snapshot.
+pub fn only_reads(invocation: &Invocation) -> bool {
+    let text = invocation.arguments.get(1);
+    invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
+}
+
 async fn eval_text(
     unit: AnyUnit<'_>,
     database: u32,
     arguments: &[Bytes],
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let inputs = keys_and_values(arguments)?;
     let text = argument(arguments, 1)?.clone();
     let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
@@ -78,9 +91,7 @@ async fn eval_stored(
     arguments: &[Bytes],
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    if !unit.environment().scripts.is_enabled() {
-        return Err(TURNED_OFF);
-    }
+    check_enabled(unit)?;
     let sha = argument(arguments, 1)?;
     if sha.len() != SHA_BYTES {
         return Err(NO_SCRIPT);
@@ -100,18 +111,21 @@ async fn run_script(
     (keys, arguments): (Vec<Bytes>, Vec<Bytes>),
     is_ro: bool,
 ) -> Result<Reply, CommandError> {
-    let only_reads = only_reads(script, is_ro)?;
     let call = Call {
-        script,
+        only_reads: may_only_read(script.flags, is_ro)?,
+        caller: Caller::Script,
+        program: &Program::Script(Arc::clone(script)),
         keys,
         arguments,
         database,
-        only_reads,
     };
     run(unit, call).await
 }
 
-fn keys_and_values(arguments: &[Bytes]) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
+/// The keys and the other arguments after the number of keys.
+pub(super) fn keys_and_values(
+    arguments: &[Bytes],
+) -> Result<(Vec<Bytes>, Vec<Bytes>), CommandError> {
     let count = integer(argument(arguments, 2)?)?;
     let all = rest(arguments, 3);
     if count > i64::try_from(all.len()).unwrap_or(i64::MAX) {
@@ -126,8 +140,8 @@ fn keys_and_values(arguments: &[Bytes]) -> Result<(Vec<Bytes>, Vec<Bytes>), Comm
     Ok((keys.to_vec(), rest(all, count).to_vec()))
 }
 
-fn only_reads(script: &Script, is_ro: bool) -> Result<bool, CommandError> {
-    let flags = script.flags;
+/// Whether what has these flags may call nothing that writes.
+pub(super) fn may_only_read(flags: ScriptFlags, is_ro: bool) -> Result<bool, CommandError> {
     if is_ro && !flags.is_plain && !flags.no_writes {
         return Err(CommandError::text(
             "ERR Can not execute a script with write flag using *_ro command.",
@@ -136,9 +150,15 @@ fn only_reads(script: &Script, is_ro: bool) -> Result<bool, CommandError> {
     Ok(is_ro || flags.no_writes)
 }
 
-/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server.
+/// Has the store keep a script that came by EVAL, so that EVALSHA finds it, on every server. One
+/// that only reads writes nothing: this server remembers it.
 async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<(), CommandError> {
     let AnyUnit::Write(writable) = unit else {
+        let flushes = unit.read_context(database).script_flushes().await?;
+        let scripts = &unit.environment().scripts;
+        if scripts.known(flushes, &script.sha).is_none() {
+            scripts.remember(flushes, Arc::clone(script));
+        }
         return Ok(());
     };
     let scripts = &unit.environment().scripts;

@@ -1,6 +1,7 @@
 //! The rows of EVAL and its kin, and of SCRIPT.
 
-use super::{admin, eval};
+use super::function_rows::FUNCTION;
+use super::{admin, eval, fcall};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, integer, key, oneof, string, token};
 use crate::commands::key_specs::{KeySpec, READ, READ_UPDATE, counted_at};
@@ -26,6 +27,13 @@ const BY_TEXT: &[Argument] = &[
 ];
 const BY_NAME: &[Argument] = &[
     string("sha1"),
+    integer("numkeys"),
+    key(0).optional().multiple(),
+    string("arg").optional().multiple(),
+];
+
+const OF_FUNCTION: &[Argument] = &[
+    string("function"),
     integer("numkeys"),
     key(0).optional().multiple(),
     string("arg").optional().multiple(),
@@ -115,9 +123,23 @@ pub const ROWS: &[Row] = &[
         .arguments(BY_NAME),
     eval("eval_ro", "7.0.0", script_handler!(eval::eval_ro))
         .summary("Executes a read-only server-side Lua script.")
-        .flags(Flags::READONLY)
+        .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
         .keys(READS_NOTED)
         .arguments(BY_TEXT),
+    eval("fcall", "7.0.0", script_handler!(fcall::fcall))
+        .summary("Invokes a function.")
+        .complexity("Depends on the function that is executed.")
+        .flags(Flags::MAY_REPLICATE)
+        .keys(MAY_WRITE_NOTED)
+        .arguments(OF_FUNCTION),
+    eval("fcall_ro", "7.0.0", script_handler!(fcall::fcall_ro))
+        .summary("Invokes a read-only function.")
+        .complexity("Depends on the function that is executed.")
+        .flags(Flags::READONLY.and(Flags::ON_SNAPSHOT))
+        .keys(READS_NOTED)
+        .arguments(OF_FUNCTION),
+    Row::container("function", "7.0.0", Group::Scripting, FUNCTION)
+        .summary("A container for function commands."),
     Row::container("script", "2.6.0", Group::Scripting, SCRIPT)
         .summary("A container for Lua scripts management commands."),
 ];

@@ -1,15 +1,14 @@
 //! Runs one script within a unit of work.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 
 use super::calls::{Calls, check};
 use super::machines;
+use super::reading::Reading;
 use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
-use crate::scripting::{Answer, End, Script, Step};
+use crate::scripting::{Answer, Caller, End, Program, Step};
 use crate::store::StoreError;
 use crate::types::unit::AnyUnit;
 
@@ -17,9 +16,10 @@ const LATE: CommandError = CommandError::text(
     "ERR script needs longer than a transaction of the store may last; nothing was changed",
 );
 
-/// What a script is run with.
+/// What a script or a function is run with.
 pub(super) struct Call<'c> {
-    pub(super) script: &'c Arc<Script>,
+    pub(super) program: &'c Program,
+    pub(super) caller: Caller,
     pub(super) keys: Vec<Bytes>,
     pub(super) arguments: Vec<Bytes>,
     pub(super) database: u32,
@@ -33,14 +33,20 @@ pub(super) struct Call<'c> {
 /// What ends the script without a trace: the store's errors, more than the transaction holds
 /// (`StoreError::TooLarge`), too long a run.
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
-    let is_atomic = call.script.flags.is_atomic;
+    let is_atomic = call.program.flags().is_atomic;
     let AnyUnit::Write(writable) = unit else {
         return to_result(run_machine(unit, call).await?);
     };
     // Its reads decide about its writes, and its calls are one moment.
     writable.transaction.conflict_on_own_rows();
     let savepoint = writable.savepoint();
-    let end = match run_machine(unit, call).await {
+    let (keys, arguments) = (&call.keys, &call.arguments);
+    let reading = Reading::begin(writable, call.database, call.program, keys, arguments).await;
+    let ended = run_machine(unit, call).await;
+    if let Some(reading) = reading {
+        reading.end(writable);
+    }
+    let end = match ended {
         Ok(end) => end,
         Err(CommandError::Store(StoreError::TooLarge)) => {
             writable.rollback(savepoint);
@@ -80,16 +86,10 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         true => None,
         false => Some(SCRIPT_CLUSTER_TIME_MAX),
     };
-    let guard = environment.scripts.begin(longest);
+    let guard = environment.scripts.begin(call.caller, longest);
     let mut machine = machines::take().map_err(|line| CommandError::Text(line.into()))?;
-    let mut calls = Calls {
-        unit,
-        database: call.database,
-        only_reads: call.only_reads,
-        run: guard.run(),
-        now_us: environment.clock.now_us(),
-    };
-    let mut step = machine.begin(call.script, call.keys, call.arguments, guard.run());
+    let mut calls = Calls::new(unit, call.database, call.only_reads, guard.run());
+    let mut step = machine.begin(call.program, call.keys, call.arguments, guard.run());
     let end = loop {
         let answer = match step {
             Step::Ended(end) => break Ok(end),
@@ -104,5 +104,8 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         step = machine.answer(answer);
     };
     machines::give_back(machine);
+    if end.is_ok() {
+        calls.tell();
+    }
     end
 }

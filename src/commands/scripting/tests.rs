@@ -1,9 +1,16 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 
 use crate::commands::testing::Bench;
+use crate::error::CommandError;
 use crate::layout::Space;
 use crate::reply::Reply;
+use crate::store::faults::{Fault, FaultPoint};
 use crate::store::{Isolation, RangeQuery};
+use crate::types::signals::{ChannelKind, Message, Subscribers};
 
 fn run(bench: &Bench, words: &[&str]) -> Reply {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
@@ -180,4 +187,146 @@ fn a_script_waits_for_the_store_wherever_it_stands() {
         Reply::Integer(3),
     ];
     assert_eq!(run(&bench, &["EVAL", script, "0"]), Reply::Array(expected));
+}
+
+/// Counts the messages that its server's subscribers would hear.
+#[derive(Default)]
+struct Listening(AtomicUsize);
+
+impl Subscribers for Listening {
+    fn count(&self, _: ChannelKind, _: &[u8]) -> usize {
+        1
+    }
+
+    fn deliver(&self, _: &Message) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_script_that_runs_again_tells_and_wakes_once() {
+    let (bench, faulty) = Bench::faulty(1);
+    let listening = Arc::new(Listening::default());
+    let subscribers = Arc::clone(&listening) as Arc<dyn Subscribers>;
+    assert!(
+        bench
+            .executor
+            .environment()
+            .subscribers
+            .set(subscribers)
+            .is_ok()
+    );
+    let first = bench.wait("BLPOP q 0");
+    let mut second = bench.wait("BLPOP q 0");
+    let faults = [
+        Some(Fault::Conflict),
+        Some(Fault::UnknownNotApplied),
+        Some(Fault::Conflict),
+    ];
+    faulty.script(FaultPoint::Commit, faults);
+    let script = "redis.call('PUBLISH', 'c', 'm') return redis.call('RPUSH', KEYS[1], 'x')";
+    assert_eq!(run(&bench, &["EVAL", script, "1", "q"]), Reply::Integer(1));
+    let popped = Reply::Array(vec![text("q"), text("x")]);
+    assert_eq!(first.reply(&bench), popped);
+    // Later commands are told later.
+    assert_eq!(run(&bench, &["PUBLISH", "c", "last"]), Reply::Integer(1));
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while listening.0.load(Ordering::SeqCst) < 2 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(listening.0.load(Ordering::SeqCst), 2);
+    assert!(second.is_waiting());
+    assert_eq!(run(&bench, &["LLEN", "q"]), Reply::Integer(0));
+}
+
+#[test]
+fn a_script_that_one_transaction_cannot_hold_changes_nothing() {
+    let bench = Bench::cluster_like();
+    let script = "redis.call('RPUSH', KEYS[1], 'x') for i = 1, 20 do \
+                  pcall(redis.call, 'RPUSH', KEYS[2], string.rep('v', 1000000)) end return 1";
+    let line = error_of(run(&bench, &["EVAL", script, "2", "small", "large"]));
+    assert_eq!(line, CommandError::TooLarge.to_line());
+    assert_eq!(
+        run(&bench, &["EXISTS", "small", "large"]),
+        Reply::Integer(0)
+    );
+}
+
+#[test]
+fn a_script_that_outlasts_a_transaction_of_a_cluster_changes_nothing() {
+    let bench = Bench::cluster_like();
+    let script = "redis.call('RPUSH', KEYS[1], 'x') \
+                  while true do pcall(function() while true do end end) end";
+    let line = error_of(run(&bench, &["EVAL", script, "1", "q"]));
+    assert_eq!(
+        line,
+        "ERR script needs longer than a transaction of the store may last; nothing was changed"
+    );
+    assert_eq!(run(&bench, &["EXISTS", "q"]), Reply::Integer(0));
+}
+
+#[test]
+fn a_script_of_eval_ro_is_known_without_having_been_written() {
+    let bench = Bench::embedded();
+    let script = "return redis.call('LLEN', KEYS[1])";
+    assert_eq!(
+        run(&bench, &["EVAL_RO", script, "1", "q"]),
+        Reply::Integer(0)
+    );
+    assert_eq!(rows_of_scripts(&bench), 0);
+    let sha = crate::scripting::sha1_hex(script.as_bytes());
+    for command in ["EVALSHA_RO", "EVALSHA"] {
+        assert_eq!(run(&bench, &[command, &sha, "1", "q"]), Reply::Integer(0));
+    }
+    let found = Reply::Array(vec![Reply::Integer(1)]);
+    assert_eq!(run(&bench, &["SCRIPT", "EXISTS", &sha]), found);
+    let flagged = format!("#!lua flags=no-writes\n{script}");
+    assert_eq!(
+        run(&bench, &["EVAL", &flagged, "1", "q"]),
+        Reply::Integer(0)
+    );
+    assert_eq!(rows_of_scripts(&bench), 0);
+}
+
+#[test]
+fn whole_numbers_are_handed_to_commands_with_all_their_digits() {
+    let bench = Bench::embedded();
+    for (number, expected) in [
+        ("9007199254740991", "9007199254740991"),
+        ("12345678901234567", "12345678901234568"),
+        ("2^63", "9223372036854776000"),
+        ("-0.0", "0"),
+        ("3.3", "3.3"),
+    ] {
+        let script = format!("redis.call('SET', 'k', {number}) return redis.call('GET', 'k')");
+        assert_eq!(run(&bench, &["EVAL", &script, "0"]), text(expected));
+    }
+}
+
+#[test]
+fn a_command_takes_as_many_arguments_as_unpack_gives() {
+    let bench = Bench::embedded();
+    let script = "local a = {} for i = 1, 7999 do a[i] = i end \
+                  return {redis.call('RPUSH', KEYS[1], unpack(a)), \
+                          redis.call('LINDEX', KEYS[1], 0), redis.call('LINDEX', KEYS[1], -1)}";
+    let expected = vec![Reply::Integer(7_999), text("1"), text("7999")];
+    assert_eq!(
+        run(&bench, &["EVAL", script, "1", "q"]),
+        Reply::Array(expected)
+    );
+}
+
+#[test]
+fn a_set_is_sorted_for_a_script_whatever_it_is_sorted_by() {
+    let bench = Bench::embedded();
+    run(&bench, &["SADD", "s", "b", "aa", "c", "a"]);
+    let expected = Reply::Array(vec![text("a"), text("aa"), text("b"), text("c")]);
+    for command in ["EVAL", "EVAL_RO"] {
+        let script = "return redis.call('SORT_RO', KEYS[1], 'BY', 'nosort')";
+        assert_eq!(run(&bench, &[command, script, "1", "s"]), expected);
+    }
 }

@@ -66,6 +66,7 @@ pub(super) fn wait_for_task(
         wants: Some(Arc::new(options.having)),
         wake: Wake::One,
         takes_first: false,
+        needs_key: false,
     }))
 }
 

@@ -2,6 +2,7 @@
 
 use super::damage::{assert_repaired, assert_told, get, length_key, meta};
 use super::*;
+use crate::layout::StreamId;
 use crate::layout::{
     KeyRange, OrderRow, Section, Space, TaskCounter, TaskPlace, TaskRow, encode_counter,
     encode_length,
@@ -242,4 +243,25 @@ fn a_lease_that_ended_without_an_alarm() {
         assert_healthy(bench);
         assert!(matches!(bench.run("TASK.TAKE q"), Reply::Array(_)));
     });
+}
+
+#[test]
+fn an_entry_above_the_last_id_of_its_stream() {
+    assert_told(
+        "indexes",
+        Level::Fail,
+        "1 entries of streams above the last id of their stream (\"2-0\" of \"stream\")",
+        |bench, layout| {
+            bench.run("XADD stream 1-0 f v");
+            bench.run("XADD stream 2-0 f v");
+            let data = meta(bench, layout, "stream").data;
+            let head = StreamHead {
+                last: StreamId { ms: 1, seq: 0 },
+                added: 2,
+            };
+            change(bench, |transaction, _| {
+                transaction.set(&layout.stream_head_key(data), &head.encode());
+            });
+        },
+    );
 }

@@ -15,7 +15,7 @@ use super::*;
 use crate::commands::testing::Bench;
 use crate::executor::Reaper;
 use crate::layout::Layout;
-use crate::layout::{Id, KeyName, Meta, Section, ValueType, encode_length};
+use crate::layout::{Id, KeyName, Meta, StreamHead, ValueType, encode_length};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::Transaction;
@@ -24,6 +24,7 @@ use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 mod damage;
 mod delegation;
 mod elements;
+mod stream_groups;
 
 const LOOK: Options = Options {
     repairs: false,
@@ -108,6 +109,14 @@ fn fill(bench: &Bench) {
         "TASK.ADD tasks 0 leased ID leased NEEDS gb 2".to_owned(),
         "TASK.TAKE tasks HAVING gb 4 LEASE 10000000".to_owned(),
         format!("TASK.ADD tasks 3 {long} ID ready NEEDS gb 3 cards 1"),
+        "XGROUP CREATE groups g 0 MKSTREAM".to_owned(),
+        format!("XADD groups 1-0 field {long}"),
+        "XADD groups 2-0 field value".to_owned(),
+        "XADD groups 3-0 field value".to_owned(),
+        "XREADGROUP GROUP g a COUNT 2 STREAMS groups >".to_owned(),
+        format!("XREADGROUP GROUP g {long_name} STREAMS groups >"),
+        "XDEL groups 2-0".to_owned(),
+        format!("XGROUP CREATE groups {long_name} $"),
     ] {
         let reply = bench.run(&line);
         assert!(!matches!(reply, Reply::Error(_)), "{line:.60}: {reply:?}");
@@ -164,7 +173,7 @@ fn a_store_with_everything_in_it_is_healthy() {
 #[test]
 fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
     on_both(|bench| {
-        let name = KeyName::new(&Bytes::from_static(b"hollow"));
+        let name = KeyName::new(&Bytes::from_static(b"stream"));
         let data = Id {
             instance: 9,
             sequence: 9,
@@ -174,7 +183,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             sequence: 0,
         };
         let meta = Meta {
-            value_type: ValueType::Hollow,
+            value_type: ValueType::Stream,
             data,
             expire_at_ms: None,
             long_name: None,
@@ -184,7 +193,10 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
         change(bench, |transaction, layout| {
             transaction.set(&meta_key, &meta.encode());
             // What it keeps besides elements.
-            transaction.set(&layout.section_prefix(data, Section::Members), b"");
+            transaction.set(
+                &layout.stream_head_key(data),
+                &StreamHead::default().encode(),
+            );
         });
         for options in [LOOK, REPAIR] {
             let told = lines(bench, options);
@@ -200,7 +212,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
                 .text
                 .contains("repaired")
         );
-        assert_eq!(bench.run("TYPE hollow"), Reply::Simple("hollow"));
+        assert_eq!(bench.run("TYPE stream"), Reply::Simple("stream"));
         assert_healthy(bench);
     });
 }

@@ -11,15 +11,21 @@ use crate::error::CommandError;
 use crate::executor::call::{Call, SubmissionResult, Work};
 use crate::executor::shared::Shared;
 use crate::executor::waiters::Cursor;
+use crate::layout::ValueType;
 use crate::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::key::ClientKey;
 use crate::types::relay::write_messages;
 use crate::types::signals::{Ready, Signals};
+use crate::types::tracker_marks::has_other_trackers;
+use crate::types::tracking::Change;
 
 /// After this many conflicts a batch wakes no clients any more, and leaves that to a later batch.
 const WOKEN_CONFLICTS_MAX: u32 = 2;
+/// Time after which a commit of unknown result has been applied or never will be: FoundationDB applies
+/// none five seconds after its transaction began.
+const COMMIT_LANDS_MAX: Duration = Duration::from_secs(10);
 /// When wake-ups are scheduled again after the store failed.
 const WAKE_UP_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -100,13 +106,11 @@ impl Batch<'_> {
         if !is_conflict || self.delegation.has_requests() {
             return false;
         }
-        if self.delegation.has_many_queues() {
-            if self.halve() {
-                self.delegation.plan(&self.submissions, self.commands_max);
-            }
-            return false;
-        }
-        self.delegation.delegate_contended().await
+        let is_halved = self.delegation.has_many_queues() && self.halve();
+        // The batch may have become smaller. What is popped for commands that it does not run returns to
+        // the queue, to come after elements that other servers' clients already have.
+        self.delegation.plan(&self.submissions, self.commands_max);
+        !is_halved && self.delegation.delegate_contended().await
     }
 
     /// Fails only the command that is too slow for a transaction, rather than the whole batch. It may
@@ -126,6 +130,8 @@ impl Batch<'_> {
 
     async fn attempt(&mut self) -> AttemptEnd {
         self.start_over();
+        // Before the transaction begins, so that it keeps every change that its reads do not show.
+        self.read_window = self.environment.open_read_window();
         let transaction = match self.store.begin_write() {
             Ok(transaction) => transaction,
             Err(error) => return self.after_error(error),
@@ -174,10 +180,14 @@ impl Batch<'_> {
     /// other servers.
     async fn run_all(&mut self, attempt: &mut Attempt<'_>) -> Result<(), AttemptEnd> {
         let fetch = self.delegation.fetch(&attempt.unit);
-        let (fetched, ()) = futures_util::join!(fetch, self.prefetch(attempt));
-        match fetched {
-            Ok(are_granted) => self.delegation.note_fetched(&are_granted),
-            Err(error) => return Err(self.after_error(error)),
+        let look = self.look_for_trackers(attempt);
+        let (fetched, is_tracked, ()) = futures_util::join!(fetch, look, self.prefetch(attempt));
+        match (fetched, is_tracked) {
+            (Ok(are_granted), Ok(is_tracked)) => {
+                self.delegation.note_fetched(&are_granted);
+                self.is_tracked = is_tracked;
+            }
+            (Err(error), _) | (_, Err(error)) => return Err(self.after_error(error)),
         }
         self.run_commands(attempt).await?;
         match self.delegation.return_rest(&attempt.unit).await {
@@ -198,10 +208,10 @@ impl Batch<'_> {
     /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be
     /// read is not.
     async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
-        let keys = self
-            .shared
-            .waiters
-            .concerned(&attempt.unit.signals.touched());
+        let keys = {
+            let changes = attempt.unit.signals.changes();
+            self.shared.waiters.concerned(&changes)
+        };
         let looks = keys.into_iter().map(async |key| {
             let context = attempt.unit.write_context(key.database);
             let is_empty = context.is_empty(&key.key).await.unwrap_or(false);
@@ -210,11 +220,29 @@ impl Batch<'_> {
         self.changes = join_all(looks).await.into_iter().collect();
     }
 
-    /// Writes published messages for the other servers into the transaction.
+    /// Whether clients of other servers track keys. If that begins before the batch commits, the batch
+    /// conflicts.
+    async fn look_for_trackers(&self, attempt: &Attempt<'_>) -> Result<bool, StoreError> {
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        let only_reads = calls.all(|call| call.work.only_reads());
+        if self.environment.capabilities.single_writer || only_reads {
+            return Ok(false);
+        }
+        let (layout, ids) = (&self.environment.layout, &self.environment.ids);
+        has_other_trackers(attempt.unit.transaction, layout, ids.instance()).await
+    }
+
+    /// Writes published messages, and which keys were changed, for the other servers into the
+    /// transaction.
     fn write_messages(&self, transaction: &dyn Transaction) {
+        if self.environment.capabilities.single_writer {
+            return;
+        }
         let messages = self.signals.messages();
-        if !messages.is_empty() && !self.environment.capabilities.single_writer {
-            write_messages(transaction, self.environment, &messages);
+        let changes = self.signals.changes();
+        let changes = self.is_tracked.then_some(changes.as_slice());
+        let changes = changes.unwrap_or_default();
+        if write_messages(transaction, self.environment, &messages, changes) {
             self.shared.relay.note_news();
         }
     }
@@ -269,7 +297,9 @@ impl Batch<'_> {
     fn publish_effects(&mut self) {
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
-            self.shared.watchers.touch(&self.signals.take_touched());
+            let changes = self.signals.changes();
+            let touched = changes.iter().filter_map(Change::watched_key);
+            self.shared.watchers.touch(touched);
             for exchanged in self.signals.take_exchanged() {
                 self.shared.watchers.touch_later(&exchanged);
             }
@@ -281,37 +311,54 @@ impl Batch<'_> {
                 self.shared.relay.note_news();
             }
         }
+        if let Some(counter) = self.environment.script_calls.get() {
+            for call in self.signals.script_calls.take() {
+                counter.tell(&call);
+            }
+        }
+        // Before the replies: a client may wait next for what this batch has left in a key.
+        waiters.note_committed(&self.changes);
         for (waiter, reply) in self.woken.drain(..) {
             waiters.answer(&waiter, reply);
         }
+        // After these replies: a client hears of its own changes after the reply to its command.
+        self.note_changes();
         let single_writer = self.environment.capabilities.single_writer;
         if single_writer && self.signals.has_new_namespace() {
             waiters.forget_empty_keys();
         }
         for waiter in self.parked.values() {
             if single_writer && !self.signals.has_new_namespace() {
-                waiters.note_empty(waiter, &self.changes);
+                waiters.note_empty(waiter, &self.signals, &self.changes);
             }
             waiters.settle(waiter, self.alarms);
         }
-        waiters.note_committed(&self.changes);
         for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);
         }
         // A client that began to wait in another batch may have run its command on a snapshot from
         // before this commit.
-        let is_empty = |key: &ClientKey| self.changes.get(key) == Some(&true);
+        let has_nothing = |key: &ClientKey, value_type: ValueType| {
+            let is_empty = self.changes.get(key) == Some(&true);
+            is_empty && !waiters.types_needed(key).contains(&value_type)
+        };
         for ready in self.made_ready.drain(..) {
             match ready {
                 Ready::Key(key, value_type)
-                    if !is_empty(&key)
+                    if !has_nothing(&key, value_type)
                         && waiters.is_awaited_since(&key, value_type, self.last_position) =>
                 {
                     waiters.schedule_wake_up(key, Cursor::START);
                 }
+                Ready::Gone(key, value_type)
+                    if waiters.is_awaited_since(&key, value_type, self.last_position) =>
+                {
+                    waiters.schedule_wake_up(key, Cursor::START);
+                }
                 // `note_ready` records items as their keys.
-                Ready::Key(..) | Ready::Items { .. } => {}
+                Ready::Key(..) | Ready::Gone(..) | Ready::Items { .. } => {}
                 Ready::Database(database) => {
+                    waiters.note_new_namespace(database);
                     for key in waiters.keys_of(database) {
                         waiters.schedule_wake_up(key, Cursor::START);
                     }
@@ -320,11 +367,37 @@ impl Batch<'_> {
         }
     }
 
+    /// Tells the clients of this server that track keys what was read and changed.
+    fn note_changes(&self) {
+        let changes = self.signals.changes();
+        let window = self.read_window.as_ref();
+        self.environment.note_changes(window, &changes);
+        if self.is_tracked && !changes.is_empty() {
+            // Once more: the relay may have read the log before this batch was in it.
+            self.shared.relay.note_news();
+        }
+    }
+
+    /// [`Self::note_changes`] of a batch that may have been committed, or may be soon.
+    fn note_possible_changes(&self) {
+        self.note_changes();
+        if self.environment.has_trackers() {
+            let mut changes = self.signals.changes().clone();
+            changes.retain(|change| !matches!(change, Change::Read { .. }));
+            let environment = Arc::clone(self.environment);
+            tokio::spawn(async move {
+                tokio::time::sleep(COMMIT_LANDS_MAX).await;
+                environment.note_changes(None, &changes);
+            });
+        }
+    }
+
     /// Ends the service of all waiters. If the batch may have been committed, woken clients get the
     /// error, as the batch's other clients do: to wait on would hide that something may have been
     /// popped for them.
     fn release_after_failure(&mut self, error: &StoreError) {
         if matches!(error, StoreError::UnknownResult | StoreError::Fatal(_)) {
+            self.note_possible_changes();
             let line = CommandError::Store(error.clone()).to_line();
             for (waiter, _) in self.woken.drain(..) {
                 let reply = Reply::Error(line.clone());

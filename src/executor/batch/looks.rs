@@ -10,6 +10,7 @@ use crate::executor::waiters::Waiter;
 use crate::types::Unit;
 use crate::types::key::ClientKey;
 use crate::types::known_keys::KnownKeys;
+use crate::types::tracking::Change;
 
 /// At which of its keys a waiter's command that takes from the first with something looks.
 #[derive(Clone, Copy)]
@@ -56,7 +57,8 @@ impl Batch<'_> {
     fn still_quiet(&self, waiter: &Waiter, unit: &Unit<'_>) -> HashSet<Bytes> {
         let mut quiet = self.shared.waiters.quiet_keys(waiter);
         if !quiet.is_empty() {
-            for key in unit.signals.touched().iter() {
+            let changes = unit.signals.changes();
+            for key in changes.iter().filter_map(Change::watched_key) {
                 quiet.remove(&key.key);
             }
         }

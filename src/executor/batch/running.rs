@@ -7,10 +7,12 @@ use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
 use crate::executor::call::{Bundle, Call, Submission, Work};
+use crate::executor::waiters::Waiter;
 use crate::limits::{BATCH_AGE_MAX_MS, SUBMISSION_REPLY_BYTES_MAX, TRANSACTION_REPLY_BYTES_MAX};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
 use crate::types::prefetch::PrefetchPlan;
+use crate::types::tracking::Origin;
 use crate::types::{Environment, Unit};
 
 /// One attempt at running the batch's commands.
@@ -21,6 +23,8 @@ pub(super) struct Attempt<'p> {
     command_began: Instant,
     /// Number of commands that were begun.
     pub(super) commands_run: usize,
+    /// It has no room or time for a further command. Another attempt may have.
+    has_ended: bool,
     /// The call that runs is a wake-up.
     pub(super) only_wakes: bool,
 }
@@ -40,6 +44,7 @@ impl<'p> Attempt<'p> {
             started: now,
             command_began: now,
             commands_run: 0,
+            has_ended: false,
             only_wakes: false,
         }
     }
@@ -107,7 +112,7 @@ impl Batch<'_> {
                     replies.push(reply);
                     continue;
                 }
-                if attempt.commands_run >= self.commands_max {
+                if attempt.has_ended || attempt.commands_run >= self.commands_max {
                     break;
                 }
                 attempt.command_began = Instant::now();
@@ -116,7 +121,7 @@ impl Batch<'_> {
                         break;
                     }
                     if attempt.commands_run > 0 && attempt.is_full() {
-                        self.commands_max = attempt.commands_run;
+                        attempt.has_ended = true;
                         break;
                     }
                 } else {
@@ -152,15 +157,17 @@ impl Batch<'_> {
                     Ran::NoRoom => {
                         // The next batch begins with it.
                         attempt.commands_run -= 1;
-                        self.commands_max = attempt.commands_run;
                         if attempt.unit.is_too_large() {
                             // What it has read stays in the transaction: again without it.
+                            self.commands_max = attempt.commands_run;
                             return Err(AttemptEnd::Again { after_pause: false });
                         }
+                        attempt.has_ended = attempt.unit.grants.is_empty();
                         break;
                     }
                 };
                 if let (Some(waiter), true) = (&call.waiter, reply.is_nothing()) {
+                    self.pin(first.into(), waiter, attempt).await?;
                     self.shared.waiters.park(waiter, self.slot.number);
                     self.parked.insert(number, std::sync::Arc::clone(waiter));
                 }
@@ -175,6 +182,31 @@ impl Batch<'_> {
                 replies.push(reply);
             }
             self.replies.push(replies);
+        }
+        Ok(())
+    }
+
+    /// Fixes the arguments of a command that is about to wait, where later they would mean something
+    /// else.
+    async fn pin(
+        &mut self,
+        id: CommandId,
+        waiter: &Waiter,
+        attempt: &Attempt<'_>,
+    ) -> Result<(), AttemptEnd> {
+        let invocation = &waiter.invocation;
+        let Some(pins) = invocation.row.pins else {
+            return Ok(());
+        };
+        let context = attempt.unit.read_context(invocation.database);
+        match call::check(pins(&context, &invocation.arguments).await) {
+            Ok(Ok(Some(arguments))) => waiter.pin(arguments),
+            // Its run has just read the same rows.
+            Ok(Ok(None) | Err(_)) | Err(CallError::TooLarge) => {}
+            Err(CallError::Store(error)) => {
+                let started = attempt.command_began;
+                return Err(self.store_failed(id, error, attempt, started));
+            }
         }
         Ok(())
     }
@@ -209,6 +241,7 @@ impl Batch<'_> {
                     is_strict: self.reads_strictly(call),
                     pops_grants: call.access.pops.is_some(),
                     known_keys: keys.known(),
+                    ..Mode::default()
                 };
                 call::call(unit, invocation, mode).await
             }
@@ -216,6 +249,7 @@ impl Batch<'_> {
                 call::with_returns(unit, async || exec(unit, bundle).await).await
             }
             Work::WriteJob { database, run } => {
+                unit.signals.set_origin(Origin::default());
                 let run = async || {
                     let savepoint = unit.savepoint();
                     let result = run(&unit.write_context(*database)).await;
@@ -342,6 +376,7 @@ async fn exec_all(
     let mut replies = Vec::with_capacity(invocations.len());
     let mut reply_bytes: usize = 0;
     for invocation in invocations {
+        unit.signals.set_origin(invocation.origin);
         let reply = call::call_once(unit, invocation, mode).await?;
         reply_bytes = reply_bytes.saturating_add(reply.size_hint());
         replies.push(reply);

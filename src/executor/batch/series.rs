@@ -14,6 +14,7 @@ use crate::commands::row::Series;
 use crate::events::EventClasses;
 use crate::executor::call::{Call, Submission, Work};
 use crate::reply::Reply;
+use crate::types::tracking::Origin;
 
 /// Commands of a series.
 const SERIES_COMMANDS_MAX: usize = 256;
@@ -43,6 +44,8 @@ impl Batch<'_> {
             return Ok(None);
         };
         let unit = &attempt.unit;
+        // Changes of several clients are those of none, so that each hears of the others'.
+        unit.signals.set_origin(Origin::default());
         let savepoint = unit.savepoint();
         let context = unit.write_context(invocation.database);
         let result = (series.run)(&context, &arguments).await;

@@ -176,6 +176,57 @@ fn pops_from_many_queues_that_conflict_are_made_fewer() {
 }
 
 #[test]
+fn what_another_server_pops_for_a_batch_is_taken_however_long_the_batch_runs() {
+    const TRIES: usize = 20;
+    let (bench, faulty) = Bench::faulty(1);
+    let other = bench.another_server();
+    let statistics = bench.executor.statistics();
+    for _ in 0..TRIES {
+        bench.run("RPUSH q 1 2 3 4 5");
+        let requests = statistics.delegation_requests.get();
+        let granted = statistics.delegation_requests_granted.get();
+        faulty.script(FaultPoint::Commit, [Some(Fault::Conflict); 2]);
+        let calls = vec![slow_push(), planned("LPOP q"), planned("LPOP q")];
+        let is_done = std::cell::Cell::new(false);
+        let submitting = async {
+            let finished = bench.executor.submit(calls).await;
+            is_done.set(true);
+            finished
+        };
+        let popping = async {
+            while statistics.delegation_requests.get() == requests && !is_done.get() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // The first one makes the queue one to look at.
+            for _ in 0..2 {
+                other.submit(vec![planned("LPOP q")]).await.unwrap();
+            }
+        };
+        let (finished, ()) = bench.block_on(async { tokio::join!(submitting, popping) });
+        let finished = finished.unwrap();
+        if statistics.delegation_requests_granted.get() > granted {
+            assert_eq!(finished.replies.len(), 3);
+            return;
+        }
+        bench.run("DEL q");
+        // Other commits conflicted, or the other server was late. Until the server makes requests again.
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    panic!("the other server never popped in time");
+}
+
+/// A command that takes up the time of its batch.
+fn slow_push() -> Call {
+    job(|context| {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_millis(BATCH_AGE_MAX_MS)).await;
+            context.transaction.set(b"k", b"v");
+            Ok(Reply::OK)
+        })
+    })
+}
+
+#[test]
 fn a_watched_key_that_came_and_went_in_the_same_batch_fails_exec() {
     let bench = Bench::embedded();
     let bundle = Bundle {

@@ -43,6 +43,15 @@ struct ReadyItems {
     locations: Vec<Bytes>,
 }
 
+/// Why waiters of a key are woken.
+#[derive(Clone, Copy)]
+enum WokenBy<'i> {
+    /// There may be something for them: these items, if it is known what.
+    Data(Option<&'i ReadyItems>),
+    /// The key is gone or of another type: only those are woken that need it.
+    Loss,
+}
+
 /// The result of running a waiter's command.
 enum Woken {
     /// The command has a reply. The waiter stays in service until the commit.
@@ -56,7 +65,7 @@ enum Woken {
 /// Adds the keys of what has become ready.
 fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
     keys.extend(ready.iter().filter_map(|one| match one {
-        Ready::Key(key, _) | Ready::Items { key, .. } => Some(key.clone()),
+        Ready::Key(key, _) | Ready::Gone(key, _) | Ready::Items { key, .. } => Some(key.clone()),
         Ready::Database(_) => None,
     }));
 }
@@ -87,6 +96,11 @@ impl Batch<'_> {
                 Ready::Key(key, value_type) => {
                     self.wake_key_of_type(&key, value_type, None, look, attempt)
                         .await?;
+                }
+                Ready::Gone(key, value_type) => {
+                    if self.shared.waiters.is_awaited_as(&key, value_type) {
+                        self.wake_key(&key, Cursor::START, look, attempt).await?;
+                    }
                 }
                 Ready::Items {
                     key,
@@ -150,13 +164,15 @@ impl Batch<'_> {
         if self.shared.waiters.is_awaited_as(key, value_type)
             && self.type_of(key, attempt).await? == Some(value_type)
         {
-            self.wake_waiters(key, value_type, Cursor::START, items, look, attempt)
+            let by = WokenBy::Data(items);
+            self.wake_waiters(key, value_type, Cursor::START, by, look, attempt)
                 .await?;
         }
         Ok(())
     }
 
-    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on.
+    /// Wakes the waiters of a key that wait for the type that it has now, from a cursor on, and those
+    /// that need a key of another type than that.
     pub(super) async fn wake_key(
         &mut self,
         key: &ClientKey,
@@ -164,9 +180,17 @@ impl Batch<'_> {
         look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        match self.type_of(key, attempt).await? {
+        let current = self.type_of(key, attempt).await?;
+        for value_type in self.shared.waiters.types_needed(key) {
+            if current != Some(value_type) {
+                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, look, attempt)
+                    .await?;
+            }
+        }
+        match current {
             Some(value_type) => {
-                self.wake_waiters(key, value_type, cursor, None, look, attempt)
+                let by = WokenBy::Data(None);
+                self.wake_waiters(key, value_type, cursor, by, look, attempt)
                     .await
             }
             None => Ok(()),
@@ -208,10 +232,14 @@ impl Batch<'_> {
         key: &ClientKey,
         value_type: ValueType,
         cursor: Cursor,
-        items: Option<&ReadyItems>,
+        by: WokenBy<'_>,
         look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
+        let (items, is_lost) = match by {
+            WokenBy::Data(items) => (items, false),
+            WokenBy::Loss => (None, true),
+        };
         let mut from = cursor.from;
         let mut locations = items.map(|items| items.locations.as_slice());
         let mut unmet_wants: Vec<Arc<dyn Wants>> = Vec::new();
@@ -234,7 +262,8 @@ impl Batch<'_> {
             }
             let waiters = &self.shared.waiters;
             let next = waiters.begin_service(key, value_type, self.slot.number, from, |spec| {
-                (spec.wake == Wake::All || !nothing_left)
+                (spec.needs_key || !is_lost)
+                    && (spec.wake == Wake::All || !nothing_left)
                     && spec.wants.as_ref().is_none_or(|wants| {
                         items.is_none_or(|items| wants.accepts(&*items.offer))
                             && !unmet_wants.contains(wants)
@@ -298,6 +327,8 @@ impl Batch<'_> {
     ) -> Result<Woken, AttemptEnd> {
         let id = CommandId::Waiter(waiter.position());
         self.in_service.push(Arc::clone(waiter));
+        let pinned = waiter.pinned();
+        let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
         let ran = match self.refused.get(&id) {
             Some(error) => Ok(Reply::Error(error.to_line())),
             None => {
@@ -306,11 +337,11 @@ impl Batch<'_> {
                 let mode = Mode {
                     known_keys: keys.known(),
                     // Its reads must still hold at the commit.
-                    is_strict: only_reads(&waiter.invocation)
+                    is_strict: only_reads(invocation)
                         && !self.environment.capabilities.single_writer,
-                    pops_grants: false,
+                    ..Mode::default()
                 };
-                match call::call(&attempt.unit, &waiter.invocation, mode).await {
+                match call::call(&attempt.unit, invocation, mode).await {
                     Ok(reply) => Ok(reply),
                     Err(CallError::TooLarge) => Err(CommandError::TooLarge),
                     Err(CallError::Store(error)) => {

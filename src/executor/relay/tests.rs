@@ -9,12 +9,14 @@ use crate::clock::ManualClock;
 use crate::commands::{Invocation, KeyLocks};
 use crate::executor::{Call, Executor, ExecutorOptions};
 use crate::layout::Layout;
+use crate::limits::TRACKED_NAMES_BYTES_MAX;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::store::faults::OptimisticStore;
 use crate::types::signals::{ChannelKind, Message};
 use crate::types::startup;
+use crate::types::tracking::Trackers;
 
 /// Somebody who notes what is published.
 #[derive(Default)]
@@ -83,6 +85,19 @@ impl Server {
             executor: executor.unwrap(),
             listener,
         }
+    }
+
+    async fn set(&self, keys: &[&str]) {
+        let pairs = keys
+            .iter()
+            .flat_map(|key| [key.to_string(), "1".to_owned()]);
+        let words = std::iter::once("MSET".to_owned()).chain(pairs);
+        let Ok(invocation) = Invocation::resolve(0, words.map(Bytes::from).collect()) else {
+            panic!("MSET is no command");
+        };
+        let call = Call::command(invocation, true);
+        let finished = self.executor.submit(vec![call]).await.unwrap();
+        assert_eq!(finished.replies, [Reply::OK]);
     }
 
     async fn publish(&self, command: &str, payload: impl Into<Bytes>) {
@@ -201,7 +216,7 @@ fn a_server_that_starts_clears_what_one_that_was_killed_has_left() {
         );
         for expected in [1, 0] {
             relay.clearing.next = Instant::now();
-            relay.clear_when_due().await;
+            relay.tend_when_due().await;
             assert_eq!(rows(&*store).await, expected);
         }
     });
@@ -240,7 +255,7 @@ fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
             Arc::clone(&one.executor.shared),
         );
         relay.clearing.next = Instant::now();
-        let mut clearing = Box::pin(relay.clear_when_due());
+        let mut clearing = Box::pin(relay.tend_when_due());
         // On a store like this the first read does not answer at once.
         assert!(futures_util::poll!(&mut clearing).is_pending());
         std::thread::sleep(Duration::from_millis(20));
@@ -248,6 +263,177 @@ fn messages_stay_for_an_interval_however_long_the_store_takes_to_answer() {
         clearing.await;
         assert!(relay.clearing.last_seen.is_some());
         assert!(relay.clearing.next >= resumed + RELAY_CLEAR_INTERVAL);
+    });
+}
+
+/// Clients that track keys: notes what they are told.
+#[derive(Default)]
+struct Tracker {
+    is_away: AtomicBool,
+    told: Mutex<Vec<Change>>,
+}
+
+impl Trackers for Tracker {
+    fn is_any(&self) -> bool {
+        !self.is_away.load(Ordering::SeqCst)
+    }
+
+    fn open_window(&self) -> u64 {
+        0
+    }
+
+    fn close_window(&self, _: u64) {}
+
+    fn note(&self, changes: &[Change], _: Option<u64>) {
+        self.told.lock().unwrap().extend_from_slice(changes);
+    }
+}
+
+impl Tracker {
+    async fn begin(server: &Server) -> Arc<Self> {
+        let tracker = Arc::<Self>::default();
+        let trackers = Arc::clone(&tracker) as Arc<dyn Trackers>;
+        let environment = server.executor.environment();
+        assert!(environment.trackers.set(trackers).is_ok());
+        server.executor.begin_tracking().await.unwrap();
+        tracker
+    }
+
+    fn told(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+}
+
+async fn marks(store: &dyn Store) -> Vec<u64> {
+    let transaction = store.begin_read().unwrap();
+    let layout = Layout::new("test");
+    let marks = tracker_marks::other_marks(&*transaction, &layout, u64::MAX);
+    let marks = marks.await.unwrap().into_iter();
+    marks.map(|mark| mark.instance).collect()
+}
+
+fn relay_of(server: &Server, store: &Arc<dyn Store>) -> Relay {
+    let environment = Arc::clone(server.executor.environment());
+    Relay::new(
+        Arc::clone(store),
+        environment,
+        Arc::clone(&server.executor.shared),
+    )
+}
+
+#[test]
+fn a_server_is_marked_while_its_clients_track_keys() {
+    on_a_cluster(|store| async move {
+        let server = Server::start(&store).await;
+        server.listener.is_away.store(true, Ordering::SeqCst);
+        let instance = server.executor.environment().ids.instance();
+        assert_eq!(marks(&*store).await, []);
+        let tracker = Tracker::begin(&server).await;
+        assert_eq!(marks(&*store).await, [instance]);
+        let mut relay = relay_of(&server, &store);
+        relay.tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        assert_eq!(tracker.told(), []);
+        tracker.is_away.store(true, Ordering::SeqCst);
+        relay.tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, []);
+        tracker.is_away.store(false, Ordering::SeqCst);
+        server.executor.begin_tracking().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+    });
+}
+
+#[test]
+fn a_mark_without_signs_of_life_is_removed_and_its_server_forgets_everything() {
+    on_a_cluster(|store| async move {
+        let silent = Server::start(&store).await;
+        let other = Server::start(&store).await;
+        let instance = silent.executor.environment().ids.instance();
+        let tracker = Tracker::begin(&silent).await;
+        let mut relay = relay_of(&other, &store);
+        let long_ago = Instant::now().checked_sub(TRACKER_DEAD_AFTER).unwrap();
+        let age = |relay: &mut Relay| {
+            relay.silent_marks.get_mut(&instance).unwrap().1 = long_ago;
+        };
+        relay.clear_dead_marks().await.unwrap();
+        age(&mut relay);
+        // It gives one just in time.
+        relay_of(&silent, &store).tend_own_mark().await.unwrap();
+        relay.clear_dead_marks().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        age(&mut relay);
+        relay.clear_dead_marks().await.unwrap();
+        assert_eq!(marks(&*store).await, []);
+        assert_eq!(tracker.told(), []);
+        relay_of(&silent, &store).tend_own_mark().await.unwrap();
+        assert_eq!(marks(&*store).await, [instance]);
+        assert_eq!(tracker.told(), [Change::AllKeys]);
+    });
+}
+
+#[test]
+fn keys_that_a_server_changes_are_in_the_log_while_others_track_keys() {
+    on_a_cluster(|store| async move {
+        let [one, two] = [Server::start(&store).await, Server::start(&store).await];
+        one.set(&["before"]).await;
+        assert_eq!(rows(&*store).await, 0);
+        let own = Tracker::begin(&one).await;
+        one.set(&["own"]).await;
+        assert_eq!(rows(&*store).await, 0);
+        let tracker = Tracker::begin(&two).await;
+        own.told();
+        one.set(&["a", "b"]).await;
+        let long: Vec<String> = (0..8).map(|key| key.to_string().repeat(40_000)).collect();
+        assert!(long.concat().len() > TRACKED_NAMES_BYTES_MAX);
+        one.set(&long.iter().map(String::as_str).collect::<Vec<_>>())
+            .await;
+        let told = async {
+            while tracker.told.lock().unwrap().len() < 3 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tracker.told()
+        };
+        let told = tokio::time::timeout(Duration::from_secs(30), told).await;
+        let names = ["a", "b"].map(|name| Change::Unwatched(name.into()));
+        let expected = [&names[..], &[Change::AllKeys]].concat();
+        assert_eq!(told.unwrap(), expected);
+        assert_eq!(own.told().len(), 2 + long.len());
+    });
+}
+
+#[test]
+fn a_reader_learns_that_the_log_was_cleared_before_it_has_read_all() {
+    on_a_cluster(|store| async move {
+        let [one, two] = [Server::start(&store).await, Server::start(&store).await];
+        let environment = two.executor.environment();
+        let layout = &environment.layout;
+        let start = async || {
+            let transaction = store.begin_read().unwrap();
+            LogReader::start(&*transaction, environment).await.unwrap()
+        };
+        let read = async |reader: &mut LogReader| {
+            let transaction = store.begin_read().unwrap();
+            let news = reader.read(&*transaction, layout, 100).await.unwrap();
+            (news.messages.len(), news.changes)
+        };
+        let clear = async || {
+            let transaction = store.begin_write().unwrap();
+            let last = last_message_key(&*transaction, layout).await.unwrap();
+            clear_messages(&*transaction, layout, &last.unwrap());
+            transaction.commit().await.unwrap();
+        };
+        let (mut quick, mut slow) = (start().await, start().await);
+        one.publish("publish", "a").await;
+        assert_eq!(read(&mut quick).await, (1, vec![]));
+        clear().await;
+        one.publish("publish", "b").await;
+        assert_eq!(read(&mut quick).await, (1, vec![]));
+        assert_eq!(read(&mut slow).await, (1, vec![Change::AllKeys]));
+        assert_eq!(read(&mut slow).await, (0, vec![]));
+        clear().await;
+        let mut late = start().await;
+        assert_eq!(read(&mut late).await, (0, vec![]));
+        assert_eq!(read(&mut quick).await, (0, vec![]));
     });
 }
 

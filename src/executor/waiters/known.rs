@@ -12,6 +12,7 @@ use super::waiter::Stage;
 use super::{Waiter, Waiters};
 use crate::types::key::ClientKey;
 use crate::types::signals::Signals;
+use crate::types::tracking::Change;
 
 impl Waiters {
     /// Has a client wait without a look at its keys, if all of them are quiet.
@@ -81,25 +82,33 @@ impl Waiters {
             return None;
         }
         let mine: HashSet<&Bytes> = waiter.spec.keys.iter().collect();
-        let touched = signals.touched();
-        let touched = touched.iter().map(|key| &key.key);
+        let changes = signals.changes();
+        let touched = changes.iter().filter_map(Change::watched_key);
+        let touched = touched.map(|key| &key.key);
         unknown.extend(touched.filter(|key| mine.contains(key)).cloned());
         Some(unknown)
     }
 
     /// On a store with a single writer: a batch that is durable had a client wait, so its keys are
-    /// empty, except those that the batch has changed later.
+    /// empty, except those that the batch has changed and did not leave empty. `changes`: what it has
+    /// found of those keys that it changed. It does not look at a key whose client was gone by then.
     pub(in crate::executor) fn note_empty(
         &self,
         waiter: &Waiter,
+        signals: &Signals,
         changes: &HashMap<ClientKey, bool>,
     ) {
         if waiter.spec.takes_first {
-            let mut queues = self.queues();
-            for key in waiter.client_keys() {
-                if changes.get(&key) != Some(&false) {
-                    queues.quiet.note_empty(key);
+            let mut keys: HashSet<ClientKey> = waiter.client_keys().collect();
+            let touched = signals.changes();
+            for key in touched.iter().filter_map(Change::watched_key) {
+                if changes.get(key) != Some(&true) {
+                    keys.remove(key);
                 }
+            }
+            let mut queues = self.queues();
+            for key in keys {
+                queues.quiet.note_empty(key);
             }
             self.knows_keys.store(true, Ordering::SeqCst);
         }
@@ -135,15 +144,20 @@ impl Waiters {
         queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
     }
 
-    /// A batch has committed changes of these keys.
+    /// A batch has committed changes of these keys, and which of them it leaves empty.
     pub(in crate::executor) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
         if changes.is_empty() {
             return;
         }
-        let queues = self.queues();
-        for key in changes.keys() {
-            queues.quiet.note_committed(key);
+        let mut queues = self.queues();
+        for (key, is_empty) in changes {
+            queues.quiet.note_committed(key, *is_empty);
         }
+    }
+
+    /// A batch of this server has made a database show other keys than before.
+    pub(in crate::executor) fn note_new_namespace(&self, database: u32) {
+        self.queues().quiet.note_new_namespace(database);
     }
 
     /// A wake watch is about to look at a key.
@@ -151,14 +165,15 @@ impl Waiters {
         self.queues().quiet.begin_look(key);
     }
 
-    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched.
+    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched. Returns whether
+    /// it has to look again, because it may have looked before this server put something into the key.
     pub(in crate::executor) fn end_look(
         &self,
         key: &ClientKey,
         has_elements: bool,
         is_quiet: bool,
-    ) {
-        self.queues().quiet.end_look(key, has_elements, is_quiet);
+    ) -> bool {
+        self.queues().quiet.end_look(key, has_elements, is_quiet)
     }
 
     /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
@@ -177,15 +192,15 @@ impl Waiters {
     }
 
     /// Those of some changed keys that clients wait for, or wait for from time to time.
-    pub(in crate::executor) fn concerned(&self, touched: &[ClientKey]) -> Vec<ClientKey> {
-        if touched.is_empty() || (self.is_empty() && !self.knows_keys()) {
-            return Vec::new();
+    pub(in crate::executor) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
+        if changes.is_empty() || (self.is_empty() && !self.knows_keys()) {
+            return HashSet::new();
         }
         let queues = self.queues();
         let is_concerned =
             |key: &&ClientKey| queues.quiet.is_followed(key) || queues.by_key.contains_key(*key);
-        let concerned: HashSet<&ClientKey> = touched.iter().filter(is_concerned).collect();
-        concerned.into_iter().cloned().collect()
+        let touched = changes.iter().filter_map(Change::watched_key);
+        touched.filter(is_concerned).cloned().collect()
     }
 
     /// A batch is about to commit changes of these keys, and which of them it leaves empty.

@@ -18,12 +18,24 @@ pub(super) struct Queue {
     pub(super) waiters: BTreeMap<u64, Arc<Waiter>>,
     /// How many of them are woken together ([`Wake::All`]).
     woken_together: usize,
+    /// How many of them need the key ([`WaitSpec::needs_key`](crate::commands::WaitSpec::needs_key)).
+    needing_key: usize,
 }
 
 impl Queue {
     /// Whether any of them is woken even if the others find nothing.
     pub(super) fn wakes_all(&self) -> bool {
         self.woken_together > 0
+    }
+
+    /// Whether any of them gets an error when the key goes.
+    pub(super) fn needs_key(&self) -> bool {
+        self.needing_key > 0
+    }
+
+    /// The type that they wait for.
+    pub(super) fn value_type(&self) -> ValueType {
+        self.value_type
     }
 }
 
@@ -61,12 +73,14 @@ impl Queues {
                     value_type,
                     waiters: BTreeMap::new(),
                     woken_together: 0,
+                    needing_key: 0,
                 });
             }
             for queue in queues.iter_mut() {
                 if queue.value_type == value_type {
                     queue.waiters.insert(position, Arc::clone(waiter));
                     queue.woken_together += usize::from(waiter.spec.wake == Wake::All);
+                    queue.needing_key += usize::from(waiter.spec.needs_key);
                 }
             }
         }
@@ -80,6 +94,7 @@ impl Queues {
             for queue in queues.iter_mut() {
                 if queue.waiters.remove(&position).is_some() {
                     queue.woken_together -= usize::from(waiter.spec.wake == Wake::All);
+                    queue.needing_key -= usize::from(waiter.spec.needs_key);
                 }
             }
             queues.retain(|queue| !queue.waiters.is_empty());

@@ -38,6 +38,8 @@ struct Followed {
     is_new_awaited: bool,
     /// Its last alarm.
     alarm: u64,
+    /// Its last alarm before the watch began to look at it.
+    alarm_before_look: u64,
     /// Notified when a batch of this server has committed a change of it.
     changed: Arc<Notify>,
 }
@@ -95,17 +97,27 @@ impl QuietKeys {
     pub(super) fn begin_look(&mut self, key: &ClientKey) {
         if let Some(followed) = self.keys.get_mut(key) {
             followed.is_changed_here = false;
+            followed.alarm_before_look = followed.alarm;
         }
     }
 
-    /// A wake watch has looked at a key, and watches it.
-    pub(super) fn end_look(&mut self, key: &ClientKey, has_elements: bool, is_quiet: bool) {
-        if let Some(followed) = self.keys.get_mut(key) {
-            followed.is_quiet = is_quiet;
-            if has_elements {
-                followed.alarm(&mut self.alarms);
-            }
+    /// A wake watch has looked at a key, and watches it. Returns whether it has to look again, because
+    /// it may have looked before this server put something into the key.
+    pub(super) fn end_look(
+        &mut self,
+        key: &ClientKey,
+        has_elements: bool,
+        is_quiet: bool,
+    ) -> bool {
+        let Some(followed) = self.keys.get_mut(key) else {
+            return false;
+        };
+        let has_alarm = followed.alarm > followed.alarm_before_look;
+        followed.is_quiet = is_quiet && !has_alarm;
+        if has_elements {
+            followed.alarm(&mut self.alarms);
         }
+        is_quiet && has_alarm
     }
 
     /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
@@ -129,10 +141,23 @@ impl QuietKeys {
         }
     }
 
-    /// A batch of this server has committed a change of a key.
-    pub(super) fn note_committed(&self, key: &ClientKey) {
-        if let Some(followed) = self.keys.get(key) {
+    /// A batch of this server has committed a change of a key. A look during the commit may have found
+    /// the key as it was before. A client that comes after the reply must not find it quiet.
+    pub(super) fn note_committed(&mut self, key: &ClientKey, is_empty: bool) {
+        if let Some(followed) = self.keys.get_mut(key) {
+            if !is_empty {
+                followed.alarm(&mut self.alarms);
+            }
             followed.changed.notify_one();
+        }
+    }
+
+    /// A batch of this server has made a database show other keys. The watches hear of it a moment
+    /// later, and look again.
+    pub(super) fn note_new_namespace(&mut self, database: u32) {
+        let keys = self.keys.iter_mut();
+        for (_, followed) in keys.filter(|(key, _)| key.database == database) {
+            followed.alarm(&mut self.alarms);
         }
     }
 

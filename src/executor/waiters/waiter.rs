@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::commands::{Invocation, WaitSpec};
@@ -36,6 +37,8 @@ pub(super) struct State {
     /// that.
     pub(super) position: Option<u64>,
     pub(super) stage: Stage,
+    /// The command as it runs from now on, if its arguments were fixed when it began to wait.
+    pinned: Option<Arc<Invocation>>,
     /// The client is gone or has given up: no batch may start to park it or run it.
     pub(super) is_given_up: bool,
     outcome: Option<oneshot::Sender<Outcome>>,
@@ -76,11 +79,25 @@ impl Waiter {
             state: Mutex::new(State {
                 position: None,
                 stage: Stage::Away,
+                pinned: None,
                 is_given_up: false,
                 outcome: Some(sender),
             }),
         });
         (waiter, receiver)
+    }
+
+    /// Fixes the command's arguments: the command is about to be parked.
+    pub(in crate::executor) fn pin(&self, arguments: Vec<Bytes>) {
+        self.state().pinned = Some(Arc::new(Invocation {
+            arguments,
+            ..self.invocation.clone()
+        }));
+    }
+
+    /// The command as it runs when the client is woken, where that is not as it came.
+    pub(in crate::executor) fn pinned(&self) -> Option<Arc<Invocation>> {
+        self.state().pinned.clone()
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -34,6 +34,9 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         (client.is_subscriber(), 'P'),
         (details.queued_commands.is_some(), 'x'),
         (client.is_blocked(), 'b'),
+        (details.tracking.is_some(), 't'),
+        (details.has_broken_redirect, 'R'),
+        (details.tracking.is_some_and(|mode| mode.is_broadcast), 'B'),
         (is_touched, 'd'),
         (client.is_killed(), 'A'),
         (details.no_evict, 'e'),
@@ -66,7 +69,7 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
          ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem={arguments} multi-mem={transaction} \
          rbs={output} rbp={output} obl={unsent} oll={waiting} omem={waiting_bytes} tot-mem={} events=r cmd={command} user=default \
-         redir=-1 resp={} lib-name={} lib-ver={}",
+         redir={} resp={} lib-name={} lib-ver={}",
         client.id,
         client.address,
         client.local_address,
@@ -80,6 +83,9 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         client.subscribed(Scope::Shard),
         details.queued_commands.unwrap_or(-1),
         (input + input_free + arguments + transaction + output) as u64 + message_bytes,
+        details
+            .tracking
+            .map_or(-1, |mode| i64::try_from(mode.redirect).unwrap_or(i64::MAX)),
         details.protocol,
         details.library_name,
         details.library_version,

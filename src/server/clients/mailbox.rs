@@ -20,10 +20,26 @@ const IDLE_MESSAGES_MAX: usize = 16;
 /// channel share the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
-    /// How many elements the header tells; `None` of a line, which has no header.
-    elements: Option<usize>,
+    form: Form,
     body: Bytes,
 }
+
+/// What stands before the body.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// A header that tells so many elements.
+    Elements(usize),
+    /// Nothing: the body is a line.
+    Line,
+    /// The body names keys that have changed; an empty one is all keys. A client that uses RESP2 gets
+    /// it as a message of a channel, if others redirect such messages to it.
+    Invalidation { is_redirected: bool },
+    /// Nothing: the body is a push message, which only RESP3 has.
+    Push,
+}
+
+/// Redis's channel of changed keys, for RESP2.
+const INVALIDATION_HEADER: &[u8] = b"*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
 
 impl Frame {
     fn new(words: &[&Bytes], kind: &'static [u8], memory: &Arc<BufferMemory>) -> Self {
@@ -34,7 +50,7 @@ impl Frame {
             encode(&Reply::Bulk(word.clone()), Protocol::Resp2, &mut body);
         }
         Self {
-            elements: Some(words.len() + 1),
+            form: Form::Elements(words.len() + 1),
             body: Bytes::from_owner(SharedBytes::new(body.into(), Arc::clone(memory))),
         }
     }
@@ -51,7 +67,7 @@ impl Frame {
     /// A line for monitors, whole.
     pub(crate) fn line(line: Vec<u8>, memory: &Arc<BufferMemory>) -> Self {
         Self {
-            elements: None,
+            form: Form::Line,
             body: Bytes::from_owner(SharedBytes::new(line, Arc::clone(memory))),
         }
     }
@@ -64,6 +80,64 @@ impl Frame {
     ) -> Self {
         let words = [pattern, &message.channel, &message.payload];
         Self::new(&words, b"pmessage", memory)
+    }
+
+    /// For clients that track keys: these have changed, or all.
+    pub(crate) fn invalidation(keys: Option<&[&Bytes]>, memory: &Arc<BufferMemory>) -> Self {
+        let mut body = BytesMut::new();
+        if let Some(keys) = keys {
+            let names = keys.iter().map(|key| Reply::Bulk((*key).clone()));
+            encode(&Reply::Array(names.collect()), Protocol::Resp2, &mut body);
+        }
+        Self {
+            form: Form::Invalidation {
+                is_redirected: false,
+            },
+            body: Bytes::from_owner(SharedBytes::new(body.into(), Arc::clone(memory))),
+        }
+    }
+
+    /// An invalidation for the client to which others redirect theirs.
+    pub(crate) fn redirected(&self) -> Self {
+        Self {
+            form: Form::Invalidation {
+                is_redirected: true,
+            },
+            body: self.body.clone(),
+        }
+    }
+
+    /// For a client that redirects invalidations to one that is gone.
+    pub(crate) fn broken_redirect(redirect: u64, memory: &Arc<BufferMemory>) -> Self {
+        let line = format!(">2\r\n$21\r\ntracking-redir-broken\r\n:{redirect}\r\n");
+        Self {
+            form: Form::Push,
+            body: Bytes::from_owner(SharedBytes::new(line.into(), Arc::clone(memory))),
+        }
+    }
+
+    /// Appends it as its client gets it now. What the client cannot understand is left out.
+    fn put(&self, protocol: Protocol, is_subscriber: bool, output: &mut BytesMut) {
+        match (self.form, protocol) {
+            (Form::Elements(elements), _) => encode_push_header(elements, protocol, output),
+            (Form::Line, _) | (Form::Push, Protocol::Resp3) => {}
+            (Form::Invalidation { .. }, Protocol::Resp3) => {
+                encode_push_header(2, protocol, output);
+                encode(&Reply::bulk("invalidate"), protocol, output);
+            }
+            (Form::Invalidation { is_redirected }, Protocol::Resp2)
+                if is_redirected && is_subscriber =>
+            {
+                output.extend_from_slice(INVALIDATION_HEADER);
+            }
+            (Form::Invalidation { .. } | Form::Push, Protocol::Resp2) => return,
+        }
+        match self.form {
+            Form::Invalidation { .. } if self.body.is_empty() => {
+                encode(&Reply::Null, protocol, output);
+            }
+            _ => output.extend_from_slice(&self.body),
+        }
     }
 
     /// What it counts against the limit: all of it, although it is shared, as in Redis.
@@ -182,11 +256,11 @@ impl Mailbox {
     }
 
     /// Moves the oldest messages to `output`: at most `count_max`, until it holds `output_bytes_max`
-    /// bytes. Returns their number.
+    /// bytes. Returns their number. `is_subscriber`: the client has subscriptions.
     pub(crate) fn take(
         &self,
         output: &mut BytesMut,
-        protocol: Protocol,
+        (protocol, is_subscriber): (Protocol, bool),
         count_max: usize,
         output_bytes_max: usize,
     ) -> usize {
@@ -198,10 +272,7 @@ impl Mailbox {
             };
             count += 1;
             state.bytes = state.bytes.saturating_sub(frame.size_bytes());
-            if let Some(elements) = frame.elements {
-                encode_push_header(elements, protocol, output);
-            }
-            output.extend_from_slice(&frame.body);
+            frame.put(protocol, is_subscriber, output);
         }
         self.memory.replace(frames_bytes(count), 0);
         if state.frames.is_empty() && state.frames.capacity() > IDLE_MESSAGES_MAX {
@@ -230,7 +301,7 @@ mod tests {
 
     fn taken(mailbox: &Mailbox, protocol: Protocol, count: usize) -> String {
         let mut output = BytesMut::new();
-        mailbox.take(&mut output, protocol, count, usize::MAX);
+        mailbox.take(&mut output, (protocol, true), count, usize::MAX);
         String::from_utf8(output.to_vec()).unwrap()
     }
 
@@ -254,6 +325,40 @@ mod tests {
             ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$3\r\ntwo\r\n"
         );
         assert_eq!(mailbox.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn a_client_gets_of_changed_keys_what_its_protocol_can_say() {
+        let memory = Arc::default();
+        let (a, b) = (Bytes::from("a"), Bytes::from("b"));
+        let names = Frame::invalidation(Some(&[&a, &b]), &memory);
+        let all = Frame::invalidation(None, &memory);
+        let said = |frame: &Frame, protocol, is_subscriber| {
+            let mut output = BytesMut::new();
+            frame.put(protocol, is_subscriber, &mut output);
+            String::from_utf8(output.to_vec()).unwrap()
+        };
+        let channel = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
+        for (frame, resp2, resp3) in [
+            (
+                &names,
+                "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+                "*2\r\n$1\r\na\r\n$1\r\nb\r\n",
+            ),
+            (&all, "$-1\r\n", "_\r\n"),
+        ] {
+            let push = format!(">2\r\n$10\r\ninvalidate\r\n{resp3}");
+            assert_eq!(said(frame, Protocol::Resp3, false), push);
+            assert_eq!(said(&frame.redirected(), Protocol::Resp3, true), push);
+            assert_eq!(said(frame, Protocol::Resp2, true), "");
+            assert_eq!(said(&frame.redirected(), Protocol::Resp2, false), "");
+            let message = format!("{channel}{resp2}");
+            assert_eq!(said(&frame.redirected(), Protocol::Resp2, true), message);
+        }
+        let broken = Frame::broken_redirect(7, &memory);
+        assert_eq!(said(&broken, Protocol::Resp2, true), "");
+        let push = ">2\r\n$21\r\ntracking-redir-broken\r\n:7\r\n";
+        assert_eq!(said(&broken, Protocol::Resp3, false), push);
     }
 
     #[test]
@@ -287,7 +392,7 @@ mod tests {
             mailbox.push(frame("one"), &NO_LIMIT, 0);
         }
         let mut output = BytesMut::new();
-        assert_eq!(mailbox.take(&mut output, Protocol::Resp2, 9, 40), 2);
+        assert_eq!(mailbox.take(&mut output, (Protocol::Resp2, true), 9, 40), 2);
         assert_eq!(mailbox.waiting().0, 1);
     }
 

@@ -1,6 +1,6 @@
 //! Connected clients: what the server knows of each, and what it holds for them.
 //!
-//! The files from the lowest to the highest: `memory`, `subscriptions`, `mailbox`, `record`,
+//! The files from the lowest to the highest: `memory`, `subscriptions`, `tracking`, `mailbox`, `record`,
 //! `listing`, `registry`.
 
 mod listing;
@@ -9,6 +9,7 @@ mod memory;
 mod record;
 mod registry;
 mod subscriptions;
+mod tracking;
 
 pub(super) use listing::{describe, put_line};
 pub(super) use mailbox::{Frame, Pushed};
@@ -16,3 +17,4 @@ pub(super) use memory::BufferMemory;
 pub(super) use record::{ClientRecord, NO_COMMAND, Unblock};
 pub(super) use registry::ClientRegistry;
 pub(super) use subscriptions::{Scope, Subscriptions};
+pub(super) use tracking::TrackingMode;

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use super::mailbox::Mailbox;
 use super::memory::BufferMemory;
 use super::subscriptions::{Scope, Subscriptions};
+use super::tracking::TrackingMode;
 use crate::executor::watchers::Touched;
 
 /// One connected client.
@@ -47,6 +48,7 @@ pub(crate) struct ClientRecord {
     /// The number of its subscriptions, by [`Scope`].
     subscribed: [AtomicUsize; 3],
     is_monitor: AtomicBool,
+    hears_invalidations: AtomicBool,
     /// Messages that wait to be written to it.
     pub(crate) mailbox: Mailbox,
     /// What it calls itself and does.
@@ -97,6 +99,10 @@ pub(crate) struct ClientDetails {
     pub(crate) queued_commands: Option<i32>,
     /// Whether one of its watched keys has changed; `None` if it watches none.
     pub(crate) watched: Option<Touched>,
+    /// CLIENT TRACKING.
+    pub(crate) tracking: Option<TrackingMode>,
+    /// Keys changed, and the client to which it redirects that was gone.
+    pub(crate) has_broken_redirect: bool,
 }
 
 impl ClientRecord {
@@ -132,6 +138,7 @@ impl ClientRecord {
             is_trusted: AtomicBool::new(false),
             subscribed: Default::default(),
             is_monitor: AtomicBool::new(false),
+            hears_invalidations: AtomicBool::new(false),
             mailbox: Mailbox::new(memory),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
@@ -197,6 +204,16 @@ impl ClientRecord {
     /// Whether MONITOR shows it the commands of others.
     pub(crate) fn is_monitor(&self) -> bool {
         self.is_monitor.load(Ordering::Acquire)
+    }
+
+    /// Notes that it may be told of changed keys from now on.
+    pub(crate) fn hear_invalidations(&self) {
+        self.hears_invalidations.store(true, Ordering::Release);
+    }
+
+    /// Whether it may be told of changed keys.
+    pub(crate) fn hears_invalidations(&self) -> bool {
+        self.hears_invalidations.load(Ordering::Acquire)
     }
 
     /// The number of its subscriptions of one kind.

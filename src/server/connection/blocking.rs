@@ -75,7 +75,7 @@ impl Connection {
             (Outcome::Cancelled, Interrupted::Ended) => return Err(Ended),
         };
         // Messages that were published before it was woken come before its reply.
-        if !self.may_hear_itself(queued.row) {
+        if !self.defers_messages() && !self.may_hear_itself(queued.row) {
             self.put_messages().await?;
         }
         self.record(queued.row, share, &reply, None);

@@ -1,6 +1,7 @@
 //! Waiting for something other than the client, while messages go to it.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::Interest;
@@ -15,15 +16,26 @@ use crate::events::EventClasses;
 const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Whether a command may publish a message to its own client. Such a command runs alone, because
-    /// its reply comes before that message, and the next reply after it.
+    /// Whether a command may publish a message to its own client, or change a key that the client has
+    /// read and tracks. Such a command runs alone, because its reply comes before that message, and
+    /// the next reply after it.
     pub(super) fn may_hear_itself(&self, row: &Row) -> bool {
+        let tracks_reads = self.session.tracking.is_some_and(|mode| !mode.is_broadcast);
+        if tracks_reads && is_write(row) {
+            return true;
+        }
         if self.session.subscriptions.is_empty() {
             return false;
         }
         let events = self.state.config.keyspace_events().classes();
         row.flags.contains(Flags::MAY_REPLICATE)
             || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
+    }
+
+    /// Whether messages that come while a command runs come after its reply, whatever their cause: a
+    /// client must not be told of a change of what it reads before it has read it.
+    pub(super) fn defers_messages(&self) -> bool {
+        self.session.tracking.is_some()
     }
 
     /// Waits while CLIENT PAUSE holds back commands of this kind.
@@ -45,12 +57,19 @@ impl Connection {
     ) -> Result<T, Ended> {
         tokio::pin!(waiting);
         loop {
-            let hears_messages = self.session.hears_messages();
+            let client = &self.session.client;
             let (mut reader, _) = self.stream.split();
             tokio::select! {
                 biased;
                 answer = &mut waiting => return Ok(answer),
-                () = self.session.client.mailbox.ready(), if hears_messages => {}
+                () = client.mailbox.ready() => {
+                    // What came after the answer comes after its reply.
+                    let (count, _) = client.mailbox.waiting();
+                    if let Poll::Ready(answer) = futures_util::poll!(&mut waiting) {
+                        return Ok(answer);
+                    }
+                    self.put_oldest_messages(count).await?;
+                }
                 // As in Redis: that a client is gone is seen only after all that it has sent.
                 read = self.ahead.receive(&mut reader) => match read {
                     Ok(0) | Err(_) => return Err(Ended),
@@ -62,7 +81,6 @@ impl Connection {
                 () = self.session.client.wait_killed() => return Err(Ended),
                 () = self.state.shutdown.begun() => return Err(Ended),
             }
-            self.put_messages().await?;
             self.flush().await?;
             self.note_buffers();
         }

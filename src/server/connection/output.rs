@@ -31,11 +31,20 @@ impl Connection {
 
     /// [`Self::put_messages`] of a client that may no longer be subscribed.
     pub(super) async fn put_last_messages(&mut self) -> Result<(), Ended> {
-        let (mut left, _) = self.session.client.mailbox.waiting();
+        let (count, _) = self.session.client.mailbox.waiting();
+        self.put_oldest_messages(count).await
+    }
+
+    /// Moves the oldest messages to the output.
+    pub(super) async fn put_oldest_messages(&mut self, count: usize) -> Result<(), Ended> {
+        let mut left = count;
         while left > 0 {
             let taken = self.session.client.mailbox.take(
                 &mut self.output,
-                self.session.protocol,
+                (
+                    self.session.protocol,
+                    !self.session.subscriptions.is_empty(),
+                ),
                 left,
                 OUTPUT_FLUSH_BYTES,
             );
@@ -144,7 +153,7 @@ impl Connection {
             return Ok(());
         }
         let client = &self.session.client;
-        let (limit, messages) = match self.session.hears_messages() {
+        let (limit, messages) = match self.session.is_listener() {
             false => (self.state.config.normal_limit(), 0),
             true => (
                 self.state.config.subscriber_limit(),

@@ -26,6 +26,7 @@ impl Connection {
             row,
             arguments: request.arguments,
             database: self.session.database,
+            origin: self.session.origin(),
         };
         let mut waiter = None;
         if row.waits.is_some() {
@@ -61,12 +62,16 @@ impl Connection {
         }
         while !calls.is_empty() {
             let count = calls.len();
+            if self.defers_messages() {
+                self.put_messages().await?;
+            }
             let started = Instant::now();
             match self.state.executor.submit(calls).await {
                 Ok(finished) => {
                     // Messages that were published before these commands ran come before their
                     // replies. Messages of these commands come after.
-                    if !queued.iter().any(|one| self.may_hear_itself(one.row)) {
+                    let may_hear_itself = |one: &Queued| self.may_hear_itself(one.row);
+                    if !self.defers_messages() && !queued.iter().any(may_hear_itself) {
                         self.put_messages().await?;
                     }
                     let answered = finished.replies.len().max(1);

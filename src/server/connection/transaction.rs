@@ -212,7 +212,7 @@ impl Connection {
         self.wait_for_pause(is_write).await?;
         let started = Instant::now();
         let mut commands = transaction.commands;
-        let invocations = self.invocations_of(&mut commands);
+        let (invocations, forgets) = self.invocations_of(&mut commands);
         let is_needed = !invocations.is_empty() || !watched.is_empty();
         let (replies, invocations) = if is_needed {
             let bundle = Bundle {
@@ -293,13 +293,22 @@ impl Connection {
             all.push(reply);
         }
         self.session.is_in_exec = false;
+        if forgets && self.session.tracking.is_some() {
+            self.state.tracking.invalidate_all_of(&self.session.client);
+        }
         Ok(Reply::Array(all))
     }
 
     /// The queued commands on data, each with the database of the last SELECT before it. Takes their
     /// arguments.
-    fn invocations_of(&self, commands: &mut [QueuedCommand]) -> Vec<Invocation> {
+    ///
+    /// Also whether the client has to forget what they read: it begins to track keys between them,
+    /// which the server does after the commit.
+    fn invocations_of(&self, commands: &mut [QueuedCommand]) -> (Vec<Invocation>, bool) {
         let mut database = self.session.database;
+        let mut origin = self.session.origin();
+        let mut begins_to_track = false;
+        let mut forgets = false;
         let mut invocations = Vec::with_capacity(commands.len());
         for command in commands {
             match command.kind {
@@ -307,15 +316,24 @@ impl Connection {
                     let selected = connection_commands::selected_database(&command.arguments);
                     database = selected.unwrap_or(database);
                 }
+                // Rather too many keys than too few.
+                QueuedKind::Connection(ConnectionCommand::Client) => {
+                    origin.tracks |= command.row.name == "client|caching";
+                    begins_to_track |= command.row.name == "client|tracking";
+                }
                 QueuedKind::Connection(_) | QueuedKind::Pure => {}
-                QueuedKind::Data => invocations.push(Invocation {
-                    row: command.row,
-                    arguments: std::mem::take(&mut command.arguments),
-                    database,
-                }),
+                QueuedKind::Data => {
+                    forgets |= begins_to_track;
+                    invocations.push(Invocation {
+                        row: command.row,
+                        arguments: std::mem::take(&mut command.arguments),
+                        database,
+                        origin,
+                    });
+                }
             }
         }
-        invocations
+        (invocations, forgets)
     }
 
     /// Runs the transaction. The error is the reply of an EXEC that did nothing.

@@ -144,6 +144,9 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
     let subscriptions = &mut session.subscriptions;
     state.pubsub.unsubscribe_all(&session.client, subscriptions);
     state.monitors.remove(&session.client);
+    state.tracking.disable(&session.client);
+    session.tracking = None;
+    session.is_caching = false;
     set_protocol(session, Protocol::Resp2);
     session.database = 0;
     // Redis: a SKIP before RESET holds for RESET itself.

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use super::errors::unknown_or_wrong_number;
-use crate::commands::arguments::{argument, integer_or, is_word, rest};
+use crate::commands::arguments::{argument, integer_or};
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
@@ -50,16 +49,4 @@ pub(super) fn lolwut() -> Reply {
     let version = env!("CARGO_PKG_VERSION");
     let text = format!("Quoin ver. {version} (Redis ver. {REDIS_VERSION})\n");
     Reply::Verbatim("txt", text.into())
-}
-
-/// `FUNCTION FLUSH [ASYNC | SYNC]`: there are no functions, so there is nothing to do.
-pub(super) fn function_flush(arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    match rest(arguments, 2) {
-        [] => Ok(Reply::OK),
-        [mode] if is_word(mode, "sync") || is_word(mode, "async") => Ok(Reply::OK),
-        [_] => Err(CommandError::text(
-            "ERR FUNCTION FLUSH only supports SYNC|ASYNC option",
-        )),
-        _ => Err(unknown_or_wrong_number(arguments)),
-    }
 }

@@ -19,8 +19,10 @@ mod client;
 mod config;
 mod debug;
 mod errors;
+mod functions;
 mod info;
 mod latency;
+mod migrate;
 mod monitor;
 mod pubsub;
 mod shutdown;
@@ -42,15 +44,18 @@ pub(super) async fn execute(
         ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, state),
         ConnectionCommand::Auth => auth::auth(arguments, session, state),
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
-        ConnectionCommand::Client => client::execute(row.own_name(), arguments, session, state),
+        ConnectionCommand::Client => {
+            client::execute(row.own_name(), arguments, session, state).await
+        }
         ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
-        ConnectionCommand::Function => basics::function_flush(arguments),
+        ConnectionCommand::FunctionStats => functions::stats(state).await,
         ConnectionCommand::Hello => auth::hello(arguments, session, state),
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
         ConnectionCommand::Lolwut => Ok(basics::lolwut()),
+        ConnectionCommand::Migrate => migrate::migrate(arguments, session, state).await,
         ConnectionCommand::Monitor => monitor::monitor(session, state),
         ConnectionCommand::Psubscribe => {
             pubsub::subscribe(Scope::Pattern, arguments, session, state).await

@@ -45,7 +45,7 @@ pub(super) async fn wait_aof(
     Ok(Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]))
 }
 
-/// A timeout in milliseconds; `None` waits for ever.
+/// A timeout in milliseconds; `None` waits without an end.
 pub(super) fn timeout(
     argument: &[u8],
     state: &ServerState,

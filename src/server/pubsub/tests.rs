@@ -42,7 +42,7 @@ impl Scene {
 fn heard(client: &ClientRecord) -> String {
     let mut output = bytes::BytesMut::new();
     let mailbox = &client.mailbox;
-    mailbox.take(&mut output, Protocol::Resp2, usize::MAX, usize::MAX);
+    mailbox.take(&mut output, (Protocol::Resp2, true), usize::MAX, usize::MAX);
     let text = String::from_utf8(output.to_vec()).unwrap();
     let words = text
         .split("\r\n")

@@ -24,8 +24,8 @@ use super::writer::Writer;
 use crate::limits;
 use crate::store::rules::{STAMP_BYTES, added, lowered, stamp_after, stamped_key};
 use crate::store::{
-    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
-    Transaction, page,
+    Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, StoreError,
+    StoreFuture, Transaction, page,
 };
 
 /// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
@@ -593,6 +593,12 @@ impl Transaction for EmbeddedTransaction<'_> {
     fn add_conflict_unless_own(&self, _section: (&[u8], &[u8]), _range: (&[u8], &[u8])) -> bool {
         // No other writer can change the range, as if the transaction conflicted on it.
         true
+    }
+
+    fn note_reads(&self, _max: usize) {}
+
+    fn take_noted_reads(&self) -> Vec<NotedRead> {
+        Vec::new()
     }
 
     fn conflict_on_own_rows(&self) {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use crate::random::Random;
 use crate::store::{
-    Capabilities, Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, Store, StoreError,
-    StoreFuture, Transaction, Watched,
+    Capabilities, Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, Store,
+    StoreError, StoreFuture, Transaction, Watched,
 };
 
 /// Batches that fit into one transaction where its size is limited for a test.
@@ -332,6 +332,14 @@ impl Transaction for FaultyTransaction<'_> {
 
     fn add_conflict_unless_own(&self, section: (&[u8], &[u8]), range: (&[u8], &[u8])) -> bool {
         self.inner.add_conflict_unless_own(section, range)
+    }
+
+    fn note_reads(&self, max: usize) {
+        self.inner.note_reads(max);
+    }
+
+    fn take_noted_reads(&self) -> Vec<NotedRead> {
+        self.inner.take_noted_reads()
     }
 
     fn conflict_on_own_rows(&self) {

@@ -10,6 +10,7 @@ mod cache;
 mod coverage;
 mod entry;
 mod hand_over;
+mod notes;
 pub(super) mod sizes;
 mod state;
 mod transaction;

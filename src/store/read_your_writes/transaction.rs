@@ -6,11 +6,12 @@ use bytes::Bytes;
 
 use super::cache::{CachedKey, Lookup, OwnedQuery};
 use super::entry::AtomicOp;
+use super::notes::Notes;
 use super::state::State;
 use crate::store::rules::key_after;
 use crate::store::{
-    Isolation, KeyValue, RangeQuery, ReadTransaction, Savepoint, StoreError, StoreFuture,
-    Transaction,
+    Isolation, KeyValue, NotedRead, RangeQuery, ReadTransaction, Savepoint, StoreError,
+    StoreFuture, Transaction,
 };
 
 /// A store's own transaction, below [`ReadYourWrites`]. It reads one snapshot. Then it gets all
@@ -54,6 +55,7 @@ pub(in crate::store) trait BaseTransaction {
 pub(in crate::store) struct ReadYourWrites<'t> {
     inner: Box<dyn BaseTransaction + 't>,
     state: RefCell<State>,
+    notes: Notes,
 }
 
 impl<'t> ReadYourWrites<'t> {
@@ -62,6 +64,7 @@ impl<'t> ReadYourWrites<'t> {
         Self {
             inner,
             state: RefCell::default(),
+            notes: Notes::default(),
         }
     }
 
@@ -100,6 +103,7 @@ impl<'t> ReadYourWrites<'t> {
 
 impl ReadTransaction for ReadYourWrites<'_> {
     fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
+        self.notes.note_key(key);
         let mut state = self.state.borrow_mut();
         state.cache.make_room();
         match state.value(key, isolation) {
@@ -112,6 +116,7 @@ impl ReadTransaction for ReadYourWrites<'_> {
         if query.limit == 0 || query.begin >= query.end {
             return StoreFuture::ready(Ok(Vec::new()));
         }
+        self.notes.note_range(&query);
         let mut state = self.state.borrow_mut();
         state.cache.make_room();
         match state.rows(&query) {
@@ -180,6 +185,14 @@ impl Transaction for ReadYourWrites<'_> {
 
     fn conflict_on_own_rows(&self) {
         self.state.borrow_mut().conflicts_on_own_rows = true;
+    }
+
+    fn note_reads(&self, max: usize) {
+        self.notes.begin(max);
+    }
+
+    fn take_noted_reads(&self) -> Vec<NotedRead> {
+        self.notes.take()
     }
 
     fn savepoint(&self) -> Savepoint {

@@ -28,6 +28,7 @@ impl WriteContext<'_> {
         elements: Vec<PoppedElement>,
         from_end: bool,
     ) -> Result<(), CommandError> {
+        self.invalidate(key);
         match &key.meta.value_type.kind().queue {
             Some(queue) => (queue.put_back)(self, key, elements, from_end).await,
             None => Ok(()),

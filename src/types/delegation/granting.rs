@@ -107,6 +107,9 @@ impl WriteContext<'_> {
                 granted.requests += 1;
             }
         }
+        if granted.elements > 0 {
+            self.invalidate(key);
+        }
         Ok(granted)
     }
 

@@ -79,6 +79,8 @@ fn commands_wait_for_just_the_types_that_say_so() {
         "PQ.BPOPMIN q 0",
         "PQ.BPOPMAX q 0",
         "TASK.TAKE q BLOCK 0",
+        "XREAD BLOCK 0 STREAMS q $",
+        "XREADGROUP GROUP g c BLOCK 0 STREAMS q >",
     ] {
         let words = line.split(' ').map(str::to_owned).map(Bytes::from);
         let arguments: Vec<Bytes> = words.collect();

@@ -27,7 +27,7 @@ fn write<T>(bench: &Bench, change: impl AsyncFn(&WriteContext<'_>) -> T) -> T {
 fn create(bench: &Bench, name: &'static str) {
     let name = Bytes::from_static(name.as_bytes());
     write(bench, async |context: &WriteContext<'_>| {
-        let created = context.create(&name, ValueType::Hollow, None).await;
+        let created = context.create(&name, ValueType::Stream, None).await;
         context.remove_if_empty(&created.unwrap()).await.unwrap();
     });
 }
@@ -51,7 +51,7 @@ fn what_no_elements_mean_depends_on_type_expiry_and_store() {
             for expire_at_ms in [None, Some(1)] {
                 let meta = meta(*value_type, expire_at_ms);
                 assert_eq!(presence(&meta, 1, capabilities), Presence::Exists);
-                let expected = if matches!(value_type, ValueType::Hollow | ValueType::String) {
+                let expected = if matches!(value_type, ValueType::Stream | ValueType::String) {
                     Presence::Exists
                 } else if expire_at_ms.is_none() && !capabilities.single_writer {
                     Presence::Retained
@@ -69,16 +69,15 @@ fn a_key_of_a_type_that_exists_when_empty_is_seen() {
     on_both(|bench| {
         create(bench, "key");
         assert_eq!(bench.run("EXISTS key"), Reply::Integer(1));
-        assert_eq!(bench.run("TYPE key"), Reply::Simple("hollow"));
+        assert_eq!(bench.run("TYPE key"), Reply::Simple("stream"));
         assert_eq!(bench.run("KEYS *"), bulks(&["key"]));
         assert_eq!(bench.run("RANDOMKEY"), bulk("key"));
         assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));
         let scanned = Reply::Array(vec![bulk("0"), bulks(&["key"])]);
-        assert_eq!(bench.run("SCAN 0 TYPE hollow"), scanned);
-        assert_eq!(bench.run("OBJECT ENCODING key"), bulk("rows"));
+        assert_eq!(bench.run("SCAN 0 TYPE stream"), scanned);
+        assert_eq!(bench.run("OBJECT ENCODING key"), bulk("stream"));
         assert!(matches!(bench.run("MEMORY USAGE key"), Reply::Integer(1..)));
         assert!(matches!(bench.run("SORT key"), Reply::Error(_)));
-        assert!(matches!(bench.run("DUMP key"), Reply::Error(_)));
         let name = Bytes::from_static(b"key");
         write(bench, async |context: &WriteContext<'_>| {
             assert!(context.fingerprint(&name).await.unwrap().is_some());
@@ -102,14 +101,11 @@ fn a_key_of_a_type_that_exists_when_empty_stays_until_it_is_deleted() {
 }
 
 #[test]
-fn an_empty_key_that_gets_another_name_is_told() {
+fn an_empty_key_may_get_another_name() {
     on_both(|bench| {
         create(bench, "key");
-        assert_eq!(bench.data_rows(), 0);
         bench.run("RENAME key other");
-        assert_eq!(bench.data_rows(), 1);
         assert_eq!(bench.run("COPY other copy"), Reply::Integer(1));
-        assert_eq!(bench.data_rows(), 1 + 2);
         assert_eq!(bench.run("EXISTS key other copy"), Reply::Integer(2));
     });
 }

@@ -114,6 +114,13 @@ fn pairs_nest_in_resp3_and_are_flat_in_resp2() {
 }
 
 #[test]
+fn keyed_pairs_are_a_map_in_resp3_and_nest_in_resp2() {
+    let reply = Reply::Keyed(vec![(Reply::bulk("a"), Reply::Array(Vec::new()))]);
+    assert_eq!(resp2_text(&reply), "*1\r\n*2\r\n$1\r\na\r\n*0\r\n");
+    assert_eq!(resp3_text(&reply), "%1\r\n$1\r\na\r\n*0\r\n");
+}
+
+#[test]
 fn the_version_reaches_nested_replies() {
     let reply = Reply::Array(vec![
         Reply::Null,

@@ -7,6 +7,7 @@ use super::checker::Verdict;
 use super::commands::{Keys, draw};
 use super::history::{Record, check};
 use super::model::{Ask, Exactness, Reply, SET, Side, State, outcomes};
+use super::values::ValueAsk;
 use crate::history::Moment;
 
 const EXACT: Exactness = Exactness::ALL;
@@ -102,13 +103,55 @@ fn an_element_that_two_pops_got_is_found() {
 fn half_a_transaction_is_found() {
     let both = Ask::Transaction(vec![Ask::Push(0, Side::Back, vec![7]), Ask::Add(1, 5)]);
     let replies = Reply::All(vec![Reply::Integer(1), Reply::Integer(1)]);
-    let score = |invoked, ended, score| record(invoked, ended, Ask::Score(1), Reply::Score(score));
+    let score = |invoked, ended, score| record(invoked, ended, Ask::Score(1), Reply::Number(score));
     let writing = record(0, 9, both, replies);
     assert_linearizable(&[writing.clone(), read(1, 2, &[7]), score(3, 4, Some(5))]);
     assert_not(&[writing.clone(), read(1, 2, &[7]), score(3, 4, None)]);
     let seen = Ask::Transaction(vec![Ask::Read(0), Ask::Score(1)]);
-    let half = Reply::All(vec![Reply::Items(vec![(7, 0)]), Reply::Score(None)]);
+    let half = Reply::All(vec![Reply::Items(vec![(7, 0)]), Reply::Number(None)]);
     assert_not(&[writing, record(1, 2, seen, half)]);
+}
+
+#[test]
+fn two_clients_that_are_answered_one_number_are_found() {
+    let counted = |invoked, ended, reply| {
+        let ask = Ask::Value(ValueAsk::Increment(1));
+        record(invoked, ended, ask, Reply::Integer(reply))
+    };
+    assert_linearizable(&[counted(0, 9, 2), counted(1, 8, 1)]);
+    assert_not(&[counted(0, 9, 1), counted(1, 8, 1)]);
+}
+
+#[test]
+fn a_lock_that_two_clients_hold_is_found() {
+    let set = |number| {
+        record(
+            0,
+            9,
+            Ask::Value(ValueAsk::SetIfAbsent(number)),
+            Reply::Integer(1),
+        )
+    };
+    let deleted = Ask::Value(ValueAsk::GetAndDelete);
+    let delete = record(1, 8, deleted, Reply::Number(Some(4)));
+    assert_not(&[set(4), set(5)]);
+    assert_linearizable(&[set(4), set(5), delete]);
+}
+
+#[test]
+fn a_member_that_is_popped_twice_is_found() {
+    let add = |name| {
+        record(
+            0,
+            1,
+            Ask::Value(ValueAsk::AddMember(name)),
+            Reply::Integer(1),
+        )
+    };
+    let pop = |member| record(2, 9, Ask::Value(ValueAsk::PopMember), Reply::Number(member));
+    assert_linearizable(&[add(1), add(2), pop(Some(2)), pop(Some(1)), pop(None)]);
+    assert_not(&[add(1), add(2), pop(Some(2)), pop(Some(2))]);
+    assert_not(&[add(1), pop(None)]);
 }
 
 #[test]

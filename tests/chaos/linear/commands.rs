@@ -4,6 +4,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::model::{Ask, Item, LISTS, Reply, SET, Side};
+use super::values;
 use crate::client::NO_SUCH_KEY;
 use crate::resp::Value;
 use crate::workers::texts;
@@ -82,6 +83,7 @@ pub fn draw_pipeline(
                 | Ask::Add(..)
                 | Ask::Increment(..)
                 | Ask::Remove(_)
+                | Ask::Value(_)
         );
         if is_exact {
             drawn.push((ask, words(&line)));
@@ -101,6 +103,14 @@ pub fn read(keys: &Keys, key: usize) -> (Ask, Vec<Vec<String>>) {
     (Ask::Read(key), vec![words(&line)])
 }
 
+/// The commands that read the string, the hash and the set.
+pub fn reads_of_values(keys: &Keys) -> Vec<(Ask, Vec<Vec<String>>)> {
+    let drawn = values::reads(&keys.prefix).into_iter();
+    drawn
+        .map(|(ask, line)| (Ask::Value(ask), vec![words(&line)]))
+        .collect()
+}
+
 fn words(line: &str) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
@@ -110,7 +120,7 @@ fn draw_one(random: &mut StdRng, keys: &mut Keys, may_wait: bool) -> (Ask, Strin
     let name = keys.name(key);
     let side = side(random);
     let letter = if side == Side::Front { 'L' } else { 'R' };
-    match random.random_range(0..23) {
+    match random.random_range(0..32) {
         0..=3 => {
             let values: Vec<u32> = (0..random.random_range(1..=2))
                 .map(|_| keys.value())
@@ -147,7 +157,11 @@ fn draw_one(random: &mut StdRng, keys: &mut Keys, may_wait: bool) -> (Ask, Strin
             (Ask::Delete(key), format!("DEL {}", keys.name(key)))
         }
         15 | 16 => draw_change_of_list(random, keys, key, side),
-        _ => draw_on_set(random, keys, side, may_wait),
+        17..=22 => draw_on_set(random, keys, side, may_wait),
+        _ => {
+            let (ask, line) = values::draw(random, &keys.prefix);
+            (Ask::Value(ask), line)
+        }
     }
 }
 
@@ -252,8 +266,9 @@ pub fn read_reply(keys: &Keys, ask: &Ask, value: &Value) -> Option<Reply> {
         Ask::Add(..) | Ask::Remove(_) => Reply::Integer(value.integer()?),
         Ask::Increment(..) | Ask::Score(_) => {
             let score = texts.first().map(|text| text.parse());
-            Reply::Score(score.transpose().ok()?)
+            Reply::Number(score.transpose().ok()?)
         }
+        Ask::Value(ask) => values::read_reply(ask, value)?,
         Ask::Read(key) => Reply::Items(items(&texts, *key == SET)?),
         Ask::Move(..) => Reply::Items(items(&texts, false)?),
         Ask::Pop(asked, ..) => {

@@ -9,5 +9,6 @@ mod commands;
 mod history;
 mod model;
 mod rounds;
+mod values;
 
 pub use self::rounds::{CLIENTS, Rounds, check};

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::values::{ValueAsk, Values};
+
 /// An element of a list (with score 0), or a member of the sorted set.
 pub type Item = (u32, i64);
 
@@ -40,6 +42,7 @@ pub struct State {
     lists: [Vec<Placed>; LISTS],
     /// By score.
     set: Vec<Item>,
+    values: Values,
     /// The places that commands which are under way may have found, by their number.
     found: BTreeMap<usize, BTreeSet<Vec<i64>>>,
     /// The lists that those of them have seen which take part in both.
@@ -79,6 +82,8 @@ pub enum Ask {
     Increment(u32, i64),
     Remove(u32),
     Score(u32),
+    /// A command on the string, the hash or the set.
+    Value(ValueAsk),
     Transaction(Vec<Ask>),
     /// Part of a command: the key held exactly these, counted from that side, and perhaps some of
     /// those that it need not have seen.
@@ -96,7 +101,7 @@ pub enum Reply {
     Items(Vec<Item>),
     /// From which key, if from any.
     Popped(Option<usize>, Vec<Item>),
-    Score(Option<i64>),
+    Number(Option<i64>),
     Done,
     NoSuchKey,
     All(Vec<Reply>),
@@ -226,7 +231,7 @@ fn add_keys(ask: &Ask, keys: &mut BTreeSet<usize>) {
         Ask::Move((from, _), (to, _)) | Ask::Rename(from, to) | Ask::Copy(from, to) => {
             keys.extend([from, to]);
         }
-        Ask::Add(..) | Ask::Increment(..) | Ask::Remove(_) | Ask::Score(_) => {}
+        Ask::Add(..) | Ask::Increment(..) | Ask::Remove(_) | Ask::Score(_) | Ask::Value(_) => {}
         Ask::Transaction(asks) => asks.iter().for_each(|ask| add_keys(ask, keys)),
         Ask::Placed(_, ask) => add_keys(ask, keys),
     }
@@ -328,13 +333,22 @@ impl Way {
             Ask::Increment(member, by) => {
                 let score = score(&self.state.set, *member).unwrap_or(0) + by;
                 set_score(&mut self.state.set, *member, Some(score));
-                Reply::Score(Some(score))
+                Reply::Number(Some(score))
             }
             Ask::Remove(member) => {
                 let before = set_score(&mut self.state.set, *member, None);
                 Reply::Integer(before.is_some().into())
             }
-            Ask::Score(member) => Reply::Score(score(&self.state.set, *member)),
+            Ask::Score(member) => Reply::Number(score(&self.state.set, *member)),
+            Ask::Value(ask) => {
+                let outcomes = self.state.values.outcomes(ask).into_iter();
+                let ways = outcomes.map(|(values, reply)| {
+                    let mut way = self.clone();
+                    way.state.values = values;
+                    (way, reply)
+                });
+                return ways.collect();
+            }
             Ask::Transaction(asks) => return self.transaction(asks),
             Ask::Saw(key, side, items, others) => {
                 let mut seen = self.clone().take(*key, *side, usize::MAX);

@@ -7,9 +7,10 @@ use quoin::types::delegation::GRANT_EXPIRY_MS;
 use rand::RngExt;
 
 use super::checker::{OPERATIONS_MAX, Verdict};
-use super::commands::{Keys, draw, draw_pipeline, read, read_reply};
+use super::commands::{Keys, draw, draw_pipeline, read, read_reply, reads_of_values};
 use super::history::{self, Record, show};
 use super::model::{Ask, Exactness, KEYS};
+use super::values::READS;
 use crate::client::{Answer, Client};
 
 /// Clients of a history.
@@ -21,7 +22,7 @@ const COMMANDS: usize = 8;
 /// Commands that are sent at once, now and then.
 const PIPELINE_COMMANDS: usize = 3;
 
-const _: () = assert!(CLIENTS * COMMANDS * 3 + KEYS <= OPERATIONS_MAX);
+const _: () = assert!(CLIENTS * COMMANDS * 3 + KEYS + READS <= OPERATIONS_MAX);
 
 /// Histories in the making.
 pub struct Rounds {
@@ -87,6 +88,9 @@ impl Rounds {
             if number == 0 {
                 for key in 0..KEYS {
                     let (ask, lines) = read(&keys, key);
+                    self.carry_out(client, number, &keys, ask, &lines);
+                }
+                for (ask, lines) in reads_of_values(&keys) {
                     self.carry_out(client, number, &keys, ask, &lines);
                 }
                 let round = std::mem::take(&mut *self.present.lock().unwrap());

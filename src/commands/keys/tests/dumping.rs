@@ -240,8 +240,8 @@ fn a_payload_that_is_not_sound_changes_nothing() {
         assert_eq!(refused, error(BAD_FORMAT), "{value:?}");
     }
     assert_eq!(
-        restore(&bench, "new", "0", &seal(&[21, 0]), &[]),
-        error("ERR Bad data format: Quoin does not keep a stream")
+        restore(&bench, "new", "0", &seal(&[6, 0]), &[]),
+        error("ERR Bad data format: Quoin does not keep a module value")
     );
     assert_eq!(bench.run("LRANGE list 0 -1"), bulks(&["a", "b"]));
     assert_eq!(bench.run("DBSIZE"), Reply::Integer(1));

@@ -17,21 +17,19 @@ use crate::server::state::ServerState;
 
 mod kill;
 mod list;
+mod tracking;
 
 /// `CLIENT <subcommand> …`.
-pub(super) fn execute(
+pub(super) async fn execute(
     subcommand: &str,
     arguments: &[Bytes],
     session: &mut Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     match subcommand {
-        "caching" => Err(CommandError::text(
-            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN \
-             or OPTOUT mode enabled",
-        )),
+        "caching" => tracking::caching(argument(arguments, 2)?, session),
         "getname" => Ok(name(session)),
-        "getredir" => Ok(Reply::Integer(-1)),
+        "getredir" => Ok(tracking::redirect(session)),
         "help" => Ok(help(HELP_TITLE, HELP)),
         "id" => Ok(Reply::Integer(
             i64::try_from(session.client.id).unwrap_or(i64::MAX),
@@ -58,8 +56,8 @@ pub(super) fn execute(
             session.client.details().name = lossy_text(name);
             Ok(Reply::OK)
         }
-        "tracking" => tracking(arguments),
-        "trackinginfo" => Ok(tracking_info()),
+        "tracking" => tracking::tracking(arguments, session, state).await,
+        "trackinginfo" => Ok(tracking::info(session, state)),
         "unblock" => unblock(arguments, state),
         "unpause" => {
             state.pause.end();
@@ -138,25 +136,6 @@ fn set_info(option: &[u8], value: &[u8], session: &Session) -> Result<Reply, Com
         details.library_version = lossy_text(value);
     }
     Ok(Reply::OK)
-}
-
-/// `CLIENT TRACKING <ON | OFF> …`: Quoin does not tell clients when keys change.
-fn tracking(arguments: &[Bytes]) -> Result<Reply, CommandError> {
-    if on_or_off(argument(arguments, 2)?)? {
-        Err(CommandError::text(
-            "ERR CLIENT TRACKING is not supported: Quoin does not tell clients of changed keys",
-        ))
-    } else {
-        Ok(Reply::OK)
-    }
-}
-
-fn tracking_info() -> Reply {
-    Reply::Map(vec![
-        (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
-        (Reply::bulk("redirect"), Reply::Integer(-1)),
-        (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
-    ])
 }
 
 /// `CLIENT UNBLOCK client-id [TIMEOUT | ERROR]`.

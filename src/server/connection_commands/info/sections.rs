@@ -62,15 +62,16 @@ pub(super) fn clients(state: &ServerState, text: &mut String) {
         "client_recent_max_input_buffer": input_max.unwrap_or(0),
         "client_recent_max_output_buffer": output_max.unwrap_or(0),
         "blocked_clients": blocked,
-        "tracking_clients": 0,
+        "tracking_clients": state.tracking.counts().clients,
         "clients_in_timeout_table": 0,
         "total_blocking_keys": state.executor.waiters().key_count(),
-        "total_blocking_keys_on_nokey": 0,
+        "total_blocking_keys_on_nokey": state.executor.waiters().needed_key_count(),
     }
 }
 
 /// The fields of Redis that apply to Quoin. Data is in the store, so all memory is overhead.
 pub(super) fn memory(state: &ServerState, text: &mut String) {
+    let libraries = state.executor.environment().scripts.libraries();
     let memory = procfs::memory();
     let used = memory.allocated_bytes;
     let peak = state.samples.memory_peak_bytes(used);
@@ -96,8 +97,8 @@ pub(super) fn memory(state: &ServerState, text: &mut String) {
         "used_memory_scripts": 0,
         "used_memory_scripts_human": "0B",
         "number_of_cached_scripts": 0,
-        "number_of_functions": 0,
-        "number_of_libraries": 0,
+        "number_of_functions": libraries.function_count(),
+        "number_of_libraries": libraries.len(),
         "maxmemory": 0,
         "maxmemory_human": "0B",
         "maxmemory_policy": "noeviction",

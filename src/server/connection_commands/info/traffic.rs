@@ -9,6 +9,7 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
     let statistics = &state.statistics;
     let executor = state.executor.statistics();
     let samples = &state.samples;
+    let tracking = state.tracking.counts();
     let lookups = &state.executor.environment().lookups;
     let kibibytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     text.push_str("# Stats\r\n");
@@ -46,9 +47,9 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "active_defrag_misses": 0,
         "active_defrag_key_hits": 0,
         "active_defrag_key_misses": 0,
-        "tracking_total_keys": 0,
-        "tracking_total_items": 0,
-        "tracking_total_prefixes": 0,
+        "tracking_total_keys": tracking.keys,
+        "tracking_total_items": tracking.items,
+        "tracking_total_prefixes": tracking.prefixes,
         "unexpected_error_replies": 0,
         "total_error_replies": statistics.error_replies.get(),
         "dump_payload_sanitizations": 0,

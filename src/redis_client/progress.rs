@@ -1,10 +1,9 @@
-//! How far an import is: a bar on a terminal, a line now and then elsewhere.
+//! How far a tool is: a bar on a terminal, a line now and then elsewhere.
 
+use std::fmt;
 use std::io::{IsTerminal, Write};
 
 use crate::clock::{Clock, SystemClock};
-
-use super::counts::Counts;
 
 const BAR_CELLS: usize = 24;
 /// Time between two looks of the bar.
@@ -13,21 +12,21 @@ const BAR_INTERVAL_MS: i64 = 100;
 const LINE_INTERVAL_MS: i64 = 10_000;
 
 /// Writes to the standard error, which nobody may be reading.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     clock: SystemClock,
     is_terminal: bool,
     started_ms: i64,
     shown_ms: i64,
     /// What is being done.
-    pub(super) phase: &'static str,
+    pub(crate) phase: &'static str,
     /// Keys looked at in this phase.
-    pub(super) keys: u64,
+    pub(crate) keys: u64,
     /// Keys that there are to look at, where that is known.
-    pub(super) keys_total: Option<u64>,
+    pub(crate) keys_total: Option<u64>,
 }
 
 impl Progress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clock = SystemClock;
         let now_ms = clock.now_ms();
         Self {
@@ -42,18 +41,18 @@ impl Progress {
     }
 
     /// Says something that is to be read before the end.
-    pub(super) fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
     /// Begins a phase.
-    pub(super) fn begin(&mut self, phase: &'static str) {
+    pub(crate) fn begin(&mut self, phase: &'static str) {
         self.phase = phase;
         self.keys = 0;
     }
 
-    /// Shows how far it is, where that was not shown lately.
-    pub(super) fn show(&mut self, counts: &Counts) {
+    /// Shows how far it is and what was done, where that was not shown lately.
+    pub(crate) fn show(&mut self, done: fmt::Arguments<'_>) {
         let now_ms = self.clock.now_ms();
         let interval_ms = if self.is_terminal {
             BAR_INTERVAL_MS
@@ -64,7 +63,7 @@ impl Progress {
             return;
         }
         self.shown_ms = now_ms;
-        let line = self.line(counts, (now_ms - self.started_ms) / 1_000);
+        let line = self.line(done, (now_ms - self.started_ms) / 1_000);
         let mut out = std::io::stderr().lock();
         let _ = if self.is_terminal {
             write!(out, "\r{line}\x1b[K").and_then(|()| out.flush())
@@ -74,13 +73,13 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
 
-    fn line(&self, counts: &Counts, elapsed_s: i64) -> String {
+    fn line(&self, done: fmt::Arguments<'_>, elapsed_s: i64) -> String {
         let bar = match self.keys_total {
             Some(total) if self.is_terminal => bar(self.keys, total),
             _ => String::new(),
@@ -90,8 +89,8 @@ impl Progress {
             None => String::new(),
         };
         format!(
-            "{} {bar}{}{of} keys, {} elements copied, {elapsed_s} s",
-            self.phase, self.keys, counts.copied_elements
+            "{} {bar}{}{of} keys, {done}, {elapsed_s} s",
+            self.phase, self.keys
         )
     }
 }
@@ -123,17 +122,13 @@ mod tests {
         progress.is_terminal = false;
         progress.begin("copying:");
         progress.keys = 7;
-        let counts = Counts {
-            copied_elements: 90,
-            ..Counts::default()
-        };
         assert_eq!(
-            progress.line(&counts, 3),
+            progress.line(format_args!("90 elements copied"), 3),
             "copying: 7 keys, 90 elements copied, 3 s"
         );
         progress.keys_total = Some(10);
         assert_eq!(
-            progress.line(&counts, 3),
+            progress.line(format_args!("90 elements copied"), 3),
             "copying: 7 of 10 keys, 90 elements copied, 3 s"
         );
     }

@@ -1,0 +1,206 @@
+//! `quoin export`: writes the keys of a running Quoin to a file that `redis-server` loads.
+//!
+//! A client of the server, and of nothing else of this program. Each key is as it was at one moment,
+//! with its expiry. The file takes its name once it is complete.
+
+mod error;
+mod options;
+mod rdb;
+mod report;
+
+pub use error::ExportError;
+pub use options::{Options, command, parse};
+pub use report::Report;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use rdb::RdbFile;
+
+use crate::redis_client::{Client, Databases, Progress, Transaction};
+use crate::wire::reply_reader::Value;
+
+/// Keys that are asked for at a time.
+const KEYS_AT_ONCE: usize = 64;
+/// What the file is called until it is complete.
+const PARTIAL_SUFFIX: &str = ".partial";
+/// The types that a file of Redis can hold.
+const TYPES_OF_REDIS: [&[u8]; 6] = [b"string", b"list", b"set", b"zset", b"hash", b"stream"];
+
+/// Writes the file, and shows on the standard error how far it is.
+///
+/// # Errors
+/// When the server cannot be reached or does not understand, and when the file cannot be written. What
+/// concerns single keys only is in the answer.
+pub fn run(options: &Options) -> Result<Report, ExportError> {
+    if options.to.exists() {
+        return Err(ExportError::Exists(options.to.clone()));
+    }
+    let mut client = Client::connect(&options.from)?;
+    if !client.info("server")?.contains("\nquoin_version:") {
+        return Err(ExportError::NoQuoin(options.from.clone()));
+    }
+    let partial = partial_of(&options.to);
+    let written = write(options, &mut client, &partial).and_then(|report| {
+        publish(&partial, &options.to).map_err(|source| failed(&options.to, source))?;
+        Ok(report)
+    });
+    if written.is_err() {
+        // Nothing is lost with it. The error that counts is the one before.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+fn partial_of(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(PARTIAL_SUFFIX);
+    PathBuf::from(name)
+}
+
+fn failed(path: &Path, source: std::io::Error) -> ExportError {
+    ExportError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Gives the file its name, durably. A file that came to have that name meanwhile stays.
+fn publish(partial: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::hard_link(partial, to)?;
+    std::fs::remove_file(partial)?;
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Report, ExportError> {
+    let file = File::create(partial).map_err(|source| failed(partial, source))?;
+    let file_error = |source| failed(partial, source);
+    let mut file = RdbFile::begin(BufWriter::new(file)).map_err(file_error)?;
+    let databases = match &options.databases {
+        Databases::All => client.databases()?,
+        Databases::Some(numbers) => numbers.clone(),
+    };
+    let mut report = Report::default();
+    let reply = client.call(&["FUNCTION", "DUMP"])?;
+    match reply.bytes() {
+        Some(payload) => {
+            let payload = Bytes::copy_from_slice(payload);
+            match file.libraries(&payload).map_err(file_error)? {
+                Ok(count) => report.libraries = count,
+                Err(error) => return Err(client.refused(error.to_string()).into()),
+            }
+        }
+        None => return Err(client.unexpected(&reply).into()),
+    }
+    let mut progress = Progress::new();
+    progress.begin("exporting:");
+    for database in databases {
+        client.call_ok(&["SELECT", &database.to_string()])?;
+        file.select(database).map_err(file_error)?;
+        let mut cursor = Some(b"0".to_vec());
+        while let Some(at) = cursor {
+            let Page { next, names } = scan(client, &at, options.pattern.as_deref())?;
+            cursor = next;
+            for name in &names {
+                // The type comes first, so that a value of another type is not asked for in vain.
+                client.queue_transaction(&[
+                    &[b"TYPE", name],
+                    &[b"PEXPIRETIME", name],
+                    &[b"DUMP", name],
+                ]);
+            }
+            client.send()?;
+            for name in &names {
+                let replies = client.read_transaction(3)?;
+                match found(replies) {
+                    Found::Nothing => {}
+                    Found::OtherType(kind) => report.skip(kind),
+                    Found::Refused(why) => report.fail(name, &why),
+                    Found::Value(expire_at_ms, payload) => {
+                        let written = file.key(name, expire_at_ms, payload);
+                        match written.map_err(file_error)? {
+                            Ok(()) => report.exported_keys += 1,
+                            Err(why) => report.fail(name, &why.to_string()),
+                        }
+                    }
+                }
+                progress.keys += 1;
+            }
+            progress.show(format_args!("{} exported", report.exported_keys));
+        }
+    }
+    progress.end();
+    report.bytes = file.finish().map_err(file_error)?;
+    Ok(report)
+}
+
+/// What one call of SCAN brings.
+struct Page {
+    /// The next cursor; `None` after the last page.
+    next: Option<Vec<u8>>,
+    names: Vec<Vec<u8>>,
+}
+
+/// The next page. A key that stays comes once: the cursors of this server see to that.
+fn scan(client: &mut Client, cursor: &[u8], pattern: Option<&str>) -> Result<Page, ExportError> {
+    let count = KEYS_AT_ONCE.to_string();
+    let mut words: Vec<&[u8]> = vec![b"SCAN", cursor, b"COUNT", count.as_bytes()];
+    if let Some(pattern) = pattern {
+        words.extend([b"MATCH", pattern.as_bytes()]);
+    }
+    let reply = client.call(&words)?;
+    let (cursor, names) = match reply.items() {
+        Some([cursor, names]) => (cursor.bytes(), names.clone().into_strings()),
+        _ => (None, None),
+    };
+    let (Some(cursor), Some(names)) = (cursor.map(<[u8]>::to_vec), names) else {
+        return Err(client.unexpected(&reply).into());
+    };
+    let next = Some(cursor).filter(|cursor| cursor != b"0");
+    Ok(Page { next, names })
+}
+
+/// What there was at a key.
+enum Found {
+    /// It is gone.
+    Nothing,
+    /// A type that Redis does not have.
+    OtherType(String),
+    /// The server's error.
+    Refused(String),
+    /// When it expires, and its payload.
+    Value(Option<i64>, Vec<u8>),
+}
+
+fn found(replies: Transaction) -> Found {
+    let replies = match replies {
+        Transaction::Done(replies) => replies,
+        Transaction::Changed => return Found::Nothing,
+        Transaction::Refused(reply) => return refused(&reply),
+    };
+    let [kind, expiry, dump] = replies.as_slice() else {
+        return Found::Nothing;
+    };
+    let kind = kind.status().unwrap_or_default();
+    if kind == b"none" {
+        return Found::Nothing;
+    }
+    if !TYPES_OF_REDIS.contains(&kind) {
+        return Found::OtherType(String::from_utf8_lossy(kind).into_owned());
+    }
+    match dump.bytes() {
+        Some(payload) => Found::Value(
+            expiry.integer().filter(|expire_at_ms| *expire_at_ms >= 0),
+            payload.to_vec(),
+        ),
+        None => refused(dump),
+    }
+}
+
+fn refused(reply: &Value) -> Found {
+    let text = reply.error_text().map(|text| text.into_owned());
+    Found::Refused(text.unwrap_or_else(|| "a reply of another kind than expected".to_owned()))
+}

@@ -1,0 +1,61 @@
+//! What an export has done, for people.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Keys that could not be exported and are named.
+const COMPLAINTS_MAX: usize = 20;
+
+/// What an export has done.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Keys in the file.
+    pub exported_keys: u64,
+    /// Libraries of functions in the file.
+    pub libraries: u64,
+    /// Length of the file.
+    pub bytes: u64,
+    /// Keys of types that Redis does not have, by type.
+    pub skipped: BTreeMap<String, u64>,
+    /// Keys that could not be exported.
+    pub failed_keys: u64,
+    complaints: Vec<String>,
+}
+
+impl Report {
+    /// Whether all that Redis can hold is in the file.
+    pub fn is_complete(&self) -> bool {
+        self.failed_keys == 0
+    }
+
+    pub(super) fn skip(&mut self, kind: String) {
+        *self.skipped.entry(kind).or_default() += 1;
+    }
+
+    pub(super) fn fail(&mut self, key: &[u8], why: &str) {
+        self.failed_keys += 1;
+        if self.complaints.len() < COMPLAINTS_MAX {
+            self.complaints
+                .push(format!("\"{}\": not exported: {why}", key.escape_ascii()));
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.complaints {
+            writeln!(out, "{line}")?;
+        }
+        if self.failed_keys > 0 {
+            writeln!(out, "{} could not be exported", self.failed_keys)?;
+        }
+        for (kind, count) in &self.skipped {
+            writeln!(out, "{count} skipped: Redis has no type {kind}")?;
+        }
+        if self.libraries > 0 {
+            writeln!(out, "{} libraries of functions exported", self.libraries)?;
+        }
+        let (keys, bytes) = (self.exported_keys, self.bytes);
+        write!(out, "{keys} keys exported, {bytes} bytes")
+    }
+}

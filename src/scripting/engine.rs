@@ -1,0 +1,287 @@
+//! What stands on a machine's fiber: Lua, and the scripts and functions that it has compiled.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use corosensei::Yielder;
+use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
+
+use super::functions::{Library, Program, library_source};
+use super::runners::Runners;
+use super::running::Run;
+use super::sandbox::Globals;
+use super::script::Script;
+use super::state::{Desk, End, Event, Order, State, Stop};
+use super::{api, raw, sandbox, values};
+use crate::limits::{
+    LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
+    SCRIPTS_COMPILED_MAX,
+};
+
+/// Instructions between two looks whether a script is to be ended.
+const INSTRUCTIONS_PER_LOOK: u32 = 10_000;
+
+/// Lua and what it needs to run scripts.
+struct Engine<'l> {
+    lua: &'l Lua,
+    state: Rc<State>,
+    globals: Globals,
+    runners: Runners,
+    compiled: RefCell<HashMap<String, Function>>,
+    /// The functions of libraries, by the libraries' ids.
+    loaded: RefCell<HashMap<u64, HashMap<String, Function>>>,
+}
+
+/// Serves orders until it is told to stop.
+pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
+    let served = open().and_then(|(lua, state)| {
+        lua.scope(|scope| {
+            let redis = api::library(&lua, scope, &state, Desk(yielder))?;
+            let runners = Runners::new(&lua)?;
+            let globals = sandbox::close(&lua, &state, redis)?;
+            let scripts = &globals.scripts;
+            scripts.raw_set("__redis__err__handler", &runners.handler)?;
+            state.look_every(&lua, INSTRUCTIONS_PER_LOOK)?;
+            let engine = Engine {
+                lua: &lua,
+                state: Rc::clone(&state),
+                globals,
+                runners,
+                compiled: RefCell::default(),
+                loaded: RefCell::default(),
+            };
+            engine.serve(yielder);
+            Ok(())
+        })
+    });
+    if let Err(error) = served {
+        yielder.suspend(Event::Broken(error.to_string()));
+    }
+}
+
+fn open() -> Result<(Lua, Rc<State>)> {
+    let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+    let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+    lua.set_memory_limit(SCRIPT_MEMORY_BYTES_MAX)?;
+    Ok((lua, Rc::new(State::default())))
+}
+
+impl Engine<'_> {
+    fn serve(&self, yielder: &Yielder<Order, Event>) {
+        let mut event = Event::Idle;
+        loop {
+            event = match yielder.suspend(event) {
+                Order::Run {
+                    program,
+                    keys,
+                    arguments,
+                    run,
+                } => {
+                    let end = self.run(&program, &keys, &arguments, run);
+                    let is_spent = self.is_spent();
+                    Event::Ended { end, is_spent }
+                }
+                Order::Compile(script) => Event::Compiled(self.compiled(&script).map(drop)),
+                Order::Load(source, run) => {
+                    *self.state.run.borrow_mut() = Some(run);
+                    let result = self.load(&source);
+                    *self.state.run.borrow_mut() = None;
+                    Event::Loaded {
+                        result: result.map(|all| all.into_iter().map(|(of, _)| of).collect()),
+                        is_spent: self.is_spent(),
+                    }
+                }
+                Order::Answer(_) => Event::Idle,
+                Order::Stop => return,
+            };
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.state.is_stopping() || self.lua.used_memory() > SCRIPT_MEMORY_KEPT_BYTES_MAX
+    }
+
+    fn run(&self, program: &Program, keys: &[Bytes], arguments: &[Bytes], run: Arc<Run>) -> End {
+        self.state.is_resp3.set(false);
+        self.state.json.reset();
+        *self.state.run.borrow_mut() = Some(run);
+        let end = self.run_prepared(program, keys, arguments);
+        *self.state.run.borrow_mut() = None;
+        let name = program.name();
+        let end = end.unwrap_or_else(|error| {
+            let reason = match error {
+                mlua::Error::MemoryError(_) => "not enough memory".to_owned(),
+                error => error.to_string(),
+            };
+            End::Failed(format!("ERR Error running script {name}, {reason}"))
+        });
+        match self.state.stopping.get() {
+            None => end,
+            Some(Stop::Late) => End::Late,
+            Some(Stop::Aborted) => End::Aborted,
+            Some(Stop::Killed) => {
+                let place = self.state.stopped_at.borrow();
+                let place = place.as_ref().map_or_else(String::new, |(source, line)| {
+                    format!(" script: {name}, on {source}:{line}.")
+                });
+                let text = "ERR Script killed by user with SCRIPT KILL...";
+                End::Killed(format!("{text}{place}"))
+            }
+        }
+    }
+
+    fn run_prepared(&self, program: &Program, keys: &[Bytes], values: &[Bytes]) -> Result<End> {
+        let function = match program {
+            Program::Script(script) => self.compiled(script),
+            Program::Function(library, _) => self.library_function(library, program.name()),
+        };
+        let function = match function {
+            Ok(function) => function,
+            Err(line) => return Ok(End::Failed(line)),
+        };
+        let keys = self.array(keys)?;
+        let values = self.array(values)?;
+        let (is_done, value): (bool, Value) = match program {
+            Program::Script(_) => {
+                self.globals.scripts.raw_set("KEYS", keys)?;
+                self.globals.scripts.raw_set("ARGV", values)?;
+                self.runners.script.call(function)?
+            }
+            Program::Function(..) => self.runners.function.call((function, keys, values))?,
+        };
+        if is_done {
+            let reply = values::to_reply(&value, self.state.is_resp3.get())?;
+            return Ok(End::Replied(reply));
+        }
+        Ok(End::Failed(self.error_line(program.name(), &value)?))
+    }
+
+    fn array(&self, values: &[Bytes]) -> Result<Table> {
+        let table = self.lua.create_table_with_capacity(values.len(), 0)?;
+        for (place, value) in (1_i64..).zip(values) {
+            table.raw_set(place, self.lua.create_string(value)?)?;
+        }
+        Ok(table)
+    }
+
+    /// The error line of a script that has raised this.
+    fn error_line(&self, name: &str, error: &Value) -> Result<String> {
+        let Value::Table(table) = error else {
+            let text = match self.lua.coerce_string(error.clone())? {
+                Some(text) => text.to_string_lossy(),
+                None => "execution failure".to_owned(),
+            };
+            return Ok(format!("ERR Error running script {name}, {text}"));
+        };
+        let text = |field: &str| -> Result<Option<String>> {
+            let value = table.raw_get::<Value>(field)?;
+            let text = self.lua.coerce_string(value)?;
+            Ok(text.map(|text| text.to_string_lossy()))
+        };
+        let mut line = text("err")?.unwrap_or_else(|| "ERR unknown error".to_owned());
+        if let (Some(source), Some(number)) = (text("source")?, text("line")?) {
+            line.push_str(&format!(" script: {name}, on {source}:{number}."));
+        }
+        Ok(line.replace(['\r', '\n'], " "))
+    }
+
+    /// The script's function, compiled if this machine has not seen it.
+    fn compiled(&self, script: &Script) -> std::result::Result<Function, String> {
+        if let Some(function) = self.compiled.borrow().get(&script.sha) {
+            return Ok(function.clone());
+        }
+        let failed = |reason: String| {
+            let line = format!("ERR Error compiling script (new function): {reason}");
+            line.replace(['\r', '\n'], " ")
+        };
+        let compiled = raw::compile(self.lua, script.source(), c"@user_script");
+        let function = compiled
+            .map_err(|error| failed(error.to_string()))?
+            .map_err(failed)?;
+        let mut all = self.compiled.borrow_mut();
+        if all.len() >= SCRIPTS_COMPILED_MAX {
+            all.clear();
+        }
+        all.insert(script.sha.clone(), function.clone());
+        Ok(function)
+    }
+
+    /// A function of a library, which is loaded if this machine has not done so.
+    fn library_function(
+        &self,
+        library: &Library,
+        name: &str,
+    ) -> std::result::Result<Function, String> {
+        if !self.loaded.borrow().contains_key(&library.id) {
+            let functions = self.load(&library_source(&library.code))?;
+            let named = functions.into_iter();
+            let named = named.map(|(described, function)| (described.name, function));
+            let mut loaded = self.loaded.borrow_mut();
+            if loaded.len() >= LIBRARIES_LOADED_MAX {
+                loaded.clear();
+            }
+            loaded.insert(library.id, named.collect());
+        }
+        let loaded = self.loaded.borrow();
+        let function = loaded.get(&library.id).and_then(|all| all.get(name));
+        function
+            .cloned()
+            .ok_or_else(|| "ERR Function not found".to_owned())
+    }
+
+    /// Runs the code of a library, and returns what it has registered.
+    fn load(&self, source: &[u8]) -> std::result::Result<Vec<(super::Function, Function)>, String> {
+        *self.state.registered.borrow_mut() = Some(Vec::new());
+        let result = self
+            .globals
+            .functions
+            .show(true)
+            .and_then(|()| self.load_shown(source));
+        let registered = self.state.registered.borrow_mut().take();
+        let shown = self.globals.functions.show(false);
+        let failed = |reason: String| {
+            let line = format!("ERR Error registering functions: {reason}");
+            line.replace(['\r', '\n'], " ")
+        };
+        if self.state.is_stopping() {
+            return Err(failed("ERR FUNCTION LOAD timeout".to_owned()));
+        }
+        match result.and_then(|done| shown.map(|()| done)) {
+            Err(error) => Err(failed(format!("ERR {error}"))),
+            Ok(Err(line)) => Err(line.replace(['\r', '\n'], " ")),
+            Ok(Ok(Some(reason))) => Err(failed(reason)),
+            Ok(Ok(None)) => Ok(registered.unwrap_or_default()),
+        }
+    }
+
+    /// Returns the error line of what does not compile, or what the code has raised if it has.
+    fn load_shown(&self, source: &[u8]) -> Result<std::result::Result<Option<String>, String>> {
+        let function = match raw::compile(self.lua, source, c"@user_function")? {
+            Ok(function) => function,
+            Err(reason) => return Ok(Err(format!("ERR Error compiling function: {reason}"))),
+        };
+        function.set_environment(self.globals.functions.shown.clone())?;
+        let (is_done, error): (bool, Value) = self.runners.library.call(function)?;
+        if is_done {
+            return Ok(Ok(None));
+        }
+        let reason = match &error {
+            Value::Table(table) => {
+                let text = table.raw_get::<Value>("err")?;
+                self.lua
+                    .coerce_string(text)?
+                    .map(|text| text.to_string_lossy())
+            }
+            error => {
+                let text = self.lua.coerce_string(error.clone())?;
+                text.map(|text| format!("ERR {}", text.to_string_lossy()))
+            }
+        };
+        Ok(Ok(Some(
+            reason.unwrap_or_else(|| "ERR unknown error".to_owned()),
+        )))
+    }
+}

@@ -1,0 +1,82 @@
+//! The functions of Lua that run scripts and functions, and give errors a place.
+
+use mlua::{Function, Lua, Result, Value};
+
+/// Frames in which the line of an error is looked for.
+const FRAMES_MAX: usize = 16;
+
+/// Functions of Lua that call one and return whether it succeeded, and its result or error.
+pub(super) struct Runners {
+    /// A script.
+    pub(super) script: Function,
+    /// A function, with two arguments.
+    pub(super) function: Function,
+    /// A library that is loaded. Its errors stay as they are.
+    pub(super) library: Function,
+    /// What makes errors tables that say where they were raised.
+    pub(super) handler: Function,
+}
+
+impl Runners {
+    pub(super) fn new(lua: &Lua) -> Result<Self> {
+        let code = "local xpcall, handler = ... \
+             local function script(f) return xpcall(f, handler) end \
+             local function called(f, keys, args) \
+                 return xpcall(function() return f(keys, args) end, handler) end \
+             local function library(f) return xpcall(f, function(e) return e end) end \
+             return script, called, library";
+        let protected: Function = lua.globals().raw_get("xpcall")?;
+        let handler = error_handler(lua)?;
+        let chunk = lua.load(code).set_name("=quoin");
+        let (script, function, library) = chunk.call((protected, &handler))?;
+        Ok(Self {
+            script,
+            function,
+            library,
+            handler,
+        })
+    }
+}
+
+/// What makes errors tables that say where they were raised.
+fn error_handler(lua: &Lua) -> Result<Function> {
+    let to_text: Function = lua.globals().raw_get("tostring")?;
+    lua.create_function(move |lua, error: Value| {
+        if matches!(error, Value::Error(_)) {
+            return Ok(error);
+        }
+        let place = |level| {
+            lua.inspect_stack(level, |frame| {
+                let source = frame.source();
+                let line = frame
+                    .current_line()
+                    .and_then(|line| i64::try_from(line).ok());
+                (
+                    source.source.as_deref() == Some("=[C]"),
+                    source.source.map(|source| source.into_owned()),
+                    line.unwrap_or(-1),
+                )
+            })
+        };
+        // Functions of C have no lines: what counts is who called them.
+        let found = (0..FRAMES_MAX).map_while(place).find(|(is_c, ..)| !is_c);
+        let table = match error {
+            Value::Table(table) => table,
+            error => {
+                let text = match lua.coerce_string(error.clone())? {
+                    Some(text) => text.as_bytes().to_vec(),
+                    None => to_text.call::<mlua::LuaString>(error)?.as_bytes().to_vec(),
+                };
+                let table = lua.create_table()?;
+                let line = [b"ERR ".as_slice(), &text].concat();
+                table.raw_set("err", lua.create_string(line)?)?;
+                table
+            }
+        };
+        if let Some((_, source, line)) = found {
+            table.raw_set("source", source)?;
+            table.raw_set("line", line)?;
+        }
+        Ok(Value::Table(table))
+    })
+}

@@ -1,0 +1,188 @@
+//! The server to which MIGRATE sends keys.
+
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use super::order::Order;
+use crate::error::CommandError;
+use crate::server::state::ServerState;
+use crate::types::migrating::Departure;
+use crate::wire::reply_reader::encode_request;
+
+/// Bytes that must be taken within the timeout (Redis).
+const BYTES_PER_WRITE: usize = 64 * 1024;
+/// The longest line of a reply.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+const NOT_CONNECTED: CommandError =
+    CommandError::text("IOERR error or timeout connecting to the client");
+const NOT_WRITTEN: CommandError =
+    CommandError::text("IOERR error or timeout writing to target instance");
+const NOT_READ: CommandError =
+    CommandError::text("IOERR error or timeout reading to target instance");
+
+/// Why keys are not there.
+pub(super) enum TargetError {
+    /// The server has refused a key at least: its first error, without the `-`.
+    Refused(String),
+    /// The connection is of no use any more.
+    Lost(CommandError),
+}
+
+/// A connection to the server.
+pub(super) struct Target {
+    stream: BufReader<TcpStream>,
+    timeout: Duration,
+    /// It has logged in and chosen the database; else what the server said instead.
+    greeted: Option<Result<(), String>>,
+}
+
+impl Target {
+    /// Connects.
+    ///
+    /// # Errors
+    /// `IOERR`.
+    pub(super) async fn connect(order: &Order<'_>) -> Result<Self, CommandError> {
+        let host = str::from_utf8(order.host).map_err(|_| NOT_CONNECTED)?;
+        let connecting = TcpStream::connect((host, port(order.port)));
+        let stream = within(order.timeout, connecting).await;
+        let stream = stream.map_err(|_| NOT_CONNECTED)?;
+        stream.set_nodelay(true).map_err(|_| NOT_CONNECTED)?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+            timeout: order.timeout,
+            greeted: None,
+        })
+    }
+
+    /// Has the server restore keys. Returns those that it has acknowledged, and why not all.
+    pub(super) async fn restore(
+        &mut self,
+        departures: &[Departure],
+        order: &Order<'_>,
+        state: &ServerState,
+    ) -> (Vec<Departure>, Option<TargetError>) {
+        let now_ms = state.clock.now_ms();
+        // A key whose time is over is gone for all clients.
+        let is_alive = |one: &&Departure| one.expire_at_ms.is_none_or(|at_ms| at_ms > now_ms);
+        let sent: Vec<&Departure> = departures.iter().filter(is_alive).collect();
+        let mut requests = Vec::new();
+        let is_first = self.greeted.is_none();
+        if is_first {
+            requests.extend(greeting(order));
+        }
+        for departure in &sent {
+            requests.extend(restoring(departure, order.replaces, now_ms));
+        }
+        if self.write(&requests).await.is_err() {
+            return (Vec::new(), Some(TargetError::Lost(NOT_WRITTEN)));
+        }
+        drop(requests);
+        if is_first && self.read_greeting(order).await.is_err() {
+            return (Vec::new(), Some(TargetError::Lost(NOT_READ)));
+        }
+        let mut acknowledged = Vec::new();
+        let mut refusal = None;
+        for departure in sent {
+            let Ok(line) = self.read_line().await else {
+                // Of what comes after this nothing is known.
+                return (acknowledged, Some(TargetError::Lost(NOT_READ)));
+            };
+            let greeted = self.greeted.clone().unwrap_or(Ok(()));
+            match greeted.and_then(|()| check(line)) {
+                Ok(()) => acknowledged.push(departure.clone()),
+                Err(line) => {
+                    refusal.get_or_insert(line);
+                }
+            }
+        }
+        (acknowledged, refusal.map(TargetError::Refused))
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(BYTES_PER_WRITE) {
+            within(self.timeout, self.stream.write_all(piece)).await?;
+        }
+        within(self.timeout, self.stream.flush()).await
+    }
+
+    async fn read_greeting(&mut self, order: &Order<'_>) -> io::Result<()> {
+        let mut greeted = Ok(());
+        for _ in 0..1 + usize::from(order.password.is_some()) {
+            let line = self.read_line().await?;
+            greeted = greeted.and(check(line));
+        }
+        self.greeted = Some(greeted);
+        Ok(())
+    }
+
+    /// The next line: a status or an error.
+    async fn read_line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        let mut limited = (&mut self.stream).take(LINE_BYTES_MAX);
+        within(self.timeout, limited.read_until(b'\n', &mut line)).await?;
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => Ok(String::from_utf8_lossy(line).into_owned()),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// AUTH and SELECT.
+fn greeting(order: &Order<'_>) -> Vec<u8> {
+    let mut requests = Vec::new();
+    if let Some(password) = order.password {
+        let words = [
+            Some(&b"AUTH"[..]),
+            order.user.map(|user| &user[..]),
+            Some(password),
+        ];
+        let words: Vec<&[u8]> = words.into_iter().flatten().collect();
+        requests.extend(encode_request(&words));
+    }
+    requests.extend(encode_request(&["SELECT", &order.database.to_string()]));
+    requests
+}
+
+fn restoring(departure: &Departure, replaces: bool, now_ms: i64) -> Vec<u8> {
+    let ttl_ms = departure.expire_at_ms.map_or(0, |at_ms| at_ms - now_ms);
+    let ttl_ms = ttl_ms.to_string();
+    let words: [&[u8]; 4] = [
+        b"RESTORE",
+        &departure.name,
+        ttl_ms.as_bytes(),
+        &departure.payload,
+    ];
+    let replace = replaces.then_some(&b"REPLACE"[..]);
+    let words: Vec<&[u8]> = words.into_iter().chain(replace).collect();
+    encode_request(&words)
+}
+
+/// An error is a line that begins with `-`.
+fn check(line: String) -> Result<(), String> {
+    match line.strip_prefix('-') {
+        Some(error) => Err(error.to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// As Redis reads it: the digits at the beginning.
+fn port(text: &[u8]) -> u16 {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let digits: String = digits.map(|byte| char::from(*byte)).collect();
+    digits.parse().unwrap_or(0)
+}
+
+async fn within<T>(
+    timeout: Duration,
+    operation: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    match tokio::time::timeout(timeout, operation).await {
+        Ok(result) => result,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}

@@ -1,0 +1,38 @@
+//! Counts and shows the commands that scripts call.
+
+use std::sync::Arc;
+
+use super::monitors::Monitors;
+use super::statistics::ServerStatistics;
+use crate::commands::table;
+use crate::types::script_calls::{CallResult, ScriptCall, ScriptCalls};
+
+/// Where the executor tells them.
+pub(super) struct CallCounter {
+    pub(super) statistics: Arc<ServerStatistics>,
+    pub(super) monitors: Arc<Monitors>,
+}
+
+impl ScriptCalls for CallCounter {
+    fn are_shown(&self) -> bool {
+        !self.monitors.is_empty()
+    }
+
+    fn tell(&self, call: &ScriptCall) {
+        let is_failed = match call.result {
+            CallResult::Rejected => {
+                self.statistics.record_rejection(call.command_id);
+                return;
+            }
+            result => result == CallResult::Failed,
+        };
+        self.statistics.commands_processed.add(1);
+        self.statistics
+            .record_call(call.command_id, call.duration, is_failed);
+        if let (Some((database, arguments)), Some(row)) =
+            (&call.shown, table::all().get(call.command_id))
+        {
+            self.monitors.note_script(row, *database, arguments);
+        }
+    }
+}

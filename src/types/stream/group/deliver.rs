@@ -1,0 +1,158 @@
+//! Delivering entries: XREADGROUP.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use crate::layout::{StreamId, StreamPending};
+use crate::limits::{KEY_READS_AT_ONCE, STREAM_DELIVERED_MAX};
+use crate::store::StoreError;
+use crate::types::stream::{IdRange, StreamEntry};
+use crate::types::{OpenKey, WriteContext};
+
+use super::pending::{PendingChanges, PendingEntry};
+use super::{OpenConsumer, OpenGroup};
+
+/// An entry that a consumer is given again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// Its id.
+    pub id: StreamId,
+    /// Names and values in turns; `None` where the stream has it no more.
+    pub fields: Option<Vec<Bytes>>,
+}
+
+impl WriteContext<'_> {
+    /// Gives a consumer the next entries of its group, up to `count` and [`STREAM_DELIVERED_MAX`]. They
+    /// are pending from now on, unless with `no_ack`. The group must have been read serializably.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_deliver(
+        &self,
+        key: &OpenKey,
+        group: &mut OpenGroup,
+        consumer: &mut OpenConsumer,
+        count: usize,
+        no_ack: bool,
+    ) -> Result<Vec<StreamEntry>, StoreError> {
+        let count = count.min(STREAM_DELIVERED_MAX);
+        // What commits meanwhile comes after these, so it is no conflict.
+        let view = self.relaxed_view();
+        let entries = match IdRange::after(group.row.last) {
+            Some(range) => view.stream_range(key, range, false, count).await?,
+            None => Vec::new(),
+        };
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            self.stream_consumer_seen(key, group, consumer, false);
+            return Ok(entries);
+        };
+        group.row.entries_read = self.read_after(key, group, &entries).await?;
+        group.row.last = last.id;
+        self.set_stream_group(key, group);
+        if !no_ack {
+            let range = IdRange {
+                first: first.id,
+                last: last.id,
+            };
+            self.put_delivered(key, group, consumer, range, &entries)
+                .await?;
+        }
+        self.stream_consumer_seen(key, group, consumer, !no_ack);
+        Ok(entries)
+    }
+
+    /// How many entries a group has read when it has been given these.
+    async fn read_after(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+        entries: &[StreamEntry],
+    ) -> Result<Option<u64>, StoreError> {
+        let view = self.relaxed_view();
+        let mut read = group.row.entries_read;
+        if let Some(read) = read
+            && view.stream_deleted(key).await? == StreamId::MIN
+        {
+            return Ok(Some(read.saturating_add(entries.len() as u64)));
+        }
+        let facts = view.stream_facts(key).await?;
+        for entry in entries {
+            read = facts.read_after(read, entry.id);
+        }
+        Ok(read)
+    }
+
+    /// Makes entries pending. Some may be so already: XGROUP SETID lets a group read entries again.
+    async fn put_delivered(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+        consumer: &OpenConsumer,
+        range: IdRange,
+        entries: &[StreamEntry],
+    ) -> Result<(), StoreError> {
+        let before = self
+            .stream_pending_range(key, group, range, false, usize::MAX)
+            .await?;
+        let before: HashMap<StreamId, PendingEntry> =
+            before.into_iter().map(|entry| (entry.id, entry)).collect();
+        let mut changes = PendingChanges::default();
+        for entry in entries {
+            let pending = PendingEntry {
+                id: entry.id,
+                row: StreamPending {
+                    consumer: consumer.row.id,
+                    delivered_at_ms: self.now_ms,
+                    deliveries: 1,
+                },
+            };
+            let before = before.get(&entry.id);
+            self.put_pending(key, group.row.id, pending, before, &mut changes);
+        }
+        self.count_pending(key, group.row.id, changes);
+        Ok(())
+    }
+
+    /// Gives a consumer its own pending entries after an id once more, up to `count`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_deliver_again(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+        consumer: &mut OpenConsumer,
+        after: StreamId,
+        count: usize,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        self.stream_consumer_seen(key, group, consumer, false);
+        let Some(range) = IdRange::after(after) else {
+            return Ok(Vec::new());
+        };
+        let count = count.min(STREAM_DELIVERED_MAX);
+        let pending = self
+            .stream_consumer_pending(key, group, consumer.row.id, range, count)
+            .await?;
+        let mut history = Vec::with_capacity(pending.len());
+        let mut changes = PendingChanges::default();
+        for some in pending.chunks(KEY_READS_AT_ONCE) {
+            let view = self.relaxed_view();
+            let reads = some.iter().map(|entry| view.stream_entry(key, entry.id));
+            for (before, entry) in some.iter().zip(try_join_all(reads).await?) {
+                if entry.is_some() {
+                    let mut again = *before;
+                    again.row.delivered_at_ms = self.now_ms;
+                    again.row.deliveries = again.row.deliveries.saturating_add(1);
+                    self.put_pending(key, group.row.id, again, Some(before), &mut changes);
+                }
+                history.push(HistoryEntry {
+                    id: before.id,
+                    fields: entry.map(|entry| entry.fields),
+                });
+            }
+        }
+        Ok(history)
+    }
+}

@@ -1,0 +1,227 @@
+//! Streams: entries in the order of their ids.
+//!
+//! Each entry is a row under its id, and the key's length counts them. Every XADD reads and writes
+//! the head, which holds the last id. So ids grow in the order of commits whatever server adds, and a
+//! reader that has seen an id never misses a smaller one. All XADDs of a server that wait go into one
+//! batch, so one transaction conflicts with those of another server at most.
+//!
+//! A stream exists while it has no entries. What consumer groups build on:
+//!
+//! - [`stream_head`](ReadContext::stream_head) and [`stream_deleted`](ReadContext::stream_deleted):
+//!   what a stream knows of itself;
+//! - [`stream_pages`](ReadContext::stream_pages): entries of a range page by page, and the two
+//!   shorthands [`stream_range`](ReadContext::stream_range) and
+//!   [`stream_entry`](ReadContext::stream_entry);
+//! - [`stream_append`](WriteContext::stream_append): adding an entry.
+
+use bytes::Bytes;
+
+use crate::layout::stream::{decode_stream_deleted, decode_stream_fields, read_stream_entry_key};
+use crate::layout::{StreamHead, StreamId};
+use crate::store::{Isolation, KeyValue, StoreError};
+
+use super::context::ReadContext;
+use super::key::OpenKey;
+use super::pages::Pages;
+
+mod append;
+mod delete;
+mod dumping;
+mod group;
+mod kind;
+mod trim;
+
+pub use append::{Appending, NewId};
+pub use delete::StreamSettings;
+pub use group::{
+    AutoClaim, Claim, Claimed, HistoryEntry, OpenConsumer, OpenGroup, PendingEntry, StreamFacts,
+};
+pub use kind::KIND;
+pub use trim::{Trim, TrimTo};
+
+/// An entry of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamEntry {
+    /// Its id.
+    pub id: StreamId,
+    /// Names and values in turns.
+    pub fields: Vec<Bytes>,
+}
+
+/// Ids from one to another, both included. Empty where the first is above the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdRange {
+    /// The first.
+    pub first: StreamId,
+    /// The last.
+    pub last: StreamId,
+}
+
+impl IdRange {
+    /// All ids.
+    pub const ALL: Self = Self {
+        first: StreamId::MIN,
+        last: StreamId::MAX,
+    };
+
+    /// All ids after this one; `None` after the greatest.
+    pub fn after(id: StreamId) -> Option<Self> {
+        id.next().map(|first| Self {
+            first,
+            last: StreamId::MAX,
+        })
+    }
+}
+
+/// Entries of a range, page by page.
+pub struct EntryPages<'c, 't> {
+    context: &'c ReadContext<'t>,
+    key: &'c OpenKey,
+    /// What the keys of entries begin with.
+    prefix: Vec<u8>,
+    pages: Pages<'c, 't>,
+}
+
+impl EntryPages<'_, '_> {
+    /// The same entries without taking part in conflict detection; the caller adds the conflicts
+    /// that it needs.
+    pub fn with_snapshot_reads(self) -> Self {
+        Self {
+            pages: self.pages.with_snapshot_reads(),
+            ..self
+        }
+    }
+
+    /// The next entries; `None` after the last. A page is never empty.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn next(&mut self) -> Result<Option<Vec<StreamEntry>>, StoreError> {
+        let Some(rows) = self.pages.next().await? else {
+            return Ok(None);
+        };
+        let mut entries = Vec::with_capacity(rows.len());
+        for row in &rows {
+            entries.push(self.entry(row).await?);
+        }
+        Ok(Some(entries))
+    }
+
+    async fn entry(&self, row: &KeyValue) -> Result<StreamEntry, StoreError> {
+        Ok(StreamEntry {
+            id: read_stream_entry_key(&self.prefix, &row.key)?,
+            fields: self.context.stream_fields(self.key, &row.value).await?,
+        })
+    }
+
+    /// The next up to `count` entries of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn take(mut self, count: usize) -> Result<Vec<StreamEntry>, StoreError> {
+        let mut taken = Vec::new();
+        while taken.len() < count
+            && let Some(rows) = self.pages.next().await?
+        {
+            for row in rows.iter().take(count - taken.len()) {
+                taken.push(self.entry(row).await?);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+impl ReadContext<'_> {
+    /// The last id of a stream, and how many entries it was ever given. In a command that writes this
+    /// conflicts with every XADD.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_head(&self, key: &OpenKey) -> Result<StreamHead, StoreError> {
+        self.stream_head_at(key, self.isolation).await
+    }
+
+    /// [`Self::stream_head`], read in this isolation.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_head_at(
+        &self,
+        key: &OpenKey,
+        isolation: Isolation,
+    ) -> Result<StreamHead, StoreError> {
+        let row = self.layout().stream_head_key(key.data());
+        let row = self.transaction.get(&row, isolation).await?;
+        Ok(StreamHead::decode(row.as_ref())?)
+    }
+
+    /// The greatest id that XDEL has deleted.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_deleted(&self, key: &OpenKey) -> Result<StreamId, StoreError> {
+        let row = self.layout().stream_deleted_key(key.data());
+        let row = self.transaction.get(&row, self.isolation).await?;
+        Ok(decode_stream_deleted(row.as_ref())?)
+    }
+
+    /// The entries of a range, from its end where `reverse`. `expected` (0: not known) keeps the
+    /// first page from being larger than needed.
+    pub fn stream_pages<'c>(
+        &'c self,
+        key: &'c OpenKey,
+        range: IdRange,
+        reverse: bool,
+        expected: usize,
+    ) -> EntryPages<'c, 'c> {
+        let rows = self
+            .layout()
+            .stream_entries(key.data(), range.first, range.last);
+        EntryPages {
+            context: self,
+            key,
+            prefix: self.layout().stream_entries_prefix(key.data()),
+            pages: Pages::new(self, rows, reverse, expected),
+        }
+    }
+
+    /// Up to `count` entries of a range, from its end where `reverse`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_range(
+        &self,
+        key: &OpenKey,
+        range: IdRange,
+        reverse: bool,
+        count: usize,
+    ) -> Result<Vec<StreamEntry>, StoreError> {
+        if range.first > range.last {
+            return Ok(Vec::new());
+        }
+        let pages = self.stream_pages(key, range, reverse, count);
+        pages.take(count).await
+    }
+
+    /// The entry with an id.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_entry(
+        &self,
+        key: &OpenKey,
+        id: StreamId,
+    ) -> Result<Option<StreamEntry>, StoreError> {
+        let row = self.layout().stream_entry_key(key.data(), id);
+        let Some(value) = self.transaction.get(&row, self.isolation).await? else {
+            return Ok(None);
+        };
+        let fields = self.stream_fields(key, &value).await?;
+        Ok(Some(StreamEntry { id, fields }))
+    }
+
+    async fn stream_fields(&self, key: &OpenKey, row: &Bytes) -> Result<Vec<Bytes>, StoreError> {
+        let content = self.load_value(key.data(), row).await?;
+        Ok(decode_stream_fields(&content)?)
+    }
+}
