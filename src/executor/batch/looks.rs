@@ -18,8 +18,8 @@ pub(super) enum Look<'k> {
     /// At all of them.
     All,
     /// At those that have become ready by one command or EXEC of the batch, and at others of which
-    /// this server does not know that they are empty. Redis's client has been served from any other
-    /// key before.
+    /// this server does not know that they are empty, or that other servers may have filled. Redis's
+    /// client has been served from any other key before.
     Ready(&'k HashSet<ClientKey>),
     /// At this key and those before it, and at others that are not quiet.
     Key(&'k ClientKey),

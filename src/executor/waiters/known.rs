@@ -229,7 +229,8 @@ impl Waiters {
         of_key.find_map(|queue| queue.waiters.values().next().cloned())
     }
 
-    /// The keys of a waiter that may have something, now that these have become ready.
+    /// The keys of a waiter that may have something, now that these have become ready: also those that
+    /// other servers may have filled, as far as this one has heard.
     pub(in crate::executor) fn keys_to_try(
         &self,
         waiter: &Waiter,
@@ -237,8 +238,11 @@ impl Waiters {
     ) -> HashSet<Bytes> {
         let queues = self.queues();
         let keys = waiter.client_keys();
-        keys.filter(|key| ready.contains(key) || queues.is_suspect(key))
-            .map(|key| key.key)
-            .collect()
+        let may_have = |key: &ClientKey| {
+            ready.contains(key)
+                || queues.is_suspect(key)
+                || (self.has_wake_watches && !queues.quiet.is_quiet(key))
+        };
+        keys.filter(may_have).map(|key| key.key).collect()
     }
 }

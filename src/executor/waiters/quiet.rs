@@ -103,12 +103,7 @@ impl QuietKeys {
 
     /// A wake watch has looked at a key, and watches it. Returns whether it has to look again, because
     /// it may have looked before this server put something into the key.
-    pub(super) fn end_look(
-        &mut self,
-        key: &ClientKey,
-        has_elements: bool,
-        is_quiet: bool,
-    ) -> bool {
+    pub(super) fn end_look(&mut self, key: &ClientKey, has_elements: bool, is_quiet: bool) -> bool {
         let Some(followed) = self.keys.get_mut(key) else {
             return false;
         };

@@ -1,5 +1,8 @@
 //! Keys that need no look, because a wake watch follows them and they were empty.
 
+mod filling;
+
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +18,7 @@ use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::types::key::ClientKey;
+use crate::types::signals::Signals;
 
 fn key(name: &str) -> ClientKey {
     ClientKey {
@@ -44,6 +48,14 @@ fn until_quiet(bench: &Bench, waiting: &Waiting) {
         assert!(started.elapsed() < Duration::from_secs(10), "never quiet");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// The reply of a command that could wait, and does not.
+fn at_once(bench: &Bench, line: &str) -> Reply {
+    let (call, _outcome) = waiting_call(line);
+    let finished = bench.block_on(bench.executor.submit(vec![call])).unwrap();
+    assert!(!finished.is_parked, "{line}");
+    finished.replies.into_iter().next().unwrap()
 }
 
 /// A server believes of a key that it is empty.
@@ -99,7 +111,7 @@ fn what_this_server_pushes_to_a_quiet_key_is_popped_at_once() {
         assert!(bench.executor.waiters().cancel(&waiting.waiter));
         let value = round.to_string();
         bench.run(&format!("RPUSH b {value}"));
-        assert_eq!(bench.run("BLPOP a b 0"), bulks(&["b", &value]));
+        assert_eq!(at_once(&bench, "BLPOP a b 0"), bulks(&["b", &value]));
     }
 }
 
@@ -114,13 +126,8 @@ fn one_that_finds_something_gets_it_from_the_first_key_whatever_was_believed() {
     let pushed = ["RPUSH b 1", "RPUSH c 2"].map(planned);
     bench.block_on(other.submit(pushed.into())).unwrap();
     bench.run("RPUSH d 3");
-    let waits = |line: &str| {
-        let (call, _outcome) = waiting_call(line);
-        let mut finished = bench.block_on(bench.executor.submit(vec![call])).unwrap();
-        finished.replies.remove(0)
-    };
     for expected in [["b", "1"], ["c", "2"], ["d", "3"]] {
-        assert_eq!(waits("BLPOP a b c d e 0"), bulks(&expected));
+        assert_eq!(at_once(&bench, "BLPOP a b c d e 0"), bulks(&expected));
     }
 }
 
@@ -176,6 +183,46 @@ fn a_key_with_an_alarm_while_its_client_was_parked_is_looked_at_again() {
     waiters.park(&waiter, 1);
     waiters.settle(&waiter, waiters.alarms());
     assert!(waiters.take_scheduled(1).is_empty());
+}
+
+#[test]
+fn a_key_that_this_server_fills_during_a_look_is_not_quiet() {
+    let waiters = Waiters::new(true);
+    let list = super::list_key();
+    let filled = HashMap::from([(list.clone(), false)]);
+    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
+    let is_quiet = || !waiters.quiet_keys(&waiter).is_empty();
+    waiters.follow(&list);
+    // The look may have come before the commit.
+    waiters.begin_look(&list);
+    waiters.note_changes(&filled);
+    assert!(waiters.end_look(&list, false, true));
+    assert!(!is_quiet());
+    waiters.begin_look(&list);
+    assert!(!waiters.end_look(&list, false, true));
+    assert!(is_quiet());
+    // The look began and ended during the commit.
+    waiters.note_committed(&filled);
+    assert!(!is_quiet());
+    waiters.begin_look(&list);
+    waiters.note_new_namespace(0);
+    assert!(waiters.end_look(&list, false, true));
+    assert!(!is_quiet());
+}
+
+#[test]
+fn what_a_batch_puts_into_a_key_that_it_has_not_looked_at_again_is_not_known_to_be_empty() {
+    let waiters = Waiters::new(false);
+    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
+    let waits_for = || waiters.unknown_keys(&waiter, &Signals::default());
+    let signals = Signals::default();
+    waiters.note_empty(&waiter, &signals, &HashMap::new());
+    assert_eq!(waits_for(), Some(HashSet::new()));
+    waiters.forget_empty_keys();
+    signals.touch(super::list_key());
+    // Its client was gone when the batch ended, so that the key concerned nobody.
+    waiters.note_empty(&waiter, &signals, &HashMap::new());
+    assert_eq!(waits_for(), None);
 }
 
 #[test]
