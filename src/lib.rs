@@ -12,6 +12,7 @@
     )
 )]
 
+pub mod acl;
 pub mod allocator;
 pub mod backup;
 pub mod cli;
@@ -33,6 +34,7 @@ pub mod key_after;
 pub mod layout;
 pub mod limits;
 pub mod log_throttle;
+pub mod logging;
 pub mod number;
 pub mod random;
 pub mod redis_client;
@@ -42,5 +44,7 @@ pub mod server;
 pub mod size;
 pub mod sparse;
 pub mod store;
+pub mod tls;
 pub mod types;
+pub mod version;
 pub mod wire;

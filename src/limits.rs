@@ -58,12 +58,30 @@ pub const METRICS_REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time that a connection at which metrics are read may take from its beginning to its end.
 pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Time in which a client of `tls-port` must have shaken hands.
+pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// Clients that shake hands at once. Further ones wait within their time; a client that has sent
+/// nothing yet does not count.
+pub const TLS_HANDSHAKES_MAX: usize = 256;
+/// Bytes of a file of certificates or of a key.
+pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Files in a folder of certificates of authorities (`tls-ca-cert-dir`).
+pub const TLS_CA_FILES_MAX: usize = 10_000;
+
 /// Error codes that INFO errorstats counts; others are not counted.
 pub const ERROR_CODES_MAX: usize = 128;
 /// Arguments of a command that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_ARGC`).
 pub const SLOWLOG_ARGUMENTS_MAX: usize = 32;
 /// Bytes of an argument that the slow log keeps (Redis: `SLOWLOG_ENTRY_MAX_STRING`).
 pub const SLOWLOG_ARGUMENT_BYTES_MAX: usize = 128;
+/// Bytes of a key, a channel or a user's name that the ACL log keeps. Redis keeps all of it.
+pub const ACL_LOG_NAME_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a user's name in the store of a cluster.
+pub const USER_NAME_BYTES_MAX: usize = 1024;
+/// Bytes of a user's rules in the store of a cluster, which keeps them in one row.
+pub const USER_RULES_BYTES_MAX: usize = 64 * 1024;
+/// Bits of a password that ACL GENPASS makes (Redis: `GENPASS_MAX_BITS`).
+pub const GENERATED_PASSWORD_BITS_MAX: i64 = 4096;
 /// Samples that the latency monitor keeps of each event (Redis: `LATENCY_TS_LEN`).
 pub const LATENCY_SAMPLES_MAX: usize = 160;
 /// Rows of other servers' messages that are read at a time.

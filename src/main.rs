@@ -1,35 +1,23 @@
 //! The `quoin` program.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use quoin::backup;
 use quoin::cli::{self, Invocation};
 use quoin::compact;
-use quoin::config::{LoadedSettings, LogLevel, RuntimeConfig};
+use quoin::config::LoadedSettings;
 use quoin::doctor;
 use quoin::export;
 use quoin::import;
+use quoin::logging::Log;
 use quoin::random::SystemRandom;
 use quoin::server;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{fmt, reload};
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os(), std::env::vars_os()) {
-        Ok(Invocation::Run(loaded)) => {
-            let set_log_level = start_log(loaded.settings.log_level);
-            let on_config = |config: &RuntimeConfig| config.on_log_level(set_log_level);
-            match server::run(loaded, on_config) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    let _ = writeln!(std::io::stderr(), "quoin: {error}");
-                    ExitCode::FAILURE
-                }
-            }
-        }
+        Ok(Invocation::Run(loaded)) => serve(loaded),
         Ok(Invocation::CheckConfig(loaded)) => print(&loaded.describe()),
         Ok(Invocation::Doctor(loaded, options)) => doctor(&loaded, options),
         Ok(Invocation::Backup(loaded, options)) => report(backup::make(&loaded, &options)),
@@ -42,6 +30,28 @@ fn main() -> ExitCode {
             // The standard error may be closed. The exit code remains.
             let _ = writeln!(std::io::stderr(), "quoin: {error}");
             ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// Runs the server until it is told to stop.
+fn serve(loaded: LoadedSettings) -> ExitCode {
+    let failed = |error: &dyn Display| {
+        let _ = writeln!(std::io::stderr(), "quoin: {error}");
+        ExitCode::FAILURE
+    };
+    let log = match Log::start(&loaded.settings) {
+        Ok(log) => log,
+        Err(error) => return failed(&error),
+    };
+    match server::run(loaded, &log) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where the log is a file, who looks there shall find it too.
+            if log.is_file() {
+                tracing::error!("{error}");
+            }
+            failed(&error)
         }
     }
 }
@@ -106,25 +116,5 @@ fn print(text: &str) -> ExitCode {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
-    }
-}
-
-/// Starts the log on the standard error. Returns a function that changes its level.
-fn start_log(level: LogLevel) -> impl Fn(LogLevel) + Send + Sync + 'static {
-    let (filter, handle) = reload::Layer::new(level.filter());
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(
-            fmt::layer()
-                .with_writer(std::io::stderr)
-                // Only terminals get colours.
-                .with_ansi(std::io::stderr().is_terminal())
-                .with_target(false),
-        )
-        .init();
-    move |level| {
-        if let Err(error) = handle.reload(level.filter()) {
-            tracing::warn!(%error, "the log keeps its level");
-        }
     }
 }

@@ -65,12 +65,22 @@ pub enum Invocation {
     Print(String),
 }
 
-/// The version, and which stores this build has.
+/// The version, the commit, and which stores this build has.
 pub fn version() -> &'static str {
     if cfg!(feature = "fdb") {
-        concat!(env!("CARGO_PKG_VERSION"), " (with FoundationDB)")
+        concat!(
+            env!("CARGO_PKG_VERSION"),
+            " (commit ",
+            env!("QUOIN_SHORT_COMMIT"),
+            ", with FoundationDB)"
+        )
     } else {
-        concat!(env!("CARGO_PKG_VERSION"), " (without FoundationDB)")
+        concat!(
+            env!("CARGO_PKG_VERSION"),
+            " (commit ",
+            env!("QUOIN_SHORT_COMMIT"),
+            ", without FoundationDB)"
+        )
     }
 }
 

@@ -121,12 +121,15 @@ pub async fn call_once(
         row,
         arguments,
         database,
-        ..
+        origin,
     } = invocation;
     match row.handler {
         Handler::Write(handler) => {
             let savepoint = unit.savepoint();
             let mut context = unit.write_context(*database);
+            if origin.lacks_named_keys {
+                context = context.lacking_named_keys();
+            }
             if mode.pops_grants {
                 context = context.popping_grants();
             }
@@ -148,6 +151,7 @@ pub async fn call_once(
                 context = context.strict();
             }
             context.is_in_script = mode.is_in_script;
+            context.lacks_named_keys = origin.lacks_named_keys;
             let result = handler(&context, arguments).await;
             note_reads(AnyUnit::Write(unit), invocation);
             check(result).map(to_reply)
@@ -175,6 +179,7 @@ pub async fn call_read(
         Handler::Read(handler) => {
             let mut context = unit.context(invocation.database);
             context.is_in_script = mode.is_in_script;
+            context.lacks_named_keys = invocation.origin.lacks_named_keys;
             let result = handler(&context, arguments).await;
             note_reads(AnyUnit::Read(unit), invocation);
             check(result).map(to_reply)

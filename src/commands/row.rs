@@ -419,6 +419,12 @@ impl Row {
         self.keys.iter().any(KeySpec::is_key)
     }
 
+    /// Whether the values of its keys name further keys (SORT).
+    pub fn names_keys_by_values(&self) -> bool {
+        let is_such = |spec: &KeySpec| spec.place == KeyPlace::NamedByElements;
+        self.keys.iter().any(is_such)
+    }
+
     /// The positions of the keys in `arguments`; empty where the arguments do not fit.
     pub fn key_indexes(&self, arguments: &[Bytes]) -> Vec<usize> {
         let mut all = Vec::new();

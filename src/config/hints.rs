@@ -7,7 +7,7 @@ use super::table::{self, SETTINGS};
 const DIRECTIVES: [&str; 4] = ["include", "loadmodule", "rename-command", "user"];
 
 /// What stands for a setting of Redis that Quoin has not, by the beginning of its name.
-const INSTEAD: [(&str, &str); 16] = [
+const INSTEAD: [(&str, &str); 15] = [
     (
         "appendonly",
         "every write is kept; fsync says when it is on the disk",
@@ -21,10 +21,12 @@ const INSTEAD: [(&str, &str); 16] = [
     ("daemonize", "let a service manager start it"),
     ("supervised", "let a service manager start it"),
     ("pidfile", "let a service manager start it"),
-    ("logfile", "the log goes to the standard error"),
-    ("syslog-", "the log goes to the standard error"),
-    ("tls-", "clients connect without TLS"),
-    ("unixsocket", "it listens on TCP only"),
+    (
+        "syslog-",
+        "the log goes to the standard error, or to logfile",
+    ),
+    ("tls-key-file-pass", "the key must not be encrypted"),
+    ("tls-", "there is no such choice"),
     (
         "cluster-",
         "servers on one FoundationDB cluster share their data",
@@ -99,8 +101,8 @@ mod tests {
     #[test]
     fn a_setting_of_redis_is_known_as_such() {
         assert_eq!(
-            of_redis("LogFile").as_deref(),
-            Some("; Redis has it, Quoin does not (the log goes to the standard error)")
+            of_redis("DaemonIze").as_deref(),
+            Some("; Redis has it, Quoin does not (let a service manager start it)")
         );
         assert_eq!(
             of_redis("hz").as_deref(),

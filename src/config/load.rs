@@ -2,6 +2,7 @@
 //! where the later wins.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,20 @@ pub struct LoadedSettings {
     /// The file that was read, which CONFIG REWRITE writes.
     pub file: Option<PathBuf>,
     origins: Vec<(&'static str, Origin)>,
+    sources: Sources,
+}
+
+/// What does not change while the program runs. Not shown: it may hold passwords.
+#[derive(Clone, Default)]
+struct Sources {
+    variables: Vec<(OsString, OsString)>,
+    flags: Vec<(&'static SettingRow, String)>,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sources")
+    }
 }
 
 impl LoadedSettings {
@@ -38,7 +53,14 @@ impl LoadedSettings {
             settings: Settings::default(),
             file: None,
             origins: Vec::new(),
+            sources: Sources::default(),
         }
+    }
+
+    /// The settings as they are now: the file is read again.
+    pub(super) fn reload(&self) -> Result<Self, ConfigError> {
+        let Sources { variables, flags } = self.sources.clone();
+        load(self.file.clone(), variables, flags)
     }
 
     /// Where the setting of that name came from.
@@ -137,8 +159,14 @@ pub fn load(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
     flags: impl IntoIterator<Item = (&'static SettingRow, String)>,
 ) -> Result<LoadedSettings, ConfigError> {
-    let mut variables: Vec<(String, OsString)> = variables
-        .into_iter()
+    let sources = Sources {
+        variables: variables.into_iter().collect(),
+        flags: flags.into_iter().collect(),
+    };
+    let mut variables: Vec<(String, OsString)> = sources
+        .variables
+        .iter()
+        .cloned()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with("QUOIN_"))
         .filter(|(name, _)| {
@@ -175,10 +203,11 @@ pub fn load(
             errors.extend(loaded.set_from_variable(name, value).err());
         }
     }
-    for (row, value) in flags {
+    for (row, value) in &sources.flags {
         let origin = Origin::Flag(format!("--{}", row.name));
-        errors.extend(loaded.set(row, &value, origin).err());
+        errors.extend(loaded.set(row, value, origin).err());
     }
+    loaded.sources = sources;
     if loaded.settings.store == StoreKind::Fdb && !cfg!(feature = "fdb") {
         errors.push(ConfigError::StoreNotBuilt(loaded.origin("store")));
     }

@@ -25,5 +25,5 @@ pub use load::LoadedSettings;
 pub use origin::Origin;
 pub use runtime::RuntimeConfig;
 pub use settings::{
-    FdbTls, Fsync, LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings, StoreKind,
+    FdbTls, Fsync, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings, StoreKind,
 };

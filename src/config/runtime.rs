@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use super::atomic::{AtomicMemoryLimit, AtomicOutputLimit};
+use super::error::ConfigError;
 use super::load::LoadedSettings;
 use super::parameters::{Change, PARAMETERS, ParameterRow};
 use super::rewrite;
@@ -14,12 +15,17 @@ use super::table::{SETTINGS, SettingRow};
 use crate::events::EventSwitch;
 use crate::glob::{self, Case};
 
+/// How the names of settings of TLS begin.
+const TLS_PREFIX: &str = "tls-";
+
 /// Settings and remembered parameters of a running server, shared by all of its threads.
 ///
 /// The accessors read single atomic numbers, so that asking at each command costs nothing.
 pub struct RuntimeConfig {
     state: RwLock<State>,
     file: Option<PathBuf>,
+    /// The settings as their sources said them last.
+    loaded: Mutex<LoadedSettings>,
     /// Held while the settings file is written.
     rewriting: Mutex<()>,
     maxclients: AtomicU32,
@@ -37,8 +43,11 @@ pub struct RuntimeConfig {
     hll_sparse_max_bytes: Arc<AtomicU64>,
     tracking_table_max_keys: AtomicU64,
     stream_node_max_entries: Arc<AtomicU64>,
+    acl_pubsub_all_channels: AtomicBool,
+    acllog_max_len: AtomicU64,
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
+    tls_listener: OnceLock<TlsListener>,
     is_protected: AtomicBool,
     delegates_pops: Arc<AtomicBool>,
 }
@@ -48,6 +57,20 @@ type LogLevelListener = Box<dyn Fn(LogLevel) + Send + Sync>;
 
 /// Whether so many clients can be served; the error says why not.
 type MaxclientsCheck = Box<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
+
+/// What reading the settings again has done, by the names of settings.
+#[derive(Debug, Default)]
+pub struct Reloaded {
+    /// What has changed.
+    pub changed: Vec<&'static str>,
+    /// Why some could not, in lines for the log.
+    pub refused: Vec<String>,
+    /// What has changed in the file and only a restart takes over.
+    pub needs_restart: Vec<&'static str>,
+}
+
+/// What takes other settings of TLS into use; the error says why they cannot be.
+type TlsListener = Box<dyn Fn(&Settings) -> Result<(), String> + Send + Sync>;
 
 #[derive(Clone)]
 struct State {
@@ -68,7 +91,7 @@ enum Parameter {
 impl RuntimeConfig {
     /// The settings as they were loaded.
     pub fn new(loaded: LoadedSettings) -> Self {
-        let settings = loaded.settings;
+        let settings = loaded.settings.clone();
         // A relative path would change its meaning with the working directory.
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let data_dir = absolute(settings.data_dir.clone()).display().to_string();
@@ -103,15 +126,19 @@ impl RuntimeConfig {
             hll_sparse_max_bytes: Arc::new(AtomicU64::new(settings.hll_sparse_max_bytes)),
             tracking_table_max_keys: AtomicU64::new(settings.tracking_table_max_keys),
             stream_node_max_entries: Arc::new(AtomicU64::new(settings.stream_node_max_entries)),
+            acl_pubsub_all_channels: AtomicBool::new(settings.acl_pubsub_all_channels),
+            acllog_max_len: AtomicU64::new(settings.acllog_max_len),
             state: RwLock::new(State {
                 settings,
                 bound_port: None,
                 remembered,
             }),
-            file: loaded.file.map(absolute),
+            file: loaded.file.clone().map(absolute),
+            loaded: Mutex::new(loaded),
             rewriting: Mutex::new(()),
             log_level_listener: OnceLock::new(),
             maxclients_check: OnceLock::new(),
+            tls_listener: OnceLock::new(),
         }
     }
 
@@ -125,33 +152,29 @@ impl RuntimeConfig {
         self.file.as_deref()
     }
 
-    /// The password that clients must give, if any.
+    /// The password of the user `default`, if any, as far as no rule says otherwise.
     pub fn requirepass(&self) -> Option<String> {
         self.read().settings.requirepass.clone()
     }
 
-    /// Whether clients must give a password.
-    pub fn has_password(&self) -> bool {
-        self.read().settings.requirepass.is_some()
+    /// The file of users, as it was given.
+    pub fn aclfile(&self) -> Option<PathBuf> {
+        self.read().settings.aclfile.clone()
+    }
+
+    /// Whether new users may use all channels.
+    pub fn acl_pubsub_all_channels(&self) -> bool {
+        self.acl_pubsub_all_channels.load(Ordering::Relaxed)
+    }
+
+    /// Entries that the ACL log keeps.
+    pub fn acllog_max_len(&self) -> u64 {
+        self.acllog_max_len.load(Ordering::Relaxed)
     }
 
     /// Whether only clients of this machine are answered as long as there is no password.
     pub fn is_protected(&self) -> bool {
         self.is_protected.load(Ordering::Relaxed)
-    }
-
-    /// Whether `given` is the password. Without one, every password is. The time it takes does
-    /// not tell how much of it is right.
-    pub fn is_password(&self, given: &[u8]) -> bool {
-        let state = self.read();
-        let Some(password) = &state.settings.requirepass else {
-            return true;
-        };
-        let differences = password
-            .bytes()
-            .zip(given.iter().chain(std::iter::repeat(&0)))
-            .fold(0, |differences, (a, b)| differences | (a ^ b));
-        differences == 0 && password.len() == given.len()
     }
 
     /// Clients that may be connected at once.
@@ -262,6 +285,16 @@ impl RuntimeConfig {
         let _ = self.log_level_listener.set(Box::new(listener));
     }
 
+    /// Names what takes settings of TLS into use when CONFIG SET is given any of them. Only the first
+    /// call counts.
+    pub fn on_tls(
+        &self,
+        listener: impl Fn(&Settings) -> Result<(), String> + Send + Sync + 'static,
+    ) {
+        // A second listener is dropped: there is one process.
+        let _ = self.tls_listener.set(Box::new(listener));
+    }
+
     /// CONFIG GET: names and values that match any of the glob patterns, in any case, each once.
     /// A pattern without wildcards is answered in the letters in which it was given.
     pub fn get(&self, patterns: &[&[u8]]) -> Vec<(String, String)> {
@@ -308,6 +341,10 @@ impl RuntimeConfig {
         let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
         // Changed as a whole or not at all.
         let mut state = guard.clone();
+        let of_tls = changes
+            .iter()
+            .map(|&(name, _, _)| name)
+            .find(|name| name.starts_with(TLS_PREFIX));
         for (name, parameter, value) in changes {
             state
                 .set(parameter, value)
@@ -318,6 +355,11 @@ impl RuntimeConfig {
             && maxclients != guard.settings.maxclients
         {
             check(maxclients).map_err(|reason| refusal("maxclients", &reason))?;
+        }
+        // The last that may refuse: from here on everything is changed. A value that stays the same
+        // counts too, as the file that it names may be another.
+        if let (Some(name), Some(listener)) = (of_tls, self.tls_listener.get()) {
+            listener(&state.settings).map_err(|reason| refusal(name, &reason))?;
         }
         let old_level = guard.settings.log_level;
         let new_level = state.settings.log_level;
@@ -343,8 +385,66 @@ impl RuntimeConfig {
             .rewriting
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        rewrite::rewrite(path, &self.settings())
-            .map_err(|error| format!("ERR Rewriting config file: {error}"))
+        let settings = self.settings();
+        rewrite::rewrite(path, &settings)
+            .map_err(|error| format!("ERR Rewriting config file: {error}"))?;
+        self.loaded().settings = settings;
+        Ok(())
+    }
+
+    /// Reads the settings file again and takes over what has changed in it since it was last read or
+    /// written. So what CONFIG SET has changed stays as long as the file does. Variables and flags win
+    /// over the file as at the start. Reads the TLS certificates again in any case. It waits for the
+    /// disk.
+    ///
+    /// # Errors
+    /// If the file cannot be read or has a wrong value. Then nothing changes.
+    pub fn reload(&self) -> Result<Reloaded, ConfigError> {
+        let mut known = self.loaded();
+        let mut now = known.reload()?;
+        let mut reloaded = Reloaded::default();
+        let mut of_tls = Vec::new();
+        let mut groups = Vec::new();
+        for row in SETTINGS {
+            let value = (row.render)(&now.settings);
+            if value == (row.render)(&known.settings) {
+                continue;
+            }
+            match (row.is_runtime_changeable, row.name.starts_with(TLS_PREFIX)) {
+                (false, _) => reloaded.needs_restart.push(row.name),
+                // A certificate and its key change together.
+                (true, true) => of_tls.push((row, value)),
+                (true, false) => groups.push(vec![(row, value)]),
+            }
+        }
+        let has_tls = !of_tls.is_empty();
+        groups.extend(has_tls.then_some(of_tls));
+        for group in groups {
+            let pairs: Vec<(&[u8], &[u8])> = group
+                .iter()
+                .map(|(row, value)| (row.name.as_bytes(), value.as_bytes()))
+                .collect();
+            let set = self.set(&pairs);
+            for (row, _) in &group {
+                if set.is_ok() {
+                    reloaded.changed.push(row.name);
+                } else {
+                    // So that the next time it is tried again.
+                    let before = (row.render)(&known.settings);
+                    let _ = (row.apply)(&mut now.settings, &before);
+                }
+            }
+            reloaded.refused.extend(set.err());
+        }
+        if let (Some(listener), false) = (self.tls_listener.get(), has_tls) {
+            reloaded.refused.extend(listener(&self.settings()).err());
+        }
+        *known = now;
+        Ok(reloaded)
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, LoadedSettings> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -374,6 +474,8 @@ impl RuntimeConfig {
             hll_sparse_max_bytes,
             tracking_table_max_keys,
             stream_node_max_entries,
+            acl_pubsub_all_channels,
+            acllog_max_len,
             ..
         } = *settings;
         self.maxclients.store(maxclients, Ordering::Relaxed);
@@ -402,6 +504,9 @@ impl RuntimeConfig {
             .store(tracking_table_max_keys, Ordering::Relaxed);
         self.stream_node_max_entries
             .store(stream_node_max_entries, Ordering::Relaxed);
+        self.acl_pubsub_all_channels
+            .store(acl_pubsub_all_channels, Ordering::Relaxed);
+        self.acllog_max_len.store(acllog_max_len, Ordering::Relaxed);
     }
 }
 

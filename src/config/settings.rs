@@ -8,6 +8,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::events::EventClasses;
 use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
+use crate::tls;
 
 /// Everything that a person may set. [`super::table::SETTINGS`] says what each one means, its
 /// default and what it accepts.
@@ -15,8 +16,16 @@ use crate::limits::{HLL_SPARSE_BYTES_MAX, STREAM_NODE_ENTRIES_MAX};
 pub struct Settings {
     /// Addresses to listen on.
     pub bind: Vec<IpAddr>,
-    /// TCP port; 0 takes any free one.
+    /// TCP port. 0 is none where there is a TLS port, and any free one otherwise.
     pub port: u16,
+    /// TCP port of clients that speak TLS; 0 is none.
+    pub tls_port: u16,
+    /// What the server shows to these clients and asks of them.
+    pub tls: tls::ServerOptions,
+    /// Path of the Unix socket; `None` is none.
+    pub unixsocket: Option<PathBuf>,
+    /// Its permissions; 0 leaves those of the process's mask.
+    pub unixsocketperm: u32,
     /// Where metrics can be read over HTTP; `None` is nowhere.
     pub metrics_address: Option<SocketAddr>,
     /// Folder of the embedded store.
@@ -43,6 +52,12 @@ pub struct Settings {
     pub accepts_journal_loss: bool,
     /// Password that clients must give.
     pub requirepass: Option<String>,
+    /// The file of users.
+    pub aclfile: Option<PathBuf>,
+    /// Whether new users may use all channels.
+    pub acl_pubsub_all_channels: bool,
+    /// Entries that the ACL log keeps.
+    pub acllog_max_len: u64,
     /// Whether only clients of this machine are answered as long as there is no password.
     pub protected_mode: bool,
     /// Clients that may be connected at once.
@@ -55,6 +70,10 @@ pub struct Settings {
     pub io_threads: usize,
     /// What is written to the log.
     pub log_level: LogLevel,
+    /// In which form.
+    pub log_format: LogFormat,
+    /// The file to which it is appended; `None` is the standard error.
+    pub logfile: Option<PathBuf>,
     /// Microseconds beyond which a command enters the slow log; negative is none.
     pub slowlog_log_slower_than_us: i64,
     /// Entries of the slow log.
@@ -81,6 +100,14 @@ pub struct Settings {
     pub tracking_table_max_keys: u64,
     /// How many entries of a stream are trimmed together, where it is trimmed approximately.
     pub stream_node_max_entries: u64,
+}
+
+impl Settings {
+    /// The TCP port without TLS, where 0 takes any free one; `None` if there is none.
+    pub fn tcp_port(&self) -> Option<u16> {
+        let has_others = self.tls_port != 0 || self.unixsocket.is_some();
+        (self.port != 0 || !has_others).then_some(self.port)
+    }
 }
 
 /// FoundationDB's own TLS options. What is `None`, FoundationDB takes from its environment
@@ -206,6 +233,10 @@ impl Default for Settings {
         Settings {
             bind: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
             port: 6379,
+            tls_port: 0,
+            tls: tls::ServerOptions::default(),
+            unixsocket: None,
+            unixsocketperm: 0,
             metrics_address: None,
             data_dir: PathBuf::from("./quoin-data"),
             accept_copied_data_dir: false,
@@ -219,12 +250,17 @@ impl Default for Settings {
             journal_archive_dir: None,
             accepts_journal_loss: false,
             requirepass: None,
+            aclfile: None,
+            acl_pubsub_all_channels: false,
+            acllog_max_len: 128,
             protected_mode: true,
             maxclients: 10_000,
             timeout_s: 0,
             tcp_keepalive_s: 300,
             io_threads: 1,
             log_level: LogLevel::Notice,
+            log_format: LogFormat::Text,
+            logfile: None,
             slowlog_log_slower_than_us: 10_000,
             slowlog_max_len: 128,
             enable_scripts: true,
@@ -293,6 +329,33 @@ impl Fsync {
         [Fsync::Always, Fsync::EverySec]
             .into_iter()
             .find(|fsync| fsync.name() == name)
+    }
+}
+
+/// The form of the log's lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// An object of JSON each.
+    Json,
+}
+
+impl LogFormat {
+    pub(super) const NAMES: &'static [&'static str] = &["text", "json"];
+
+    /// Its name in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [LogFormat::Text, LogFormat::Json]
+            .into_iter()
+            .find(|format| format.name() == name)
     }
 }
 

@@ -8,6 +8,7 @@ use super::settings::{OutputLimit, OutputLimits};
 use super::value::{Special, parse_bytes};
 use crate::events::EventClasses;
 use crate::limits::{BIND_ADDRESSES_MAX, ROOT_PREFIX_BYTES_MAX};
+use crate::tls::Version;
 
 const fn special(
     accepted: &'static str,
@@ -55,6 +56,18 @@ pub(super) const OUTPUT_LIMITS: Special = special(
 pub(super) const OOM_SCORES: Special = special("three numbers from -2000 to 2000", oom_scores);
 /// Redis's classes of keyspace events.
 pub(super) const KEYSPACE_EVENTS: Special = special("letters of Ag$lshzxeKEtmdn", keyspace_events);
+/// Versions of TLS.
+pub(super) const TLS_PROTOCOLS: Special = special(
+    "TLSv1.2, TLSv1.3, or both with a space between them; empty for both",
+    tls_protocols,
+);
+/// Permissions of a file.
+pub(super) const PERMISSIONS: Special = Special {
+    normalise: permissions,
+    accepted: "octal digits from 0 to 777",
+    placeholder: "DIGITS",
+    is_list: false,
+};
 /// Percentiles between 0 and 100.
 pub(super) const PERCENTILES: Special = special("numbers from 0 to 100", percentiles);
 
@@ -231,6 +244,37 @@ fn keyspace_events(given: &str, _: &str) -> Result<String, String> {
     }
 }
 
+/// Permissions in octal digits; `None` for what is none.
+pub(super) fn parse_permissions(text: &str) -> Option<u32> {
+    let number = u32::from_str_radix(text, 8).ok()?;
+    (number <= 0o777).then_some(number)
+}
+
+fn permissions(given: &str, _: &str) -> Result<String, String> {
+    match parse_permissions(given) {
+        Some(number) => Ok(format!("{number:o}")),
+        None => Err("argument couldn't be parsed as an octal number".to_owned()),
+    }
+}
+
+/// Versions of TLS, which spaces separate; `None` when one is none.
+pub(super) fn parse_tls_protocols(text: &str) -> Option<Vec<Version>> {
+    let words = text.split(' ').filter(|word| !word.is_empty());
+    words.map(Version::from_name).collect()
+}
+
+/// The usual form of the versions.
+pub(super) fn render_tls_protocols(versions: &[Version]) -> String {
+    let words: Vec<&str> = versions.iter().map(|version| version.name()).collect();
+    words.join(" ")
+}
+
+fn tls_protocols(given: &str, _: &str) -> Result<String, String> {
+    let versions = parse_tls_protocols(given);
+    let versions = versions.ok_or("argument must be a combination of 'TLSv1.2' and 'TLSv1.3'")?;
+    Ok(render_tls_protocols(&versions))
+}
+
 fn percentiles(given: &str, _: &str) -> Result<String, String> {
     if given.is_empty() {
         return Ok(String::new());
@@ -308,6 +352,28 @@ mod tests {
         assert_eq!(events("KEA").as_deref(), Ok("AKE"));
         assert_eq!(events("KEAn").as_deref(), Ok("AKEn"));
         assert!(events("q").is_err());
+    }
+
+    #[test]
+    fn permissions_are_octal() {
+        let normal = |given| permissions(given, "");
+        assert_eq!(normal("0770").as_deref(), Ok("770"));
+        for wrong in ["", "778", "1000", "rwx", "-1"] {
+            assert!(normal(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn versions_of_tls_are_those_of_rustls() {
+        let protocols = |given| tls_protocols(given, "");
+        assert_eq!(
+            protocols("tlsv1.2 TLSv1.3").as_deref(),
+            Ok("TLSv1.2 TLSv1.3")
+        );
+        assert_eq!(protocols("").as_deref(), Ok(""));
+        for wrong in ["TLSv1", "TLSv1.1 TLSv1.2", "x"] {
+            assert!(protocols(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

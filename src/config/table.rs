@@ -5,10 +5,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::settings::{Fsync, LogLevel, MemoryLimit, Settings, StoreKind};
-use super::special::{self, parse_addresses, parse_output_limits, render_output_limits};
+use super::settings::{Fsync, LogFormat, LogLevel, MemoryLimit, Settings, StoreKind};
+use super::special::{
+    self, parse_addresses, parse_output_limits, parse_permissions, parse_tls_protocols,
+    render_output_limits, render_tls_protocols,
+};
 use super::value::Kind;
 use crate::events::EventClasses;
+use crate::tls::AuthClients;
 
 const I32_MAX: i128 = i32::MAX as i128;
 const I64_MAX: i128 = i64::MAX as i128;
@@ -94,10 +98,115 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "port",
         kind: Kind::Integer(0, 65_535),
         default: "6379",
-        help: "TCP port. 0 takes any free one, which is printed at the start",
+        help: "TCP port. 0 is none where there is tls-port or unixsocket; otherwise it takes any free one, which is printed at the start",
         is_runtime_changeable: false,
         apply: |settings, value| value.parse().ok().map(|port| settings.port = port),
         render: |settings| settings.port.to_string(),
+    },
+    SettingRow {
+        name: "tls-port",
+        kind: Kind::Integer(0, 65_535),
+        default: "0",
+        help: "TCP port for clients that speak TLS; 0 is none. Needs tls-cert-file and tls-key-file (docs/operate/security.md)",
+        is_runtime_changeable: false,
+        apply: |settings, value| value.parse().ok().map(|port| settings.tls_port = port),
+        render: |settings| settings.tls_port.to_string(),
+    },
+    SettingRow {
+        name: "tls-cert-file",
+        kind: Kind::Path,
+        default: "",
+        help: "Certificate (PEM, X.509 version 3) that the server shows to clients of tls-port, with its chain. CONFIG SET of any tls- setting, and SIGHUP, read all of these files again; connections keep what they began with",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.certificate_file = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.tls.certificate_file),
+    },
+    SettingRow {
+        name: "tls-key-file",
+        kind: Kind::Path,
+        default: "",
+        help: "Key (PEM, not encrypted) that belongs to it",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.key_file = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.tls.key_file),
+    },
+    SettingRow {
+        name: "tls-ca-cert-file",
+        kind: Kind::Path,
+        default: "",
+        help: "Certificates by which those of clients are judged (PEM)",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.ca_file = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.tls.ca_file),
+    },
+    SettingRow {
+        name: "tls-ca-cert-dir",
+        kind: Kind::Path,
+        default: "",
+        help: "Folder with files of such certificates",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.ca_dir = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.tls.ca_dir),
+    },
+    SettingRow {
+        name: "tls-auth-clients",
+        kind: Kind::OneOf(AuthClients::NAMES),
+        default: "yes",
+        help: "Whether clients of tls-port must have a certificate that tls-ca-cert-file or tls-ca-cert-dir accepts: yes, no (they are not asked), or optional (they may have none, but not a wrong one)",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.auth_clients = AuthClients::from_name(value)?;
+            Some(())
+        },
+        render: |settings| settings.tls.auth_clients.name().to_owned(),
+    },
+    SettingRow {
+        name: "tls-protocols",
+        kind: Kind::Special(special::TLS_PROTOCOLS),
+        default: "",
+        help: "Versions of TLS that are spoken; empty is both. Older ones are not there, and the ciphers are those of rustls, all of which are safe",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.tls.versions = parse_tls_protocols(value)?;
+            Some(())
+        },
+        render: |settings| render_tls_protocols(&settings.tls.versions),
+    },
+    SettingRow {
+        name: "unixsocket",
+        kind: Kind::Path,
+        default: "",
+        help: "Path of a Unix socket for clients of this machine. It is removed when the server stops; one that a dead server has left there is replaced",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.unixsocket = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.unixsocket),
+    },
+    SettingRow {
+        name: "unixsocketperm",
+        kind: Kind::Special(special::PERMISSIONS),
+        default: "0",
+        help: "Permissions of the Unix socket: 700 is for the server's user alone, 770 for its group too. 0 leaves what the process's mask (umask) gives",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.unixsocketperm = parse_permissions(value)?;
+            Some(())
+        },
+        render: |settings| format!("{:o}", settings.unixsocketperm),
     },
     SettingRow {
         name: "metrics-address",
@@ -318,6 +427,45 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| settings.requirepass.clone().unwrap_or_default(),
     },
     SettingRow {
+        name: "aclfile",
+        kind: Kind::Path,
+        default: "",
+        help: "File of users (docs/operate/security.md), which ACL SAVE writes and ACL LOAD reads. The embedded store reads it at the start; it must be there then. Without it, users that ACL SETUSER makes live until the restart. With a FoundationDB cluster users are in the store, and the file is only for ACL LOAD and SAVE",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.aclfile = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.aclfile),
+    },
+    SettingRow {
+        name: "acl-pubsub-default",
+        kind: Kind::OneOf(&["allchannels", "resetchannels"]),
+        default: "resetchannels",
+        help: "Whether a new user may use all channels (allchannels) or none (resetchannels) until a rule says otherwise",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.acl_pubsub_all_channels = value == "allchannels";
+            Some(())
+        },
+        render: |settings| match settings.acl_pubsub_all_channels {
+            true => "allchannels".to_owned(),
+            false => "resetchannels".to_owned(),
+        },
+    },
+    SettingRow {
+        name: "acllog-max-len",
+        kind: Kind::Integer(0, I64_MAX),
+        default: "128",
+        help: "Entries that ACL LOG keeps of what users were refused",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.acllog_max_len = value.parse().ok()?;
+            Some(())
+        },
+        render: |settings| settings.acllog_max_len.to_string(),
+    },
+    SettingRow {
         name: "protected-mode",
         kind: Kind::YesNo,
         default: "yes",
@@ -386,10 +534,33 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "loglevel",
         kind: Kind::OneOf(LogLevel::NAMES),
         default: "notice",
-        help: "What is written to the log, which goes to the standard error: debug (everything), verbose (connections, checkpoints and the like too), notice, warning (only what is wrong) or nothing. At the start info and warn, as the lines of the log say, mean notice and warning",
+        help: "What is written to the log: debug (everything), verbose (connections, checkpoints and the like too), notice, warning (only what is wrong) or nothing. At the start info and warn, as the lines of the log say, mean notice and warning",
         is_runtime_changeable: true,
         apply: |settings, value| LogLevel::from_name(value).map(|level| settings.log_level = level),
         render: |settings| settings.log_level.name().to_owned(),
+    },
+    SettingRow {
+        name: "log-format",
+        kind: Kind::OneOf(LogFormat::NAMES),
+        default: "text",
+        help: "Form of the log's lines: text for people, or json (an object each, with timestamp, level and message)",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            LogFormat::from_name(value).map(|format| settings.log_format = format)
+        },
+        render: |settings| settings.log_format.name().to_owned(),
+    },
+    SettingRow {
+        name: "logfile",
+        kind: Kind::Path,
+        default: "",
+        help: "File to which the log is appended; empty is the standard error. SIGHUP opens it again, after a tool has moved it away",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.logfile = path_or_none(value);
+            Some(())
+        },
+        render: |settings| render_path(&settings.logfile),
     },
     SettingRow {
         name: "slowlog-log-slower-than",
@@ -602,6 +773,15 @@ mod tests {
         let others = [
             ("bind", "0.0.0.0 ::1"),
             ("port", "0"),
+            ("tls-port", "6380"),
+            ("tls-cert-file", "/etc/x.pem"),
+            ("tls-key-file", "/etc/key.pem"),
+            ("tls-ca-cert-file", "/etc/ca.pem"),
+            ("tls-ca-cert-dir", "/etc/ssl/certs"),
+            ("tls-auth-clients", "optional"),
+            ("tls-protocols", "TLSv1.3"),
+            ("unixsocket", "/run/quoin.sock"),
+            ("unixsocketperm", "770"),
             ("metrics-address", "127.0.0.1:9121"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
@@ -618,6 +798,9 @@ mod tests {
             ("fdb-tls-password", "secret"),
             ("root-prefix", "other"),
             ("requirepass", "secret"),
+            ("aclfile", "/etc/quoin/users.acl"),
+            ("acl-pubsub-default", "allchannels"),
+            ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),
             ("delegated-pops", "no"),
             ("maxclients", "4294967295"),
@@ -625,6 +808,8 @@ mod tests {
             ("tcp-keepalive", "2147483647"),
             ("io-threads", "128"),
             ("loglevel", "nothing"),
+            ("log-format", "json"),
+            ("logfile", "/var/log/quoin.log"),
             ("slowlog-log-slower-than", "-1"),
             ("slowlog-max-len", "9223372036854775807"),
             ("enable-scripts", "no"),

@@ -28,6 +28,7 @@ pub mod stream_group;
 pub mod string;
 pub mod task;
 mod tuple;
+pub mod user;
 pub mod value;
 
 #[cfg(test)]
@@ -53,6 +54,7 @@ pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
+pub use user::{decode_user, encode_user};
 pub use value::StoredValue;
 
 pub use crate::key_after::key_after as successor;
@@ -124,6 +126,8 @@ numbered! {
         /// `(11, 2, name[, number])`: libraries of functions; `(11, 3, at_ms, sha) = ""`: index of
         /// scripts that EVAL has stored; `(11, 4)`: the version of the libraries.
         Scripts = 11,
+        /// `(12, 0)`: the version of the users; `(12, 1, name)`: the rules of a user.
+        Users = 12,
         /// `(63, random)`: a row that `quoin doctor` measures with, and removes.
         Scratch = 63,
     }

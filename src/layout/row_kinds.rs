@@ -147,6 +147,8 @@ mod tests {
             (Space::Scripts, layout.script_by_time_key(7, "ab")),
             (Space::Scripts, layout.library_piece_key("lib", 1)),
             (Space::Scripts, layout.libraries_version_key()),
+            (Space::Users, layout.users_version_key()),
+            (Space::Users, layout.user_key(b"alice")),
             (Space::Scratch, layout.scratch_key(u64::MAX)),
         ];
         for (space, key) in &rows {

@@ -336,6 +336,22 @@ fn rows_of_scripts() {
 }
 
 #[test]
+fn rows_of_users() {
+    let layout = layout();
+    golden(
+        "version of the users",
+        &layout.users_version_key(),
+        "0271756f696e00150c14",
+    );
+    let key = layout.user_key(b"bob");
+    golden("user `bob`", &key, "0271756f696e00150c150101626f6200");
+    assert_eq!(layout.read_user_key(&key).unwrap(), b"bob");
+    let value = encode_user(b"on ~* +@all");
+    golden("rules of a user", &value, "016f6e207e2a202b40616c6c");
+    assert_eq!(decode_user(&value).unwrap(), b"on ~* +@all");
+}
+
+#[test]
 fn rows_of_libraries() {
     let layout = layout();
     golden(

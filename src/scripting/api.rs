@@ -5,10 +5,11 @@ use std::rc::Rc;
 use bytes::Bytes;
 use mlua::{Lua, MultiValue, Result, Scope, Table, Value};
 
+use super::calling::Calling;
 use super::library::{Outcome, Raise, put, to_results};
 use super::raw;
 use super::script::sha1_hex;
-use super::state::{Answer, Ask, Desk, State, Stop};
+use super::state::{Answer, Ask, State, Stop};
 use super::values::{error_table, from_reply};
 use crate::number::format_double;
 use crate::reply::Reply;
@@ -35,22 +36,21 @@ const REPLICATION: [(&str, i32); 5] = [
 pub(super) fn library<'scope, 'env>(
     lua: &Lua,
     scope: &'scope Scope<'scope, 'env>,
-    state: &Rc<State>,
-    desk: Desk<'env>,
+    calling: &'env Calling<'_>,
 ) -> Result<Table> {
     let library = lua.create_table()?;
+    let state = &calling.state;
     for (name, raises) in [("call", true), ("pcall", false)] {
-        let own = Rc::clone(state);
         let inner = scope.create_function(move |lua, arguments: MultiValue| {
             let arguments = raw::arguments(arguments)?;
-            to_results(lua, call(lua, &own, desk, &arguments, raises))
+            to_results(lua, call(lua, calling, &arguments, raises))
         })?;
-        library.raw_set(name, raw::raising(lua, inner)?)?;
+        let rest = raw::raising(lua, inner)?;
+        library.raw_set(name, calling.function(lua, scope, rest)?)?;
     }
-    let own = Rc::clone(state);
     let inner = scope.create_function(move |lua, arguments: MultiValue| {
         let arguments = raw::arguments(arguments)?;
-        to_results(lua, check_command(lua, &own, desk, &arguments))
+        to_results(lua, check_command(lua, calling, &arguments))
     })?;
     library.raw_set("acl_check_cmd", raw::raising(lua, inner)?)?;
     for (name, number) in REPLICATION {
@@ -124,7 +124,7 @@ fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static
 
 /// A number as commands are given it: shorter than Lua would write it, and exact (Redis:
 /// `double2ll`, `fpconv_dtoa`).
-fn number_argument(number: f64) -> String {
+pub(super) fn number_argument(number: f64) -> String {
     const HALF: f64 = 4_611_686_018_427_387_904.0;
     if number.abs() <= HALF && number.trunc() == number {
         return (number as i64).to_string();
@@ -136,24 +136,22 @@ fn stopped() -> Raise {
     Raise::Lua(mlua::Error::runtime("the script is ended"))
 }
 
-fn call(
-    lua: &Lua,
-    state: &Rc<State>,
-    desk: Desk<'_>,
-    arguments: &[Value],
-    raises: bool,
-) -> Outcome {
-    if state.is_stopping() {
-        return Err(stopped());
-    }
-    let arguments = match to_arguments(arguments) {
-        Ok(arguments) => arguments,
-        Err(line) if raises => return Err(raised(lua, line)),
-        Err(line) => return answered(lua, line),
+/// Calls a command, or gives Lua the answer to one that [`Calling`] has called.
+fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> Outcome {
+    let state = &calling.state;
+    let answer = match calling.take_left() {
+        Some(answer) => answer,
+        None if state.is_stopping() => return Err(stopped()),
+        None => match to_arguments(arguments) {
+            Ok(arguments) => calling.desk.ask(Ask::Call(arguments)),
+            Err(line) if raises => return Err(raised(lua, line)),
+            Err(line) => return answered(lua, line),
+        },
     };
-    match desk.ask(Ask::Call(arguments)) {
+    match answer {
         Answer::Reply(reply) => {
-            let value = from_reply(lua, &reply, state.is_resp3.get())?;
+            let is_resp3 = state.is_resp3.get();
+            let value = state.make(lua, || from_reply(lua, &reply, is_resp3))?;
             match reply {
                 Reply::Error(_) if raises => Err(Raise::Value(value)),
                 _ => Ok(vec![value]),
@@ -166,7 +164,8 @@ fn call(
     }
 }
 
-fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &[Value]) -> Outcome {
+fn check_command(lua: &Lua, calling: &Calling<'_>, arguments: &[Value]) -> Outcome {
+    let state = &calling.state;
     if state.is_stopping() {
         return Err(stopped());
     }
@@ -174,9 +173,12 @@ fn check_command(lua: &Lua, state: &Rc<State>, desk: Desk<'_>, arguments: &[Valu
         Ok(arguments) => arguments,
         Err(line) => return Err(raised(lua, line)),
     };
-    match desk.ask(Ask::Check(arguments)) {
+    match calling.desk.ask(Ask::Check(arguments)) {
         Answer::Reply(Reply::Error(line)) => Err(raised(lua, &line)),
-        Answer::Reply(_) => Ok(vec![Value::Boolean(true)]),
+        Answer::Reply(reply) => {
+            let is_allowed = matches!(reply, Reply::Boolean(true));
+            Ok(vec![Value::Boolean(is_allowed)])
+        }
         Answer::Abort => {
             state.stop(lua, Stop::Aborted)?;
             Err(stopped())

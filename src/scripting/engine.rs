@@ -9,6 +9,7 @@ use bytes::Bytes;
 use corosensei::Yielder;
 use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
 
+use super::calling::Calling;
 use super::functions::{Library, Program, library_source};
 use super::runners::Runners;
 use super::running::Run;
@@ -38,8 +39,9 @@ struct Engine<'l> {
 /// Serves orders until it is told to stop.
 pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
     let served = open().and_then(|(lua, state)| {
+        let calling = Calling::new(Desk(yielder), Rc::clone(&state));
         lua.scope(|scope| {
-            let redis = api::library(&lua, scope, &state, Desk(yielder))?;
+            let redis = api::library(&lua, scope, &calling)?;
             let runners = Runners::new(&lua)?;
             let globals = sandbox::close(&lua, &state, redis)?;
             let scripts = &globals.scripts;
@@ -142,19 +144,22 @@ impl Engine<'_> {
             Ok(function) => function,
             Err(line) => return Ok(End::Failed(line)),
         };
-        let keys = self.array(keys)?;
-        let values = self.array(values)?;
-        let (is_done, value): (bool, Value) = match program {
-            Program::Script(_) => {
-                self.globals.scripts.raw_set("KEYS", keys)?;
-                self.globals.scripts.raw_set("ARGV", values)?;
-                self.runners.script.call(function)?
+        let (keys, values) = self.state.make(self.lua, || {
+            let (keys, values) = (self.array(keys)?, self.array(values)?);
+            if let Program::Script(_) = program {
+                self.globals.scripts.raw_set("KEYS", &keys)?;
+                self.globals.scripts.raw_set("ARGV", &values)?;
             }
+            Ok((keys, values))
+        })?;
+        let (is_done, value): (bool, Value) = match program {
+            Program::Script(_) => self.runners.script.call(function)?,
             Program::Function(..) => self.runners.function.call((function, keys, values))?,
         };
         if is_done {
-            let reply = values::to_reply(&value, self.state.is_resp3.get())?;
-            return Ok(End::Replied(reply));
+            let is_resp3 = self.state.is_resp3.get();
+            let reply = || values::to_reply(&value, is_resp3);
+            return Ok(End::Replied(self.state.make(self.lua, reply)?));
         }
         Ok(End::Failed(self.error_line(program.name(), &value)?))
     }

@@ -11,6 +11,7 @@
 
 mod api;
 mod bits;
+mod calling;
 mod engine;
 mod functions;
 mod json;

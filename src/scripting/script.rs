@@ -39,10 +39,11 @@ pub struct Script {
 /// SHA-1 in hexadecimal.
 pub fn sha1_hex(bytes: &[u8]) -> String {
     let digest = Sha1::digest(bytes);
-    let halves = digest.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]);
-    halves
-        .filter_map(|half| char::from_digit(half.into(), 16))
-        .collect()
+    let mut text = String::with_capacity(2 * digest.len());
+    for half in digest.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]) {
+        text.extend(char::from_digit(half.into(), 16));
+    }
+    text
 }
 
 impl Script {

@@ -14,6 +14,7 @@ use super::json;
 use super::random::Random;
 use super::running::Run;
 use super::script::Script;
+use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
 use crate::reply::Reply;
 
 /// What a script is told of the command that it has called.
@@ -65,6 +66,19 @@ pub(super) struct State {
 impl State {
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.get().is_some()
+    }
+
+    /// Makes values of Lua of what the server already holds, and looks at the memory limit afterwards.
+    /// With a limit the bindings protect each allocation by a call of its own, which costs more than
+    /// the allocation.
+    pub(super) fn make<T>(&self, lua: &Lua, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        lua.set_memory_limit(0)?;
+        let made = make();
+        lua.set_memory_limit(SCRIPT_MEMORY_BYTES_MAX)?;
+        if lua.used_memory() > SCRIPT_MEMORY_BYTES_MAX {
+            return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
+        }
+        made
     }
 
     /// From now on each instruction fails, whatever the script catches.

@@ -2,18 +2,23 @@
 
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
+use super::addresses::Listener;
+use super::clients::ClientRecord;
 use super::connection::Connection;
+use super::endpoint::Endpoint;
 use super::exposure;
 use super::state::ServerState;
+use super::stream::{Socket, Stream};
+use crate::limits::TLS_HANDSHAKE_MAX;
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -27,50 +32,66 @@ const TOO_MANY: &str = "-ERR max number of clients reached\r\n";
 /// Decides on the connections of one listener.
 pub(super) struct Admission {
     state: Arc<ServerState>,
+    /// Whether clients must shake hands first.
+    speaks_tls: bool,
     /// A descriptor that is closed if there is no other, so that a client can be told the reason.
     spare: Option<File>,
 }
 
 impl Admission {
-    pub(super) fn new(state: Arc<ServerState>) -> Self {
+    pub(super) fn new(state: Arc<ServerState>, speaks_tls: bool) -> Self {
         Self {
             state,
+            speaks_tls,
             spare: open_spare(),
         }
     }
 
     /// Makes a client of a connection, or refuses it with the reason.
-    pub(super) fn admit(&self, stream: TcpStream, address: SocketAddr) -> Option<Connection> {
+    pub(super) fn admit(&self, socket: Socket, address: Endpoint) -> Option<Admitted> {
         let state = &self.state;
-        if exposure::is_denied(&state.config, address) {
-            state.warnings.protected(address);
-            self.refuse(&stream, exposure::DENIED);
+        // A client of TLS is told once it can read it.
+        if !self.speaks_tls && exposure::is_denied(&state.config, &state.access.users, &address) {
+            state.warnings.protected(&address);
+            self.refuse(&socket, exposure::DENIED);
             return None;
         }
-        let local_address = stream.local_addr().ok()?;
-        // Replies leave at once, as in Redis.
-        stream.set_nodelay(true).ok()?;
-        keep_alive(&stream, state.config.tcp_keepalive_s()).ok()?;
+        let local_address = match &socket {
+            Socket::Tcp(stream) => {
+                // Replies leave at once, as in Redis.
+                stream.set_nodelay(true).ok()?;
+                keep_alive(stream, state.config.tcp_keepalive_s()).ok()?;
+                Endpoint::Tcp(stream.local_addr().ok()?)
+            }
+            Socket::Unix(_) => address.clone(),
+        };
         let maxclients = state.config.maxclients();
         let registered = state.clients.register(
-            address,
+            address.clone(),
             local_address,
-            stream.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             state.clock.now_ms(),
             usize::try_from(maxclients).unwrap_or(usize::MAX),
+            state.access.users.default_user(),
         );
         let Some(client) = registered else {
-            state.warnings.too_many(address, maxclients);
-            self.refuse(&stream, TOO_MANY);
+            state.warnings.too_many(&address, maxclients);
+            self.refuse(&socket, TOO_MANY);
             return None;
         };
-        state.statistics.connections_received.add(1);
-        Some(Connection::new(stream, client, Arc::clone(state)))
+        let state = Arc::clone(state);
+        Some(match (socket, self.speaks_tls) {
+            (Socket::Tcp(stream), true) => Admitted::Stranger(stream, client, state),
+            (socket, _) => {
+                state.statistics.connections_received.add(1);
+                Admitted::Client(Connection::new(socket.into(), client, state))
+            }
+        })
     }
 
     /// Handles a connection that could not be accepted. No error ends a listener: a lack of resources
     /// may pass.
-    pub(super) async fn recover(&mut self, listener: &TcpListener, error: io::Error) {
+    pub(super) async fn recover(&mut self, listener: &Listener, error: io::Error) {
         if is_of_one_connection(&error) {
             return;
         }
@@ -84,30 +105,109 @@ impl Admission {
 
     /// Accepts a connection with the spare descriptor, to say that there are too many. Whether that
     /// succeeded.
-    fn refuse_next(&mut self, listener: &TcpListener) -> bool {
+    fn refuse_next(&mut self, listener: &Listener) -> bool {
         let had_spare = self.spare.take().is_some();
         let accepted = match had_spare {
             true => listener.accept().now_or_never(),
             false => None,
         };
         let is_refused = matches!(accepted, Some(Ok(_)));
-        if let Some(Ok((stream, _))) = accepted {
-            self.refuse(&stream, TOO_MANY);
+        if let Some(Ok((socket, _))) = accepted {
+            self.refuse(&socket, TOO_MANY);
         }
         self.spare = open_spare();
         is_refused
     }
 
-    /// Tells a client why it is refused, as far as its socket takes that at once.
-    fn refuse(&self, stream: &TcpStream, line: &str) {
+    /// Tells a client why it is refused, as far as its socket takes that at once. A client of TLS
+    /// could not read it.
+    fn refuse(&self, socket: &Socket, line: &str) {
         self.state.statistics.connections_rejected.add(1);
+        if self.speaks_tls {
+            return;
+        }
         // By system calls: tokio does not know yet that the socket is writable.
-        let socket = SockRef::from(stream);
+        let socket = SockRef::from(socket);
         let _ = socket.send(line.as_bytes());
         // Closing a socket with unread bytes would discard what was sent.
         let mut unread = [std::mem::MaybeUninit::uninit(); REFUSED_READ_BYTES];
         let _ = socket.recv(&mut unread);
     }
+}
+
+/// A connection that has a place among the clients.
+pub(super) enum Admitted {
+    /// It can be served.
+    Client(Connection),
+    /// It must shake hands first.
+    Stranger(TcpStream, Arc<ClientRecord>, Arc<ServerState>),
+}
+
+impl Admitted {
+    /// Shakes hands with the client if needed, and serves it until it leaves.
+    pub(super) async fn serve(self) {
+        let connection = match self {
+            Admitted::Client(connection) => Some(connection),
+            // In a box: it is large, and short compared with the connection.
+            Admitted::Stranger(stream, client, state) => {
+                Box::pin(meet(stream, client, state)).await
+            }
+        };
+        if let Some(connection) = connection {
+            connection.serve().await;
+        }
+    }
+}
+
+/// Shakes hands with a client of TLS. `None` if that fails, or if the client is refused.
+async fn meet(
+    stream: TcpStream,
+    client: Arc<ClientRecord>,
+    state: Arc<ServerState>,
+) -> Option<Connection> {
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(TLS_HANDSHAKE_MAX, shake(stream, &client, &state)) => shaken,
+        () = client.wait_killed() => Ok(None),
+        () = state.shutdown.begun() => Ok(None),
+    };
+    let stream = shaken.unwrap_or_else(|_| {
+        note_failure(&client, &state, "it took too long");
+        None
+    });
+    if stream.is_none() {
+        state.clients.remove(client.id);
+    }
+    state
+        .statistics
+        .connections_received
+        .add(u64::from(stream.is_some()));
+    Some(Connection::new(stream?, client, state))
+}
+
+async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) -> Option<Stream> {
+    let mut stream = match state.handshakes.as_ref()?.shake(stream).await {
+        Ok(stream) => stream,
+        Err(reason) => {
+            note_failure(client, state, &reason);
+            return None;
+        }
+    };
+    if exposure::is_denied(&state.config, &state.access.users, &client.address) {
+        state.warnings.protected(&client.address);
+        state.statistics.connections_rejected.add(1);
+        let (_, mut writer) = stream.split();
+        // It may be gone already.
+        let _ = writer.write_all(exposure::DENIED.as_bytes()).await;
+        stream.close();
+        return None;
+    }
+    Some(stream)
+}
+
+fn note_failure(client: &ClientRecord, state: &ServerState, reason: &str) {
+    state.warnings.no_handshake(&client.address, reason);
+    state.statistics.connections_rejected.add(1);
+    state.statistics.failed_handshakes.add(1);
 }
 
 fn open_spare() -> Option<File> {

@@ -6,7 +6,7 @@
 //! what the client sends ([`read_ahead`]), within `client-query-buffer-limit`, but executes nothing of
 //! it.
 //!
-//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `buffers`, `input`,
+//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `permission`, `buffers`, `input`,
 //! `output`, `draining`, `submitting` and `blocking`, `transaction`, this one.
 
 use std::sync::Arc;
@@ -32,6 +32,7 @@ mod buffers;
 mod draining;
 mod input;
 mod output;
+mod permission;
 mod read_ahead;
 mod state;
 mod submitting;
@@ -40,7 +41,7 @@ mod waiting;
 
 pub(super) use state::Connection;
 
-use draining::{gone, is_write};
+use draining::is_write;
 use state::Ended;
 use transaction::WithinMulti;
 
@@ -73,6 +74,7 @@ impl Connection {
         self.state.tracking.disable(&self.session.client);
         self.session.discard(self.state.executor.watchers());
         self.state.clients.remove(self.session.client.id);
+        self.stream.close();
     }
 
     /// Waits for bytes from the client, and writes messages to it meanwhile.
@@ -113,7 +115,7 @@ impl Connection {
     async fn execute_input(&mut self) -> Result<(), Ended> {
         loop {
             // A client that must authenticate first may only send small requests.
-            let is_trusted = self.session.is_allowed(&self.state.config);
+            let is_trusted = self.session.is_allowed(&self.state.access.users);
             let unparsed_bytes = self.input.len();
             let parsed = self.parser.parse(&mut self.input, is_trusted);
             self.consumed_bytes += unparsed_bytes.saturating_sub(self.input.len());
@@ -149,12 +151,13 @@ impl Connection {
 
     async fn execute(&mut self, request: Request) -> Result<(), Ended> {
         let conditions = Conditions {
-            is_authenticated: self.session.is_allowed(&self.state.config),
+            is_authenticated: self.session.is_allowed(&self.state.access.users),
             busy: self.busy(),
             takes_growth: self.state.store.takes_growth(),
             is_confined: self.session.is_confined(),
         };
-        let dispatched = dispatch(&request.arguments, conditions);
+        let arguments = &request.arguments;
+        let dispatched = dispatch(arguments, conditions, |row| self.refusal(row, arguments));
         let keeps_caching = matches!(
             dispatched,
             Dispatch::Connection(ConnectionCommand::Client, _)
@@ -186,6 +189,9 @@ impl Connection {
                 if self.state.pause.applies(is_write) {
                     self.run_calls().await?;
                     self.wait_for_pause(is_write).await?;
+                    if let Some(line) = self.refusal(row, &request.arguments) {
+                        return self.refuse(Some(row), line).await;
+                    }
                 }
                 if matches!(row.handler, Handler::Pure(_)) {
                     return self.run_pure(row, &request.arguments).await;
@@ -208,32 +214,40 @@ impl Connection {
             Dispatch::Connection(command, row) => {
                 // In the order of the pipeline.
                 self.run_calls().await?;
-                self.wait_for_pause(is_write(row)).await?;
+                if self.state.pause.applies(is_write(row)) {
+                    self.wait_for_pause(is_write(row)).await?;
+                    if let Some(line) = self.refusal(row, &request.arguments) {
+                        return self.refuse(Some(row), line).await;
+                    }
+                }
                 self.execute_on_server(command, row, &request.arguments)
                     .await?;
                 self.flush_when_large().await
             }
-            Dispatch::Refused(row, line) => {
-                self.run_calls().await?;
-                let line = self.end_refused_exec(row, line);
-                let command_id = row.map(|row| row.id);
-                if let Some(command_id) = command_id {
-                    self.state.statistics.record_rejection(command_id);
-                }
-                let shown = command_id.unwrap_or(NO_COMMAND);
-                self.session.client.show_command(shown);
-                let is_answered = self.session.take_reply_mode();
-                self.answer(&Reply::Error(line), is_answered);
-                self.flush_when_large().await
-            }
+            Dispatch::Refused(row, line) => self.refuse(row, line).await,
             Dispatch::Hangup => {
                 // In the order of the pipeline.
                 self.run_calls().await?;
-                let address = self.session.client.address;
+                let address = &self.session.client.address;
                 self.state.warnings.web_request(address);
                 Err(Ended)
             }
         }
+    }
+
+    /// Answers a command that is refused with this error line.
+    async fn refuse(&mut self, row: Option<&'static Row>, line: String) -> Result<(), Ended> {
+        self.run_calls().await?;
+        let line = self.end_refused_exec(row, line);
+        let command_id = row.map(|row| row.id);
+        if let Some(command_id) = command_id {
+            self.state.statistics.record_rejection(command_id);
+        }
+        let shown = command_id.unwrap_or(NO_COMMAND);
+        self.session.client.show_command(shown);
+        let is_answered = self.session.take_reply_mode();
+        self.answer(&Reply::Error(line), is_answered);
+        self.flush_when_large().await
     }
 
     /// What is answered while a script or a function has run for longer than
@@ -312,7 +326,7 @@ impl Connection {
             let shown_until_gone = async {
                 // The command is polled first, so it waits by now.
                 client.show_command(row.id);
-                gone(&self.stream).await;
+                self.stream.gone().await;
             };
             tokio::select! {
                 biased;

@@ -95,7 +95,11 @@ fn make_room(files: &impl OpenFiles, wanted: u64) -> Room {
 
 /// Descriptors that are reserved for the server itself.
 fn reserved(settings: &Settings) -> u64 {
-    let further_addresses = settings.bind.len().saturating_sub(1) as u64;
+    let has_plain_port = settings.tcp_port().is_some();
+    let tcp_ports = u64::from(has_plain_port) + u64::from(settings.tls_port != 0);
+    let unix_sockets = u64::from(settings.unixsocket.is_some());
+    let addresses = settings.bind.len() as u64 * tcp_ports + unix_sockets;
+    let further_addresses = addresses.saturating_sub(1);
     let metrics = settings
         .metrics_address
         .map(|_| DESCRIPTORS_RESERVED_METRICS);

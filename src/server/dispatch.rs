@@ -33,9 +33,13 @@ pub(super) struct Conditions {
 }
 
 /// Finds the command and makes the checks that `processCommand` of Redis makes, in its order:
-/// existence, number of arguments, authentication, room for what is added (Redis: `maxmemory`), and
-/// what a subscriber that speaks RESP2 may send.
-pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch {
+/// existence, number of arguments, authentication, what the user may do (`refusal` gives the error line),
+/// room for what is added (Redis: `maxmemory`), and what a subscriber that speaks RESP2 may send.
+pub(super) fn dispatch(
+    arguments: &[Bytes],
+    conditions: Conditions,
+    refusal: impl FnOnce(&'static Row) -> Option<String>,
+) -> Dispatch {
     let row = match resolve(arguments) {
         Ok(row) => row,
         Err(refusal) if refusal.row.is_none() && is_web_request(arguments) => {
@@ -45,6 +49,9 @@ pub(super) fn dispatch(arguments: &[Bytes], conditions: Conditions) -> Dispatch 
     };
     if !conditions.is_authenticated && !row.flags.contains(Flags::NO_AUTH) {
         let line = "NOAUTH Authentication required.".to_owned();
+        return Dispatch::Refused(Some(row), line);
+    }
+    if let Some(line) = refusal(row) {
         return Dispatch::Refused(Some(row), line);
     }
     if let Some(busy) = conditions.busy

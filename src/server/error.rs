@@ -34,6 +34,17 @@ pub enum ServerError {
         /// Why.
         source: io::Error,
     },
+    /// The server cannot listen on its Unix socket.
+    #[error("cannot listen on {}: {source}{}", path.display(), what_helps(source))]
+    UnixSocket {
+        /// The path.
+        path: std::path::PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The certificates for the TLS port cannot be used.
+    #[error("cannot listen on tls-port: {0}")]
+    Tls(#[from] crate::tls::TlsError),
     /// The process may open too few files for even one client.
     #[error(
         "the current 'ulimit -n' of {soft} is not enough for the server to start: increase the \
@@ -45,6 +56,9 @@ pub enum ServerError {
         /// What `maxclients` needs.
         wanted: u64,
     },
+    /// The users cannot be read.
+    #[error("aborting the start because of ACL errors: {0}")]
+    Users(String),
     /// The operating system refused threads, signals or sockets.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),

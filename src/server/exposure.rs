@@ -1,9 +1,12 @@
 //! Protected mode: without a password, only clients of this machine are served (Redis:
 //! `clientAcceptHandler`). And warnings at the start about addresses that others can reach.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
+use super::endpoint::Endpoint;
+use crate::acl::Users;
 use crate::config::{RuntimeConfig, Settings};
+use crate::tls::AuthClients;
 
 /// The error for other clients, from Redis 7.2.
 pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode because protected mode \
@@ -19,9 +22,12 @@ pub(super) const DENIED: &str = "-DENIED Redis is running in protected mode beca
     authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
-/// Whether protected mode refuses this client.
-pub(super) fn is_denied(config: &RuntimeConfig, client: SocketAddr) -> bool {
-    config.is_protected() && !is_loopback(client.ip()) && !config.has_password()
+/// Whether protected mode refuses this client: it is none of this machine, and the user `default` needs
+/// no password.
+pub(super) fn is_denied(config: &RuntimeConfig, users: &Users, client: &Endpoint) -> bool {
+    config.is_protected()
+        && !client.is_local()
+        && users.default_user().definition().needs_no_password()
 }
 
 /// Including IPv4 addresses that are mapped to IPv6.
@@ -44,19 +50,23 @@ fn warnings(settings: &Settings) -> Vec<String> {
         .filter(|ip| !is_loopback(**ip))
         .map(ToString::to_string)
         .collect();
-    if !reachable.is_empty() && settings.requirepass.is_none() {
+    let has_plain_port = settings.tcp_port().is_some();
+    let is_listening = has_plain_port || settings.tls_port != 0;
+    // Who must have a certificate is known.
+    let admits_strangers = has_plain_port || settings.tls.auth_clients != AuthClients::Yes;
+    if is_listening && !reachable.is_empty() && settings.requirepass.is_none() {
         let reachable = reachable.join(", ");
-        lines.push(if settings.protected_mode {
-            format!(
+        if settings.protected_mode {
+            lines.push(format!(
                 "listening on {reachable} without a password: protected mode refuses clients of \
                  other machines. Set requirepass to let them in"
-            )
-        } else {
-            format!(
+            ));
+        } else if admits_strangers {
+            lines.push(format!(
                 "WARNING: anybody who can reach {reachable} can read and change all data: there \
                  is no password, and protected-mode is off. Set requirepass"
-            )
-        });
+            ));
+        }
     }
     if let Some(address) = settings.metrics_address
         && !is_loopback(address.ip())
@@ -71,6 +81,7 @@ fn warnings(settings: &Settings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acl::Definition;
     use crate::config::LoadedSettings;
 
     fn config(changes: &[(&[u8], &[u8])]) -> RuntimeConfig {
@@ -79,26 +90,40 @@ mod tests {
         config
     }
 
-    fn client(address: &str) -> SocketAddr {
-        SocketAddr::new(address.parse().unwrap(), 5_000)
+    fn client(address: &str) -> Endpoint {
+        Endpoint::Tcp((address.parse::<IpAddr>().unwrap(), 5_000).into())
+    }
+
+    /// Users of whom `default` has this password, or needs none.
+    fn users(password: Option<&str>) -> Users {
+        let mut default = Definition::unrestricted();
+        default.set_only_password(password.map(str::as_bytes));
+        Users::new(default)
     }
 
     #[test]
     fn by_default_only_clients_of_this_machine_are_let_in() {
-        let config = config(&[]);
+        let (config, users) = (config(&[]), users(None));
         for local in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
-            assert!(!is_denied(&config, client(local)), "{local}");
+            assert!(!is_denied(&config, &users, &client(local)), "{local}");
         }
         for other in ["192.0.2.7", "0.0.0.1", "2001:db8::1", "::ffff:192.0.2.7"] {
-            assert!(is_denied(&config, client(other)), "{other}");
+            assert!(is_denied(&config, &users, &client(other)), "{other}");
         }
     }
 
     #[test]
     fn a_password_lets_others_in_and_so_does_the_setting() {
         let other = client("192.0.2.7");
-        assert!(!is_denied(&config(&[(b"requirepass", b"secret")]), other));
-        assert!(!is_denied(&config(&[(b"protected-mode", b"no")]), other));
+        assert!(!is_denied(&config(&[]), &users(Some("secret")), &other));
+        let open = config(&[(b"protected-mode", b"no")]);
+        assert!(!is_denied(&open, &users(None), &other));
+    }
+
+    #[test]
+    fn a_client_of_the_unix_socket_is_of_this_machine() {
+        let socket = Endpoint::Unix("/run/quoin.sock".into());
+        assert!(!is_denied(&config(&[]), &users(None), &socket));
     }
 
     #[test]
@@ -117,6 +142,11 @@ mod tests {
             matches!(lines.as_slice(), [line] if line.contains("change all data")),
             "{lines:?}"
         );
+        settings.port = 0;
+        settings.tls_port = 6380;
+        assert!(warnings(&settings).is_empty());
+        settings.tls.auth_clients = AuthClients::Optional;
+        assert_eq!(warnings(&settings).len(), 1);
         settings.requirepass = Some("secret".to_owned());
         assert!(warnings(&settings).is_empty());
         settings.metrics_address = "0.0.0.0:9121".parse().ok();

@@ -8,11 +8,14 @@
 //! admission
 //! connection                  sampler
 //! connection_commands         eviction       dispatch
+//! user_store                  user_file
 //! state                       session
+//! access
 //! pubsub                      slowlog
 //! clients                     transaction
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
-//! descriptors  exposure  signals  opening
+//! descriptors  exposure  signals  opening  addresses  handshake
+//! stream  unix_socket  endpoint  supervisor
 //! error
 //! ```
 //!
@@ -29,7 +32,10 @@ use crate::backup::Backups;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{LoadedSettings, RuntimeConfig};
 use crate::executor::{Executor, ExecutorOptions, Reaper};
+use crate::logging::Log;
 
+mod access;
+mod addresses;
 mod admission;
 mod clients;
 mod connection;
@@ -38,9 +44,11 @@ mod delivery;
 mod descriptors;
 mod disconnections;
 mod dispatch;
+mod endpoint;
 mod error;
 mod eviction;
 mod exposure;
+mod handshake;
 mod latency;
 mod listener;
 mod metrics;
@@ -59,37 +67,46 @@ mod signals;
 mod slowlog;
 mod state;
 mod statistics;
+mod stream;
+mod supervisor;
 mod tracking;
 mod transaction;
+mod unix_socket;
+mod user_file;
+mod user_store;
 mod warnings;
 
 pub use error::ServerError;
 
-use listener::Addresses;
+use addresses::Addresses;
+use handshake::Handshakes;
 use opening::Opened;
 use state::ServerState;
+use supervisor::Supervisor;
+use user_store::UserWatch;
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
 ///
 /// # Errors
 /// If it cannot start.
-pub fn run(
-    loaded: LoadedSettings,
-    on_config: impl FnOnce(&RuntimeConfig),
-) -> Result<(), ServerError> {
+pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let settings = loaded.settings.clone();
     let config = Arc::new(RuntimeConfig::new(loaded));
-    on_config(&config);
+    let level = log.clone();
+    config.on_log_level(move |changed| level.set_level(changed));
     descriptors::fit(&config)?;
     exposure::warn(&settings);
     // Before the store is opened: a server that cannot listen should not create one.
     let addresses = Addresses::take(&settings)?;
+    config.set_bound_port(addresses.ports.plain);
+    let handshakes = Handshakes::prepare(&config)?;
     signals::ignore_hangup();
     // Before there are other threads: opening it may fork, to try the TLS files.
     let Opened { store, embedded } = opening::open(&config)?;
     allocator::start_background_thread();
     let runtime = build_runtime(settings.io_threads)?;
-    signals::outlive_hangup(&runtime)?;
+    let supervisor = Arc::new(Supervisor::find());
+    signals::reload_at_hangup(&runtime, &config, log, &supervisor)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = opening::prepare(&runtime, &*store, &settings, &clock)?;
     let executor = Arc::new(Executor::start(
@@ -107,12 +124,15 @@ pub fn run(
         store,
         backups,
         clock,
+        handshakes,
+        addresses.ports,
     ));
-    state.set_port(addresses.port);
+    load_users(&state)?;
+    let user_watch = runtime.block_on(UserWatch::start(&state))?;
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
-        let served = listener::serve(Arc::clone(&state), addresses).await;
+        let served = listener::serve(Arc::clone(&state), addresses, &supervisor).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;
         }
@@ -120,6 +140,9 @@ pub fn run(
     });
     if let Some(backups) = &state.backups {
         backups.stop();
+    }
+    if let Some(user_watch) = user_watch {
+        user_watch.stop();
     }
     // Connections have had their time. The remaining ones end with the runtime.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -134,6 +157,19 @@ pub fn run(
         Err(_) => tracing::warn!("a connection outlived the time for shutting down"),
     }
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Reads the file of users, if there is one. With a store of users, only ACL LOAD does.
+fn load_users(state: &ServerState) -> Result<(), ServerError> {
+    let Some(path) = state.config.aclfile() else {
+        return Ok(());
+    };
+    if user_store::is_used(state) {
+        return Ok(());
+    }
+    let users = user_file::read(&path, state.access.defaults()).map_err(ServerError::Users)?;
+    state.access.load_users(users);
     Ok(())
 }
 

@@ -68,7 +68,11 @@ impl Monitors {
         if self.is_empty() || row.flags.contains(Flags::ADMIN) {
             return;
         }
-        self.show(row, database, &client.address.to_string(), arguments);
+        let origin = match client.address.unix_path() {
+            Some(path) => format!("unix:{path}"),
+            None => client.address.to_string(),
+        };
+        self.show(row, database, &origin, arguments);
     }
 
     /// Shows a command that a script has called.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::access::AccessControl;
 use super::monitors::Monitors;
 use super::statistics::ServerStatistics;
 use crate::commands::table;
@@ -11,6 +12,7 @@ use crate::types::script_calls::{CallResult, ScriptCall, ScriptCalls};
 pub(super) struct CallCounter {
     pub(super) statistics: Arc<ServerStatistics>,
     pub(super) monitors: Arc<Monitors>,
+    pub(super) access: Arc<AccessControl>,
 }
 
 impl ScriptCalls for CallCounter {
@@ -22,6 +24,10 @@ impl ScriptCalls for CallCounter {
         let is_failed = match call.result {
             CallResult::Rejected => {
                 self.statistics.record_rejection(call.command_id);
+                if let Some(refused) = &call.refused {
+                    let (client, refused) = &**refused;
+                    self.access.note_refused_call(*client, refused);
+                }
                 return;
             }
             result => result == CallResult::Failed,

@@ -18,6 +18,8 @@ pub(super) fn without_secrets(arguments: &[Bytes]) -> Cow<'_, [Bytes]> {
             let follows = |back: usize, option| at >= 6 + back && is_word(word(at - back), option);
             follows(1, "auth") || follows(1, "auth2") || follows(2, "auth2")
         }
+    } else if is_word(word(0), "acl") && is_word(word(1), "setuser") {
+        &|at| at >= 2
     } else if is_word(word(0), "config") && is_word(word(1), "set") {
         &|at| {
             at >= 3
@@ -64,6 +66,10 @@ mod tests {
             (
                 "MIGRATE auth auth k 0 9 AUTH2 u p KEYS a b",
                 "MIGRATE auth auth k 0 9 AUTH2 (redacted) (redacted) KEYS a b",
+            ),
+            (
+                "ACL SETUSER alice on >p",
+                "ACL SETUSER (redacted) (redacted) (redacted)",
             ),
             ("LPUSH auth a", "LPUSH auth a"),
         ] {

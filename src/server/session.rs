@@ -6,7 +6,7 @@ use crate::wire::encode::Protocol;
 
 use super::clients::{ClientRecord, Subscriptions, TrackingMode};
 use super::transaction::{OpenTransaction, WatchState};
-use crate::config::RuntimeConfig;
+use crate::acl::{User, Users};
 use crate::executor::WatchedKey;
 use crate::executor::watchers::{Touched, Watchers};
 use crate::types::tracking::Origin;
@@ -33,7 +33,9 @@ pub(super) struct Session {
     pub(super) protocol: Protocol,
     /// The database that SELECT chose.
     pub(super) database: u32,
-    /// Whether the client gave the password, or none was needed when it connected.
+    /// The user that the client is.
+    pub(super) user: Arc<User>,
+    /// Whether the client gave a password, or none was needed when it connected.
     pub(super) is_authenticated: bool,
     /// The client's subscriptions.
     pub(super) subscriptions: Subscriptions,
@@ -55,9 +57,12 @@ pub(super) struct Session {
 
 impl Session {
     /// The state of a new connection.
-    pub(super) fn new(client: Arc<ClientRecord>, is_authenticated: bool) -> Self {
+    pub(super) fn new(client: Arc<ClientRecord>) -> Self {
+        let user = client.user();
+        let is_authenticated = user.definition().admits_all();
         Self {
             client,
+            user,
             protocol: Protocol::Resp2,
             database: 0,
             is_authenticated,
@@ -72,10 +77,17 @@ impl Session {
         }
     }
 
-    /// Whether the client may send commands that need authentication: it gave the password, or none
-    /// is set.
-    pub(super) fn is_allowed(&self, config: &RuntimeConfig) -> bool {
-        self.is_authenticated || config.requirepass().is_none()
+    /// Whether the client may send commands that need authentication: it has authenticated, or nobody
+    /// has to.
+    pub(super) fn is_allowed(&self, users: &Users) -> bool {
+        self.is_authenticated || !users.requires_authentication()
+    }
+
+    /// Makes the client another user.
+    pub(super) fn set_user(&mut self, user: Arc<User>, is_authenticated: bool) {
+        self.client.set_user(Arc::clone(&user));
+        self.user = user;
+        self.is_authenticated = is_authenticated;
     }
 
     /// Whether the client may only send commands for subscribers: it has subscriptions, and its
@@ -100,6 +112,7 @@ impl Session {
         let tracking = self.tracking;
         Origin {
             client: self.client.id,
+            lacks_named_keys: false,
             tracks: tracking.is_some_and(|mode| mode.remembers(self.is_caching)),
         }
     }

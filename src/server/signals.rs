@@ -1,11 +1,16 @@
-//! SIGHUP must not end the server.
+//! SIGHUP: what can be read again is read again. It never ends the server.
 
 use std::io;
+use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Ignores SIGHUP until [`outlive_hangup`], for the time in which there is no runtime yet.
+use super::supervisor::Supervisor;
+use crate::config::RuntimeConfig;
+use crate::logging::Log;
+
+/// Ignores SIGHUP until [`reload_at_hangup`], for the time in which there is no runtime yet.
 pub(super) fn ignore_hangup() {
     // SAFETY: a signal that is ignored runs no code.
     #[allow(unsafe_code)]
@@ -14,17 +19,58 @@ pub(super) fn ignore_hangup() {
     }
 }
 
-/// Logs SIGHUP instead of ending the process. Terminals send it when they are closed, and so do tools
-/// that rotate logs. (SIGPIPE, the other signal that Redis ignores, is ignored in every Rust program.)
-pub(super) fn outlive_hangup(runtime: &Runtime) -> io::Result<()> {
+/// At each SIGHUP, opens the log file again, and reads settings and TLS certificates again. Terminals
+/// send it when they are closed, and so do tools that rotate logs. (SIGPIPE, the other signal that
+/// Redis ignores, is ignored in every Rust program.)
+pub(super) fn reload_at_hangup(
+    runtime: &Runtime,
+    config: &Arc<RuntimeConfig>,
+    log: &Log,
+    supervisor: &Arc<Supervisor>,
+) -> io::Result<()> {
     let mut hangup = {
         let _context = runtime.enter();
         signal(SignalKind::hangup())?
     };
+    let (config, log, supervisor) = (Arc::clone(config), log.clone(), Arc::clone(supervisor));
     runtime.spawn(async move {
         while hangup.recv().await.is_some() {
-            tracing::info!("SIGHUP: nothing to do, as there is no log file to reopen");
+            supervisor.note_reloading();
+            let (config, log) = (Arc::clone(&config), log.clone());
+            // It reads files.
+            let reloaded = tokio::task::spawn_blocking(move || reload(&config, &log)).await;
+            if reloaded.is_err() {
+                tracing::error!("SIGHUP: the task that reads the settings had panicked");
+            }
+            supervisor.note_ready();
         }
     });
     Ok(())
+}
+
+fn reload(config: &RuntimeConfig, log: &Log) {
+    match log.reopen() {
+        Ok(true) => tracing::info!("SIGHUP: opened the log file again"),
+        Ok(false) => {}
+        Err(error) => tracing::error!("SIGHUP: cannot open the log file again: {error}"),
+    }
+    let reloaded = match config.reload() {
+        Ok(reloaded) => reloaded,
+        Err(error) => {
+            tracing::error!("SIGHUP: all settings stay as they are: {error}");
+            return;
+        }
+    };
+    for line in &reloaded.refused {
+        tracing::error!("SIGHUP: {line}");
+    }
+    if !reloaded.needs_restart.is_empty() {
+        let names = reloaded.needs_restart.join(", ");
+        tracing::warn!("SIGHUP: a restart is needed for what has changed of {names}");
+    }
+    let changed = match reloaded.changed.is_empty() {
+        true => "no setting".to_owned(),
+        false => reloaded.changed.join(", "),
+    };
+    tracing::info!("SIGHUP: read the settings again, changed {changed}");
 }

@@ -1,6 +1,5 @@
 //! What all connections of a server share.
 
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -13,12 +12,16 @@ use crate::commands::row::Row;
 use crate::config::RuntimeConfig;
 use crate::executor::{Executor, ReaperHandle};
 use crate::store::Store;
+use crate::types::rights::Rights;
 use crate::types::signals::Subscribers;
 use crate::types::tracking::Trackers;
 
+use super::access::AccessControl;
+use super::addresses::Ports;
 use super::clients::{ClientRecord, ClientRegistry};
 use super::delivery::Delivery;
 use super::disconnections::Disconnections;
+use super::handshake::Handshakes;
 use super::latency::LatencyMonitor;
 use super::monitors::Monitors;
 use super::pause::Pause;
@@ -84,6 +87,8 @@ pub(super) struct ServerState {
     pub(super) delivery: Arc<Delivery>,
     /// Subscriptions.
     pub(super) pubsub: Arc<PubSub>,
+    /// Users, and what they were refused.
+    pub(super) access: Arc<AccessControl>,
     /// Clients that track keys.
     pub(super) tracking: Arc<Tracking>,
     /// Clients that see all commands.
@@ -94,10 +99,12 @@ pub(super) struct ServerState {
     pub(super) run_id: String,
     /// Warnings about strangers, in the log.
     pub(super) warnings: Warnings,
+    /// What clients of the TLS port shake hands with, if there is one.
+    pub(super) handshakes: Option<Arc<Handshakes>>,
     /// Whether the server shall stop.
     pub(super) shutdown: Shutdown,
     reaper: Mutex<Option<ReaperHandle>>,
-    port: AtomicU16,
+    ports: Ports,
 }
 
 impl ServerState {
@@ -108,6 +115,8 @@ impl ServerState {
         store: Arc<dyn Store>,
         backups: Option<Arc<Backups>>,
         clock: Arc<dyn Clock>,
+        handshakes: Option<Arc<Handshakes>>,
+        ports: Ports,
     ) -> Self {
         let random = &executor.environment().random;
         let run_id: String = (0..5)
@@ -132,10 +141,18 @@ impl ServerState {
         let monitors = Monitors::new(Arc::clone(&delivery), Arc::clone(&clock));
         let monitors = Arc::new(monitors);
         let statistics = Arc::<ServerStatistics>::default();
+        let access = Arc::new(AccessControl::new(
+            Arc::clone(&config),
+            Arc::clone(&clock),
+            Arc::clone(&clients),
+            Arc::clone(&pubsub),
+        ));
         let script_calls = Arc::new(CallCounter {
             statistics: Arc::clone(&statistics),
             monitors: Arc::clone(&monitors),
+            access: Arc::clone(&access),
         });
+        let rights = Arc::clone(&access) as Arc<dyn Rights>;
         let subscribers = Arc::clone(&pubsub) as Arc<dyn Subscribers>;
         let trackers = Arc::clone(&tracking) as Arc<dyn Trackers>;
         let events = Arc::clone(config.keyspace_events());
@@ -147,6 +164,7 @@ impl ServerState {
             || environment.keyspace_events.set(events).is_err()
             || environment.hll_sparse_max_bytes.set(sparse_bytes).is_err()
             || environment.script_calls.set(script_calls).is_err()
+            || environment.rights.set(rights).is_err()
             || environment
                 .stream_node_max_entries
                 .set(node_entries)
@@ -170,6 +188,7 @@ impl ServerState {
             pause: Pause::default(),
             delivery,
             pubsub,
+            access,
             tracking,
             monitors,
             started_ms,
@@ -177,19 +196,15 @@ impl ServerState {
             warnings: Warnings::default(),
             shutdown: Shutdown::default(),
             reaper: Mutex::default(),
-            port: AtomicU16::new(0),
+            handshakes,
+            ports,
             clock,
         }
     }
 
-    /// The port on which the server listens.
-    pub(super) fn port(&self) -> u16 {
-        self.port.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_port(&self, port: u16) {
-        self.port.store(port, Ordering::Relaxed);
-        self.config.set_bound_port(port);
+    /// The ports on which the server listens.
+    pub(super) fn ports(&self) -> Ports {
+        self.ports
     }
 
     /// Enters a command into the slow log.

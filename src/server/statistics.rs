@@ -70,8 +70,11 @@ impl CommandStatistics {
 pub(super) struct ServerStatistics {
     /// Connections that were accepted.
     pub(super) connections_received: Counter,
-    /// Connections that were refused because of `maxclients` or protected mode.
+    /// Connections that were refused because of `maxclients` or protected mode, or without a TLS
+    /// handshake.
     pub(super) connections_rejected: Counter,
+    /// TLS handshakes that failed or took too long.
+    pub(super) failed_handshakes: Counter,
     /// Commands that were executed.
     pub(super) commands_processed: Counter,
     /// Bytes that were read from clients.
@@ -94,6 +97,7 @@ impl Default for ServerStatistics {
         Self {
             connections_received: Counter::default(),
             connections_rejected: Counter::default(),
+            failed_handshakes: Counter::default(),
             commands_processed: Counter::default(),
             input_bytes: Counter::default(),
             output_bytes: Counter::default(),
@@ -151,6 +155,7 @@ impl ServerStatistics {
         for counter in [
             &self.connections_received,
             &self.connections_rejected,
+            &self.failed_handshakes,
             &self.commands_processed,
             &self.input_bytes,
             &self.output_bytes,

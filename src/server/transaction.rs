@@ -31,6 +31,8 @@ pub(super) struct QueuedCommand {
     pub(super) row: &'static Row,
     /// Its arguments, the command's name first.
     pub(super) arguments: Vec<Bytes>,
+    /// Why EXEC does not run it, if that is so: the error line.
+    pub(super) refusal: Option<String>,
 }
 
 /// What a client has queued since MULTI.

@@ -2,8 +2,9 @@
 //! cause them, so each kind is logged at most once a minute.
 
 use std::io;
-use std::net::SocketAddr;
 
+use super::endpoint::Endpoint;
+use crate::error::CommandError;
 use crate::log_throttle::LogThrottle;
 
 /// Bytes of a user's name that are logged.
@@ -17,6 +18,8 @@ pub(super) struct Warnings {
     protected: LogThrottle,
     password: LogThrottle,
     web_request: LogThrottle,
+    users: LogThrottle,
+    handshake: LogThrottle,
 }
 
 impl Warnings {
@@ -28,7 +31,7 @@ impl Warnings {
     }
 
     /// A client was refused because there are too many.
-    pub(super) fn too_many(&self, address: SocketAddr, maxclients: u32) {
+    pub(super) fn too_many(&self, address: &Endpoint, maxclients: u32) {
         if let Some(more) = self.too_many.pass() {
             tracing::warn!(
                 "refused a connection from {address}: max number of clients reached (maxclients \
@@ -38,7 +41,7 @@ impl Warnings {
     }
 
     /// A client was refused because protected mode serves only clients of this machine.
-    pub(super) fn protected(&self, address: SocketAddr) {
+    pub(super) fn protected(&self, address: &Endpoint) {
         if let Some(more) = self.protected.pass() {
             tracing::warn!(
                 "refused a connection from {address}: protected mode answers only clients of this \
@@ -48,7 +51,7 @@ impl Warnings {
     }
 
     /// A client gave a wrong password.
-    pub(super) fn wrong_password(&self, address: SocketAddr, user: &[u8]) {
+    pub(super) fn wrong_password(&self, address: &Endpoint, user: &[u8]) {
         if let Some(more) = self.password.pass() {
             let user = user.get(..USER_BYTES_MAX).unwrap_or(user);
             tracing::warn!(
@@ -58,8 +61,17 @@ impl Warnings {
         }
     }
 
+    /// The users in the store cannot be read.
+    pub(super) fn users_unread(&self, error: &CommandError) {
+        if let Some(more) = self.users.pass() {
+            tracing::warn!(
+                "the users in the store cannot be read, those that are known hold: {error}{more}"
+            );
+        }
+    }
+
     /// A web browser sent a request to this port (Redis: `securityWarningCommand`).
-    pub(super) fn web_request(&self, address: SocketAddr) {
+    pub(super) fn web_request(&self, address: &Endpoint) {
         if let Some(more) = self.web_request.pass() {
             tracing::warn!(
                 "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or \
@@ -67,6 +79,13 @@ impl Warnings {
                  Cross Protocol Scripting to compromise your Quoin instance. Connection from \
                  {address} aborted{more}"
             );
+        }
+    }
+
+    /// A client of the TLS port did not shake hands.
+    pub(super) fn no_handshake(&self, address: &Endpoint, reason: &str) {
+        if let Some(more) = self.handshake.pass() {
+            tracing::warn!("no TLS handshake with {address}: {reason}{more}");
         }
     }
 }

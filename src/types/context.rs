@@ -22,6 +22,7 @@ use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::known_keys::KnownKeys;
 use super::located::LocatedKeys;
+use super::rights::Rights;
 use super::script_calls::ScriptCalls;
 use super::script_reads::ScriptReads;
 use super::signals::{ChannelKind, Message, Ready, Signals, Subscribers, WatchedKeys};
@@ -57,6 +58,8 @@ pub struct Environment {
     pub trackers: OnceLock<Arc<dyn Trackers>>,
     /// The setting `stream-node-max-entries`, set once when there is a server.
     pub stream_node_max_entries: OnceLock<Arc<AtomicU64>>,
+    /// What clients may do, set once when there is a server. Without one, everything.
+    pub rights: OnceLock<Arc<dyn Rights>>,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -129,6 +132,8 @@ pub struct ReadContext<'t> {
     pub is_strict: bool,
     /// Whether a script calls the command.
     pub is_in_script: bool,
+    /// Whether the client may not read keys that it finds named in values (SORT).
+    pub lacks_named_keys: bool,
     /// What other servers have popped for the unit of work ([`super::delegation`]).
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
@@ -187,6 +192,7 @@ impl<'t> ReadContext<'t> {
             isolation: Isolation::Snapshot,
             is_strict: false,
             is_in_script: false,
+            lacks_named_keys: false,
             grants: None,
             pops_grants: false,
             known_keys: KnownKeys::Nothing,
@@ -347,6 +353,12 @@ impl<'t> WriteContext<'t> {
     /// The same view for a command that a script calls.
     pub fn in_script(mut self) -> Self {
         self.read.is_in_script = true;
+        self
+    }
+
+    /// The same view for a client that may not read keys that it finds named in values.
+    pub fn lacking_named_keys(mut self) -> Self {
+        self.read.lacks_named_keys = true;
         self
     }
 

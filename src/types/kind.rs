@@ -23,9 +23,9 @@ pub type Answer<'c, T, E = StoreError> = LocalBoxFuture<'c, Result<T, E>>;
 pub struct ValueKind {
     /// The word that TYPE answers.
     pub name: &'static str,
-    /// The word that OBJECT ENCODING answers: how values lie in the store. Not one of Redis's
-    /// words: what they promise (a listpack is small, say) would not be true.
-    pub encoding: &'static str,
+    /// The word that OBJECT ENCODING answers: Redis's for its types, else how values lie in the
+    /// store.
+    pub encoding: EncodingFn,
     /// Whether a key of the type exists for clients while it has no elements. Keys of other types
     /// cease to exist with their last element.
     pub exists_when_empty: bool,
@@ -58,6 +58,9 @@ pub struct BodyKind {
     /// The value's length: what the length counter of one in rows holds.
     pub length: fn(&Bytes) -> Result<i64, DecodeError>,
 }
+
+/// Tells how Redis would represent a value.
+pub type EncodingFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey) -> Answer<'c, &'static str>;
 
 /// Reads some elements of a value.
 pub type SliceFn = for<'c> fn(&'c ReadContext<'c>, &'c OpenKey, Slice) -> Answer<'c, Vec<Bytes>>;

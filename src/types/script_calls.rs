@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::rights::RefusedCall;
+
 /// Calls of scripts that an attempt keeps until it is committed. Later ones are told at once, and
 /// again if the attempt is repeated.
 const CALLS_KEPT_MAX: usize = 1_000;
@@ -31,6 +33,8 @@ pub struct ScriptCall {
     pub result: CallResult,
     /// Its database and arguments, if somebody wants to see them.
     pub shown: Option<(u32, Vec<Bytes>)>,
+    /// Why the script's client may not call it, if so, and the client's number.
+    pub refused: Option<Box<(u64, RefusedCall)>>,
 }
 
 /// Who counts and shows the commands that scripts call: this server.

@@ -77,6 +77,7 @@ pub async fn prepare(
         script_reads: Default::default(),
         hll_sparse_max_bytes: OnceLock::new(),
         stream_node_max_entries: OnceLock::new(),
+        rights: OnceLock::new(),
         watched_keys: OnceLock::new(),
     })
 }

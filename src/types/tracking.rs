@@ -12,6 +12,8 @@ pub struct Origin {
     pub client: u64,
     /// Whether the keys that it reads are to be remembered.
     pub tracks: bool,
+    /// Whether it may not read keys that it finds named in values (SORT).
+    pub lacks_named_keys: bool,
 }
 
 /// What a command did to a key, or to all.

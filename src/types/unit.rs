@@ -79,6 +79,14 @@ impl<'c> AnyUnit<'c> {
         }
     }
 
+    /// The number of the client on whose behalf the current command runs; 0 is no client.
+    pub fn client(self) -> u64 {
+        match self {
+            AnyUnit::Write(unit) => unit.signals.origin().client,
+            AnyUnit::Read(unit) => unit.origin.get().client,
+        }
+    }
+
     /// Whether keys that the current command reads are to be remembered.
     pub fn tracks(self) -> bool {
         match self {

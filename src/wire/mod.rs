@@ -1,7 +1,7 @@
 //! RESP on the wire: requests in, replies out.
 
 pub mod encode;
-mod inline;
+pub mod inline;
 pub mod reply_reader;
 pub mod request;
 

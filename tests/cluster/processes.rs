@@ -87,6 +87,42 @@ fn nothing_is_popped_for_a_client_that_has_left() {
 }
 
 #[test]
+fn users_hold_on_every_server() {
+    let Some([first, second]) = servers() else {
+        return;
+    };
+    let (mut admin, mut other) = (first.connect(), second.connect());
+    assert_eq!(admin.run("ACL SETUSER bob on >p ~b* +@all"), "+OK\r\n");
+    // A login looks at the store, so there is nothing to wait for.
+    let mut bob = second.connect();
+    assert_eq!(bob.run("AUTH bob p"), "+OK\r\n");
+    assert_eq!(bob.run("SET b1 x"), "+OK\r\n");
+    let denied = "-NOPERM No permissions to access a key\r\n";
+    assert_eq!(bob.run("GET x"), denied);
+    assert_eq!(admin.run("ACL LIST"), other.run("ACL LIST"));
+    // Rules of a client that is there change with the watch.
+    assert_eq!(other.run("ACL SETUSER bob ~x"), "+OK\r\n");
+    assert_eq!(bob.run("GET x"), "$-1\r\n");
+    assert_eq!(admin.run("ACL SETUSER bob resetkeys ~b*"), "+OK\r\n");
+    wait_until("the other server knows", || bob.run("GET x") == denied);
+    let mut waiting = second.connect();
+    assert_eq!(waiting.run("AUTH bob p"), "+OK\r\n");
+    waiting.send("BLPOP b 0\r\n");
+    wait_for_blocked(&mut other, 1);
+    assert_eq!(admin.run("ACL DELUSER bob"), ":1\r\n");
+    // On the other server, too.
+    assert_eq!(bob.rest(), "");
+    assert_eq!(waiting.rest(), "");
+    assert!(second.connect().run("AUTH bob p").starts_with("-WRONGPASS"));
+    // The password of `default` is one for both once it is in the store.
+    assert_eq!(admin.run("ACL SETUSER default >secret"), "+OK\r\n");
+    assert_eq!(second.connect().run("AUTH secret"), "+OK\r\n");
+    wait_until("clients of the other server need the password", || {
+        second.connect().run("PING").starts_with("-NOAUTH")
+    });
+}
+
+#[test]
 fn a_change_through_one_server_spoils_a_transaction_of_the_other() {
     let Some([first, second]) = servers() else {
         return;

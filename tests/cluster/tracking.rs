@@ -97,6 +97,7 @@ fn track(bench: &Bench, server: &Server) -> Arc<Tracker> {
 async fn read(server: &Server, line: &str) -> Reply {
     let mut read = invocation(line);
     read.origin = Origin {
+        lacks_named_keys: false,
         client: 1,
         tracks: true,
     };

@@ -113,7 +113,7 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         place: Place::Commands(&["MEMORY USAGE", "OBJECT ENCODING", "OBJECT REFCOUNT"]),
         comparison: Comparison::Shape,
-        reason: "MEMORY USAGE, OBJECT ENCODING and OBJECT REFCOUNT describe Redis's representation in memory, which Quoin does not have.",
+        reason: "MEMORY USAGE, OBJECT ENCODING and OBJECT REFCOUNT describe Redis's representation in memory, which has a history that Quoin's does not have.",
     },
     Difference {
         place: Place::Commands(&["DUMP"]),

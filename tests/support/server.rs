@@ -105,10 +105,12 @@ impl Server {
         if !flags.iter().any(|flag| flag.as_ref() == "--bind") {
             program.args(["--bind", "127.0.0.1"]);
         }
+        if !flags.iter().any(|flag| flag.as_ref() == "--port") {
+            program.args(["--port", "0"]);
+        }
         let mut child = program
             .env("NO_COLOR", "1")
             .envs(variables.iter().copied())
-            .args(["--port", "0"])
             .args(flags)
             .current_dir(path)
             .stdin(Stdio::null())

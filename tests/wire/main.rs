@@ -15,6 +15,7 @@ mod script;
 #[path = "../support/server.rs"]
 mod server;
 
+mod acl;
 mod administration;
 mod admission;
 mod backups;
@@ -33,11 +34,14 @@ mod monitoring;
 mod priority_queues;
 mod pubsub;
 mod queues_as_keys;
+mod reloading;
 mod requests;
 mod scripts;
 mod stopping;
 mod task_queues;
+mod tls;
 mod tracking;
 mod transactions;
+mod unix_socket;
 mod waking;
 mod watching;

@@ -1,7 +1,7 @@
 //! The rows of ACL, CONFIG, LATENCY and SLOWLOG.
 
 use crate::commands::flags::Flags;
-use crate::commands::grammar::{block, integer, string};
+use crate::commands::grammar::{block, integer, oneof, string, token};
 use crate::commands::row::{ConnectionCommand, Group, Handler, Row};
 
 const ADMIN: Flags = Flags::ADMIN.and(Flags::AT_ANY_TIME);
@@ -40,10 +40,61 @@ pub(super) const ACL: &[Row] = &[
         ])
         .arguments(&[string("username")]),
     Row::help("acl|help", "6.0.0", Group::Server, BY_ACL),
+    acl("acl|genpass", -2)
+        .summary(
+            "Generates a pseudorandom, secure password that can be used to identify ACL users.",
+        )
+        .arguments(&[integer("bits").optional()]),
+    acl("acl|deluser", -3)
+        .summary("Deletes ACL users, and terminates their connections.")
+        .complexity("O(1) amortized time considering the typical user.")
+        .flags(Flags::ADMIN)
+        .tips(ALL_NODES)
+        .arguments(&[string("username").multiple()]),
+    Row {
+        since: "7.0.0",
+        ..acl("acl|dryrun", -4)
+    }
+    .summary("Simulates the execution of a command by a user, without executing the command.")
+    .complexity("O(1).")
+    .flags(Flags::ADMIN)
+    .arguments(&[
+        string("username"),
+        string("command"),
+        string("arg").optional().multiple(),
+    ]),
     acl("acl|list", 2)
         .summary("Dumps the effective rules in ACL file format.")
         .complexity("O(N). Where N is the number of configured users.")
         .flags(Flags::ADMIN),
+    acl("acl|load", 2)
+        .summary("Reloads the rules from the configured ACL file.")
+        .complexity("O(N). Where N is the number of configured users.")
+        .flags(Flags::ADMIN),
+    acl("acl|log", -2)
+        .summary("Lists recent security events generated due to ACL rules.")
+        .complexity("O(N) with N being the number of entries shown.")
+        .flags(Flags::ADMIN)
+        .history(&[(
+            "7.2.0",
+            "Added entry ID, timestamp created, and timestamp last updated.",
+        )])
+        .arguments(&[oneof("operation", &[integer("count"), token("RESET")]).optional()]),
+    acl("acl|save", 2)
+        .summary("Saves the effective ACL rules in the configured ACL file.")
+        .complexity("O(N). Where N is the number of configured users.")
+        .flags(Flags::ADMIN)
+        .tips(ALL_NODES),
+    acl("acl|setuser", -3)
+        .summary("Creates and modifies an ACL user and its rules.")
+        .complexity("O(N). Where N is the number of rules provided.")
+        .flags(Flags::ADMIN)
+        .tips(ALL_NODES)
+        .history(&[
+            ("6.2.0", "Added Pub/Sub channel patterns."),
+            ("7.0.0", "Added selectors and key based permissions."),
+        ])
+        .arguments(&[string("username"), string("rule").optional().multiple()]),
     acl("acl|users", 2)
         .summary("Lists all ACL users.")
         .complexity("O(N). Where N is the number of configured users.")

@@ -5,7 +5,6 @@ use bytes::Bytes;
 use crate::commands::arguments::argument;
 use crate::commands::help;
 use crate::error::CommandError;
-use crate::layout::ValueType;
 use crate::reply::Reply;
 use crate::types::{Environment, ReadContext};
 
@@ -31,16 +30,16 @@ pub(super) fn help(_: &Environment, _: &[Bytes]) -> Result<Reply, CommandError> 
     Ok(help::help(HELP_TITLE, HELP))
 }
 
-/// `OBJECT ENCODING key`: how its value lies in the store. Not Redis's words: what they promise
-/// (that a listpack is small, say) would not be true.
+/// `OBJECT ENCODING key`: how Redis would represent its value.
 pub(super) async fn encoding(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    of_value(context, arguments, |value_type| {
-        Ok(Reply::bulk(value_type.kind().encoding))
-    })
-    .await
+    let Some(key) = context.find_any(argument(arguments, 2)?).await? else {
+        return Ok(Reply::Null);
+    };
+    let encoding = (key.meta.value_type.kind().encoding)(context, &key).await?;
+    Ok(Reply::bulk(encoding))
 }
 
 /// `OBJECT REFCOUNT key`: always 1.
@@ -48,7 +47,7 @@ pub(super) async fn refcount(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    of_value(context, arguments, |_| Ok(Reply::Integer(1))).await
+    of_value(context, arguments, Ok(Reply::Integer(1))).await
 }
 
 /// `OBJECT IDLETIME key`: always 0. Reads leave no trace, so nobody knows when the last one was.
@@ -56,7 +55,7 @@ pub(super) async fn idletime(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    of_value(context, arguments, |_| Ok(Reply::Integer(0))).await
+    of_value(context, arguments, Ok(Reply::Integer(0))).await
 }
 
 /// `OBJECT FREQ key`, which is refused.
@@ -64,24 +63,22 @@ pub(super) async fn freq(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    of_value(context, arguments, |_| {
-        Err(CommandError::text(
-            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please \
-             note that when switching between policies at runtime LRU and LFU data will take some \
-             time to adjust.",
-        ))
-    })
-    .await
+    let refusal = CommandError::text(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
+         that when switching between policies at runtime LRU and LFU data will take some time to \
+         adjust.",
+    );
+    of_value(context, arguments, Err(refusal)).await
 }
 
 /// Null where there is no such key.
 async fn of_value(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
-    answer: impl FnOnce(ValueType) -> Result<Reply, CommandError>,
+    answer: Result<Reply, CommandError>,
 ) -> Result<Reply, CommandError> {
     match context.find_any(argument(arguments, 2)?).await? {
-        Some(key) => answer(key.meta.value_type),
+        Some(_) => answer,
         None => Ok(Reply::Null),
     }
 }

@@ -13,6 +13,11 @@ use crate::types::list::End;
 use crate::types::sort::{SortBy, SortQuery};
 use crate::types::{ReadContext, WriteContext};
 
+const BY_DENIED: CommandError =
+    CommandError::text("ERR BY option of SORT denied due to insufficient ACL permissions.");
+const GET_DENIED: CommandError =
+    CommandError::text("ERR GET option of SORT denied due to insufficient ACL permissions.");
+
 /// The arguments of SORT.
 struct Sort<'a> {
     query: SortQuery,
@@ -37,7 +42,7 @@ pub(super) async fn sort(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let sort = Sort::parse(arguments, true)?;
+    let sort = Sort::parse(arguments, true, context.lacks_named_keys)?;
     let elements = sort.elements(context, argument(arguments, 1)?).await?;
     let Some(destination) = sort.destination else {
         return sort.answer(context, elements).await;
@@ -61,13 +66,18 @@ pub(super) async fn sort_ro(
     context: &ReadContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    let sort = Sort::parse(arguments, false)?;
+    let sort = Sort::parse(arguments, false, context.lacks_named_keys)?;
     let elements = sort.elements(context, argument(arguments, 1)?).await?;
     sort.answer(context, elements).await
 }
 
 impl<'a> Sort<'a> {
-    fn parse(arguments: &'a [Bytes], may_store: bool) -> Result<Self, CommandError> {
+    /// `lacks_named_keys`: the client may not read keys that elements name.
+    fn parse(
+        arguments: &'a [Bytes],
+        may_store: bool,
+        lacks_named_keys: bool,
+    ) -> Result<Self, CommandError> {
         let mut sort = Self {
             query: SortQuery {
                 by: SortBy::Element,
@@ -108,10 +118,14 @@ impl<'a> Sort<'a> {
                 }
                 [option, pattern, behind @ ..] if is_word(option, "by") => {
                     match KeyPattern::parse(pattern) {
+                        Some(_) if lacks_named_keys => return Err(BY_DENIED),
                         Some(pattern) => sort.query.by = SortBy::Weights(pattern),
                         None => is_constant = true,
                     }
                     behind
+                }
+                [option, _, ..] if lacks_named_keys && is_word(option, "get") => {
+                    return Err(GET_DENIED);
                 }
                 [option, pattern, behind @ ..] if is_word(option, "get") => {
                     sort.gets.push(match KeyPattern::parse(pattern) {

@@ -1,5 +1,6 @@
 //! What a script calls: checked as Redis checks it, then run as any command.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::scripting::Run;
 use crate::store::StoreError;
+use crate::types::rights::{ClientRights, RefusedCall};
 use crate::types::script_calls::{CallResult, ScriptCall};
 use crate::types::unit::AnyUnit;
 
@@ -27,6 +29,8 @@ pub(super) struct Calls<'c> {
     run: &'c Run,
     /// The time for all of the script.
     now_us: i64,
+    /// What the script's client may do, where that is not everything.
+    rights: Option<Arc<dyn ClientRights>>,
     /// What was called and is not counted yet.
     made: Vec<ScriptCall>,
 }
@@ -43,6 +47,7 @@ impl<'c> Calls<'c> {
             only_reads,
             run,
             now_us: unit.environment().clock.now_us(),
+            rights: rights_of(unit),
             made: Vec::new(),
         }
     }
@@ -53,7 +58,7 @@ impl<'c> Calls<'c> {
     /// The store's, or that the transaction cannot hold it: the script ends.
     pub(super) async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
         let started = Instant::now();
-        let invocation = match Invocation::resolve(self.database, arguments) {
+        let mut invocation = match Invocation::resolve(self.database, arguments) {
             Ok(invocation) => invocation,
             Err(refusal) => {
                 let reason = match refusal.row {
@@ -71,6 +76,21 @@ impl<'c> Calls<'c> {
             self.note(row, started, CallResult::Rejected, None);
             return Ok(Reply::Error(reason.to_owned()));
         }
+        if let Some(rights) = &self.rights {
+            let (id, arguments) = (row.id, invocation.arguments.as_slice());
+            if let Err(refused) = rights.check(id, arguments) {
+                let line = format!("ERR ACL failure in script: {}", refused.message);
+                self.note_refused(row, started, refused);
+                return Ok(Reply::Error(line));
+            }
+            let names_keys = row.names_keys_by_values();
+            invocation.origin.lacks_named_keys =
+                names_keys && !rights.reads_all_keys(id, arguments);
+        }
+        if let Err(reason) = self.check_writes(row) {
+            self.note(row, started, CallResult::Rejected, None);
+            return Ok(Reply::Error(reason.to_owned()));
+        }
         let database = self.database;
         let reply = self.run_checked(&invocation).await?;
         let result = match reply {
@@ -84,11 +104,16 @@ impl<'c> Calls<'c> {
         Ok(reply)
     }
 
-    /// Whether a script may call it.
+    /// Whether any script may call it.
     fn check(&self, row: &Row) -> Result<(), &'static str> {
-        if row.flags.contains(Flags::NOSCRIPT) {
-            return Err("ERR This Redis command is not allowed from script");
+        match row.flags.contains(Flags::NOSCRIPT) {
+            true => Err("ERR This Redis command is not allowed from script"),
+            false => Ok(()),
         }
+    }
+
+    /// Whether this script may call it.
+    fn check_writes(&self, row: &Row) -> Result<(), &'static str> {
         let writes = row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE);
         if writes && self.only_reads {
             return Err("ERR Write commands are not allowed from read-only scripts.");
@@ -133,7 +158,15 @@ impl<'c> Calls<'c> {
             duration: started.elapsed(),
             result,
             shown,
+            refused: None,
         });
+    }
+
+    fn note_refused(&mut self, row: &Row, started: Instant, refused: RefusedCall) {
+        self.note(row, started, CallResult::Rejected, None);
+        if let Some(call) = self.made.last_mut() {
+            call.refused = Some(Box::new((self.unit.client(), refused)));
+        }
     }
 
     /// Has the calls counted: those of a transaction when it is committed.
@@ -176,14 +209,25 @@ impl<'c> Calls<'c> {
     }
 }
 
-/// `redis.acl_check_cmd`: there is one user, who may call everything that there is.
-pub(super) fn check(arguments: &[Bytes]) -> Reply {
-    match resolve(arguments) {
-        Err(refusal) if refusal.row.is_none() => {
-            Reply::Error("ERR Invalid command passed to redis.acl_check_cmd()".to_owned())
-        }
-        _ => Reply::OK,
-    }
+/// What the client may do on whose behalf a script runs, where that is not everything.
+fn rights_of(unit: AnyUnit<'_>) -> Option<Arc<dyn ClientRights>> {
+    let rights = unit.environment().rights.get()?;
+    rights.of(unit.client())
+}
+
+/// `redis.acl_check_cmd`: whether the script's client may call a command.
+pub(super) fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
+    let row = match resolve(arguments) {
+        Ok(row) => Some(row),
+        // As in Redis, their number does not matter.
+        Err(refusal) => refusal.row,
+    };
+    let Some(row) = row else {
+        return Reply::Error("ERR Invalid command passed to redis.acl_check_cmd()".to_owned());
+    };
+    let rights = rights_of(unit);
+    let is_allowed = rights.is_none_or(|rights| rights.check(row.id, arguments).is_ok());
+    Reply::Boolean(is_allowed)
 }
 
 fn select(arguments: &[Bytes]) -> Result<u32, CommandError> {

@@ -93,7 +93,7 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
     let end = loop {
         let answer = match step {
             Step::Ended(end) => break Ok(end),
-            Step::Checks(arguments) => Answer::Reply(check(&arguments)),
+            Step::Checks(arguments) => Answer::Reply(check(unit, &arguments)),
             Step::Calls(_) if guard.run().is_late() => break Ok(End::Late),
             Step::Calls(arguments) => match calls.run(arguments).await {
                 Ok(reply) => Answer::Reply(reply),

@@ -174,19 +174,6 @@ fn the_port_is_the_one_that_is_listened_on() {
 }
 
 #[test]
-fn passwords_match_as_a_whole() {
-    let config = config();
-    assert!(config.is_password(b"anything"));
-    set(&config, &["requirepass", "secret"]).unwrap();
-    assert!(config.is_password(b"secret"));
-    for wrong in ["", "secre", "secret1", "Secret", "secret\0"] {
-        assert!(!config.is_password(wrong.as_bytes()), "{wrong}");
-    }
-    set(&config, &["requirepass", ""]).unwrap();
-    assert_eq!(config.requirepass(), None);
-}
-
-#[test]
 fn a_new_log_level_is_told_once() {
     use std::sync::{Arc, Mutex};
     let config = config();

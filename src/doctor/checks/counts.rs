@@ -197,7 +197,7 @@ impl Counts {
                 .any(|(counter, count)| self.group(counter.group) != *count),
             indexes: disagree(|counts, section| match section.holds {
                 Holds::Index(groups) => {
-                    let expected = groups.iter().map(|group| counts.group(*group)).sum();
+                    let expected: i64 = groups.iter().map(|group| counts.group(*group)).sum();
                     counts.rows(section.section) != expected
                 }
                 _ => false,

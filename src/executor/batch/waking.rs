@@ -25,8 +25,8 @@ use bytes::Bytes;
 use super::looks::Look;
 use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
-use crate::commands::Wake;
 use crate::commands::call::{self, CallError, Mode};
+use crate::commands::{Invocation, Wake};
 use crate::error::CommandError;
 use crate::executor::call::only_reads;
 use crate::executor::waiters::{Cursor, Waiter};
@@ -329,8 +329,11 @@ impl Batch<'_> {
         self.in_service.push(Arc::clone(waiter));
         let pinned = waiter.pinned();
         let invocation = pinned.as_deref().unwrap_or(&waiter.invocation);
-        let ran = match self.refused.get(&id) {
-            Some(error) => Ok(Reply::Error(error.to_line())),
+        let refused = self.refused.get(&id).map(CommandError::to_line);
+        // Its client may not run it any more.
+        let refused = refused.or_else(|| self.refusal_of(invocation));
+        let ran = match refused {
+            Some(line) => Ok(Reply::Error(line)),
             None => {
                 let started = Instant::now();
                 let keys = self.keys_by_look(waiter, look, &attempt.unit);
@@ -378,5 +381,16 @@ impl Batch<'_> {
         }
         self.woken.push((Arc::clone(waiter), reply));
         Ok(Woken::Replied)
+    }
+
+    /// The error line where a client may not run a command that has waited, as the rights of its user
+    /// have changed.
+    fn refusal_of(&self, invocation: &Invocation) -> Option<String> {
+        let rights = self.environment.rights.get()?;
+        let rights = rights.of(invocation.origin.client)?;
+        let refused = rights
+            .check(invocation.row.id, &invocation.arguments)
+            .err()?;
+        Some(format!("NOPERM {}", refused.message))
     }
 }

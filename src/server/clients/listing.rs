@@ -39,6 +39,7 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
         (details.tracking.is_some_and(|mode| mode.is_broadcast), 'B'),
         (is_touched, 'd'),
         (client.is_killed(), 'A'),
+        (client.address.unix_path().is_some(), 'U'),
         (details.no_evict, 'e'),
         (details.no_touch, 'T'),
     ] {
@@ -63,12 +64,14 @@ pub(crate) fn put_line(client: &ClientRecord, now_ms: i64, text: &mut String) {
     let command = table::all()
         .get(client.shown_command())
         .map_or("NULL", |row| row.name);
+    let user = client.user();
+    let user = String::from_utf8_lossy(user.name());
     // Writing to a string does not fail.
     let _ = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
          ssub={} multi={} qbuf={input} qbuf-free={input_free} argv-mem={arguments} multi-mem={transaction} \
-         rbs={output} rbp={output} obl={unsent} oll={waiting} omem={waiting_bytes} tot-mem={} events=r cmd={command} user=default \
+         rbs={output} rbp={output} obl={unsent} oll={waiting} omem={waiting_bytes} tot-mem={} events=r cmd={command} user={user} \
          redir={} resp={} lib-name={} lib-ver={}",
         client.id,
         client.address,

@@ -1,8 +1,7 @@
 //! The record of one client: what other clients (CLIENT LIST, CLIENT KILL) and the server see of it.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
@@ -10,7 +9,9 @@ use super::mailbox::Mailbox;
 use super::memory::BufferMemory;
 use super::subscriptions::{Scope, Subscriptions};
 use super::tracking::TrackingMode;
+use crate::acl::User;
 use crate::executor::watchers::Touched;
+use crate::server::endpoint::Endpoint;
 
 /// One connected client.
 #[derive(Debug)]
@@ -18,9 +19,9 @@ pub(crate) struct ClientRecord {
     /// Its number, unique until the server restarts.
     pub(crate) id: u64,
     /// Its address.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Endpoint,
     /// The address that it connected to.
-    pub(crate) local_address: SocketAddr,
+    pub(crate) local_address: Endpoint,
     /// Its socket's number in this process.
     pub(crate) file_descriptor: i32,
     /// When it connected, in milliseconds since the Unix epoch.
@@ -51,6 +52,8 @@ pub(crate) struct ClientRecord {
     hears_invalidations: AtomicBool,
     /// Messages that wait to be written to it.
     pub(crate) mailbox: Mailbox,
+    /// The user that it is.
+    user: RwLock<Arc<User>>,
     /// What it calls itself and does.
     details: Mutex<ClientDetails>,
     is_killed: AtomicBool,
@@ -109,11 +112,12 @@ impl ClientRecord {
     /// The record of a client that has just connected. Its messages count in `memory`.
     pub(super) fn new(
         id: u64,
-        address: SocketAddr,
-        local_address: SocketAddr,
+        address: Endpoint,
+        local_address: Endpoint,
         file_descriptor: i32,
         now_ms: i64,
         memory: Arc<BufferMemory>,
+        user: Arc<User>,
     ) -> Self {
         Self {
             id,
@@ -140,12 +144,23 @@ impl ClientRecord {
             is_monitor: AtomicBool::new(false),
             hears_invalidations: AtomicBool::new(false),
             mailbox: Mailbox::new(memory),
+            user: RwLock::new(user),
             is_killed: AtomicBool::new(false),
             killed: Notify::new(),
             block: AtomicU8::new(NOT_BLOCKED),
             unblocked: Notify::new(),
             is_awaited: AtomicBool::new(false),
         }
+    }
+
+    /// The user that it is.
+    pub(crate) fn user(&self) -> Arc<User> {
+        Arc::clone(&self.user.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes it another user.
+    pub(crate) fn set_user(&self, user: Arc<User>) {
+        *self.user.write().unwrap_or_else(PoisonError::into_inner) = user;
     }
 
     /// The details, for reading or changing.

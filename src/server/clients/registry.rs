@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::BufferMemory;
 use super::record::ClientRecord;
+use crate::acl::User;
+use crate::server::endpoint::Endpoint;
 
 /// All connected clients.
 #[derive(Debug, Default)]
@@ -23,14 +24,15 @@ impl ClientRegistry {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a client; `None` if there are `maxclients` already.
+    /// Adds a client, which is this user; `None` if there are `maxclients` already.
     pub(crate) fn register(
         &self,
-        address: SocketAddr,
-        local_address: SocketAddr,
+        address: Endpoint,
+        local_address: Endpoint,
         file_descriptor: i32,
         now_ms: i64,
         maxclients: usize,
+        user: &Arc<User>,
     ) -> Option<Arc<ClientRecord>> {
         let mut clients = self.lock();
         if clients.len() >= maxclients {
@@ -45,9 +47,10 @@ impl ClientRegistry {
             file_descriptor,
             now_ms,
             memory,
+            Arc::clone(user),
         ));
         clients.insert(id, Arc::clone(&record));
-        tracing::debug!("client {id} connected from {address}");
+        tracing::debug!("client {id} connected from {}", record.address);
         Some(record)
     }
 
@@ -148,8 +151,9 @@ mod tests {
     use super::*;
 
     fn client(registry: &ClientRegistry, bytes: usize, is_trusted: bool) -> Arc<ClientRecord> {
-        let address = ([127, 0, 0, 1], 1).into();
-        let client = registry.register(address, address, 0, 0, 100).unwrap();
+        let address = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
+        let client = registry.register(address.clone(), address, 0, 0, 100, &User::for_test());
+        let client = client.unwrap();
         client.is_trusted.store(is_trusted, Ordering::Relaxed);
         registry.note_held(&client, bytes);
         client

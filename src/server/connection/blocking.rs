@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
+use crate::acl::log::Context;
 use crate::error::CommandError;
 use crate::executor::{Call, Executor, Outcome, Waiter};
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
+use crate::types::rights::ClientRights;
 
 /// Why a wait ended without a reply.
 enum Interrupted {
@@ -30,6 +32,7 @@ impl Connection {
         share: Duration,
     ) -> Result<(), Ended> {
         let client = Arc::clone(&self.session.client);
+        let waiter = waiting.waiter();
         let interrupted = {
             let blocked = client.enter_block();
             self.show(queued.row);
@@ -54,7 +57,6 @@ impl Connection {
             let waited = self.wait_while_draining(waited).await;
             waited.unwrap_or(Ok(Interrupted::Ended))
         };
-        let waiter = waiting.wait.waiter();
         let (outcome, interrupted) = match interrupted {
             Err(outcome) => (outcome, Interrupted::TimeUp),
             Ok(interrupted) => (waiting.wait.give_up().await, interrupted),
@@ -78,15 +80,34 @@ impl Connection {
         if !self.defers_messages() && !self.may_hear_itself(queued.row) {
             self.put_messages().await?;
         }
-        self.record(queued.row, share, &reply, None);
+        let is_refused = matches!(&reply, Reply::Error(line) if line.starts_with("NOPERM "));
+        if is_refused {
+            // What the user may do has changed while it waited. This enters it into the log.
+            let arguments = &waiter.invocation.arguments;
+            let _ = self.check(Context::Toplevel, queued.row, arguments);
+            self.state.statistics.record_rejection(queued.row.id);
+        } else {
+            self.record(queued.row, share, &reply, None);
+        }
         self.answer(&reply, queued.is_answered);
         Ok(())
     }
 }
 
-/// Runs a command whose time is up once more, without waiting. Not all of its keys were looked at.
+/// Runs a command whose time is up once more, without waiting. Not all of its keys were looked at. One
+/// that its client may not run any more finds nothing.
 async fn look_once(executor: &Executor, waiter: &Waiter) -> Reply {
-    let call = Call::command(waiter.invocation.clone(), executor.plans());
+    let invocation = &waiter.invocation;
+    let rights = executor.environment().rights.get();
+    let rights = rights.and_then(|rights| rights.of(invocation.origin.client));
+    let is_refused = |rights: Arc<dyn ClientRights>| {
+        let checked = rights.check(invocation.row.id, &invocation.arguments);
+        checked.is_err()
+    };
+    if rights.is_some_and(is_refused) {
+        return Reply::NullArray;
+    }
+    let call = Call::command(invocation.clone(), executor.plans());
     match executor.submit(vec![call]).await {
         Ok(finished) => finished.replies.into_iter().next(),
         Err(error) => Some(Reply::Error(CommandError::Store(error).to_line())),

@@ -2,18 +2,11 @@
 
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-
-use tokio::io::Interest;
-use tokio::net::TcpStream;
 
 use super::state::{Connection, Ended};
 use crate::commands::Row;
 use crate::commands::flags::Flags;
 use crate::events::EventClasses;
-
-/// Time after which [`gone`] looks again at a client that has sent something.
-const GONE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Connection {
     /// Whether a command may publish a message to its own client, or change a key that the client has
@@ -90,21 +83,4 @@ impl Connection {
 /// Whether CLIENT PAUSE WRITE holds back a command.
 pub(super) fn is_write(row: &Row) -> bool {
     row.flags.contains(Flags::WRITE) || row.flags.contains(Flags::MAY_REPLICATE)
-}
-
-/// Waits until a client has closed its connection, even if it has sent more before.
-pub(super) async fn gone(stream: &TcpStream) {
-    let mut byte = [0];
-    loop {
-        match stream.peek(&mut byte).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        // There is something to read, so this returns at once.
-        match stream.ready(Interest::READABLE).await {
-            Ok(ready) if !ready.is_read_closed() => {}
-            _ => return,
-        }
-        tokio::time::sleep(GONE_CHECK_INTERVAL).await;
-    }
 }

@@ -50,7 +50,7 @@ impl Connection {
         if waiting <= UNAUTHENTICATED_INPUT_BYTES_MAX {
             return Ok(());
         }
-        let is_trusted = self.session.is_allowed(&self.state.config);
+        let is_trusted = self.session.is_allowed(&self.state.access.users);
         let limit = self.state.config.query_buffer_limit_bytes();
         if is_trusted && waiting as u64 <= limit {
             return Ok(());

@@ -6,7 +6,8 @@ use std::io;
 
 use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
-use tokio::net::tcp::ReadHalf;
+
+use crate::server::stream::ReadHalf;
 
 /// Bytes that a connection reads at a time if it does not expect more.
 pub(super) const READ_BYTES: usize = 16 * 1024;
@@ -82,6 +83,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::server::stream::Stream;
 
     #[tokio::test]
     async fn what_was_taken_in_comes_out_in_order() {
@@ -89,7 +91,8 @@ mod tests {
         let mut client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
-        let (mut stream, _) = listener.accept().await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = Stream::Tcp(stream);
         let sent: Vec<u8> = (0..1_000_000_u32).map(|number| number as u8).collect();
         let to_send = sent.clone();
         let sending = tokio::spawn(async move { client.write_all(&to_send).await });

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tokio::net::TcpStream;
 
 use super::read_ahead::ReadAhead;
 use super::waiting::Waiting;
@@ -12,11 +11,12 @@ use crate::executor::Call;
 use crate::server::clients::ClientRecord;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
+use crate::server::stream::Stream;
 use crate::wire::request::{RequestLimits, RequestParser};
 
 /// A client's connection.
 pub(crate) struct Connection {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Stream,
     pub(super) state: Arc<ServerState>,
     pub(super) session: Session,
     pub(super) parser: RequestParser,
@@ -56,15 +56,10 @@ pub(super) struct Ended;
 
 impl Connection {
     /// A new client's connection.
-    pub(crate) fn new(
-        stream: TcpStream,
-        client: Arc<ClientRecord>,
-        state: Arc<ServerState>,
-    ) -> Self {
-        let needs_password = state.config.requirepass().is_some();
+    pub(crate) fn new(stream: Stream, client: Arc<ClientRecord>, state: Arc<ServerState>) -> Self {
         Self {
             stream,
-            session: Session::new(client, !needs_password),
+            session: Session::new(client),
             parser: RequestParser::new(RequestLimits::default()),
             input: BytesMut::new(),
             ahead: ReadAhead::default(),

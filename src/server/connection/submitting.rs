@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::permission::lacks_named_keys;
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
 use crate::commands::{Invocation, Row};
@@ -22,11 +23,13 @@ impl Connection {
         self.call_bytes += request.held_bytes();
         self.show_monitors(row, &request.arguments);
         let queued = Queued { row, is_answered };
+        let mut origin = self.session.origin();
+        origin.lacks_named_keys = lacks_named_keys(&self.session.user, row, &request.arguments);
         let invocation = Invocation {
             row,
             arguments: request.arguments,
             database: self.session.database,
-            origin: self.session.origin(),
+            origin,
         };
         let mut waiter = None;
         if row.waits.is_some() {

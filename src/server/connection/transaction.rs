@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use super::draining::is_write;
+use super::permission::lacks_named_keys;
 use super::state::{Connection, Ended};
 use crate::commands::flags::Flags;
 use crate::commands::row::{ConnectionCommand, Handler};
@@ -84,6 +85,7 @@ impl Connection {
             kind,
             row,
             arguments: request.arguments,
+            refusal: None,
         };
         if !transaction.queue(command, bytes) {
             let line = "ERR too many commands in one transaction".to_owned();
@@ -234,7 +236,15 @@ impl Connection {
         let mut reply_bytes: usize = 0;
         self.session.is_in_exec = true;
         for command in commands {
+            let refusal = match command.kind {
+                QueuedKind::Data => command.refusal,
+                // In its turn: an AUTH before it counts.
+                QueuedKind::Pure | QueuedKind::Connection(_) => {
+                    self.refusal_in_exec(&self.session.user, command.row, &command.arguments)
+                }
+            };
             let reply = match command.kind {
+                _ if let Some(line) = refusal => Reply::Error(line),
                 QueuedKind::Data => {
                     let Some((reply, invocation)) = done.next() else {
                         break;
@@ -299,14 +309,16 @@ impl Connection {
         Ok(Reply::Array(all))
     }
 
-    /// The queued commands on data, each with the database of the last SELECT before it. Takes their
-    /// arguments.
+    /// The queued commands on data that the user may still run, each with the database of the last SELECT
+    /// before it. Takes their arguments. The user is that of the last AUTH before the command; what an
+    /// ACL SETUSER among the commands changes holds only after the transaction.
     ///
     /// Also whether the client has to forget what they read: it begins to track keys between them,
     /// which the server does after the commit.
     fn invocations_of(&self, commands: &mut [QueuedCommand]) -> (Vec<Invocation>, bool) {
         let mut database = self.session.database;
         let mut origin = self.session.origin();
+        let mut user = Arc::clone(&self.session.user);
         let mut begins_to_track = false;
         let mut forgets = false;
         let mut invocations = Vec::with_capacity(commands.len());
@@ -321,8 +333,19 @@ impl Connection {
                     origin.tracks |= command.row.name == "client|caching";
                     begins_to_track |= command.row.name == "client|tracking";
                 }
-                QueuedKind::Connection(_) | QueuedKind::Pure => {}
+                QueuedKind::Connection(kind) => {
+                    let next =
+                        connection_commands::next_user(kind, &command.arguments, &self.state);
+                    user = next.unwrap_or(user);
+                }
+                QueuedKind::Pure => {}
                 QueuedKind::Data => {
+                    let (row, arguments) = (command.row, &command.arguments);
+                    command.refusal = self.refusal_in_exec(&user, row, arguments);
+                    if command.refusal.is_some() {
+                        continue;
+                    }
+                    origin.lacks_named_keys = lacks_named_keys(&user, row, arguments);
                     forgets |= begins_to_track;
                     invocations.push(Invocation {
                         row: command.row,

@@ -1,100 +1,158 @@
-//! AUTH, HELLO, RESET. There is one user, `default`, whose password is the setting `requirepass`.
+//! AUTH, HELLO, RESET.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::errors::{lossy_text, refusal};
+use crate::acl::log::Context;
+use crate::acl::{DEFAULT_USER, Reason, User};
 use crate::commands::arguments::{integer_or, is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::session::{ReplyMode, Session};
 use crate::server::state::{REDIS_VERSION, ServerState};
+use crate::server::user_store;
 use crate::wire::encode::Protocol;
 
+/// A user's name and a password.
+type Credentials<'a> = (&'a [u8], &'a [u8]);
+
+/// What AUTH has been given.
+fn credentials_of_auth(arguments: &[Bytes]) -> Option<Credentials<'_>> {
+    match rest(arguments, 1) {
+        [password] => Some((DEFAULT_USER.as_bytes(), password)),
+        [user, password] => Some((user, password)),
+        _ => None,
+    }
+}
+
+/// The user that a client is after AUTH or HELLO with these arguments, if they make it one.
+pub(super) fn next_user(
+    is_hello: bool,
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Option<Arc<User>> {
+    let (user, password) = match is_hello {
+        true => Greeting::parse(arguments).ok()?.credentials?,
+        false => credentials_of_auth(arguments)?,
+    };
+    state.access.authenticate(user, password)
+}
+
 /// `AUTH [username] password`.
-pub(super) fn auth(
+pub(super) async fn auth(
     arguments: &[Bytes],
     session: &mut Session,
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
-    match rest(arguments, 1) {
-        [_] if state.config.requirepass().is_none() => Err(CommandError::text(
+    let (user, password) = credentials_of_auth(arguments).ok_or(CommandError::Syntax)?;
+    let default = state.access.users.default_user();
+    if arguments.len() == 2 && default.definition().needs_no_password() {
+        return Err(CommandError::text(
             "ERR AUTH <password> called without any password configured for the default user. \
              Are you sure your configuration is correct?",
-        )),
-        [password] => authenticate(b"default", password, session, state),
-        [user, password] => authenticate(user, password, session, state),
-        _ => Err(CommandError::Syntax),
-    }?;
+        ));
+    }
+    authenticate(user, password, arguments, session, state).await?;
     Ok(Reply::OK)
 }
 
-fn authenticate(
-    user: &[u8],
+async fn authenticate(
+    name: &[u8],
     password: &[u8],
-    session: &mut Session,
-    state: &ServerState,
-) -> Result<(), CommandError> {
-    // The password is checked for any user, so that the time reveals nothing about the name.
-    let is_password = state.config.is_password(password);
-    if user != b"default" || !is_password {
-        state.warnings.wrong_password(session.client.address, user);
-        return Err(CommandError::text(
-            "WRONGPASS invalid username-password pair or user is disabled.",
-        ));
-    }
-    session.is_authenticated = true;
-    Ok(())
-}
-
-/// `HELLO [protover [AUTH username password] [SETNAME clientname]]`.
-pub(super) fn hello(
     arguments: &[Bytes],
     session: &mut Session,
     state: &ServerState,
-) -> Result<Reply, CommandError> {
-    let protocol = match arguments.get(1) {
-        None => None,
-        Some(version) => {
+) -> Result<(), CommandError> {
+    // A user that another server has just made may come here next.
+    user_store::refresh_if_possible(state).await;
+    if let Some(user) = state.access.authenticate(name, password) {
+        session.set_user(user, true);
+        return Ok(());
+    }
+    state.warnings.wrong_password(&session.client.address, name);
+    let context = if session.is_in_exec {
+        Context::Multi
+    } else {
+        Context::Toplevel
+    };
+    let object = arguments.first().cloned().unwrap_or_default();
+    let name = Bytes::copy_from_slice(name);
+    let client = &session.client;
+    let access = &state.access;
+    access.record(client, Reason::Auth, context, object, name);
+    Err(CommandError::text(
+        "WRONGPASS invalid username-password pair or user is disabled.",
+    ))
+}
+
+/// The arguments of HELLO.
+struct Greeting<'a> {
+    protocol: Option<Protocol>,
+    credentials: Option<Credentials<'a>>,
+    name: Option<&'a Bytes>,
+}
+
+impl<'a> Greeting<'a> {
+    fn parse(arguments: &'a [Bytes]) -> Result<Self, CommandError> {
+        let mut greeting = Self {
+            protocol: None,
+            credentials: None,
+            name: None,
+        };
+        if let Some(version) = arguments.get(1) {
             let version = integer_or(
                 version,
                 "ERR Protocol version is not an integer or out of range",
             )?;
-            Some(match version {
+            greeting.protocol = Some(match version {
                 2 => Protocol::Resp2,
                 3 => Protocol::Resp3,
                 _ => {
                     return Err(CommandError::text("NOPROTO unsupported protocol version"));
                 }
-            })
+            });
         }
-    };
-    let mut credentials = None;
-    let mut name = None;
-    let mut options = rest(arguments, 2);
-    loop {
-        options = match options {
-            [] => break,
-            [word, user, password, others @ ..] if is_word(word, "auth") => {
-                credentials = Some((user, password));
-                others
-            }
-            [word, given, others @ ..] if is_word(word, "setname") => {
-                check_attribute(given, "Client names")?;
-                name = Some(given);
-                others
-            }
-            [word, ..] => {
-                return Err(refusal(format!(
-                    "ERR Syntax error in HELLO option '{}'",
-                    lossy_text(word)
-                )));
-            }
-        };
+        let mut options = rest(arguments, 2);
+        loop {
+            options = match options {
+                [] => return Ok(greeting),
+                [word, user, password, others @ ..] if is_word(word, "auth") => {
+                    greeting.credentials = Some((user, password));
+                    others
+                }
+                [word, given, others @ ..] if is_word(word, "setname") => {
+                    check_attribute(given, "Client names")?;
+                    greeting.name = Some(given);
+                    others
+                }
+                [word, ..] => {
+                    return Err(refusal(format!(
+                        "ERR Syntax error in HELLO option '{}'",
+                        lossy_text(word)
+                    )));
+                }
+            };
+        }
     }
+}
+
+/// `HELLO [protover [AUTH username password] [SETNAME clientname]]`.
+pub(super) async fn hello(
+    arguments: &[Bytes],
+    session: &mut Session,
+    state: &ServerState,
+) -> Result<Reply, CommandError> {
+    let Greeting {
+        protocol,
+        credentials,
+        name,
+    } = Greeting::parse(arguments)?;
     if let Some((user, password)) = credentials {
-        authenticate(user, password, session, state)?;
+        authenticate(user, password, arguments, session, state).await?;
     }
-    if !session.is_allowed(&state.config) {
+    if !session.is_allowed(&state.access.users) {
         return Err(CommandError::text(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
              HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -154,7 +212,9 @@ pub(super) fn reset(session: &mut Session, state: &ServerState) -> Reply {
         session.reply_mode = ReplyMode::On;
     }
     session.discard(state.executor.watchers());
-    session.is_authenticated = state.config.requirepass().is_none();
+    let default = state.access.users.default_user();
+    let admits_all = default.definition().admits_all();
+    session.set_user(Arc::clone(default), admits_all);
     let mut details = session.client.details();
     details.database = 0;
     details.name = String::new();

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::not_implemented;
-use crate::commands::arguments::rest;
+use crate::commands::arguments::{is_word, rest};
 use crate::commands::help::help;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::state::ServerState;
+use crate::server::user_store;
 
 /// `CONFIG <subcommand> …`.
 pub(super) async fn execute(
@@ -19,7 +20,7 @@ pub(super) async fn execute(
 ) -> Result<Reply, CommandError> {
     match subcommand {
         "get" => Ok(get(arguments, state)),
-        "set" => set(arguments, state),
+        "set" => set(arguments, state).await,
         "resetstat" => {
             state.statistics.reset();
             state.disconnections.reset();
@@ -48,7 +49,7 @@ fn get(arguments: &[Bytes], state: &ServerState) -> Reply {
 }
 
 /// `CONFIG SET parameter value [parameter value …]`.
-fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
+async fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
     let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
     for pair in rest(arguments, 2).chunks(2) {
         let [name, value] = pair else {
@@ -57,7 +58,16 @@ fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> 
         pairs.push((name, value));
     }
     match state.config.set(&pairs) {
-        Ok(()) => Ok(Reply::OK),
+        Ok(()) => {
+            let is_password = |(name, _): &(&[u8], &[u8])| is_word(name, "requirepass");
+            if pairs.iter().any(is_password) {
+                match user_store::is_used(state) {
+                    true => user_store::take_requirepass(state).await?,
+                    false => state.access.take_requirepass(),
+                }
+            }
+            Ok(Reply::OK)
+        }
         Err(line) => Err(CommandError::Text(line.into())),
     }
 }

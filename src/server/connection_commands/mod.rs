@@ -2,11 +2,14 @@
 //!
 //! Each command has a file, which imports at most `errors`, `help` and other commands' helpers.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::clients::Scope;
 use super::session::Session;
 use super::state::ServerState;
+use crate::acl::User;
 use crate::commands::row::{ConnectionCommand, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
@@ -41,8 +44,8 @@ pub(super) async fn execute(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     match command {
-        ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, state),
-        ConnectionCommand::Auth => auth::auth(arguments, session, state),
+        ConnectionCommand::Acl => acl::execute(row.own_name(), arguments, session, state).await,
+        ConnectionCommand::Auth => auth::auth(arguments, session, state).await,
         ConnectionCommand::Bgsave => backup::bgsave(arguments, session, state),
         ConnectionCommand::Client => {
             client::execute(row.own_name(), arguments, session, state).await
@@ -50,7 +53,7 @@ pub(super) async fn execute(
         ConnectionCommand::Config => config::execute(row.own_name(), arguments, state).await,
         ConnectionCommand::Debug => debug::execute(arguments, state).await,
         ConnectionCommand::FunctionStats => functions::stats(state).await,
-        ConnectionCommand::Hello => auth::hello(arguments, session, state),
+        ConnectionCommand::Hello => auth::hello(arguments, session, state).await,
         ConnectionCommand::Info => info::info(arguments, state).await,
         ConnectionCommand::Lastsave => backup::lastsave(state),
         ConnectionCommand::Latency => latency::execute(row.own_name(), arguments, state),
@@ -100,6 +103,19 @@ pub(super) async fn execute(
 }
 
 pub(super) use basics::selected_database;
+
+/// The user that a client is after a command, if it is one that makes the client another user.
+pub(super) fn next_user(
+    command: ConnectionCommand,
+    arguments: &[Bytes],
+    state: &ServerState,
+) -> Option<Arc<User>> {
+    let is_hello = command == ConnectionCommand::Hello;
+    let may_change = is_hello || command == ConnectionCommand::Auth;
+    may_change
+        .then(|| auth::next_user(is_hello, arguments, state))
+        .flatten()
+}
 
 /// Whether a command may wait for long. Meanwhile the connection checks whether the client is still
 /// there.

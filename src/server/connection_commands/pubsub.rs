@@ -39,6 +39,15 @@ pub(super) async fn subscribe(
         confirmation(word, Reply::Bulk(name.clone()), count)
     });
     let replies = replies.collect();
+    let user = &session.user;
+    if !user.is_open() {
+        // The user may have lost a channel since it was checked, and nobody saw this subscription.
+        let definition = user.definition();
+        let is_heard = |name: &Bytes| definition.hears(name, scope == Scope::Pattern);
+        if !rest(arguments, 1).iter().all(is_heard) {
+            session.client.kill();
+        }
+    }
     // After the confirmation the client gets everything that any server publishes.
     state.executor.listen().await;
     Ok(Reply::Several(replies))

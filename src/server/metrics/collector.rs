@@ -121,8 +121,13 @@ fn clients(state: &ServerState, writer: &mut Writer<'_>) -> fmt::Result {
         ),
         (
             "connections_rejected",
-            "Connections that were refused because of maxclients or protected mode",
+            "Connections that were refused because of maxclients or protected mode, or without a TLS handshake",
             &statistics.connections_rejected,
+        ),
+        (
+            "tls_handshakes_failed",
+            "TLS handshakes of clients that failed or took too long",
+            &statistics.failed_handshakes,
         ),
         (
             "clients_evicted",

@@ -86,6 +86,15 @@ impl PubSub {
         client.show_subscriptions(subscriptions);
     }
 
+    /// Disconnects the subscribers for which `loses` says so of a name that they are subscribed to.
+    pub(super) fn disconnect(&self, loses: impl Fn(Scope, &[u8], &ClientRecord) -> bool) {
+        for (scope, name, clients) in self.read().all() {
+            for client in clients.iter().filter(|client| loses(scope, name, client)) {
+                client.kill();
+            }
+        }
+    }
+
     /// The channels that have subscribers and match a pattern.
     pub(super) fn channels(&self, kind: ChannelKind, pattern: Option<&[u8]>) -> Vec<Bytes> {
         self.read().channels(kind, pattern)

@@ -78,6 +78,15 @@ impl Table {
             .map(|(pattern, clients)| (pattern, clients.as_slice()))
     }
 
+    /// All names with their subscribers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Scope, &Bytes, &[Arc<ClientRecord>])> {
+        let channels = self.channels.iter().map(|one| (Scope::Channel, one));
+        let shards = self.shards.iter().map(|one| (Scope::Shard, one));
+        let patterns = self.patterns.iter().map(|one| (Scope::Pattern, one));
+        let all = channels.chain(shards).chain(patterns);
+        all.map(|(scope, (name, clients))| (scope, name, clients.as_slice()))
+    }
+
     pub(super) fn channels(&self, kind: ChannelKind, pattern: Option<&[u8]>) -> Vec<Bytes> {
         let is_asked_for = |channel: &&Bytes| {
             pattern.is_none_or(|pattern| glob::matches(pattern, channel, Case::Sensitive))

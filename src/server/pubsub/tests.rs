@@ -25,8 +25,18 @@ impl Scene {
     }
 
     fn client(&self) -> (Arc<ClientRecord>, Subscriptions) {
-        let address = ([127, 0, 0, 1], 1).into();
-        let client = self.clients.register(address, address, 0, 0, 100).unwrap();
+        let address = crate::server::endpoint::Endpoint::Tcp(([127, 0, 0, 1], 1).into());
+        let client = self
+            .clients
+            .register(
+                address.clone(),
+                address,
+                0,
+                0,
+                100,
+                &crate::acl::User::for_test(),
+            )
+            .unwrap();
         (client, Subscriptions::default())
     }
 

@@ -164,7 +164,7 @@ mod tests {
                 let ranges: Vec<_> = coverage.iter().collect();
                 assert!(ranges.windows(2).all(|two| two[0].1 < two[1].0));
                 let bytes = ranges.iter().map(|(begin, end)| conflict_bytes(begin, end));
-                assert_eq!(coverage.bytes(), bytes.sum());
+                assert_eq!(coverage.bytes(), bytes.sum::<usize>());
                 let (from, to) = (random.below(80) as u8, random.below(80) as u8);
                 assert_eq!(coverage.contains(&[from]), model.contains(&from));
                 if from < to {

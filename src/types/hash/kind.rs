@@ -8,7 +8,7 @@ use crate::types::kind::{BodyKind, SectionKind, Serialization, ValueKind, elemen
 /// The descriptor of hashes.
 pub static KIND: ValueKind = ValueKind {
     name: "hash",
-    encoding: "hashed-rows",
+    encoding: |context, key| Box::pin(context.hash_encoding(key)),
     exists_when_empty: false,
     body: Some(BodyKind {
         length: |body| FieldRow::Hash.count_body(body),

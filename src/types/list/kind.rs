@@ -21,7 +21,7 @@ use super::{End, elements};
 /// The descriptor of lists.
 pub static KIND: ValueKind = ValueKind {
     name: "list",
-    encoding: "ordered-rows",
+    encoding: |context, key| Box::pin(context.list_encoding(key)),
     exists_when_empty: false,
     body: None,
     is_waited_for: true,

@@ -8,7 +8,7 @@ use crate::types::kind::{BodyKind, SectionKind, Serialization, ValueKind, elemen
 /// The descriptor of sets.
 pub static KIND: ValueKind = ValueKind {
     name: "set",
-    encoding: "hashed-rows",
+    encoding: |context, key| Box::pin(context.set_encoding(key)),
     exists_when_empty: false,
     body: Some(BodyKind {
         length: |body| FieldRow::Set.count_body(body),

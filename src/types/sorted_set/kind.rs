@@ -28,7 +28,7 @@ const MEMBERS_FIRST_LOOK: usize = 1_024;
 /// The descriptor of sorted sets.
 pub static KIND: ValueKind = ValueKind {
     name: "zset",
-    encoding: "indexed-rows",
+    encoding: |context, key| Box::pin(context.zset_encoding(key)),
     exists_when_empty: false,
     body: None,
     is_waited_for: true,

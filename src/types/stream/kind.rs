@@ -13,8 +13,7 @@ use super::group::checks;
 /// The descriptor of streams.
 pub static KIND: ValueKind = ValueKind {
     name: "stream",
-    // Redis has no other either, so the word promises nothing.
-    encoding: "stream",
+    encoding: |_, _| Box::pin(async { Ok("stream") }),
     // It remembers its last id, and its consumer groups.
     exists_when_empty: true,
     body: None,

@@ -13,7 +13,7 @@ use crate::types::kind::{BodyKind, Restorable, SectionKind, Serialization, Value
 /// The descriptor of strings.
 pub static KIND: ValueKind = ValueKind {
     name: "string",
-    encoding: "pieces",
+    encoding: |context, key| Box::pin(context.string_encoding(key)),
     exists_when_empty: true,
     body: Some(BodyKind {
         length: |body| Ok(i64::try_from(body.len()).unwrap_or(i64::MAX)),

@@ -17,7 +17,7 @@ const DEAD: u8 = TaskState::Dead as u8;
 /// The descriptor of task queues. The groups of elements are the states of tasks.
 pub static KIND: ValueKind = ValueKind {
     name: "taskqueue",
-    encoding: "indexed-rows",
+    encoding: |_, _| Box::pin(async { Ok("indexed-rows") }),
     exists_when_empty: false,
     body: None,
     is_waited_for: true,

@@ -8,12 +8,61 @@ fn usage(bench: &Bench, options: &str) -> i64 {
 }
 
 #[test]
+fn encodings_are_those_of_redis() {
+    on_both_stores(|bench| {
+        let digits = "9".repeat(20);
+        let long = "x".repeat(65);
+        bench.run(&format!(
+            "MSET int -12 no-int 012 many {digits} long {}",
+            &long[..45]
+        ));
+        bench.run("RPUSH list a b");
+        bench.run("HSET hash a b");
+        bench.run(&format!("HSET hashtable a {long}"));
+        bench.run("SADD intset 1 -2");
+        bench.run("SADD set 1 a");
+        bench.run(&format!("SADD hashed 1 {long}"));
+        bench.run("ZADD zset 1 a");
+        bench.run(&format!("ZADD skiplist 1 {long}"));
+        for place in 0..200 {
+            let text = &long[..41];
+            bench.run(&format!("RPUSH quicklist {text}"));
+            bench.run(&format!("SADD many-members {text}{place}"));
+            bench.run(&format!("SADD many-numbers {place}"));
+            bench.run(&format!("ZADD many-scores {place} {place}"));
+            bench.run(&format!("HSET many-fields {place} {place}"));
+        }
+        for (key, encoding) in [
+            ("int", "int"),
+            ("no-int", "embstr"),
+            ("many", "embstr"),
+            ("long", "raw"),
+            ("list", "listpack"),
+            ("quicklist", "quicklist"),
+            ("hash", "listpack"),
+            ("hashtable", "hashtable"),
+            ("many-fields", "listpack"),
+            ("intset", "intset"),
+            ("many-numbers", "intset"),
+            ("set", "listpack"),
+            ("hashed", "hashtable"),
+            ("many-members", "hashtable"),
+            ("zset", "listpack"),
+            ("skiplist", "skiplist"),
+            ("many-scores", "skiplist"),
+        ] {
+            let reply = bench.run(&format!("OBJECT ENCODING {key}"));
+            assert_eq!(reply, bulk(encoding), "{key}");
+        }
+    });
+}
+
+#[test]
 fn object_tells_what_is_true_here() {
     on_both_stores(|bench| {
         bench.run("RPUSH l a");
         bench.run("ZADD z 1 a");
-        assert_eq!(bench.run("OBJECT ENCODING l"), bulk("ordered-rows"));
-        assert_eq!(bench.run("object encoding z"), bulk("indexed-rows"));
+        assert_eq!(bench.run("object encoding z"), bulk("listpack"));
         assert_eq!(bench.run("OBJECT REFCOUNT l"), Reply::Integer(1));
         assert_eq!(bench.run("OBJECT IDLETIME l"), Reply::Integer(0));
         assert!(matches!(bench.run("OBJECT FREQ l"), Reply::Error(_)));

@@ -1,13 +1,17 @@
 //! CLIENT KILL.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::super::errors::{lossy_text, refusal};
 use super::list::ClientType;
+use crate::acl::User;
 use crate::commands::arguments::{integer_at_least, is_word, rest};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::clients::ClientRecord;
+use crate::server::endpoint::Endpoint;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 
@@ -18,6 +22,7 @@ struct Filter<'a> {
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     client_type: Option<ClientType>,
+    user: Option<Arc<User>>,
     spares_caller: bool,
 }
 
@@ -34,11 +39,12 @@ pub(super) fn kill(
                 address: Some(address),
                 local_address: None,
                 client_type: None,
+                user: None,
                 spares_caller: false,
             };
             (filter, true)
         }
-        options => (parse(options)?, false),
+        options => (parse(options, state)?, false),
     };
     let mut count = 0;
     for client in state.clients.all() {
@@ -61,12 +67,13 @@ pub(super) fn kill(
     }
 }
 
-fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
+fn parse<'a>(options: &'a [Bytes], state: &ServerState) -> Result<Filter<'a>, CommandError> {
     let mut filter = Filter {
         id: None,
         address: None,
         local_address: None,
         client_type: None,
+        user: None,
         spares_caller: true,
     };
     for pair in options.chunks(2) {
@@ -83,10 +90,10 @@ fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
         } else if is_word(option, "laddr") {
             filter.local_address = Some(value);
         } else if is_word(option, "user") {
-            // All clients are the user `default`.
-            if value.as_ref() != b"default" {
-                return Err(refusal(format!("ERR No such user '{}'", lossy_text(value))));
-            }
+            let user = state.access.users.find(value);
+            filter.user = Some(
+                user.ok_or_else(|| refusal(format!("ERR No such user '{}'", lossy_text(value))))?,
+            );
         } else if is_word(option, "skipme") {
             filter.spares_caller = if is_word(value, "yes") {
                 true
@@ -104,14 +111,18 @@ fn parse(options: &[Bytes]) -> Result<Filter<'_>, CommandError> {
 
 impl Filter<'_> {
     fn matches(&self, client: &ClientRecord) -> bool {
-        let is_at = |wanted: Option<&[u8]>, address: std::net::SocketAddr| {
+        let is_at = |wanted: Option<&[u8]>, address: &Endpoint| {
             wanted.is_none_or(|wanted| wanted == address.to_string().as_bytes())
         };
-        is_at(self.address, client.address)
-            && is_at(self.local_address, client.local_address)
+        is_at(self.address, &client.address)
+            && is_at(self.local_address, &client.local_address)
             && self
                 .client_type
                 .is_none_or(|wanted| wanted == ClientType::of(client))
             && self.id.is_none_or(|wanted| wanted == client.id)
+            && self
+                .user
+                .as_ref()
+                .is_none_or(|wanted| Arc::ptr_eq(wanted, &client.user()))
     }
 }

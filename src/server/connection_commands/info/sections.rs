@@ -3,6 +3,8 @@
 use super::lines::lines;
 use crate::server::procfs;
 use crate::server::state::{REDIS_VERSION, ServerState};
+use crate::server::supervisor::Supervisor;
+use crate::version;
 
 pub(super) fn server(state: &ServerState, text: &mut String) {
     let settings = state.config.settings();
@@ -12,8 +14,9 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
     text.push_str("# Server\r\n");
     lines! { text;
         "redis_version": REDIS_VERSION,
-        "quoin_version": env!("CARGO_PKG_VERSION"),
-        "redis_git_sha1": "00000000",
+        "quoin_version": version::VERSION,
+        "quoin_commit": version::COMMIT,
+        "redis_git_sha1": version::COMMIT.get(..8).unwrap_or("00000000"),
         "redis_git_dirty": 0,
         "redis_build_id": "0",
         "redis_mode": "standalone",
@@ -21,9 +24,9 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
         "arch_bits": usize::BITS,
         "multiplexing_api": "epoll",
         "process_id": std::process::id(),
-        "process_supervised": "no",
+        "process_supervised": if Supervisor::is_there() { "systemd" } else { "no" },
         "run_id": state.run_id,
-        "tcp_port": state.port(),
+        "tcp_port": state.ports().shown(),
         "server_time_usec": state.clock.now_us(),
         "uptime_in_seconds": uptime_s,
         "uptime_in_days": uptime_s / 86_400,
@@ -34,11 +37,20 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
         "config_file": file.unwrap_or_default(),
         "io_threads_active": u8::from(settings.io_threads > 1),
     }
-    for (number, ip) in settings.bind.iter().enumerate() {
-        let port = state.port();
-        text.push_str(&format!(
-            "listener{number}:name=tcp,bind={ip},port={port}\r\n"
-        ));
+    let ports = state.ports();
+    let ips: String = settings
+        .bind
+        .iter()
+        .map(|ip| format!(",bind={ip}"))
+        .collect();
+    if ports.plain != 0 {
+        text.push_str(&format!("listener0:name=tcp{ips},port={}\r\n", ports.plain));
+    }
+    if let Some(path) = &settings.unixsocket {
+        text.push_str(&format!("listener1:name=unix,bind={}\r\n", path.display()));
+    }
+    if ports.tls != 0 {
+        text.push_str(&format!("listener2:name=tls{ips},port={}\r\n", ports.tls));
     }
 }
 

@@ -10,6 +10,7 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
     let executor = state.executor.statistics();
     let samples = &state.samples;
     let tracking = state.tracking.counts();
+    let denied = &state.access.log;
     let lookups = &state.executor.environment().lookups;
     let kibibytes = |bytes: u64| format!("{:.2}", bytes as f64 / 1024.0);
     text.push_str("# Stats\r\n");
@@ -59,10 +60,10 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
         "io_threaded_writes_processed": 0,
         "client_query_buffer_limit_disconnections": state.disconnections.query_buffer.get(),
         "client_output_buffer_limit_disconnections": state.disconnections.output_buffer.get(),
-        "acl_access_denied_auth": 0,
-        "acl_access_denied_cmd": 0,
-        "acl_access_denied_key": 0,
-        "acl_access_denied_channel": 0,
+        "acl_access_denied_auth": denied.denied_auth.get(),
+        "acl_access_denied_cmd": denied.denied_commands.get(),
+        "acl_access_denied_key": denied.denied_keys.get(),
+        "acl_access_denied_channel": denied.denied_channels.get(),
     }
 }
 

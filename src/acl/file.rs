@@ -1,0 +1,121 @@
+//! Files of users (`aclfile`): a line for each, `user <name> <rule> …`.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::definition::{Definition, merge_selectors};
+use super::rule_error::RuleError;
+use super::rules::Defaults;
+use super::text::has_spaces;
+use super::user::User;
+
+/// Reads the users of a file whose path is `path`.
+///
+/// # Errors
+/// What is wrong with all of its lines, in one line of Redis's texts (`ACLLoadFromFile`).
+pub fn parse(
+    path: &str,
+    text: &[u8],
+    defaults: Defaults,
+) -> Result<BTreeMap<Bytes, Definition>, String> {
+    let mut users = BTreeMap::new();
+    let mut errors = String::new();
+    for (number, line) in (1..).zip(text.split(|byte| *byte == b'\n')) {
+        let line = trim(line, b" \t\r\n");
+        if line.is_empty() {
+            continue;
+        }
+        let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+        let [b"user", name, rules @ ..] = words.as_slice() else {
+            errors.push_str(&format!(
+                "{path}:{number} should start with user keyword followed by the username. "
+            ));
+            continue;
+        };
+        let shown = String::from_utf8_lossy(name);
+        if has_spaces(name) {
+            errors.push_str(&format!(
+                "'{path}:{number}: username '{shown}' contains invalid characters. "
+            ));
+            continue;
+        }
+        let name = Bytes::copy_from_slice(name);
+        if users.contains_key(&name) {
+            errors.push_str(&format!(
+                "WARNING: Duplicate user '{shown}' found on line {number}. "
+            ));
+            continue;
+        }
+        let at = format!("{path}:{number}");
+        let user = parse_rules(&at, rules, defaults, &mut errors);
+        users.insert(name, user);
+    }
+    if errors.is_empty() {
+        return Ok(users);
+    }
+    errors.push_str(
+        "WARNING: ACL errors detected, no change to the previously active ACL rules was performed",
+    );
+    Err(errors)
+}
+
+fn parse_rules(at: &str, rules: &[&[u8]], defaults: Defaults, errors: &mut String) -> Definition {
+    let mut user = Definition::new(defaults);
+    let Ok(rules) = merge_selectors(rules) else {
+        errors.push_str(&format!(
+            "{at}: Unmatched parenthesis in selector definition."
+        ));
+        return user;
+    };
+    let mut has_syntax_error = false;
+    for rule in &rules {
+        let rule = trim(rule, b"\t\r\n");
+        match user.apply(rule, defaults) {
+            Ok(()) => {}
+            Err(error @ RuleError::UnknownCommand) => {
+                let rule = String::from_utf8_lossy(rule);
+                errors.push_str(&format!(
+                    "{at}: Error in applying operation '{rule}': {error}. "
+                ));
+            }
+            // Later ones may come of it, and rules may be passwords.
+            Err(error) if !has_syntax_error => {
+                errors.push_str(&format!("{at}: {error}. "));
+                has_syntax_error = true;
+            }
+            Err(_) => {}
+        }
+    }
+    user
+}
+
+fn trim<'t>(mut text: &'t [u8], ends: &[u8]) -> &'t [u8] {
+    while let [first, rest @ ..] = text
+        && ends.contains(first)
+    {
+        text = rest;
+    }
+    while let [rest @ .., last] = text
+        && ends.contains(last)
+    {
+        text = rest;
+    }
+    text
+}
+
+/// A user's line, as ACL LIST shows it.
+pub fn line(user: &User) -> Vec<u8> {
+    let rules = user.definition().describe();
+    [b"user ", user.name().as_ref(), b" ", &rules].concat()
+}
+
+/// The text of a file with these users.
+pub fn format<'u>(users: impl IntoIterator<Item = &'u User>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for user in users {
+        text.extend(line(user));
+        text.push(b'\n');
+    }
+    text
+}

@@ -1,0 +1,178 @@
+//! `redis.call` and `redis.pcall` as functions of C: what a script calls most costs no bindings.
+//!
+//! Arguments that are texts and numbers, and replies without errors in RESP2, go between Lua and the
+//! desk here. Everything else is left to a function of the bindings, `api.rs`.
+//!
+//! Lua raises an error by a jump over the frames of these functions, for want of memory too. So none
+//! of them owns anything while Lua may raise: a reply is held by [`Calling`].
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mlua::ffi::{self, lua_State};
+use mlua::{Function, LightUserData, Lua, Result, Scope};
+
+use super::api::number_argument;
+use super::state::{Answer, Ask, Desk, State};
+use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
+use crate::reply::Reply;
+
+/// What the calls of a machine share. It outlives the machine's scripts.
+pub(super) struct Calling<'y> {
+    pub(super) desk: Desk<'y>,
+    pub(super) state: Rc<State>,
+    /// The reply that Lua is given.
+    held: UnsafeCell<Reply>,
+    /// An answer for the function of the bindings.
+    left: Cell<Option<Answer>>,
+}
+
+impl<'y> Calling<'y> {
+    pub(super) fn new(desk: Desk<'y>, state: Rc<State>) -> Self {
+        Self {
+            desk,
+            state,
+            held: UnsafeCell::new(Reply::Null),
+            left: Cell::new(None),
+        }
+    }
+
+    /// The answer to a command that was called here and is given to Lua elsewhere.
+    pub(super) fn take_left(&self) -> Option<Answer> {
+        self.left.take()
+    }
+
+    /// A function that calls a command. `rest` is called without arguments where there is an answer
+    /// that is left to it, and with the script's where nothing was called. Scripts run within the
+    /// scope, so this outlives them.
+    pub(super) fn function<'scope, 'env>(
+        &'env self,
+        lua: &Lua,
+        _: &'scope Scope<'scope, 'env>,
+        rest: Function,
+    ) -> Result<Function> {
+        let own = LightUserData((&raw const *self).cast_mut().cast());
+        // SAFETY: the two values on the stack become the closure's.
+        unsafe {
+            lua.exec_raw((own, rest), |state| {
+                ffi::lua_pushcclosure(state, call, 2);
+            })
+        }
+    }
+
+    /// Whether the command was called, and its reply is held.
+    fn ask(&self, arguments: Vec<Bytes>) -> bool {
+        match self.desk.ask(Ask::Call(arguments)) {
+            Answer::Reply(reply) if !self.state.is_resp3.get() && is_plain(&reply, 0) => {
+                // SAFETY: nothing refers to what is held: it is read while it is pushed, and no
+                // script runs meanwhile.
+                unsafe { *self.held.get() = reply };
+                true
+            }
+            answer => {
+                self.left.set(Some(answer));
+                false
+            }
+        }
+    }
+}
+
+/// Whether [`push`] knows a reply.
+fn is_plain(reply: &Reply, depth: usize) -> bool {
+    match reply {
+        Reply::Bulk(_) | Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::NullArray => {
+            true
+        }
+        Reply::Array(items) => {
+            depth < SCRIPT_REPLY_DEPTH_MAX && items.iter().all(|item| is_plain(item, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+/// The arguments of a command, where all are texts and numbers.
+unsafe fn arguments(state: *mut lua_State) -> Option<Vec<Bytes>> {
+    // SAFETY: the places are those of the arguments. A text's bytes are copied while it is on the
+    // stack, and nothing here makes Lua allocate or raise.
+    unsafe {
+        let count = ffi::lua_gettop(state);
+        if count == 0 {
+            return None;
+        }
+        let is_known = |place| {
+            let kind = ffi::lua_type(state, place);
+            kind == ffi::LUA_TSTRING || kind == ffi::LUA_TNUMBER
+        };
+        if !(1..=count).all(is_known) {
+            return None;
+        }
+        let bytes = |place| {
+            if ffi::lua_type(state, place) == ffi::LUA_TNUMBER {
+                return number_argument(ffi::lua_tonumber(state, place)).into();
+            }
+            let mut length = 0;
+            let text = ffi::lua_tolstring(state, place, &raw mut length);
+            Bytes::copy_from_slice(std::slice::from_raw_parts(text.cast(), length))
+        };
+        Some((1..=count).map(bytes).collect())
+    }
+}
+
+unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
+    // SAFETY: the first value of the closure is a `Calling` that outlives the scripts.
+    unsafe {
+        let own = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast_const();
+        let own = &*own.cast::<Calling<'_>>();
+        if !own.state.is_stopping()
+            && let Some(arguments) = arguments(state)
+        {
+            let is_held = own.ask(arguments);
+            ffi::lua_settop(state, 0);
+            if is_held {
+                push(state, &*own.held.get());
+                *own.held.get() = Reply::Null;
+                return 1;
+            }
+        }
+        ffi::lua_pushvalue(state, ffi::lua_upvalueindex(2));
+        ffi::lua_insert(state, 1);
+        ffi::lua_call(state, ffi::lua_gettop(state) - 1, ffi::LUA_MULTRET);
+        ffi::lua_gettop(state)
+    }
+}
+
+/// Pushes a reply that [`is_plain`], as `values.rs` converts it.
+unsafe fn push(state: *mut lua_State, reply: &Reply) {
+    unsafe {
+        match reply {
+            Reply::Bulk(text) => push_text(state, text),
+            Reply::Integer(number) => ffi::lua_pushnumber(state, *number as f64),
+            Reply::Simple(status) => {
+                ffi::lua_createtable(state, 0, 1);
+                push_text(state, b"ok");
+                push_text(state, status.as_bytes());
+                ffi::lua_rawset(state, -3);
+            }
+            Reply::Array(items) => {
+                // Room for a table, its element and what that needs.
+                ffi::luaL_checkstack(state, 4, c"too deep a reply".as_ptr());
+                let room = c_int::try_from(items.len()).unwrap_or(c_int::MAX);
+                ffi::lua_createtable(state, room, 0);
+                for (place, item) in (1..).zip(items) {
+                    push(state, item);
+                    ffi::lua_rawseti(state, -2, place);
+                }
+            }
+            _ => ffi::lua_pushboolean(state, 0),
+        }
+    }
+}
+
+unsafe fn push_text(state: *mut lua_State, text: &[u8]) {
+    unsafe {
+        ffi::lua_pushlstring(state, text.as_ptr().cast(), text.len());
+    }
+}

@@ -1,0 +1,75 @@
+//! The client's side, for the tools that connect to servers.
+
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::error::TlsError;
+use super::{files, provider};
+
+/// A connection that is encrypted.
+pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
+
+/// What a tool shows to servers, and by what it judges them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientOptions {
+    /// Certificates by which servers are judged; `None` means those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// The tool's own certificate, with its chain.
+    pub certificate_file: Option<PathBuf>,
+    /// The key that belongs to it.
+    pub key_file: Option<PathBuf>,
+}
+
+impl ClientOptions {
+    /// Encrypts a connection to `host`, whose certificate must name it. The handshake happens with
+    /// the first bytes.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged.
+    pub fn wrap(&self, host: &str, stream: TcpStream) -> Result<ClientStream, TlsError> {
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| TlsError::HostName(host.to_owned()))?;
+        let connection =
+            ClientConnection::new(Arc::new(self.config()?), name).map_err(TlsError::Protocols)?;
+        Ok(StreamOwned::new(connection, stream))
+    }
+
+    fn config(&self) -> Result<ClientConfig, TlsError> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(TlsError::Protocols)?
+            .with_root_certificates(self.authorities()?);
+        let (Some(certificate_file), Some(key_file)) = (&self.certificate_file, &self.key_file)
+        else {
+            return match (&self.certificate_file, &self.key_file) {
+                (Some(_), _) => Err(TlsError::Missing("--key")),
+                (_, Some(_)) => Err(TlsError::Missing("--cert")),
+                _ => Ok(builder.with_no_client_auth()),
+            };
+        };
+        let chain = files::certificates(certificate_file)?;
+        builder
+            .with_client_auth_cert(chain, files::key(key_file)?)
+            .map_err(|source| TlsError::Refused {
+                path: certificate_file.clone(),
+                source,
+            })
+    }
+
+    fn authorities(&self) -> Result<RootCertStore, TlsError> {
+        if let Some(path) = &self.ca_file {
+            return files::authorities(Some(path), None);
+        }
+        let mut store = RootCertStore::empty();
+        // A system may have some that rustls does not take.
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        match store.is_empty() {
+            true => Err(TlsError::NoSystemAuthorities),
+            false => Ok(store),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The server's side.
+
+use std::sync::Arc;
+
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{ServerConfig, SupportedProtocolVersion};
+
+use super::error::TlsError;
+use super::options::{AuthClients, ServerOptions, Version};
+use super::{files, provider};
+
+/// Reads the files that the options name.
+///
+/// # Errors
+/// If a file is missing or damaged, or the key is not that of the certificate.
+pub fn server_config(options: &ServerOptions) -> Result<Arc<ServerConfig>, TlsError> {
+    let certificate_file = options.certificate_file.as_deref();
+    let certificate_file = certificate_file.ok_or(TlsError::Missing("tls-cert-file"))?;
+    let key_file = options.key_file.as_deref();
+    let key_file = key_file.ok_or(TlsError::Missing("tls-key-file"))?;
+    let chain = files::certificates(certificate_file)?;
+    let key = files::key(key_file)?;
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&versions(&options.versions))
+        .map_err(TlsError::Protocols)?;
+    let builder = match client_verifier(options)? {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let config = builder
+        .with_single_cert(chain, key)
+        .map_err(|source| TlsError::Refused {
+            path: certificate_file.to_owned(),
+            source,
+        })?;
+    Ok(Arc::new(config))
+}
+
+fn versions(chosen: &[Version]) -> Vec<&'static SupportedProtocolVersion> {
+    let chosen = match chosen.is_empty() {
+        true => &Version::ALL[..],
+        false => chosen,
+    };
+    let of_rustls = |version: &Version| match version {
+        Version::Tls12 => &rustls::version::TLS12,
+        Version::Tls13 => &rustls::version::TLS13,
+    };
+    chosen.iter().map(of_rustls).collect()
+}
+
+/// What judges clients; `None` if they are not asked.
+fn client_verifier(
+    options: &ServerOptions,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
+    if options.auth_clients == AuthClients::No {
+        return Ok(None);
+    }
+    if options.ca_file.is_none() && options.ca_dir.is_none() {
+        return Err(TlsError::NoAuthority);
+    }
+    let store = files::authorities(options.ca_file.as_deref(), options.ca_dir.as_deref())?;
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider());
+    let verifier = match options.auth_clients {
+        AuthClients::Optional => builder.allow_unauthenticated().build()?,
+        AuthClients::Yes | AuthClients::No => builder.build()?,
+    };
+    Ok(Some(verifier))
+}

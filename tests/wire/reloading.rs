@@ -1,0 +1,189 @@
+//! SIGHUP, and the log's file and form.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+use crate::server::{PATIENCE, Server, wait_until};
+
+fn start(folder: &Path, text: &str) -> Server {
+    let path = folder.join("quoin.toml");
+    std::fs::write(&path, text).unwrap();
+    Server::start_in(folder, &["--config", &path.display().to_string()]).unwrap()
+}
+
+/// Changes the file, and waits for what the log says of it.
+fn reload(server: &Server, text: &str, expected: &str) {
+    std::fs::write(server.folder().join("quoin.toml"), text).unwrap();
+    server.signal("HUP");
+    wait_until(expected, || server.log().contains(expected));
+}
+
+fn get(server: &Server, name: &str) -> String {
+    let reply = server.connect().run(&format!("CONFIG GET {name}"));
+    reply.lines().nth(4).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn sighup_takes_over_what_has_changed_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), "timeout = 5\nslowlog-max-len = 7\n");
+    let set = server
+        .connect()
+        .run("CONFIG SET maxclients 99 slowlog-max-len 8");
+    assert_eq!(set, "+OK\r\n");
+    let text = "timeout = 6\nslowlog-max-len = 7\nio-threads = 3\n";
+    reload(
+        &server,
+        text,
+        "SIGHUP: read the settings again, changed timeout",
+    );
+    let log = server.log();
+    assert!(
+        log.contains("a restart is needed for what has changed of io-threads"),
+        "{log}"
+    );
+    assert_eq!(get(&server, "timeout"), "6");
+    // What the file does not say, or says as before, stays as CONFIG SET has made it.
+    assert_eq!(get(&server, "maxclients"), "99");
+    assert_eq!(get(&server, "slowlog-max-len"), "8");
+    // What the file says no longer is as if it never had.
+    reload(
+        &server,
+        "io-threads = 3\n",
+        "changed timeout, slowlog-max-len",
+    );
+    assert_eq!(get(&server, "timeout"), "0");
+    assert_eq!(get(&server, "slowlog-max-len"), "128");
+}
+
+#[test]
+fn a_wrong_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = start(folder.path(), "timeout = 5\n");
+    for (text, expected) in [
+        ("timeout = 6\nmaxclients = 0\n", "maxclients"),
+        ("timeout = 6\nnonsense = 1\n", "no such setting: 'nonsense'"),
+        ("timeout = \n", "not TOML"),
+    ] {
+        reload(&server, text, expected);
+        assert_eq!(get(&server, "timeout"), "5");
+    }
+    assert!(
+        server
+            .log()
+            .contains("SIGHUP: all settings stay as they are")
+    );
+    std::fs::remove_file(folder.path().join("quoin.toml")).unwrap();
+    server.signal("HUP");
+    wait_until("it is logged", || server.log().contains("No such file"));
+    assert_eq!(get(&server, "timeout"), "5");
+    assert!(server.ending().is_none());
+}
+
+/// A server whose log is a file, which is why it cannot be waited for in the usual way.
+fn start_with_log_file(folder: &Path, more: &[&str]) -> std::process::Child {
+    std::process::Command::new(env!("CARGO_BIN_EXE_quoin"))
+        .args([
+            "--port",
+            "0",
+            "--logfile",
+            "quoin.log",
+            "--data-dir",
+            "data",
+        ])
+        .args(more)
+        .current_dir(folder)
+        .spawn()
+        .unwrap()
+}
+
+fn stop(mut child: std::process::Child) {
+    signal(&child, "TERM");
+    assert!(child.wait().unwrap().success());
+}
+
+fn signal(child: &std::process::Child, name: &str) {
+    let mut kill = std::process::Command::new("kill");
+    kill.args([&format!("-{name}"), &child.id().to_string()]);
+    assert!(kill.status().unwrap().success());
+}
+
+#[test]
+fn the_log_file_is_opened_again_at_sighup() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quoin.log");
+    let said = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let child = start_with_log_file(folder.path(), &[]);
+    wait_until("it listens", || said(&path).contains(" listens on "));
+    let moved = folder.path().join("quoin.log.1");
+    std::fs::rename(&path, &moved).unwrap();
+    signal(&child, "HUP");
+    wait_until("it is opened", || {
+        said(&path).contains("opened the log file again")
+    });
+    assert!(!said(&moved).contains("opened the log file again"));
+    stop(child);
+    assert!(said(&path).contains("stopped"));
+    assert!(!said(&path).contains('\u{1b}'), "{}", said(&path));
+}
+
+#[test]
+fn lines_of_json_are_objects_with_level_and_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quoin.log");
+    let said = || std::fs::read_to_string(&path).unwrap_or_default();
+    let child = start_with_log_file(folder.path(), &["--log-format", "json"]);
+    wait_until("it listens", || said().contains(" listens on "));
+    stop(child);
+    let mut messages = Vec::new();
+    for line in said().lines() {
+        let object: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(object["level"], "INFO", "{line}");
+        assert!(
+            object["timestamp"].as_str().unwrap().ends_with('Z'),
+            "{line}"
+        );
+        messages.push(object["message"].as_str().unwrap().to_owned());
+    }
+    assert!(
+        messages.iter().any(|message| message == "stopped"),
+        "{messages:?}"
+    );
+}
+
+#[test]
+fn a_supervisor_is_told_of_the_life_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let heard = || {
+        let mut buffer = [0; 256];
+        let count = socket.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    let heard_next = |state: &str| {
+        let found = std::iter::repeat_with(heard).find(|one| one != "WATCHDOG=1");
+        let found = found.unwrap();
+        assert!(found.starts_with(state), "{found}");
+    };
+    let variables = [
+        ("NOTIFY_SOCKET", path.to_str().unwrap()),
+        ("WATCHDOG_USEC", "100000"),
+    ];
+    let flags = ["--data-dir".to_owned(), "data".to_owned()];
+    let mut server = Server::start_on_store(folder.path(), &flags, &variables).unwrap();
+    heard_next("READY=1");
+    let info = server.connect().run("INFO server");
+    assert!(
+        info.contains("\r\nprocess_supervised:systemd\r\n"),
+        "{info}"
+    );
+    server.signal("HUP");
+    heard_next("RELOADING=1\nMONOTONIC_USEC=");
+    heard_next("READY=1");
+    while heard() != "WATCHDOG=1" {}
+    server.signal("TERM");
+    heard_next("STOPPING=1");
+    assert!(server.wait().success());
+}

@@ -1,0 +1,418 @@
+//! TLS of clients: the handshake, certificates of clients, and certificates that change.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::server::{PATIENCE, Server, Socket, reply_end, request, wait_until};
+
+/// An authority, and what it has signed, in a folder.
+struct Authority {
+    folder: tempfile::TempDir,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let folder = tempfile::tempdir().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
+        let issuer = Issuer::new(params, key);
+        Self { folder, issuer }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// Makes NAME.pem and NAME.key for this machine.
+    fn sign(&self, name: &str) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+
+    /// Flags of a server that speaks TLS with the certificate of that name.
+    fn flags(&self, port: u16, name: &str, auth_clients: &str) -> Vec<String> {
+        [
+            "--tls-port",
+            &port.to_string(),
+            "--tls-cert-file",
+            &self.text(&format!("{name}.pem")),
+            "--tls-key-file",
+            &self.text(&format!("{name}.key")),
+            "--tls-ca-cert-file",
+            &self.text("ca.pem"),
+            "--tls-auth-clients",
+            auth_clients,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+
+    /// A client that trusts this authority and shows the certificate of that name.
+    fn client(&self, name: Option<&str>) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_file(self.path("ca.pem")).unwrap();
+        roots.add(authority).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots);
+        let Some(name) = name else {
+            return builder.with_no_client_auth();
+        };
+        let certificate = CertificateDer::from_pem_file(self.path(&format!("{name}.pem")));
+        let key = PrivateKeyDer::from_pem_file(self.path(&format!("{name}.key")));
+        builder
+            .with_client_auth_cert(vec![certificate.unwrap()], key.unwrap())
+            .unwrap()
+    }
+}
+
+/// A port that nobody uses, outside of those that the system gives away by itself.
+fn free_port() -> u16 {
+    let mut port = 20_000 + (std::process::id() % 10_000) as u16;
+    loop {
+        let salt = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), port);
+        port = 20_000 + (salt % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A server with a port for each, without certificates of clients, and the address with TLS.
+fn start_both(authority: &Authority, auth_clients: &str) -> (Server, SocketAddr) {
+    authority.sign("server");
+    let (plain, tls) = (free_port().to_string(), free_port());
+    let mut flags = authority.flags(tls, "server", auth_clients);
+    flags.extend(["--port".to_owned(), plain]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    (Server::start_with(&flags), ([127, 0, 0, 1], tls).into())
+}
+
+/// A connection with TLS.
+struct TlsSocket {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    received: Vec<u8>,
+}
+
+impl TlsSocket {
+    fn connect(address: SocketAddr, config: ClientConfig) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        Self {
+            stream: StreamOwned::new(connection, stream),
+            received: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+        self.stream.flush().unwrap();
+    }
+
+    fn receive(&mut self) -> std::io::Result<()> {
+        let mut buffer = [0; 64 * 1024];
+        match self.stream.read(&mut buffer)? {
+            0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            count => {
+                self.received.extend_from_slice(&buffer[..count]);
+                Ok(())
+            }
+        }
+    }
+
+    fn reply(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(end) = reply_end(&self.received, 0) {
+                return self.received.drain(..end).collect();
+            }
+            self.receive().unwrap();
+        }
+    }
+
+    fn run(&mut self, line: &str) -> String {
+        self.send(&request(&line.split(' ').collect::<Vec<_>>()));
+        String::from_utf8(self.reply()).unwrap()
+    }
+}
+
+/// Whether such a client is served.
+fn ping(address: SocketAddr, config: ClientConfig) -> Result<(), String> {
+    let mut socket = TlsSocket::connect(address, config);
+    let spoken = socket.stream.write_all(b"PING\r\n").and_then(|()| {
+        while socket.received.len() < 7 {
+            socket.receive()?;
+        }
+        Ok(())
+    });
+    spoken.map_err(|error| error.to_string())?;
+    assert_eq!(socket.received, b"+PONG\r\n");
+    Ok(())
+}
+
+/// The certificate that the server shows.
+fn shown(address: SocketAddr, config: ClientConfig) -> Vec<u8> {
+    let mut socket = TlsSocket::connect(address, config);
+    assert_eq!(socket.run("PING"), "+PONG\r\n");
+    let certificates = socket.stream.conn.peer_certificates().unwrap();
+    certificates[0].to_vec()
+}
+
+#[test]
+fn a_server_may_have_nothing_but_tls() {
+    let authority = Authority::new();
+    authority.sign("server");
+    let port = free_port();
+    let mut flags = authority.flags(port, "server", "no");
+    flags.extend(["--port".to_owned(), "0".to_owned()]);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let server = Server::start_with(&flags);
+    assert_eq!(server.address().port(), port);
+    let mut socket = TlsSocket::connect(server.address(), authority.client(None));
+    assert_eq!(
+        socket.run("CONFIG GET port"),
+        "*2\r\n$4\r\nport\r\n$1\r\n0\r\n"
+    );
+    let info = socket.run("INFO server");
+    assert!(info.contains(&format!("\r\ntcp_port:{port}\r\n")), "{info}");
+    let listener = format!("\r\nlistener2:name=tls,bind=127.0.0.1,port={port}\r\n");
+    assert!(info.contains(&listener), "{info}");
+    assert!(!info.contains("listener0"), "{info}");
+    let list = socket.run("CLIENT LIST");
+    assert!(
+        list.contains(&format!(" laddr=127.0.0.1:{port} ")),
+        "{list}"
+    );
+    // The end is announced, as nobody could tell it from an attack otherwise.
+    socket.send(b"QUIT\r\n");
+    assert_eq!(socket.reply(), b"+OK\r\n");
+    assert_eq!(socket.stream.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn all_that_works_without_tls_works_with_it() {
+    let authority = Authority::new();
+    let (server, address) = start_both(&authority, "no");
+    let mut socket = TlsSocket::connect(address, authority.client(None));
+    let mut plain = server.connect();
+    // Replies and requests that are larger than any buffer.
+    let large = "x".repeat(5_000_000);
+    assert_eq!(socket.run(&format!("SET large {large}")), "+OK\r\n");
+    let expected = format!("$5000000\r\n{large}\r\n");
+    assert!(socket.run("GET large") == expected);
+    assert!(plain.run("GET large") == expected);
+    // Everything is sent before anything is read.
+    let mut pipeline = Vec::new();
+    for _ in 0..20 {
+        pipeline.extend(request(&["GET", "large"]));
+    }
+    pipeline.extend(request(&["SET", "other", &large]));
+    socket.send(&pipeline);
+    for _ in 0..20 {
+        assert!(socket.reply() == expected.as_bytes());
+    }
+    assert_eq!(socket.reply(), b"+OK\r\n");
+    // Waiting, while messages come.
+    socket.send(&request(&["BLPOP", "list", "0"]));
+    wait_until("it waits", || {
+        plain.run("CLIENT LIST").contains("cmd=blpop")
+    });
+    assert_eq!(plain.run("RPUSH list a"), ":1\r\n");
+    assert_eq!(socket.reply(), b"*2\r\n$4\r\nlist\r\n$1\r\na\r\n");
+    socket.run("SUBSCRIBE news");
+    assert_eq!(plain.run("PUBLISH news now"), ":1\r\n");
+    assert_eq!(
+        socket.reply(),
+        b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$3\r\nnow\r\n"
+    );
+    // It is noticed that a waiting client is gone.
+    let mut waiting = TlsSocket::connect(address, authority.client(None));
+    waiting.send(&request(&["BLPOP", "list", "0"]));
+    wait_until("it waits", || {
+        plain.run("CLIENT LIST").contains("cmd=blpop")
+    });
+    drop(waiting);
+    wait_until("it is gone", || {
+        !plain.run("CLIENT LIST").contains("cmd=blpop")
+    });
+}
+
+#[test]
+fn certificates_of_clients_are_asked_for_as_the_setting_says() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    ours.sign("client");
+    theirs.sign("client");
+    std::fs::copy(theirs.path("client.pem"), ours.path("stranger.pem")).unwrap();
+    std::fs::copy(theirs.path("client.key"), ours.path("stranger.key")).unwrap();
+    let (server, address) = start_both(&ours, "yes");
+    let mut plain = server.connect();
+    let who = [Some("client"), None, Some("stranger")];
+    for (setting, expected) in [
+        ("yes", [true, false, false]),
+        ("optional", [true, true, false]),
+        ("no", [true, true, true]),
+    ] {
+        let set = plain.run(&format!("CONFIG SET tls-auth-clients {setting}"));
+        assert_eq!(set, "+OK\r\n");
+        let served = who.map(|name| ping(address, ours.client(name)).is_ok());
+        assert_eq!(served, expected, "{setting}");
+    }
+    wait_until("the refused are counted", || {
+        plain
+            .run("INFO stats")
+            .contains("\r\nrejected_connections:3\r\n")
+    });
+}
+
+#[test]
+fn versions_are_those_of_the_setting() {
+    let authority = Authority::new();
+    let (server, address) = start_both(&authority, "no");
+    let version = || {
+        let mut socket = TlsSocket::connect(address, authority.client(None));
+        socket.run("PING");
+        socket.stream.conn.protocol_version().unwrap()
+    };
+    assert_eq!(version(), rustls::ProtocolVersion::TLSv1_3);
+    let mut plain = server.connect();
+    assert_eq!(plain.run("CONFIG SET tls-protocols TLSv1.2"), "+OK\r\n");
+    assert_eq!(version(), rustls::ProtocolVersion::TLSv1_2);
+    let refusal = plain.run("CONFIG SET tls-protocols TLSv1.1");
+    assert!(refusal.contains("'TLSv1.2' and 'TLSv1.3'"), "{refusal}");
+}
+
+#[test]
+fn certificates_change_in_a_running_server() {
+    let authority = Authority::new();
+    let (server, address) = start_both(&authority, "no");
+    let show = || shown(address, authority.client(None));
+    let first = show();
+    let mut plain = server.connect();
+    let mut old = TlsSocket::connect(address, authority.client(None));
+    assert_eq!(old.run("PING"), "+PONG\r\n");
+
+    authority.sign("other");
+    let [certificate, key] = ["other.pem", "other.key"].map(|name| authority.text(name));
+    let set = [
+        "CONFIG",
+        "SET",
+        "tls-cert-file",
+        &certificate,
+        "tls-key-file",
+        &key,
+    ];
+    assert_eq!(plain.command(&set), "+OK\r\n");
+    let second = show();
+    assert_ne!(second, first);
+
+    // What is not a pair is refused, and nothing changes.
+    let server_key = authority.text("server.key");
+    let refusal = plain.command(&["CONFIG", "SET", "tls-key-file", &server_key]);
+    assert_eq!(
+        refusal,
+        "-ERR CONFIG SET failed (possibly related to argument 'tls-key-file') - Unable to update \
+         TLS configuration. Check server logs.\r\n"
+    );
+    assert!(server.log().contains("KeyMismatch"), "{}", server.log());
+    let expected = format!("*2\r\n$12\r\ntls-key-file\r\n${}\r\n{key}\r\n", key.len());
+    assert_eq!(plain.run("CONFIG GET tls-key-file"), expected);
+    assert_eq!(show(), second);
+
+    // SIGHUP reads the same files again, and a bad one changes nothing.
+    authority.sign("other");
+    server.signal("HUP");
+    wait_until("the third is shown", || show() != second);
+    let third = show();
+    std::fs::write(&certificate, "no certificate").unwrap();
+    server.signal("HUP");
+    wait_until("it is logged", || {
+        server.log().contains("no certificate in it")
+    });
+    assert_eq!(show(), third);
+    // Connections keep what they began with.
+    assert_eq!(old.run("PING"), "+PONG\r\n");
+}
+
+#[test]
+fn plain_bytes_at_the_tls_port_end_their_connection_only() {
+    let authority = Authority::new();
+    let (server, address) = start_both(&authority, "no");
+    let mut plain = server.connect();
+    let mut confused = Socket::connect(address);
+    confused.send("*1\r\n$4\r\nPING\r\n");
+    let rest = confused.rest();
+    assert!(!rest.contains("PONG"), "{rest:?}");
+    let stats = plain.run("INFO stats");
+    assert!(stats.contains("\r\nrejected_connections:1\r\n"), "{stats}");
+    assert!(server.log().contains("no TLS handshake with 127.0.0.1:"));
+    ping(address, authority.client(None)).unwrap();
+}
+
+#[test]
+fn a_client_that_never_shakes_hands_holds_up_nobody_and_is_disconnected() {
+    let authority = Authority::new();
+    let (server, address) = start_both(&authority, "no");
+    let mut plain = server.connect();
+    let mut silent: Vec<Socket> = (0..300).map(|_| Socket::connect(address)).collect();
+    // Half a record of a handshake.
+    silent[0].send([22, 3, 1, 2, 0, 1]);
+    ping(address, authority.client(None)).unwrap();
+    let port = silent[1].local_address().port();
+    let is_listed = |plain: &mut Socket| {
+        let list = plain.run("CLIENT LIST");
+        list.contains(&format!(" addr=127.0.0.1:{port} "))
+    };
+    wait_until("it is a client", || is_listed(&mut plain));
+    assert_eq!(
+        plain.run("CLIENT KILL 127.0.0.1:1"),
+        "-ERR No such client\r\n"
+    );
+    for socket in &mut silent {
+        assert_eq!(socket.rest(), "");
+    }
+    assert!(!is_listed(&mut plain));
+    wait_until("they are counted", || {
+        plain
+            .run("INFO stats")
+            .contains("\r\nrejected_connections:300\r\n")
+    });
+    assert!(
+        server.log().contains("it took too long"),
+        "{}",
+        server.log()
+    );
+}
+
+#[test]
+fn a_server_without_a_valid_certificate_does_not_start() {
+    let authority = Authority::new();
+    authority.sign("server");
+    std::fs::write(authority.path("server.key"), "no key").unwrap();
+    let flags = authority.flags(free_port(), "server", "no");
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = Server::start_in(folder.path(), &flags).err().unwrap();
+    assert!(refusal.contains("cannot listen on tls-port: "), "{refusal}");
+    assert!(refusal.contains("no private key in it"), "{refusal}");
+}
