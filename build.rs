@@ -1,5 +1,6 @@
-//! Names the commit from which the program is built, as `QUOIN_COMMIT`: 40 hexadecimal digits, or
-//! nothing if that is not known. `QUOIN_SHORT_COMMIT` is what people are shown.
+//! Names the commit from which the program is built, as `BUILD_COMMIT`: 40 hexadecimal digits, or
+//! nothing if that is not known. `BUILD_SHORT_COMMIT` is what people are shown. Cargo
+//! sets both for tests too, so they are not named as settings are.
 
 use std::env;
 use std::fs;
@@ -17,11 +18,11 @@ fn main() {
         .as_ref()
         .and_then(|digits| digits.get(..SHORT_DIGITS));
     println!(
-        "cargo:rustc-env=QUOIN_SHORT_COMMIT={}",
+        "cargo:rustc-env=BUILD_SHORT_COMMIT={}",
         short.unwrap_or("unknown")
     );
     println!(
-        "cargo:rustc-env=QUOIN_COMMIT={}",
+        "cargo:rustc-env=BUILD_COMMIT={}",
         commit.unwrap_or_default()
     );
 }

@@ -35,13 +35,76 @@ const KEYS_OF_EACH: usize = 4;
 const TICKS_PER_SECOND: f64 = 100.0;
 const MEMORY_MAX_MB: f64 = 300.0;
 
+/// Clients that wait.
+struct Crowd {
+    name: &'static str,
+    /// What a client sends, from its number and the number of keys.
+    words: fn(usize, usize) -> Vec<String>,
+    /// Has everyone served, from the number of keys.
+    serve: fn(&mut [TcpStream], &mut Connection, usize),
+}
+
+const CROWDS: [Crowd; 3] = [
+    Crowd {
+        name: "in BRPOP of 4 lists",
+        words: |number, keys| {
+            let queues = (0..KEYS_OF_EACH).map(|at| format!("queue:{}", (number + at * 7) % keys));
+            let words = std::iter::once("BRPOP".to_owned()).chain(queues);
+            words.chain(["0".to_owned()]).collect()
+        },
+        serve: serve_all,
+    },
+    Crowd {
+        name: "in XREAD of one stream",
+        words: |_, _| words("XREAD BLOCK 0 STREAMS stream $"),
+        serve: |sockets, probe, _| {
+            let added = [words("XADD stream * field value")];
+            wake_readers(sockets, probe, &added);
+        },
+    },
+    Crowd {
+        name: "in XREAD of a stream of its own",
+        words: |number, _| words(&format!("XREAD BLOCK 0 STREAMS stream:{number} $")),
+        serve: |sockets, probe, _| {
+            let added = (0..sockets.len()).map(|at| words(&format!("XADD stream:{at} * f v")));
+            let added: Vec<_> = added.collect();
+            wake_readers(sockets, probe, &added);
+        },
+    },
+];
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
+
+/// Adds to streams, and waits until every reader has an entry.
+fn wake_readers(sockets: &mut [TcpStream], probe: &mut Connection, added: &[Vec<String>]) {
+    let started = Instant::now();
+    let bytes = |words: &Vec<String>| words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    let added: Vec<Vec<Vec<u8>>> = added.iter().map(bytes).collect();
+    for some in added.chunks(1_000) {
+        probe.pipeline(some).unwrap();
+    }
+    for socket in sockets.iter_mut() {
+        let mut reply = [0; 256];
+        let length = socket.read(&mut reply).unwrap();
+        assert!(reply[..length].starts_with(b"*1\r\n"));
+    }
+    println!(
+        "  all have an entry after {:.2} s",
+        started.elapsed().as_secs_f64()
+    );
+}
+
 fn main() {
     let matches = settings();
     let folder = matches
         .get_one::<PathBuf>("folder")
         .cloned()
         .unwrap_or_else(std::env::temp_dir);
-    crowd(&matches, &folder);
+    for crowd in &CROWDS {
+        of_crowd(crowd, &matches, &folder);
+    }
     hand_offs(&matches, &folder);
 }
 
@@ -124,7 +187,7 @@ fn idle_percent(matches: &ArgMatches, server: &Server) -> f64 {
 }
 
 /// Very many clients that wait.
-fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
+fn of_crowd(crowd: &Crowd, matches: &ArgMatches, folder: &std::path::Path) {
     let clients = count(matches, "clients") as usize;
     let keys = count(matches, "keys") as usize;
     let data = tempfile::tempdir_in(folder).unwrap();
@@ -142,11 +205,7 @@ fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
     });
     let connected_mb = resident_mb(&server);
     for (number, socket) in sockets.iter_mut().enumerate() {
-        let queues = (0..KEYS_OF_EACH).map(|at| format!("queue:{}", (number + at * 7) % keys));
-        let words: Vec<String> = std::iter::once("BRPOP".to_owned())
-            .chain(queues)
-            .chain(["0".to_owned()])
-            .collect();
+        let words = (crowd.words)(number, keys);
         socket.write_all(&request(&words)).unwrap();
     }
     wait_until("all are blocked", || {
@@ -156,7 +215,10 @@ fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
     let blocking_keys = info(&mut probe, "total_blocking_keys");
     let blocked_load = idle_percent(matches, &server);
     let growth_mb = blocked_mb - empty_mb;
-    println!("{clients} clients, each in BRPOP of {KEYS_OF_EACH} of {blocking_keys} keys");
+    println!(
+        "{clients} clients, each {} of {blocking_keys} keys",
+        crowd.name
+    );
     println!(
         "  resident memory: {empty_mb:.1} MB empty, {connected_mb:.1} connected, {blocked_mb:.1} blocked"
     );
@@ -172,7 +234,7 @@ fn crowd(matches: &ArgMatches, folder: &std::path::Path) {
     println!(
         "  idle: {blocked_load:.2} % of one processor, {empty_load:.2} % while the server was empty"
     );
-    serve_all(&mut sockets, &mut probe, keys);
+    (crowd.serve)(&mut sockets, &mut probe, keys);
 }
 
 /// Pushes until everyone has an element: each exactly one.

@@ -51,6 +51,18 @@ pub const DESCRIPTORS_RESERVED_METRICS: u64 = METRICS_CONNECTIONS_MAX as u64 + 8
 /// Further ones for FoundationDB's client, which connects to many processes of a cluster.
 pub const DESCRIPTORS_RESERVED_FDB: u64 = 256;
 
+/// Patterns in the setting `metrics-keys`.
+pub const METRICS_KEYS_PATTERNS_MAX: usize = 64;
+/// Keys whose lengths are among the metrics; further ones are only counted.
+pub const METRICS_KEYS_MAX: usize = 256;
+/// Bytes of the name of such a key; one with a longer name is only counted.
+pub const METRICS_KEY_NAME_BYTES_MAX: usize = 512;
+/// Names that are looked at for the patterns of `metrics-keys` in one round.
+pub const METRICS_NAMES_PER_ROUND_MAX: usize = 10_000;
+/// Time between two rounds in which the keys of `metrics-keys` are looked up.
+pub const METRICS_KEYS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+/// Time in which the store must answer for `/readyz` to be 200.
+pub const READY_ANSWER_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Connections at which metrics are read at once; further ones wait to be accepted.
 pub const METRICS_CONNECTIONS_MAX: usize = 16;
 /// Bytes of a request for metrics (the least that the HTTP library takes).
@@ -312,6 +324,8 @@ pub const EMBEDDED_JOURNAL_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Bytes of what DUMP answers; also a bound on what it keeps in memory.
 pub const DUMP_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// Bytes of a value of an RDB file that an import reads; a larger one is named and left out.
+pub const IMPORT_VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 /// Bytes of elements that an import puts into one command, unless one element has more.
 pub const IMPORT_CHUNK_BYTES: usize = 1024 * 1024;
 
@@ -345,6 +359,13 @@ pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
 /// Bytes of the name of a consumer group or a consumer (Redis has no limit but memory). It is part
 /// of one value, in which its zero bytes are doubled.
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
+/// Pending entries of a group that XGROUP DELCONSUMER and XGROUP SETPOLICY change at most on
+/// FoundationDB, whose transactions hold 10 MB.
+pub const STREAM_PENDING_CHANGED_MAX: i64 = 20_000;
+/// Entries that one XREADGROUP moves to a dead letter stream at most: each is written again.
+pub const STREAM_DEAD_LETTERS_MAX: usize = 100;
+/// The longest MINIDLE of XGROUP SETPOLICY: a year.
+pub const STREAM_MIN_IDLE_MS_MAX: i64 = 366 * 24 * 3_600_000;
 /// Entries of one stream that one XREADGROUP delivers at most, whatever its COUNT (Redis has no
 /// limit): each is written too.
 pub const STREAM_DELIVERED_MAX: usize = 10_000;

@@ -4,10 +4,10 @@
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commit from which this was built, 40 hexadecimal digits; empty if it is not known.
-pub const COMMIT: &str = env!("QUOIN_COMMIT");
+pub const COMMIT: &str = env!("BUILD_COMMIT");
 
 /// The first ten digits of [`COMMIT`], for people; `unknown` if it is not known.
-pub const SHORT_COMMIT: &str = env!("QUOIN_SHORT_COMMIT");
+pub const SHORT_COMMIT: &str = env!("BUILD_SHORT_COMMIT");
 
 #[cfg(test)]
 mod tests {

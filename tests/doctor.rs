@@ -110,18 +110,60 @@ fn an_embedded_store_that_was_killed_is_healthy() {
 }
 
 #[test]
-fn a_store_that_a_server_has_open_is_told() {
+fn a_server_that_has_the_store_open_is_asked() {
     if server::is_on_foundationdb() {
         return;
     }
-    let server = Server::start();
-    let (code, said) = doctor(server.folder(), &["--data-dir", "data"]);
+    let server = Server::start_with(&["--requirepass", "secret"]);
+    let port = server.address().port().to_string();
+    let flags = [
+        "--data-dir",
+        "data",
+        "--port",
+        &port,
+        "--requirepass",
+        "secret",
+    ];
+    let (code, said) = doctor(server.folder(), &flags);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.lines().all(|line| line.starts_with("ok    ")),
+        "{said}"
+    );
+    let process = format!("process {} at ", server.process_id());
+    assert!(line(&said, "server").contains(&process), "{said}");
+    for check in ["folder", "reads", "disk", "store", "backups", "clients"] {
+        line(&said, check);
+    }
+
+    let (code, said) = doctor(server.folder(), &[&flags[..], &["--deep"]].concat());
     assert_eq!(code, 1, "{said}");
-    assert!(line(&said, "folder").starts_with("ok"), "{said}");
-    assert!(line(&said, "lock").starts_with("warn"), "{said}");
-    assert!(line(&said, "lock").contains("stop it"), "{said}");
-    let mut socket = server.connect();
-    assert_eq!(socket.run("RPUSH list a"), ":1\r\n");
+    assert!(line(&said, "lock").contains("stop it first"), "{said}");
+    // Without the password, and where no server is.
+    let (code, said) = doctor(server.folder(), &flags[..4]);
+    assert_eq!(code, 1, "{said}");
+    assert!(line(&said, "server").contains("--requirepass"), "{said}");
+    let (code, said) = doctor(server.folder(), &["--data-dir", "data", "--port", "1"]);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        line(&said, "server").contains("--bind and --port"),
+        "{said}"
+    );
+    // Another server is not taken for it.
+    let other = Server::start();
+    let port = other.address().port().to_string();
+    let (code, said) = doctor(server.folder(), &["--data-dir", "data", "--port", &port]);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        line(&said, "server").contains("say where the right one"),
+        "{said}"
+    );
+
+    server.signal("STOP");
+    let (code, said) = doctor(server.folder(), &flags);
+    server.signal("CONT");
+    assert_eq!(code, 2, "{said}");
+    assert!(line(&said, "server").contains("does not answer"), "{said}");
 }
 
 #[test]

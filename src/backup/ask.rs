@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::bar::Bar;
 use super::folder;
 use crate::config::Settings;
-use crate::redis_client::{Address, Client, ClientError};
+use crate::redis_client::{Client, ClientError, other_folder, own_address};
 
 /// Time between two requests for the progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -31,6 +30,15 @@ pub enum AskError {
         address: String,
         /// Why it cannot be reached.
         source: io::Error,
+    },
+    /// It listens with TLS only, and its certificate names another host than this machine.
+    #[error(
+        "a server has {} open, and it listens with TLS only: set unixsocket for it, or ask it by \
+         `redis-cli --tls … BGSAVE`", folder.display()
+    )]
+    OnlyTls {
+        /// The data folder.
+        folder: PathBuf,
     },
     /// The connection broke.
     #[error("{address}: {source}")]
@@ -91,12 +99,19 @@ impl AskError {
 
 /// Makes the server that uses the settings' data folder write a backup. Returns its path.
 pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
-    let address = address(settings);
+    let address = own_address(
+        &settings.bind,
+        settings.tcp_port(),
+        settings.unixsocket.as_deref(),
+        settings.requirepass.as_deref(),
+    );
+    let address = address.ok_or_else(|| AskError::OnlyTls {
+        folder: settings.data_dir.clone(),
+    })?;
     let data_dir = &settings.data_dir;
     let failed = |error| AskError::of(error, data_dir);
     let mut client = Client::connect(&address).map_err(failed)?;
-    let theirs = folder_of(&mut client).map_err(failed)?;
-    if !is_same(data_dir, Path::new(&theirs)) {
+    if let Some(theirs) = other_folder(&mut client, data_dir).map_err(failed)? {
         return Err(AskError::OtherServer {
             address: address.to_string(),
             ours: data_dir.clone(),
@@ -127,37 +142,6 @@ pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskErro
     Err(AskError::Busy)
 }
 
-fn address(settings: &Settings) -> Address {
-    let ip = match settings.bind.first() {
-        Some(IpAddr::V6(ip)) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        Some(IpAddr::V4(ip)) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        Some(ip) => *ip,
-        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
-    };
-    Address {
-        host: ip.to_string(),
-        port: settings.port,
-        user: None,
-        password: settings.requirepass.clone(),
-        database: None,
-    }
-}
-
-fn folder_of(client: &mut Client) -> Result<String, ClientError> {
-    let reply = client.call(&["CONFIG", "GET", "dir"])?;
-    match reply.clone().into_strings().as_deref() {
-        Some([_, folder]) => Ok(String::from_utf8_lossy(folder).into_owned()),
-        _ => Err(client.unexpected(&reply)),
-    }
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
-}
-
 /// Waits until no backup is being made and `is_done` holds.
 fn wait(
     client: &mut Client,
@@ -180,12 +164,7 @@ struct Persistence(HashMap<String, String>);
 
 impl Persistence {
     fn of(client: &mut Client) -> Result<Self, ClientError> {
-        let text = client.info("persistence")?;
-        let fields: HashMap<String, String> = text
-            .lines()
-            .filter_map(|line| line.trim_end().split_once(':'))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
+        let fields = client.info_fields("persistence")?;
         if fields.contains_key("backup_last_file") {
             return Ok(Self(fields));
         }

@@ -21,6 +21,8 @@ pub use error::{BackupError, Damage};
 pub use format::{Header, Totals};
 pub use make::{Made, MakeError, Options, make};
 pub use read::BackupFile;
-pub use restore::{RestoreFailure, RestoreOptions, Restored, parse_restore, restore};
+pub use restore::{
+    RestoreFailure, RestoreOptions, Restored, parse_restore, restore, restore_command,
+};
 pub use service::{Backups, Current, LastGood, StartError, Status};
 pub use write::Written;

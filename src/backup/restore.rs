@@ -30,7 +30,8 @@ pub struct RestoreOptions {
     pub limit: Limit,
 }
 
-fn command() -> Command {
+/// The grammar of `quoin restore`.
+pub fn restore_command() -> Command {
     let path = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name)
             .long(name)
@@ -38,7 +39,8 @@ fn command() -> Command {
             .value_parser(clap::value_parser!(PathBuf))
             .help(help)
     };
-    Command::new("quoin restore")
+    Command::new("restore")
+        .bin_name("quoin restore")
         .about("Make a data folder of a backup, and of the commits that were archived after it.")
         .after_help(
             "All of the backup is verified before anything is written. What is made is another \
@@ -88,7 +90,7 @@ fn command() -> Command {
 pub fn parse_restore(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<RestoreOptions, clap::Error> {
-    let mut command = command();
+    let mut command = restore_command();
     let arguments = std::iter::once(OsString::from("quoin restore")).chain(arguments);
     let matches = command.try_get_matches_from_mut(arguments)?;
     let limit =

@@ -49,14 +49,16 @@ pub enum ConfigError {
     },
     /// A settings file of Redis.
     #[error(
-        "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, \
-         with lines such as `{example}`; config/quoin.toml shows every setting"
+        "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \
+         config/quoin.toml shows every setting; {}", as_toml(known, *others)
     )]
     RedisConf {
         /// The first line that says so.
         origin: Origin,
-        /// A setting as Quoin takes it.
-        example: String,
+        /// Its settings that Quoin has too, as Quoin takes them.
+        known: Vec<String>,
+        /// Lines that Quoin has no setting for.
+        others: usize,
     },
     /// A file that is not TOML.
     #[error("{origin}: not TOML: {message}")]
@@ -80,6 +82,31 @@ pub enum ConfigError {
     /// Several things are wrong.
     #[error("{} things are wrong with the settings:{}", .0.len(), lines(.0))]
     Several(Vec<ConfigError>),
+}
+
+/// Settings of a redis.conf that are shown as Quoin takes them.
+const SHOWN_MAX: usize = 40;
+
+/// What becomes of the lines of a redis.conf.
+fn as_toml(known: &[String], others: usize) -> String {
+    let others = match others {
+        0 => String::new(),
+        others => format!("{others} lines are of settings that Quoin has not"),
+    };
+    if known.is_empty() {
+        return others;
+    }
+    let mut text = "of this file it takes:".to_owned();
+    for line in known.iter().take(SHOWN_MAX) {
+        text.push_str(&format!("\n  {line}"));
+    }
+    if let Some(more) = known.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+        text.push_str(&format!("\n  … and {more} more"));
+    }
+    if !others.is_empty() {
+        text.push_str(&format!("\n{others}"));
+    }
+    text
 }
 
 /// Each error on a line of its own.

@@ -57,22 +57,41 @@ pub(crate) fn of_redis(name: &str) -> Option<String> {
     Some(format!("; Redis has it, Quoin does not{instead}"))
 }
 
-/// Where `text` is one of Redis's settings files, which its first line that is no comment tells:
-/// the number of that line, and a line as Quoin takes it, of a setting of the file where there is
-/// one.
-pub(super) fn redis_conf(text: &str) -> Option<(usize, String)> {
+/// What a redis.conf says that was given instead of a settings file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RedisConf {
+    /// The number of the first line that says something.
+    pub(super) line: usize,
+    /// Its settings that Quoin has too, as lines of a settings file of Quoin. Passwords are not shown.
+    pub(super) known: Vec<String>,
+    /// Lines that Quoin has no setting for.
+    pub(super) others: usize,
+}
+
+/// Where `text` is one of Redis's settings files, which its first line that is no comment tells: what
+/// is in it.
+pub(super) fn redis_conf(text: &str) -> Option<RedisConf> {
     let says_something = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
-    let (at, first) = text
+    let mut lines = text
         .lines()
         .enumerate()
-        .find(|(_, line)| says_something(line))?;
+        .filter(|(_, line)| says_something(line))
+        .peekable();
+    let (at, first) = *lines.peek()?;
     redis_setting(first)?;
-    let example = text
-        .lines()
-        .filter_map(redis_setting)
-        .find_map(|(name, value)| in_toml(name, value));
-    let example = example.unwrap_or_else(|| "port = 6379".to_owned());
-    Some((at + 1, example))
+    let mut conf = RedisConf {
+        line: at + 1,
+        known: Vec::new(),
+        others: 0,
+    };
+    for (_, line) in lines {
+        let known = redis_setting(line).and_then(|(name, value)| in_toml(name, value));
+        match known {
+            Some(known) => conf.known.push(known),
+            None => conf.others += 1,
+        }
+    }
+    Some(conf)
 }
 
 /// The name and the value of a line that is written as in a redis.conf.
@@ -89,7 +108,10 @@ fn redis_setting(line: &str) -> Option<(&str, &str)> {
 
 /// The line that stands in a settings file of Quoin for one of a redis.conf.
 fn in_toml(name: &str, value: &str) -> Option<String> {
-    let row = table::find(name).filter(|row| !row.is_secret())?;
+    let row = table::find(name)?;
+    if row.is_secret() {
+        return Some(format!("{} = \"…\"", row.name));
+    }
     let value = row.kind.normalise(value, row.default).ok()?;
     Some(format!("{} = {}", row.name, row.kind.to_toml(&value)))
 }
@@ -129,12 +151,18 @@ mod tests {
     fn a_redis_conf_is_told_from_toml_that_is_wrong() {
         assert_eq!(
             redis_conf("# Redis\n\ndaemonize no\nrequirepass foo\nbind 127.0.0.1 ::1\n"),
-            Some((3, "bind = [\"127.0.0.1\", \"::1\"]".to_owned()))
+            Some(RedisConf {
+                line: 3,
+                known: vec![
+                    "requirepass = \"…\"".to_owned(),
+                    "bind = [\"127.0.0.1\", \"::1\"]".to_owned(),
+                ],
+                others: 1,
+            })
         );
-        assert_eq!(
-            redis_conf("save 900 1\n"),
-            Some((1, "port = 6379".to_owned()))
-        );
+        let without = redis_conf("save 900 1\n").unwrap();
+        assert_eq!((without.line, without.others), (1, 1));
+        assert!(without.known.is_empty());
         // A line of a file for Quoin that lacks its sign does not make it Redis's.
         assert_eq!(redis_conf("timeout = 1\nport 2\n"), None);
         assert_eq!(redis_conf("something 2\n"), None);

@@ -264,9 +264,10 @@ fn read_entries(path: &Path, text: &str) -> Vec<Result<FileEntry, ConfigError>> 
         Ok(table) => table,
         Err(error) => {
             return vec![Err(match hints::redis_conf(text) {
-                Some((line, example)) => ConfigError::RedisConf {
-                    origin: Origin::File(path.to_owned(), line),
-                    example,
+                Some(conf) => ConfigError::RedisConf {
+                    origin: Origin::File(path.to_owned(), conf.line),
+                    known: conf.known,
+                    others: conf.others,
                 },
                 None => ConfigError::Toml {
                     origin: origin(error.span().map_or(0, |span| span.start)),

@@ -25,5 +25,6 @@ pub use load::LoadedSettings;
 pub use origin::Origin;
 pub use runtime::RuntimeConfig;
 pub use settings::{
-    FdbTls, Fsync, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings, StoreKind,
+    FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,
+    Settings, StoreKind,
 };

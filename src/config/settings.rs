@@ -28,6 +28,10 @@ pub struct Settings {
     pub unixsocketperm: u32,
     /// Where metrics can be read over HTTP; `None` is nowhere.
     pub metrics_address: Option<SocketAddr>,
+    /// Keys whose lengths are among the metrics.
+    pub metrics_keys: Vec<KeysPattern>,
+    /// Whether they are read with TLS.
+    pub metrics_tls: bool,
     /// Folder of the embedded store.
     pub data_dir: PathBuf,
     /// Whether a copy of a folder that was not closed in order is opened.
@@ -100,6 +104,22 @@ pub struct Settings {
     pub tracking_table_max_keys: u64,
     /// How many entries of a stream are trimmed together, where it is trimmed approximately.
     pub stream_node_max_entries: u64,
+}
+
+/// Keys of a database whose names match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeysPattern {
+    /// The database's number.
+    pub database: u32,
+    /// A glob pattern, as in KEYS.
+    pub pattern: String,
+}
+
+impl KeysPattern {
+    /// Whether it can only match the one key that is called as it is.
+    pub fn is_name(&self) -> bool {
+        !self.pattern.contains(['*', '?', '[', '\\'])
+    }
 }
 
 impl Settings {
@@ -238,6 +258,8 @@ impl Default for Settings {
             unixsocket: None,
             unixsocketperm: 0,
             metrics_address: None,
+            metrics_keys: Vec::new(),
+            metrics_tls: false,
             data_dir: PathBuf::from("./quoin-data"),
             accept_copied_data_dir: false,
             store: StoreKind::Embedded,

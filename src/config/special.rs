@@ -4,10 +4,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::settings::{OutputLimit, OutputLimits};
+use super::settings::{KeysPattern, OutputLimit, OutputLimits};
 use super::value::{Special, parse_bytes};
 use crate::events::EventClasses;
-use crate::limits::{BIND_ADDRESSES_MAX, ROOT_PREFIX_BYTES_MAX};
+use crate::limits::{
+    BIND_ADDRESSES_MAX, DATABASES, METRICS_KEYS_PATTERNS_MAX, ROOT_PREFIX_BYTES_MAX,
+};
 use crate::tls::Version;
 
 const fn special(
@@ -35,6 +37,13 @@ pub(super) const SOCKET_ADDRESS: Special = Special {
     accepted: "an IP address with a port, such as 127.0.0.1:9121 or [::1]:9121; empty for none",
     placeholder: "ADDRESS:PORT",
     is_list: false,
+};
+/// Patterns of names of keys, each perhaps with the number of a database.
+pub(super) const KEYS_PATTERNS: Special = Special {
+    normalise: keys_patterns,
+    accepted: "patterns of names as in KEYS, such as jobs:*; 3/jobs:* means database 3; at most 64",
+    placeholder: "PATTERNS",
+    is_list: true,
 };
 /// The prefix under which a store holds everything of Quoin.
 pub(super) const ROOT_PREFIX: Special = special("text of 1 to 128 bytes", root_prefix);
@@ -99,6 +108,55 @@ fn socket_address(given: &str, _: &str) -> Result<String, String> {
             .map(|address| address.to_string())
             .map_err(|_| "argument must be an IP address with a port".to_owned()),
     }
+}
+
+/// The patterns of a list, which spaces separate; `None` when one names no database.
+pub(super) fn parse_keys_patterns(text: &str) -> Option<Vec<KeysPattern>> {
+    text.split(' ')
+        .filter(|word| !word.is_empty())
+        .map(parse_keys_pattern)
+        .collect()
+}
+
+/// Digits and a slash in front name a database.
+fn parse_keys_pattern(word: &str) -> Option<KeysPattern> {
+    let (database, pattern) = match word.split_once('/') {
+        Some((digits, pattern))
+            if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            (digits.parse().ok()?, pattern)
+        }
+        _ => (0, word),
+    };
+    (database < DATABASES && !pattern.is_empty()).then(|| KeysPattern {
+        database,
+        pattern: pattern.to_owned(),
+    })
+}
+
+/// The usual form of patterns.
+pub(super) fn render_keys_patterns(patterns: &[KeysPattern]) -> String {
+    let words = patterns.iter().map(|one| {
+        let starts_with_number = one.pattern.split_once('/').is_some_and(|(digits, _)| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        match one.database {
+            0 if !starts_with_number => one.pattern.clone(),
+            database => format!("{database}/{}", one.pattern),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn keys_patterns(given: &str, _: &str) -> Result<String, String> {
+    let patterns = parse_keys_patterns(given)
+        .ok_or("argument must be patterns of names, each perhaps with a database such as 3/")?;
+    if patterns.len() > METRICS_KEYS_PATTERNS_MAX {
+        return Err(format!(
+            "argument must be at most {METRICS_KEYS_PATTERNS_MAX} patterns"
+        ));
+    }
+    Ok(render_keys_patterns(&patterns))
 }
 
 fn root_prefix(given: &str, _: &str) -> Result<String, String> {
@@ -317,6 +375,23 @@ mod tests {
         for wrong in ["127.0.0.1", ":9121", "localhost:9121", "9121", "::1:x"] {
             assert!(address(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_pattern_of_names_may_have_a_database() {
+        let usual = |given| keys_patterns(given, "");
+        assert_eq!(
+            usual("jobs:*  0/mail 3/a/b"),
+            Ok("jobs:* mail 3/a/b".into())
+        );
+        assert_eq!(usual("a/1 0/3/x"), Ok("a/1 0/3/x".into()));
+        assert_eq!(usual(""), Ok(String::new()));
+        for wrong in ["16/a", "3/", "99999999999/a", &"a ".repeat(65)] {
+            assert!(usual(wrong).is_err(), "{wrong}");
+        }
+        let patterns = parse_keys_patterns("3/a/b").unwrap();
+        assert_eq!((patterns[0].database, patterns[0].is_name()), (3, true));
+        assert!(!parse_keys_patterns("a?").unwrap()[0].is_name());
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use super::settings::{Fsync, LogFormat, LogLevel, MemoryLimit, Settings, StoreKind};
 use super::special::{
-    self, parse_addresses, parse_output_limits, parse_permissions, parse_tls_protocols,
-    render_output_limits, render_tls_protocols,
+    self, parse_addresses, parse_keys_patterns, parse_output_limits, parse_permissions,
+    parse_tls_protocols, render_keys_patterns, render_output_limits, render_tls_protocols,
 };
 use super::value::Kind;
 use crate::events::EventClasses;
@@ -224,6 +224,33 @@ pub static SETTINGS: &[SettingRow] = &[
         render: |settings| match &settings.metrics_address {
             Some(address) => address.to_string(),
             None => String::new(),
+        },
+    },
+    SettingRow {
+        name: "metrics-keys",
+        kind: Kind::Special(special::KEYS_PATTERNS),
+        default: "",
+        help: "Keys whose lengths are among the metrics: names, or patterns as in KEYS, with a number and a slash in front for a database other than 0 (jobs:* 3/mail). At most 256 keys are shown; they are looked up every five seconds, by names alone",
+        is_runtime_changeable: true,
+        apply: |settings, value| {
+            settings.metrics_keys = parse_keys_patterns(value)?;
+            Some(())
+        },
+        render: |settings| render_keys_patterns(&settings.metrics_keys),
+    },
+    SettingRow {
+        name: "metrics-tls",
+        kind: Kind::YesNo,
+        default: "no",
+        help: "Whether metrics are read over HTTPS, with tls-cert-file and tls-key-file. Their readers are not asked for certificates",
+        is_runtime_changeable: false,
+        apply: |settings, value| {
+            settings.metrics_tls = value == "yes";
+            Some(())
+        },
+        render: |settings| match settings.metrics_tls {
+            true => "yes".to_owned(),
+            false => "no".to_owned(),
         },
     },
     SettingRow {
@@ -783,6 +810,7 @@ mod tests {
             ("unixsocket", "/run/quoin.sock"),
             ("unixsocketperm", "770"),
             ("metrics-address", "127.0.0.1:9121"),
+            ("metrics-tls", "yes"),
             ("store", "fdb"),
             ("data-dir", "/var/lib/quoin"),
             ("accept-copied-data-dir", "yes"),

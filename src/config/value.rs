@@ -112,7 +112,8 @@ impl Kind {
                 value.to_owned()
             }
             Kind::Special(special) if special.is_list => {
-                let items: Vec<String> = value.split(' ').map(toml_string).collect();
+                let words = value.split(' ').filter(|word| !word.is_empty());
+                let items: Vec<String> = words.map(toml_string).collect();
                 format!("[{}]", items.join(", "))
             }
             _ => toml_string(value),

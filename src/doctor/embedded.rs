@@ -13,6 +13,7 @@ use crate::store::embedded::{
 use super::examine::{Options, look_inside};
 use super::progress::Progress;
 use super::report::{Level, Line};
+use super::running;
 
 pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
     let settings = &loaded.settings;
@@ -43,8 +44,10 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
         size(inspection.data_bytes)
     );
     show(&Line::ok("folder", text));
-    // A file that a server writes to meanwhile may seem to be damaged.
-    let is_journal_damaged = is_damaged(&inspection) && !is_in_use(folder);
+    if is_in_use(folder) {
+        return beside_server(loaded, options, show);
+    }
+    let is_journal_damaged = is_damaged(&inspection);
     show(&journal(&inspection, is_journal_damaged));
     show(&checkpoint(&inspection));
     if is_journal_damaged {
@@ -78,6 +81,15 @@ pub(super) async fn look(loaded: &LoadedSettings, options: Options, show: &mut d
     }
     // The lock keeps servers away meanwhile.
     look_inside(&store as &dyn Store, loaded, options, true, show).await;
+}
+
+/// A server has the folder open, so only that server can say how it does.
+fn beside_server(loaded: &LoadedSettings, options: Options, show: &mut dyn FnMut(&Line)) {
+    running::look(&loaded.settings, show);
+    if options.is_deep || options.repairs {
+        let text = "--deep and --repair need the folder, which the server has open: stop it first";
+        show(&Line::new(Level::Warn, "lock", text));
+    }
 }
 
 /// Looks at every page and every row's checksums, without the engine, which would die of some
@@ -125,9 +137,8 @@ fn refused(error: &OpenError) -> Line {
                 _ => String::new(),
             };
             let text = format!(
-                "a server (or another doctor){process} has the folder open, so what lies in it was \
-                 not looked at: INFO and the server's log tell how it does; stop it and run this \
-                 again to look inside"
+                "a server (or another doctor){process} has just opened the folder, so what lies in it \
+                 was not looked at: run this again"
             );
             return Line::new(Level::Warn, "lock", text);
         }

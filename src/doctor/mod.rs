@@ -1,7 +1,8 @@
 //! `quoin doctor`: looks whether a store is as it should be, and with `--repair` puts right what
 //! can be put right while servers run. docs/operate/doctor.md is its manual.
 //!
-//! The store is looked at from outside: no server is needed, and on a cluster none is disturbed.
+//! The store is looked at from outside: no server is needed, and on a cluster none is disturbed. An
+//! embedded store that a server has open cannot be looked at; [`running`] asks that server.
 //! [`embedded`] and `fdb` look at what is special to a store before they open it, [`checks`] at
 //! what lies in it.
 
@@ -12,6 +13,7 @@ mod examine;
 mod fdb;
 mod progress;
 mod report;
+mod running;
 mod scan;
 mod target;
 

@@ -3,11 +3,12 @@
 //! A payload is a byte for the type and encoding, the value as in an RDB file, the RDB version in
 //! two bytes and a CRC-64 of all that in eight, both little-endian. A type has a file. Every
 //! encoding is read in which Redis up to 7.2 writes a value that is not a module's;
-//! written are those that Redis 7.0 and 7.2 both read.
+//! written are those that Redis 7.0 and 7.2 both read. [`RdbReader`] reads whole RDB files.
 //!
 //! A payload comes from clients: reading it neither panics nor recurses, reserves
 //! nothing that its bytes do not bear out, and hands elements out one by one.
 
+mod file;
 mod functions;
 mod hash;
 mod intset;
@@ -32,6 +33,10 @@ mod zipmap;
 
 use crc::{CRC_64_REDIS, Crc};
 
+pub use file::{
+    HEADER, OPCODE_END, OPCODE_EXPIRE_AT_MS, OPCODE_SELECT, RdbError, RdbItem, RdbKey, RdbReader,
+    RdbValue,
+};
 pub use functions::{LIBRARY, LibrariesError, libraries_payload, read_libraries};
 pub use hash::{HashFields, HashWriter, SMALL_HASH_FIELDS_MAX, small_hash};
 pub use list::{ListElements, ListWriter};

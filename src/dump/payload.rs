@@ -7,7 +7,7 @@ use super::{DumpError, checksum};
 use crate::number::parse_i64;
 
 /// The newest RDB version that is read: that of Redis 7.2.
-const VERSION_READ_MAX: u16 = 11;
+pub(super) const VERSION_READ_MAX: u16 = 11;
 /// The RDB version that is written: that of Redis 7.0, which refuses a later one. Nothing that is
 /// written here has changed since.
 pub const VERSION_WRITTEN: u16 = 10;

@@ -1,6 +1,6 @@
 //! Counters of the executor, for INFO and for metrics.
 
-use crate::counter::Counter;
+use crate::counter::{Counter, Durations};
 use crate::store::StoreError;
 
 /// What the executor has done since the start.
@@ -15,6 +15,8 @@ pub struct ExecutorStatistics {
     pub batched_commands: Counter,
     /// Transactions that were committed with writes in them.
     pub commits: Counter,
+    /// How long these commits took, the sync included.
+    pub commit_durations: Durations,
     /// Commits and reads that failed because of a conflict with another server.
     pub conflicts: Counter,
     /// Commits whose result was not known at first. Each becomes one of the three below.
@@ -41,6 +43,10 @@ pub struct ExecutorStatistics {
     pub commands_rolled_back: Counter,
     /// Keys that were removed because their time had come.
     pub expired_keys: Counter,
+    /// Tasks whose lease ended or was given back, and that are to be tried again.
+    pub task_retries: Counter,
+    /// Tasks that died: their last try has failed.
+    pub task_deaths: Counter,
 }
 
 impl ExecutorStatistics {
@@ -73,8 +79,11 @@ impl ExecutorStatistics {
             &self.delegation_grants,
             &self.commands_rolled_back,
             &self.expired_keys,
+            &self.task_retries,
+            &self.task_deaths,
         ] {
             counter.reset();
         }
+        self.commit_durations.reset();
     }
 }

@@ -8,12 +8,10 @@ use std::io::{self, BufWriter, Write};
 
 use bytes::Bytes;
 
-use crate::dump::{self, Checksum, DumpError, LibrariesError};
-
-const HEADER: &[u8; 5] = b"REDIS";
-const OPCODE_EXPIRE_AT_MS: u8 = 0xfc;
-const OPCODE_SELECT: u8 = 0xfe;
-const OPCODE_END: u8 = 0xff;
+use crate::dump::{
+    self, Checksum, DumpError, HEADER, LibrariesError, OPCODE_END, OPCODE_EXPIRE_AT_MS,
+    OPCODE_SELECT,
+};
 
 /// A file in the making.
 pub(super) struct RdbFile {

@@ -7,29 +7,17 @@
 //! in a transaction, and of a large one, which takes many commands, the source tells at the end
 //! whether it has changed meanwhile.
 
-use std::time::Duration;
-
 use super::counts::Counts;
-use super::kinds::Kind;
 use super::pace::{first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
-use crate::limits::{IMPORT_CHUNK_BYTES, TRANSACTION_QUEUE_BYTES_MAX};
-use crate::redis_client::{Client, ClientError, Transaction};
-use crate::wire::reply_reader::Value;
-
-/// Attempts of an import at copying one key.
-const ATTEMPTS_MAX: u32 = 5;
-/// Pause between two of them.
-const RETRY_PAUSE_MS: u64 = 500;
-/// Time after which a temporary key of an import goes away where nothing more is added to it.
-const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
+use super::target::{ATTEMPTS_MAX, Attempt, RETRY_PAUSE, Target};
+use crate::limits::IMPORT_CHUNK_BYTES;
+use crate::redis_client::ClientError;
 
 /// Writes what comes from a source into a target.
 pub(super) struct Copier<'a> {
     pub(super) source: &'a mut Source,
-    pub(super) target: &'a mut Client,
-    /// What temporary names begin with, in this run only.
-    pub(super) temporary_prefix: &'a str,
+    pub(super) target: &'a mut Target,
     pub(super) resume: bool,
     pub(super) counts: &'a mut Counts,
 }
@@ -39,16 +27,6 @@ const CHANGED: &str = "it changed at the source each time while it was being rea
 
 /// Why one was not copied of which the target lost a part each time.
 const NOT_WHOLE: &str = "the target has lost a part of its temporary key";
-
-/// What came of copying one key.
-enum Attempt {
-    /// It is at the target, with so many elements.
-    Copied(u64),
-    /// It was deleted or has expired.
-    Vanished,
-    /// Why it was not copied; others may be.
-    Refused(String),
-}
 
 impl Copier<'_> {
     /// Copies keys; calls `after_each` from time to time.
@@ -94,15 +72,16 @@ impl Copier<'_> {
     /// The keys that the target has not as they are at the source, by count and expiry.
     fn not_there(&mut self, keys: Vec<SourceKey>) -> Result<Vec<SourceKey>, ClientError> {
         for key in &keys {
-            self.target.queue(&[key.kind.counting, &key.name]);
-            self.target.queue(&[b"PEXPIRETIME", key.name.as_slice()]);
+            let target = &mut self.target.client;
+            target.queue(&[key.kind.counting, &key.name]);
+            target.queue(&[b"PEXPIRETIME", key.name.as_slice()]);
         }
-        self.target.send()?;
+        self.target.client.send()?;
         let mut missing = Vec::new();
         for key in keys {
             // An error where the target has another type.
-            let count = self.target.read()?.integer();
-            let expiry = self.target.read()?.integer();
+            let count = self.target.client.read()?.integer();
+            let expiry = self.target.client.read()?.integer();
             let expiry_difference = match (expiry, key.expire_at_ms) {
                 (Some(-1), None) => 0,
                 (Some(there), Some(here)) if there >= 0 => there.abs_diff(here),
@@ -158,18 +137,9 @@ impl Copier<'_> {
                 large.push(key.clone());
                 continue;
             };
-            let ttl = expire_at_ms.unwrap_or(0).to_string();
-            let words: [&[u8]; 6] = [
-                b"RESTORE",
-                &key.name,
-                ttl.as_bytes(),
-                &payload,
-                b"REPLACE",
-                b"ABSTTL",
-            ];
-            self.target.queue(&words);
+            self.target.queue_restore(&key.name, expire_at_ms, &payload);
             sent.push((key, count));
-            if self.target.queued_bytes() > IMPORT_CHUNK_BYTES {
+            if self.target.client.queued_bytes() > IMPORT_CHUNK_BYTES {
                 self.finish_small(&mut sent, large)?;
             }
         }
@@ -182,14 +152,17 @@ impl Copier<'_> {
         sent: &mut Vec<(&SourceKey, u64)>,
         large: &mut Vec<SourceKey>,
     ) -> Result<(), ClientError> {
-        self.target.send()?;
+        self.target.client.send()?;
         for (key, count) in sent.drain(..) {
-            if self.target.read()?.is_ok() {
-                self.counts.copied_keys += 1;
-                self.counts.copied_elements += count;
-            } else {
+            let reply = self.target.client.read()?;
+            match Target::restored(&reply, count) {
+                Attempt::Copied(count) => {
+                    self.counts.copied_keys += 1;
+                    self.counts.copied_elements += count;
+                }
+                Attempt::Kept => self.counts.kept(&key.name),
                 // The careful way tries again, and tells what is wrong.
-                large.push(key.clone());
+                Attempt::Vanished | Attempt::Refused(_) => large.push(key.clone()),
             }
         }
         Ok(())
@@ -200,12 +173,17 @@ impl Copier<'_> {
         key: &SourceKey,
         after_each: &mut dyn FnMut(&Counts),
     ) -> Result<(), ClientError> {
-        let temporary = [self.temporary_prefix.as_bytes(), &key.name].concat();
+        if !self.target.replaces && self.target.are_there(&[&key.name])?.contains(&true) {
+            // Before it is read in vain.
+            self.counts.kept(&key.name);
+            return Ok(());
+        }
+        let temporary = self.target.temporary_name(&key.name);
         let elements_before = self.counts.copied_elements;
         let mut refusal = String::new();
         for attempt in 0..ATTEMPTS_MAX {
             if attempt > 0 {
-                std::thread::sleep(Duration::from_millis(RETRY_PAUSE_MS));
+                std::thread::sleep(RETRY_PAUSE);
             }
             let tried = match key.kind.is_dumped() {
                 true => self.try_copy_dumped(key)?,
@@ -222,11 +200,16 @@ impl Copier<'_> {
                     self.counts.vanished_keys += 1;
                     return Ok(());
                 }
+                Attempt::Kept => {
+                    self.counts.copied_elements = elements_before;
+                    self.counts.kept(&key.name);
+                    return Ok(());
+                }
                 Attempt::Refused(why) => refusal = why,
             }
             // Nothing of this attempt may be under the name, or before the elements of the next.
             self.counts.copied_elements = elements_before;
-            self.target.call(&[b"DEL", temporary.as_slice()])?;
+            self.target.client.call(&[b"DEL", temporary.as_slice()])?;
         }
         self.counts.failed(&key.name, &refusal);
         Ok(())
@@ -246,20 +229,10 @@ impl Copier<'_> {
         let Some(payload) = words.pop() else {
             return Ok(Attempt::Vanished);
         };
-        let ttl = expire_at_ms.unwrap_or(0).to_string();
-        let words: [&[u8]; 6] = [
-            b"RESTORE",
-            &key.name,
-            ttl.as_bytes(),
-            &payload,
-            b"REPLACE",
-            b"ABSTTL",
-        ];
-        let reply = self.target.call(&words)?;
-        Ok(match reply.error_text() {
-            None => Attempt::Copied(key.count.unsigned_abs()),
-            Some(line) => Attempt::Refused(line.into_owned()),
-        })
+        self.target.queue_restore(&key.name, expire_at_ms, &payload);
+        self.target.client.send()?;
+        let reply = self.target.client.read()?;
+        Ok(Target::restored(&reply, key.count.unsigned_abs()))
     }
 
     fn try_copy_large(
@@ -286,7 +259,7 @@ impl Copier<'_> {
             }
             let bytes: usize = words.iter().map(Vec::len).sum();
             let count = (key.kind.elements_in)(&words) as u64;
-            if let Err(refusal) = self.push(key.kind, temporary, words)? {
+            if let Err(refusal) = self.target.push(key.kind, temporary, words)? {
                 self.source.unwatch()?;
                 return Ok(Attempt::Refused(refusal));
             }
@@ -306,110 +279,11 @@ impl Copier<'_> {
         }
         // An import that was paused for longer than the temporary key lives has only the rest.
         let question = [key.kind.counting, temporary];
-        if self.target.call(&question)?.integer() != Some(count_watched) {
+        if self.target.client.call(&question)?.integer() != Some(count_watched) {
             return Ok(Attempt::Refused(NOT_WHOLE.to_owned()));
         }
-        self.finish_large(key, temporary, expire_at_ms, count_watched.unsigned_abs())
-    }
-
-    /// Adds to the temporary key, in commands of bounded size.
-    fn push(
-        &mut self,
-        kind: &Kind,
-        name: &[u8],
-        words: Vec<Vec<u8>>,
-    ) -> Result<Result<(), String>, ClientError> {
-        let lifetime = TEMPORARY_LIFETIME_MS.to_string();
-        let mut words = words.as_slice();
-        while !words.is_empty() {
-            let mut bytes = 0;
-            let taken = words
-                .chunks(kind.element_words)
-                .take_while(|one| {
-                    let fits = bytes < IMPORT_CHUNK_BYTES;
-                    bytes += one.iter().map(Vec::len).sum::<usize>();
-                    fits
-                })
-                .count();
-            let (now, later) = words
-                .split_at_checked(taken * kind.element_words)
-                .unwrap_or((words, &[]));
-            words = later;
-            let bytes: usize = now.iter().map(Vec::len).sum();
-            let mut command: Vec<&[u8]> = Vec::with_capacity(now.len() + 2);
-            command.extend([kind.adding, name]);
-            for one in now.chunks(kind.element_words) {
-                let words = one.iter().map(Vec::as_slice);
-                if kind.adds_reversed {
-                    command.extend(words.rev());
-                } else {
-                    command.extend(words);
-                }
-            }
-            // What a killed import leaves behind goes away by itself.
-            let expire: &[&[u8]] = &[b"PEXPIRE", name, lifetime.as_bytes()];
-            let replies = if bytes <= TRANSACTION_QUEUE_BYTES_MAX / 2 {
-                match self.transaction(&[&command, expire])? {
-                    Ok(replies) => replies,
-                    Err(refusal) => return Ok(Err(refusal)),
-                }
-            } else {
-                // A single element that a transaction would not take.
-                self.target.queue(&command);
-                self.target.queue(expire);
-                self.target.send()?;
-                vec![self.target.read()?, self.target.read()?]
-            };
-            if let Some(error) = replies.iter().find_map(Value::error_text) {
-                return Ok(Err(error.into_owned()));
-            }
-        }
-        Ok(Ok(()))
-    }
-
-    /// Gives the temporary key its expiry and its name.
-    fn finish_large(
-        &mut self,
-        key: &SourceKey,
-        temporary: &[u8],
-        expire_at_ms: Option<i64>,
-        count: u64,
-    ) -> Result<Attempt, ClientError> {
-        let at_ms = expire_at_ms.unwrap_or_default().to_string();
-        let expire: &[&[u8]] = match expire_at_ms {
-            Some(_) => &[b"PEXPIREAT", temporary, at_ms.as_bytes()],
-            None => &[b"PERSIST", temporary],
-        };
-        // Not one without the other: a temporary key without an expiry would stay for ever.
-        let commands = [expire, &[b"RENAME", temporary, &key.name]];
-        let replies = match self.transaction(&commands)? {
-            Ok(replies) => replies,
-            Err(refusal) => return Ok(Attempt::Refused(refusal)),
-        };
-        match replies.iter().find_map(Value::error_text) {
-            None => Ok(Attempt::Copied(count)),
-            Some(line) if line == "ERR no such key" && expire_at_ms.is_some() => {
-                // Its time was over before it had its name.
-                self.target.call(&[b"DEL", key.name.as_slice()])?;
-                Ok(Attempt::Vanished)
-            }
-            Some(line) => Ok(Attempt::Refused(line.into_owned())),
-        }
-    }
-
-    /// Runs commands at the target, all or none: their replies, or why it refuses them.
-    fn transaction(
-        &mut self,
-        commands: &[&[&[u8]]],
-    ) -> Result<Result<Vec<Value>, String>, ClientError> {
-        self.target.queue_transaction(commands);
-        self.target.send()?;
-        Ok(match self.target.read_transaction(commands.len())? {
-            Transaction::Done(replies) => Ok(replies),
-            Transaction::Changed => Err("no reply to EXEC".to_owned()),
-            Transaction::Refused(reply) => {
-                Err(reply.error_text().unwrap_or("no OK".into()).into_owned())
-            }
-        })
+        let count = count_watched.unsigned_abs();
+        self.target
+            .finish_large(&key.name, temporary, expire_at_ms, count)
     }
 }

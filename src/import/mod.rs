@@ -1,23 +1,28 @@
-//! `quoin import`: copies the strings, lists and sorted sets of a running Redis into a running Quoin.
+//! `quoin import`: copies the data of a running Redis, or of a file that it has written, into a running
+//! Quoin.
 //!
-//! A client of both servers, and of nothing else of this program. Each key is replaced as a
+//! A client of servers, and of nothing else of this program. Each key is replaced as a
 //! whole (see `copy`), so an import that was stopped is simply run again. At the end all keys of
 //! the source are scanned once more and their numbers of elements compared.
 
 mod copy;
 mod counts;
+mod elements;
 mod error;
+mod file;
 mod kinds;
 mod options;
 mod pace;
 mod source;
+mod target;
 
 pub use counts::Counts;
 pub use error::ImportError;
-pub use options::{Options, command, parse};
+pub use options::{From, Options, command, parse};
 
 use copy::Copier;
 use source::{Page, Source, SourceKey};
+use target::Target;
 
 use crate::random::Random;
 use crate::redis_client::{Client, ClientError, Databases, Progress};
@@ -25,22 +30,39 @@ use crate::redis_client::{Client, ClientError, Databases, Progress};
 /// Copies and compares; shows on the standard error how far it is.
 ///
 /// # Errors
-/// Where a server cannot be reached or does not understand. What concerns single keys only is in
-/// the answer.
+/// Where a server cannot be reached or does not understand, and where a file is damaged. What concerns
+/// single keys only is in the answer.
 pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError> {
-    let mut source = Source::connect(options)?;
-    let mut target = Client::connect(&options.to)?;
+    let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
+    match &options.from {
+        From::Server(from) => {
+            let source = Source::connect(from, options)?;
+            let target = Target::connect(options, temporary_prefix)?;
+            from_server(source, target, options)
+        }
+        From::File(path) => {
+            let mut target = Target::connect(options, temporary_prefix)?;
+            file::run(path, options, &mut target)
+        }
+    }
+}
+
+fn from_server(
+    mut source: Source,
+    mut target: Target,
+    options: &Options,
+) -> Result<Counts, ImportError> {
     let run_id = run_id(source.client())?;
-    if run_id.is_some() && run_id == self::run_id(&mut target)? {
+    if run_id.is_some() && run_id == self::run_id(&mut target.client)? {
         return Err(ImportError::SameServer);
     }
     let databases = match &options.databases {
         Databases::All => source.client().databases()?,
         Databases::Some(numbers) => numbers.clone(),
     };
-    let temporary_prefix = format!("quoin-import-{:016x}:", random.next_u64());
     let mut counts = Counts {
         is_of_cluster: source.is_of_cluster(),
+        is_dry_run: options.is_dry_run,
         ..Counts::default()
     };
     let mut progress = Progress::new();
@@ -55,32 +77,37 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError
         }
         progress.keys_total = Some(total);
     }
-    for (phase, is_copying) in [("copying:", true), ("comparing:", false)] {
+    let phases = [("copying:", true), ("comparing:", false)];
+    let phases = phases.get(..if options.is_dry_run { 1 } else { 2 });
+    for (phase, is_copying) in phases.unwrap_or_default() {
         progress.begin(phase);
         for database in &databases {
             source.select(*database)?;
-            let target_database = options.to.database.unwrap_or(*database);
-            target.call_ok(&["SELECT", &target_database.to_string()])?;
+            target.select(options.to.database.unwrap_or(*database))?;
             let mut cursor = Some(b"0".to_vec());
             while let Some(at) = cursor {
                 let (next, page) = source.page(&at)?;
                 cursor = next;
                 progress.keys += page.len() as u64;
-                if is_copying {
-                    let Page { keys, others } = page;
-                    for kind in others {
-                        *counts.skipped.entry(kind).or_default() += 1;
-                    }
+                if !is_copying {
+                    compare(&mut source, &mut target.client, &page.keys, &mut counts)?;
+                    show(&mut progress, &counts);
+                    continue;
+                }
+                let Page { keys, others } = page;
+                for (name, kind) in others {
+                    counts.skip(&name, kind);
+                }
+                if options.is_dry_run {
+                    look(&mut target, &keys, &mut counts)?;
+                } else {
                     let mut copier = Copier {
                         source: &mut source,
                         target: &mut target,
-                        temporary_prefix: &temporary_prefix,
                         resume: options.resume,
                         counts: &mut counts,
                     };
                     copier.copy(keys, &mut |counts| show(&mut progress, counts))?;
-                } else {
-                    compare(&mut source, &mut target, &page.keys, &mut counts)?;
                 }
                 show(&mut progress, &counts);
             }
@@ -88,6 +115,19 @@ pub fn run(options: &Options, random: &dyn Random) -> Result<Counts, ImportError
     }
     progress.end();
     Ok(counts)
+}
+
+/// Counts what would be copied.
+fn look(target: &mut Target, keys: &[SourceKey], counts: &mut Counts) -> Result<(), ClientError> {
+    let names: Vec<&[u8]> = keys.iter().map(|key| key.name.as_slice()).collect();
+    let are_there = target.are_there(&names)?;
+    for (name, is_there) in names.into_iter().zip(are_there) {
+        match is_there && !target.replaces {
+            true => counts.kept(name),
+            false => counts.copied_keys += 1,
+        }
+    }
+    Ok(())
 }
 
 fn show(progress: &mut Progress, counts: &Counts) {

@@ -1,50 +1,77 @@
 //! The command line of `quoin import`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::redis_client::{Address, Databases};
+use crate::redis_client::{
+    Address, Databases, databases_argument, match_argument, take_passwords, tls_flags,
+};
 
 /// Variables that hold passwords: the command line can be seen by others.
 const FROM_PASSWORD: &str = "QUOIN_IMPORT_FROM_PASSWORD";
 const TO_PASSWORD: &str = "QUOIN_IMPORT_TO_PASSWORD";
 const TO_DEFAULT: &str = "redis://127.0.0.1:6379";
 
+/// What is read.
+#[derive(Debug, Clone)]
+pub enum From {
+    /// A running server.
+    Server(Address),
+    /// An RDB file.
+    File(PathBuf),
+}
+
 /// What `quoin import` is to do.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The server to read.
-    pub from: Address,
+    /// What is read.
+    pub from: From,
     /// The Quoin to write.
     pub to: Address,
     /// Which databases.
     pub databases: Databases,
     /// A pattern for the names of keys.
     pub pattern: Option<String>,
-    /// Whether keys that are there already are left as they are.
+    /// Whether keys that are there already as they are at the source are left out.
     pub resume: bool,
+    /// Whether keys that are there already are replaced.
+    pub replaces: bool,
+    /// Whether nothing is written.
+    pub is_dry_run: bool,
+    /// Whether a target is written that is no Quoin.
+    pub any_target: bool,
 }
 
 /// The command line's grammar.
 pub fn command() -> Command {
-    Command::new("quoin import")
-        .about("Copies the strings, lists and sorted sets of a running Redis into a running Quoin")
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .action(ArgAction::SetTrue)
+            .help(help)
+    };
+    Command::new("import")
+        .bin_name("quoin import")
+        .about("Copy the data of a running Redis, or of a dump.rdb, into a running Quoin")
         .after_help(format!(
-            "ADDRESS is redis://[user:password@]host[:port][/database]. Passwords can also be \
-             given by\n{FROM_PASSWORD} and {TO_PASSWORD}.\n\n\
-             Each key is replaced as a whole, so that a stopped import can be run again; with \
-             --resume\nit leaves out the keys that are there already. Nothing should write to \
-             the source meanwhile.\nAt the end all keys' numbers of elements are compared. Exits \
-             with 0 when all are alike, with 1\nwhen not, with 2 for a wrong command line."
+            "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// \
+             for TLS.\nPasswords can also be given by {FROM_PASSWORD} and {TO_PASSWORD}.\n\n\
+             Strings, lists, hashes, sets, sorted sets and streams are copied, and of a file \
+             functions too.\nEach key is written as a whole, so that a stopped import can be run \
+             again, with --resume.\nNothing should write to the source meanwhile. All keys' \
+             numbers of elements are compared.\nExits with 0 when all are alike, with 1 when not \
+             or when a key was there already, with 2 for\na wrong command line."
         ))
         .arg(
             Arg::new("from")
                 .long("from")
-                .value_name("ADDRESS")
+                .value_name("ADDRESS|FILE")
                 .required(true)
                 .help(
-                    "The Redis (6.0 or later) or Valkey to read; of a cluster, each master in turn",
+                    "The Redis (6.0 or later) or Valkey to read, of a cluster each master in turn; \
+                     or an RDB file of Redis up to 7.2",
                 ),
         )
         .arg(
@@ -54,30 +81,27 @@ pub fn command() -> Command {
                 .default_value(TO_DEFAULT)
                 .help("The Quoin to write"),
         )
-        .arg(
-            Arg::new("databases")
-                .long("databases")
-                .value_name("all|N,…")
-                .help("Databases to copy [default: that of --from, or 0]"),
-        )
-        .arg(
-            Arg::new("match")
-                .long("match")
-                .value_name("PATTERN")
-                .help("Copy only the keys that match, as in KEYS"),
-        )
-        .arg(
-            Arg::new("resume")
-                .long("resume")
-                .action(ArgAction::SetTrue)
-                .help(
-                    "Leave out keys that are there with the same type, number of elements and \
-                     expiry",
-                ),
-        )
+        .arg(databases_argument(
+            "Databases to copy [default: that of --from, or 0; of a file all]",
+        ))
+        .arg(match_argument("Copy only the keys that match, as in KEYS"))
+        .arg(switch(
+            "replace",
+            "Replace keys that are there already; otherwise they stay, and are named",
+        ))
+        .arg(switch(
+            "resume",
+            "Leave out keys that are there with the same type, number of elements and expiry",
+        ))
+        .arg(switch(
+            "dry-run",
+            "Write nothing; say what would be copied, and what is in the way",
+        ))
+        .arg(switch("any-target", "Write to a server that is no Quoin"))
+        .args(tls_flags())
 }
 
-/// Reads the command line behind `quoin import`.
+/// Reads the command line after `quoin import`.
 ///
 /// # Errors
 /// clap's, which may also be a text to print.
@@ -91,28 +115,33 @@ pub fn parse(
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let address = |name| {
         Address::parse(text(name).unwrap_or_default())
+            .map(|address| address.with_tls_files(&matches))
             .map_err(|reason| format!("--{name}: {reason}"))
     };
     let read = || -> Result<Options, String> {
-        let (mut from, mut to) = (address("from")?, address("to")?);
-        for (name, value) in variables {
-            let end = match name.to_str() {
-                Some(FROM_PASSWORD) => &mut from,
-                Some(TO_PASSWORD) => &mut to,
-                _ => continue,
-            };
-            // As with settings, an empty variable counts as one that is not there.
-            if value.is_empty() {
-                continue;
-            }
-            let value = value.to_str().ok_or("a password is not UTF-8")?.to_owned();
-            end.password.get_or_insert(value);
+        let given = text("from").unwrap_or_default();
+        let mut from = match given.contains("://") {
+            true => From::Server(address("from")?),
+            false => From::File(PathBuf::from(given)),
+        };
+        let mut to = address("to")?;
+        let mut ends = vec![(TO_PASSWORD, &mut to)];
+        if let From::Server(from) = &mut from {
+            ends.push((FROM_PASSWORD, from));
         }
-        let databases = Databases::parse(text("databases"), &from)
-            .map_err(|reason| format!("--databases: {reason}"))?;
+        take_passwords(variables, &mut ends)?;
+        let databases = match (&from, text("databases")) {
+            (From::Server(from), named) => Databases::parse(named, from),
+            (From::File(_), None) => Ok(Databases::All),
+            (From::File(_), named) => Databases::parse(named, &to),
+        };
+        let databases = databases.map_err(|reason| format!("--databases: {reason}"))?;
         let is_one = matches!(&databases, Databases::Some(numbers) if numbers.len() == 1);
         if to.database.is_some() && !is_one {
             return Err("--to names a database, but there are several to copy".to_owned());
+        }
+        if matches!(from, From::File(_)) && matches.get_flag("resume") {
+            return Err("--resume is for a running server; of a file use --replace".to_owned());
         }
         Ok(Options {
             from,
@@ -120,6 +149,9 @@ pub fn parse(
             databases,
             pattern: text("match").map(str::to_owned),
             resume: matches.get_flag("resume"),
+            replaces: matches.get_flag("replace"),
+            is_dry_run: matches.get_flag("dry-run"),
+            any_target: matches.get_flag("any-target"),
         })
     };
     read().map_err(|reason| command.error(clap::error::ErrorKind::ValueValidation, reason))
@@ -138,10 +170,29 @@ mod tests {
             .map_err(|error| error.to_string())
     }
 
+    fn server(options: &Options) -> &Address {
+        match &options.from {
+            From::Server(address) => address,
+            From::File(path) => panic!("{}", path.display()),
+        }
+    }
+
+    #[test]
+    fn a_file_is_a_source_too() {
+        let options = run("--from dump.rdb --replace --dry-run --any-target", &[]).unwrap();
+        assert!(matches!(&options.from, From::File(path) if path.ends_with("dump.rdb")));
+        assert_eq!(options.databases, Databases::All);
+        assert!(options.replaces && options.is_dry_run && options.any_target);
+        let one = run("--from a/dump.rdb --databases 3 --to redis://quoin/5", &[]).unwrap();
+        assert_eq!(one.databases, Databases::Some(vec![3]));
+        let resumed = run("--from dump.rdb --resume", &[]).unwrap_err();
+        assert!(resumed.contains("use --replace"), "{resumed}");
+    }
+
     #[test]
     fn the_source_is_all_that_must_be_said() {
         let options = run("--from redis://db:7", &[]).unwrap();
-        assert_eq!(options.from.port, 7);
+        assert_eq!(server(&options).port, 7);
         assert_eq!(options.to.to_string(), "redis://127.0.0.1:6379");
         assert_eq!(options.databases, Databases::Some(vec![0]));
         assert_eq!((options.pattern, options.resume), (None, false));
@@ -172,9 +223,9 @@ mod tests {
     fn passwords_can_come_from_variables() {
         let variables = [(FROM_PASSWORD, "one"), (TO_PASSWORD, "two")];
         let options = run("--from redis://db --to redis://:own@quoin", &variables).unwrap();
-        assert_eq!(options.from.password.as_deref(), Some("one"));
+        assert_eq!(server(&options).password.as_deref(), Some("one"));
         assert_eq!(options.to.password.as_deref(), Some("own"));
         let options = run("--from redis://db", &[(FROM_PASSWORD, "")]).unwrap();
-        assert_eq!(options.from.password, None);
+        assert_eq!(server(&options).password, None);
     }
 }

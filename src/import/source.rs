@@ -6,7 +6,7 @@ use super::error::ImportError;
 use super::kinds::{Kind, Place, Reading};
 use super::options::Options;
 use super::pace::{Pace, SIZE_SAMPLES};
-use crate::redis_client::{Client, ClientError, Transaction};
+use crate::redis_client::{Address, Client, ClientError, Transaction};
 use crate::wire::reply_reader::Value;
 
 /// Keys that an import asks SCAN for at a time.
@@ -26,8 +26,8 @@ pub(super) struct SourceKey {
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) keys: Vec<SourceKey>,
-    /// Types of keys that are not copied.
-    pub(super) others: Vec<String>,
+    /// Names and types of keys that are not copied.
+    pub(super) others: Vec<(Vec<u8>, String)>,
 }
 
 impl Page {
@@ -67,13 +67,13 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn connect(options: &Options) -> Result<Self, ImportError> {
-        let mut client = Client::connect(&options.from)?;
+    pub(super) fn connect(from: &Address, options: &Options) -> Result<Self, ImportError> {
+        let mut client = Client::connect(from)?;
         let is_of_cluster = has_line(&client.info("cluster")?, "cluster_enabled:1");
         if is_of_cluster && has_line(&client.info("replication")?, "role:slave") {
             // It sends each question about a key to its master.
             return Err(ImportError::ClusterReplica {
-                address: options.from.clone(),
+                address: from.clone(),
             });
         }
         // Without a key: a node of a cluster answers only for keys of its own.
@@ -150,7 +150,10 @@ impl Source {
                 Some(kind) => kept.push((name, kind)),
                 // Gone meanwhile.
                 None if word == b"none" => {}
-                None => page.others.push(String::from_utf8_lossy(word).into_owned()),
+                None => {
+                    let kind = String::from_utf8_lossy(word).into_owned();
+                    page.others.push((name, kind));
+                }
             }
         }
         self.client.queue(&["TIME"]);

@@ -51,7 +51,7 @@ pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
 pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
-pub use stream_group::{StreamConsumer, StreamGroup, StreamPending};
+pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
 pub use tuple::DecodeError;
 pub use user::{decode_user, encode_user};
@@ -118,7 +118,7 @@ numbered! {
         /// counters that such servers change while they live; `(8, 4)`: the key of the last message
         /// that was cleared.
         Messages = 8,
-        /// `(9, at_ms, namespace…, hash, name) = ""`: task queues to be looked at.
+        /// `(9, at_ms, namespace…, hash, name) = ""`: task queues and streams to be looked at.
         Alarms = 9,
         /// `(10, kind, data id…, …)`: what servers pop for each other.
         Delegation = 10,
@@ -203,6 +203,8 @@ numbered! {
         StreamConsumers = 20,
         /// How many entries are pending, by group, and by group and consumer.
         StreamPendingCounts = 21,
+        /// The same entries by when they were delivered, of groups with a policy.
+        StreamIdle = 22,
     }
 }
 

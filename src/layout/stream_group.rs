@@ -14,6 +14,8 @@ use crate::limits::INLINE_NAME_BYTES_MAX;
 
 /// Format byte of the rows of groups, consumers and pending entries.
 const FORMAT: u8 = 1;
+/// Format byte of the row of a group with a policy.
+const FORMAT_WITH_POLICY: u8 = 2;
 
 /// The row of a consumer group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +28,30 @@ pub struct StreamGroup {
     pub entries_read: Option<u64>,
     /// The full name, where the key holds only a part of it.
     pub long_name: Option<Bytes>,
+    /// What becomes of entries that are pending for long.
+    pub policy: Option<StreamPolicy>,
+}
+
+/// What becomes of a group's entries that are pending for long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamPolicy {
+    /// After so many milliseconds without a delivery an entry is handed out again.
+    pub min_idle_ms: i64,
+    /// An entry that was delivered so often is not handed out again by itself.
+    pub max_tries: Option<u64>,
+    /// The stream that gets such entries.
+    pub dead_letter: Option<Bytes>,
 }
 
 impl StreamGroup {
     /// The stored form: the format byte, then the tuple (id…, last ms, last seq, entries read or
-    /// nil, name or nil).
+    /// nil, name or nil). With a policy it is another format byte, and the tuple goes on (least idle
+    /// time, most deliveries or nil, key of the dead letter stream or nil).
     pub fn encode(&self) -> Vec<u8> {
-        let mut value = vec![FORMAT];
+        let mut value = vec![match self.policy {
+            None => FORMAT,
+            Some(_) => FORMAT_WITH_POLICY,
+        }];
         let (id, last) = (self.id, self.last);
         pack_into(
             &(
@@ -45,6 +64,13 @@ impl StreamGroup {
             ),
             &mut value,
         );
+        if let Some(policy) = &self.policy {
+            let dead_letter = policy.dead_letter.as_deref();
+            pack_into(
+                &(policy.min_idle_ms, policy.max_tries, dead_letter),
+                &mut value,
+            );
+        }
         value
     }
 
@@ -53,13 +79,25 @@ impl StreamGroup {
     /// # Errors
     /// Where it is none.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
-        let mut rest = content(value, "format of a consumer group")?;
-        let group = Self {
+        let (has_policy, mut rest) = match value.split_first() {
+            Some((&FORMAT, rest)) => (false, rest),
+            Some((&FORMAT_WITH_POLICY, rest)) => (true, rest),
+            _ => return corrupt("format of a consumer group"),
+        };
+        let mut group = Self {
             id: take_id(&mut rest, "id of a consumer group")?,
             last: StreamId::take(&mut rest)?,
             entries_read: take(&mut rest, "entries that a group has read")?,
-            long_name: take_long_name(&mut rest)?,
+            long_name: take_bytes(&mut rest, "long name")?,
+            policy: None,
         };
+        if has_policy {
+            group.policy = Some(StreamPolicy {
+                min_idle_ms: take(&mut rest, "least idle time of a group")?,
+                max_tries: take(&mut rest, "most deliveries of a group")?,
+                dead_letter: take_bytes(&mut rest, "dead letter stream")?,
+            });
+        }
         end(rest, group)
     }
 }
@@ -105,7 +143,7 @@ impl StreamConsumer {
             id: take_id(&mut rest, "id of a consumer")?,
             seen_at_ms: take(&mut rest, "time of a consumer")?,
             active_at_ms: take(&mut rest, "time of a consumer")?,
-            long_name: take_long_name(&mut rest)?,
+            long_name: take_bytes(&mut rest, "long name")?,
         };
         end(rest, consumer)
     }
@@ -114,8 +152,8 @@ impl StreamConsumer {
 /// The row of an entry that a consumer was given and has not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamPending {
-    /// Which consumer has it.
-    pub consumer: Id,
+    /// Which consumer has it; none of an entry that XNACK has released.
+    pub consumer: Option<Id>,
     /// When it was delivered last, in milliseconds since the Unix epoch.
     pub delivered_at_ms: i64,
     /// How often it was delivered.
@@ -123,14 +161,15 @@ pub struct StreamPending {
 }
 
 impl StreamPending {
-    /// The stored form: the format byte, then the tuple (consumer…, delivered at, deliveries).
+    /// The stored form: the format byte, then the tuple (consumer…, delivered at, deliveries), where
+    /// two nils stand for no consumer.
     pub fn encode(self) -> Vec<u8> {
         let mut value = Vec::with_capacity(20);
         value.push(FORMAT);
         pack_into(
             &(
-                self.consumer.instance,
-                self.consumer.sequence,
+                self.consumer.map(|consumer| consumer.instance),
+                self.consumer.map(|consumer| consumer.sequence),
                 self.delivered_at_ms,
                 self.deliveries,
             ),
@@ -145,8 +184,16 @@ impl StreamPending {
     /// Where it is none.
     pub fn decode(value: &[u8]) -> Result<Self, DecodeError> {
         let mut rest = content(value, "format of a pending entry")?;
+        let consumer: (Option<u64>, Option<u64>) = (
+            take(&mut rest, "id of a consumer")?,
+            take(&mut rest, "id of a consumer")?,
+        );
         let pending = Self {
-            consumer: take_id(&mut rest, "id of a consumer")?,
+            consumer: match consumer {
+                (Some(instance), Some(sequence)) => Some(Id { instance, sequence }),
+                (None, None) => None,
+                _ => return corrupt("id of a consumer"),
+            },
             delivered_at_ms: take(&mut rest, "time of a delivery")?,
             deliveries: take(&mut rest, "number of deliveries")?,
         };
@@ -161,8 +208,8 @@ fn content<'v>(value: &'v [u8], what: &'static str) -> Result<&'v [u8], DecodeEr
     }
 }
 
-fn take_long_name(rest: &mut &[u8]) -> Result<Option<Bytes>, DecodeError> {
-    let name: Option<TupleBytes<'_>> = take(rest, "long name")?;
+fn take_bytes(rest: &mut &[u8], what: &'static str) -> Result<Option<Bytes>, DecodeError> {
+    let name: Option<TupleBytes<'_>> = take(rest, what)?;
     Ok(name.map(|name| Bytes::from(name.into_owned())))
 }
 
@@ -350,13 +397,57 @@ impl Layout {
         Ok((group, consumer))
     }
 
+    /// Key of a pending entry by when it was delivered. Its row is empty.
+    pub fn stream_idle_key(
+        &self,
+        data: Id,
+        group: Id,
+        delivered_at_ms: i64,
+        id: StreamId,
+    ) -> Vec<u8> {
+        let mut key = self.of_group(data, Section::StreamIdle, group);
+        pack_into(&(delivered_at_ms,), &mut key);
+        id.pack_into(&mut key);
+        key
+    }
+
+    /// The pending entries of a group that were delivered from one time on and before another, in that
+    /// order.
+    pub fn stream_idle(&self, data: Id, group: Id, from_ms: i64, before_ms: i64) -> KeyRange {
+        let at = |at_ms: i64| {
+            let mut key = self.of_group(data, Section::StreamIdle, group);
+            pack_into(&(at_ms,), &mut key);
+            key
+        };
+        KeyRange {
+            begin: at(from_ms),
+            end: at(before_ms),
+        }
+    }
+
+    /// Reads the group, the time of delivery and the id of a pending entry from its key by that time.
+    ///
+    /// # Errors
+    /// Where the key is none of these of `data`.
+    pub fn read_stream_idle_key(
+        &self,
+        data: Id,
+        key: &[u8],
+    ) -> Result<(Id, i64, StreamId), DecodeError> {
+        let mut rest = self.in_section(data, Section::StreamIdle, key)?;
+        let group = take_id(&mut rest, "id of a consumer group")?;
+        let delivered_at_ms = take(&mut rest, "time of a delivery")?;
+        Ok((group, delivered_at_ms, StreamId::take(&mut rest)?))
+    }
+
     /// All that belongs to a group besides its own row: what goes with it.
-    pub fn stream_group_ranges(&self, data: Id, group: Id) -> [KeyRange; 4] {
+    pub fn stream_group_ranges(&self, data: Id, group: Id) -> [KeyRange; 5] {
         [
             Section::StreamPending,
             Section::StreamConsumerPending,
             Section::StreamConsumers,
             Section::StreamPendingCounts,
+            Section::StreamIdle,
         ]
         .map(|section| {
             let prefix = self.of_group(data, section, group);
@@ -421,20 +512,27 @@ mod tests {
         #[test]
         fn rows_are_read_as_they_were_written(
             id in some_id(), last in entry_id(), entries_read: Option<u64>, name in name(),
-            at_ms: i64, active_at_ms: Option<i64>, deliveries: u64,
+            at_ms: i64, active_at_ms: Option<i64>, deliveries: u64, max_tries: Option<u64>,
+            has_policy: bool, has_consumer: bool,
         ) {
             let long_name = long_name(&name);
-            let group = StreamGroup { id, last, entries_read, long_name: long_name.clone() };
+            let dead_letter = max_tries.map(|_| name.clone());
+            let policy = StreamPolicy { min_idle_ms: at_ms, max_tries, dead_letter };
+            let policy = has_policy.then_some(policy);
+            let group =
+                StreamGroup { id, last, entries_read, long_name: long_name.clone(), policy };
             prop_assert_eq!(StreamGroup::decode(&group.encode()).unwrap(), group);
             let consumer = StreamConsumer { id, seen_at_ms: at_ms, active_at_ms, long_name };
             prop_assert_eq!(StreamConsumer::decode(&consumer.encode()).unwrap(), consumer);
-            let pending = StreamPending { consumer: id, delivered_at_ms: at_ms, deliveries };
+            let consumer = has_consumer.then_some(id);
+            let pending = StreamPending { consumer, delivered_at_ms: at_ms, deliveries };
             prop_assert_eq!(StreamPending::decode(&pending.encode()).unwrap(), pending);
         }
 
         #[test]
         fn keys_are_read_as_they_were_written(
             group in some_id(), consumer in some_id(), id in entry_id(), name in name(),
+            at_ms: i64,
         ) {
             let layout = Layout::new("test");
             let in_key = long_name(&name).is_none().then(|| name.clone());
@@ -443,7 +541,14 @@ mod tests {
                 layout.stream_consumer_pending_key(DATA, group, consumer, id),
                 layout.stream_consumer_key(DATA, group, &name),
                 layout.stream_pending_count_key(DATA, group, Some(consumer)),
+                layout.stream_idle_key(DATA, group, at_ms, id),
             ];
+            let read = layout.read_stream_idle_key(DATA, &keys[4]);
+            prop_assert_eq!(read, Ok((group, at_ms, id)));
+            let idle = layout.stream_idle(DATA, group, i64::MIN, at_ms);
+            prop_assert!(idle.begin <= idle.end && idle.end <= keys[4]);
+            let idle = layout.stream_idle(DATA, group, at_ms, i64::MAX);
+            prop_assert!(idle.begin <= keys[4] && (keys[4] < idle.end || at_ms == i64::MAX));
             prop_assert_eq!(layout.read_stream_pending_key(DATA, &keys[0]), Ok((group, id)));
             prop_assert_eq!(
                 layout.read_stream_consumer_pending_key(DATA, &keys[1]),
@@ -464,7 +569,7 @@ mod tests {
                 prop_assert!(range.begin <= *key && *key < range.end);
             }
             let count = layout.stream_pending_count_key(DATA, group, None);
-            let [.., counts] = layout.stream_group_ranges(DATA, group);
+            let [.., counts, _] = layout.stream_group_ranges(DATA, group);
             prop_assert!(counts.begin <= count && count < counts.end);
         }
 

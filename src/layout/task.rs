@@ -420,6 +420,18 @@ impl Layout {
         KeyRange::children(&self.section_prefix(data, Section::TaskDead))
     }
 
+    /// When the task of a row of [`Self::task_dead`] died.
+    ///
+    /// # Errors
+    /// Where the key is none of those.
+    pub fn read_task_dead_key(&self, data: Id, key: &[u8]) -> Result<i64, DecodeError> {
+        let prefix = self.section_prefix(data, Section::TaskDead);
+        match key.strip_prefix(prefix.as_slice()) {
+            Some(mut rest) => take(&mut rest, "time of a task"),
+            None => corrupt("key of a dead task"),
+        }
+    }
+
     /// Key of what a task queue knows of resources.
     pub fn task_registry_key(&self, data: Id) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskQueue);

@@ -473,11 +473,25 @@ fn rows_of_consumer_groups() {
         last: id,
         entries_read: Some(7),
         long_name: None,
+        policy: None,
     };
     golden(
         "group (7, 9) that has read 7 entries up to 1700000000000-2",
         &stored.encode(),
         "01150715091a018bcfe568001502150700",
+    );
+    let with_policy = StreamGroup {
+        policy: Some(StreamPolicy {
+            min_idle_ms: 30_000,
+            max_tries: Some(5),
+            dead_letter: Some(Bytes::from_static(b"dead")),
+        }),
+        ..stored
+    };
+    golden(
+        "that group with MINIDLE 30000, MAXTRIES 5 and DEADLETTER `dead`",
+        &with_policy.encode(),
+        "02150715091a018bcfe5680015021507001675301505016465616400",
     );
     golden(
         "pending entry 1700000000000-2 of group (7, 9)",
@@ -485,7 +499,7 @@ fn rows_of_consumer_groups() {
         "0271756f696e001502150116012c1512150715091a018bcfe568001502",
     );
     let pending = StreamPending {
-        consumer,
+        consumer: Some(consumer),
         delivered_at_ms: 1_700_000_000_001,
         deliveries: 3,
     };
@@ -493,6 +507,21 @@ fn rows_of_consumer_groups() {
         "pending at consumer (7, 10) since 1700000000001, delivered 3 times",
         &pending.encode(),
         "011507150a1a018bcfe568011503",
+    );
+    let released = StreamPending {
+        consumer: None,
+        delivered_at_ms: 0,
+        ..pending
+    };
+    golden(
+        "pending and released by XNACK, delivered 3 times",
+        &released.encode(),
+        "010000141503",
+    );
+    golden(
+        "that entry by its delivery at 1700000000001",
+        &layout.stream_idle_key(DATA, group, 1_700_000_000_001, id),
+        "0271756f696e001502150116012c1516150715091a018bcfe568011a018bcfe568001502",
     );
     golden(
         "that entry among those of consumer (7, 10)",

@@ -1,15 +1,18 @@
-//! `redis://` addresses.
+//! `redis://` and `rediss://` addresses.
 
 use std::fmt;
+
+use crate::tls::ClientOptions;
 
 /// The port where an address names none.
 const PORT_DEFAULT: u16 = 6379;
 const SCHEME: &str = "redis://";
+const TLS_SCHEME: &str = "rediss://";
 
 /// Where a server is and how to log in. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Name or number; of IPv6 without brackets.
+    /// Name or number; of IPv6 without brackets. The path of a Unix socket begins with `/`.
     pub host: String,
     /// TCP port.
     pub port: u16,
@@ -19,21 +22,23 @@ pub struct Address {
     pub password: Option<String>,
     /// Database, where the address names one.
     pub database: Option<u32>,
+    /// How the connection is encrypted, if it is.
+    pub tls: Option<ClientOptions>,
 }
 
 impl Address {
-    /// Reads `redis://[user:password@]host[:port][/database]`; `%` and two digits stand for a
+    /// Reads `redis://[user:password@]host[:port][/database]`, or the same with `rediss://`; `%` and two digits stand for a
     /// byte in user and password.
     ///
     /// # Errors
     /// What is wrong, for people; it does not repeat the password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let Some(rest) = text.strip_prefix(SCHEME) else {
-            return Err(if text.starts_with("rediss://") {
-                "TLS (rediss://) is not supported; put a TLS tunnel in front".to_owned()
-            } else {
-                format!("an address begins with {SCHEME}")
-            });
+        let (rest, tls) = match (text.strip_prefix(SCHEME), text.strip_prefix(TLS_SCHEME)) {
+            (Some(rest), _) => (rest, None),
+            (None, Some(rest)) => (rest, Some(ClientOptions::default())),
+            (None, None) => {
+                return Err(format!("an address begins with {SCHEME} or {TLS_SCHEME}"));
+            }
         };
         // The last @: a password may hold one.
         let (login, rest) = match rest.rsplit_once('@') {
@@ -68,6 +73,7 @@ impl Address {
             user,
             password,
             database,
+            tls,
         })
     }
 }
@@ -116,10 +122,16 @@ fn decode(text: &str) -> Result<String, String> {
 
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(out, "{SCHEME}[{}]:{}", self.host, self.port)
+        let scheme = match &self.tls {
+            Some(_) => TLS_SCHEME,
+            None => SCHEME,
+        };
+        if self.host.starts_with('/') {
+            write!(out, "unix://{}", self.host)
+        } else if self.host.contains(':') {
+            write!(out, "{scheme}[{}]:{}", self.host, self.port)
         } else {
-            write!(out, "{SCHEME}{}:{}", self.host, self.port)
+            write!(out, "{scheme}{}:{}", self.host, self.port)
         }
     }
 }
@@ -163,10 +175,18 @@ mod tests {
     }
 
     #[test]
+    fn a_second_s_is_for_tls() {
+        let address = Address::parse("rediss://db:7").unwrap();
+        assert_eq!(address.tls, Some(ClientOptions::default()));
+        assert_eq!(address.to_string(), "rediss://db:7");
+        assert_eq!(Address::parse("redis://db").unwrap().tls, None);
+    }
+
+    #[test]
     fn what_is_wrong_with_an_address_is_said() {
         for (text, expected) in [
             ("db:6379", "begins with redis://"),
-            ("rediss://db", "TLS"),
+            ("rediss://", "no host"),
             ("redis://db:x", "not a port number: x"),
             ("redis://db/x", "not a database number: x"),
             ("redis://", "no host"),

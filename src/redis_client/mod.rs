@@ -2,23 +2,28 @@
 //! and their replies read one by one.
 
 mod address;
+mod arguments;
+mod beside;
 mod databases;
 mod progress;
+mod stream;
+mod tls_files;
 
+use std::collections::HashMap;
 use std::io::{self, BufReader, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
 pub use address::Address;
+pub(crate) use arguments::{databases_argument, match_argument, take_passwords};
+pub(crate) use beside::{other_folder, own_address};
 pub use databases::Databases;
-pub(crate) use progress::Progress;
+use stream::{REPLY_TIMEOUT, Stream};
 
-/// Time in which a server must accept the connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time in which it must answer.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) use progress::Progress;
+pub(crate) use tls_files::tls_flags;
+
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Why there is no going on with a server.
@@ -64,17 +69,26 @@ pub(crate) enum Transaction {
 /// A connection.
 pub(crate) struct Client {
     address: Address,
-    reader: BufReader<TcpStream>,
+    reader: BufReader<Stream>,
     queued: Vec<u8>,
 }
 
 impl Client {
     /// Connects and logs in.
     pub(crate) fn connect(address: &Address) -> Result<Self, ClientError> {
-        let stream = open(address).map_err(|source| ClientError::Connect {
-            address: address.clone(),
-            source,
-        })?;
+        Self::connect_within(address, REPLY_TIMEOUT)
+    }
+
+    /// Connects to a server that must answer everything within this time, and logs in.
+    pub(crate) fn connect_within(
+        address: &Address,
+        reply_timeout: Duration,
+    ) -> Result<Self, ClientError> {
+        let stream =
+            Stream::open(address, reply_timeout).map_err(|source| ClientError::Connect {
+                address: address.clone(),
+                source,
+            })?;
         let mut client = Self {
             address: address.clone(),
             reader: BufReader::with_capacity(BUFFER_BYTES, stream),
@@ -168,6 +182,20 @@ impl Client {
         }
     }
 
+    /// The fields of a section of INFO.
+    pub(crate) fn info_fields(
+        &mut self,
+        section: &str,
+    ) -> Result<HashMap<String, String>, ClientError> {
+        let text = self.info(section)?;
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        Ok(fields
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect())
+    }
+
     /// The error for a reply that makes no sense here.
     pub(crate) fn unexpected(&self, reply: &Value) -> ClientError {
         self.refused(match reply.error_text() {
@@ -190,20 +218,4 @@ impl Client {
             source,
         }
     }
-}
-
-fn open(address: &Address) -> io::Result<TcpStream> {
-    let mut last_error = io::Error::other("the name has no address");
-    for socket in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&socket, CONNECT_TIMEOUT) {
-            Ok(stream) => {
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
-                stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-                return Ok(stream);
-            }
-            Err(error) => last_error = error,
-        }
-    }
-    Err(last_error)
 }

@@ -17,6 +17,8 @@ pub(crate) struct Progress {
     is_terminal: bool,
     started_ms: i64,
     shown_ms: i64,
+    /// When the phase began.
+    phase_ms: i64,
     /// What is being done.
     pub(crate) phase: &'static str,
     /// Keys looked at in this phase.
@@ -34,6 +36,7 @@ impl Progress {
             is_terminal: std::io::stderr().is_terminal(),
             started_ms: now_ms,
             shown_ms: now_ms,
+            phase_ms: now_ms,
             phase: "",
             keys: 0,
             keys_total: None,
@@ -48,6 +51,7 @@ impl Progress {
     /// Begins a phase.
     pub(crate) fn begin(&mut self, phase: &'static str) {
         self.phase = phase;
+        self.phase_ms = self.clock.now_ms();
         self.keys = 0;
     }
 
@@ -63,7 +67,8 @@ impl Progress {
             return;
         }
         self.shown_ms = now_ms;
-        let line = self.line(done, (now_ms - self.started_ms) / 1_000);
+        let elapsed_s = (now_ms - self.started_ms) / 1_000;
+        let line = self.line(done, elapsed_s, now_ms - self.phase_ms);
         let mut out = std::io::stderr().lock();
         let _ = if self.is_terminal {
             write!(out, "\r{line}\x1b[K").and_then(|()| out.flush())
@@ -79,7 +84,7 @@ impl Progress {
         }
     }
 
-    fn line(&self, done: fmt::Arguments<'_>, elapsed_s: i64) -> String {
+    fn line(&self, done: fmt::Arguments<'_>, elapsed_s: i64, phase_ms: i64) -> String {
         let bar = match self.keys_total {
             Some(total) if self.is_terminal => bar(self.keys, total),
             _ => String::new(),
@@ -89,9 +94,24 @@ impl Progress {
             None => String::new(),
         };
         format!(
-            "{} {bar}{}{of} keys, {done}, {elapsed_s} s",
-            self.phase, self.keys
+            "{} {bar}{}{of} keys, {done}, {elapsed_s} s{}",
+            self.phase,
+            self.keys,
+            self.pace(phase_ms)
         )
+    }
+
+    /// Keys in a second, and how long the rest of the phase takes at that rate, where it is known how
+    /// much that is.
+    fn pace(&self, phase_ms: i64) -> String {
+        let phase_ms = phase_ms.unsigned_abs().max(1);
+        let rate = self.keys.saturating_mul(1_000) / phase_ms;
+        let left = self.keys_total.map(|total| total.saturating_sub(self.keys));
+        match (rate, left) {
+            (0, _) => String::new(),
+            (rate, None) => format!(", {rate} keys/s"),
+            (rate, Some(left)) => format!(", {rate} keys/s, about {} s left", left / rate),
+        }
     }
 }
 
@@ -123,13 +143,13 @@ mod tests {
         progress.begin("copying:");
         progress.keys = 7;
         assert_eq!(
-            progress.line(format_args!("90 elements copied"), 3),
-            "copying: 7 keys, 90 elements copied, 3 s"
+            progress.line(format_args!("90 elements copied"), 3, 1_000),
+            "copying: 7 keys, 90 elements copied, 3 s, 7 keys/s"
         );
         progress.keys_total = Some(10);
         assert_eq!(
-            progress.line(format_args!("90 elements copied"), 3),
-            "copying: 7 of 10 keys, 90 elements copied, 3 s"
+            progress.line(format_args!("90 elements copied"), 3, 1_000),
+            "copying: 7 of 10 keys, 90 elements copied, 3 s, 7 keys/s, about 0 s left"
         );
     }
 }

@@ -42,8 +42,8 @@ pub enum ServerError {
         /// Why.
         source: io::Error,
     },
-    /// The certificates for the TLS port cannot be used.
-    #[error("cannot listen on tls-port: {0}")]
+    /// The certificates cannot be used.
+    #[error("cannot speak TLS: {0}")]
     Tls(#[from] crate::tls::TlsError),
     /// The process may open too few files for even one client.
     #[error(

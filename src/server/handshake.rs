@@ -1,6 +1,6 @@
 //! The TLS handshake of a client, and the certificates that it uses.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use rustls::ServerConfig;
 use tokio::net::TcpStream;
@@ -11,30 +11,52 @@ use super::error::ServerError;
 use super::stream::Stream;
 use crate::config::{RuntimeConfig, Settings};
 use crate::limits::TLS_HANDSHAKES_MAX;
-use crate::tls::{self, TlsError};
+use crate::tls::{self, AuthClients, ServerOptions, TlsError};
 
 /// What CONFIG SET answers when certificates cannot be used (Redis: `applyTlsCfg`). The log says why.
 const NOT_UPDATED: &str = "Unable to update TLS configuration. Check server logs.";
 
-/// What clients of the TLS port shake hands with. Connections keep what they began with.
+/// What clients shake hands with. Connections keep what they began with.
 pub(super) struct Handshakes {
-    config: RwLock<Arc<ServerConfig>>,
+    configs: RwLock<Configs>,
     places: Semaphore,
+}
+
+struct Configs {
+    /// Of the TLS port.
+    clients: Arc<ServerConfig>,
+    /// Of the metrics, whose readers need no certificate.
+    metrics: Arc<ServerConfig>,
+}
+
+impl Configs {
+    fn read(settings: &Settings) -> Result<Self, TlsError> {
+        let without_certificates = ServerOptions {
+            auth_clients: AuthClients::No,
+            ..settings.tls.clone()
+        };
+        let metrics = tls::server_config(&without_certificates)?;
+        let clients = match settings.tls_port {
+            0 => Arc::clone(&metrics),
+            _ => tls::server_config(&settings.tls)?,
+        };
+        Ok(Self { clients, metrics })
+    }
 }
 
 impl Handshakes {
     /// Reads the certificates of the settings, and reads them again when CONFIG SET changes a setting
-    /// of TLS. `None` if there is no TLS port.
+    /// of TLS. `None` if nothing speaks TLS.
     ///
     /// # Errors
     /// If the certificates cannot be used.
     pub(super) fn prepare(config: &RuntimeConfig) -> Result<Option<Arc<Self>>, ServerError> {
         let settings = config.settings();
-        if settings.tls_port == 0 {
+        if settings.tls_port == 0 && !settings.metrics_tls {
             return Ok(None);
         }
         let handshakes = Arc::new(Self {
-            config: RwLock::new(tls::server_config(&settings.tls)?),
+            configs: RwLock::new(Configs::read(&settings)?),
             places: Semaphore::new(TLS_HANDSHAKES_MAX),
         });
         let changed = Arc::clone(&handshakes);
@@ -50,14 +72,23 @@ impl Handshakes {
     /// Reads the certificates of the settings for the connections from now on. After an error they
     /// stay as they were.
     fn renew(&self, settings: &Settings) -> Result<(), TlsError> {
-        let config = tls::server_config(&settings.tls)?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let configs = Configs::read(settings)?;
+        *self.configs.write().unwrap_or_else(PoisonError::into_inner) = configs;
         tracing::info!("read the TLS certificates again");
         Ok(())
     }
 
-    fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    fn configs(&self) -> RwLockReadGuard<'_, Configs> {
+        self.configs.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shakes hands with readers of metrics.
+    pub(super) fn of_metrics(&self) -> TlsAcceptor {
+        Arc::clone(&self.configs().metrics).into()
+    }
+
+    fn of_clients(&self) -> TlsAcceptor {
+        Arc::clone(&self.configs().clients).into()
     }
 
     /// Shakes hands with a client. The error says why not.
@@ -68,7 +99,7 @@ impl Handshakes {
         let Ok(_place) = self.places.acquire().await else {
             return Err("the server ends".to_owned());
         };
-        let shaken = TlsAcceptor::from(self.config()).accept(stream).await;
+        let shaken = self.of_clients().accept(stream).await;
         shaken
             .map(Stream::with_tls)
             .map_err(|error| error.to_string())

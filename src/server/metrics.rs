@@ -1,7 +1,8 @@
-//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics.
+//! Metrics over HTTP, for Prometheus and other readers of OpenMetrics, and whether the server is well.
 //!
 //! A separate thread serves them from counters that exist anyway. So neither slow nor frequent readers
-//! delay commands, and metrics do not depend on the store being reachable.
+//! delay commands, and metrics do not depend on the store being reachable. Only `/readyz` asks the
+//! store.
 
 use std::convert::Infallible;
 use std::io;
@@ -18,18 +19,29 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use super::error::ServerError;
+use super::handshake::Handshakes;
 use super::state::ServerState;
 use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX};
 use crate::log_throttle::LogThrottle;
 
 mod collector;
+mod health;
+mod queues;
+mod writer;
+
+use queues::WatchedKeys;
 
 /// The path of the metrics.
 const PATH: &str = "/metrics";
+/// The path that says whether the process is alive.
+const ALIVE_PATH: &str = "/healthz";
+/// The path that says whether the server answers commands.
+const READY_PATH: &str = "/readyz";
 /// Their format (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -55,9 +67,12 @@ impl Metrics {
 /// # Errors
 /// If the server cannot listen on the address or start the thread.
 pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerError> {
-    let Some(address) = state.config.settings().metrics_address else {
+    let settings = state.config.settings();
+    let Some(address) = settings.metrics_address else {
         return Ok(None);
     };
+    let has_tls = settings.metrics_tls;
+    let scheme = if has_tls { "https" } else { "http" };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -65,20 +80,33 @@ pub(super) fn start(state: &Arc<ServerState>) -> Result<Option<Metrics>, ServerE
     let (listener, address) = runtime
         .block_on(listen(address))
         .map_err(|source| ServerError::Listen { address, source })?;
-    tracing::info!("metrics are at http://{address}{PATH}");
+    tracing::info!("metrics are at {scheme}://{address}{PATH}");
     let state = Arc::clone(state);
     let thread = std::thread::Builder::new()
         .name("quoin-metrics".to_owned())
         .spawn(move || {
-            let registry = Arc::new(collector::registry(Arc::clone(&state)));
+            let handshakes = state.handshakes.clone().filter(|_| has_tls);
+            let keys = Arc::<WatchedKeys>::default();
+            let registry = collector::registry(Arc::clone(&state), Arc::clone(&keys));
+            let served = Arc::new(Served {
+                registry,
+                state: Arc::clone(&state),
+            });
             runtime.block_on(async {
                 tokio::select! {
                     () = state.shutdown.begun() => {}
-                    () = accept(&listener, &registry) => {}
+                    () = accept(&listener, &served, handshakes) => {}
+                    () = keys.run(&state) => {}
                 }
             });
         })?;
     Ok(Some(Metrics { thread }))
+}
+
+/// What is served.
+struct Served {
+    registry: Registry,
+    state: Arc<ServerState>,
 }
 
 async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
@@ -87,7 +115,7 @@ async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
+async fn accept(listener: &TcpListener, served: &Arc<Served>, handshakes: Option<Arc<Handshakes>>) {
     let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
     let cannot_accept = LogThrottle::new();
     loop {
@@ -96,12 +124,25 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let registry = Arc::clone(registry);
+                let served = Arc::clone(served);
+                let tls = handshakes
+                    .as_ref()
+                    .map(|handshakes| handshakes.of_metrics());
                 tokio::spawn(async move {
                     let _place = place;
-                    let served = serve(stream, registry);
+                    let answered = async {
+                        match tls {
+                            None => serve(stream, &served).await,
+                            Some(acceptor) => match acceptor.accept(stream).await {
+                                Ok(stream) => serve(stream, &served).await,
+                                Err(error) => {
+                                    tracing::debug!(%error, "a reader of metrics did not shake hands");
+                                }
+                            },
+                        }
+                    };
                     // A reader that takes longer is cut off. It can ask again.
-                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, served).await;
+                    let _ = tokio::time::timeout(METRICS_CONNECTION_MAX, answered).await;
                 });
             }
             Err(error) => {
@@ -119,24 +160,23 @@ async fn accept(listener: &TcpListener, registry: &Arc<Registry>) {
 }
 
 /// Answers one request. The connection is then closed, because there are few.
-async fn serve(stream: TcpStream, registry: Arc<Registry>) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let response = answer(request.method(), request.uri().path(), &registry);
-        std::future::ready(Ok::<_, Infallible>(response))
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, served: &Served) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(answer(request.method(), request.uri().path(), served).await)
     });
-    let served = http1::Builder::new()
+    let answered = http1::Builder::new()
         .keep_alive(false)
         .max_buf_size(METRICS_REQUEST_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .await;
-    if let Err(error) = served {
+    if let Err(error) = answered {
         tracing::debug!(%error, "a request for metrics was not answered");
     }
 }
 
-fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> {
+async fn answer(method: &Method, path: &str, served: &Served) -> Response<String> {
     let mut response = Response::new(String::new());
-    if path != PATH {
+    if ![PATH, ALIVE_PATH, READY_PATH].contains(&path) {
         *response.status_mut() = StatusCode::NOT_FOUND;
         *response.body_mut() = format!("metrics are at {PATH}\n");
         return response;
@@ -147,6 +187,17 @@ fn answer(method: &Method, path: &str, registry: &Registry) -> Response<String> 
         response.headers_mut().insert(ALLOW, allowed);
         return response;
     }
+    let (status, text) = match path {
+        ALIVE_PATH => health::alive(),
+        READY_PATH => health::ready(&served.state).await,
+        _ => return metrics(response, &served.registry),
+    };
+    *response.status_mut() = status;
+    *response.body_mut() = text;
+    response
+}
+
+fn metrics(mut response: Response<String>, registry: &Registry) -> Response<String> {
     match text::encode(response.body_mut(), registry) {
         Ok(()) => {
             let kind = HeaderValue::from_static(OPEN_METRICS);

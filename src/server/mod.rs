@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! mod (starts and stops all)
-//! listener                    metrics
+//! listener                    metrics        signals
 //! admission
 //! connection                  sampler
 //! connection_commands         eviction       dispatch
@@ -14,7 +14,7 @@
 //! pubsub                      slowlog
 //! clients                     transaction
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
-//! descriptors  exposure  signals  opening  addresses  handshake
+//! descriptors  exposure  opening  addresses  handshake
 //! stream  unix_socket  endpoint  supervisor
 //! error
 //! ```
@@ -105,8 +105,6 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let Opened { store, embedded } = opening::open(&config)?;
     allocator::start_background_thread();
     let runtime = build_runtime(settings.io_threads)?;
-    let supervisor = Arc::new(Supervisor::find());
-    signals::reload_at_hangup(&runtime, &config, log, &supervisor)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let environment = opening::prepare(&runtime, &*store, &settings, &clock)?;
     let executor = Arc::new(Executor::start(
@@ -129,6 +127,8 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     ));
     load_users(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
+    let supervisor = Arc::new(Supervisor::find());
+    signals::reload_at_hangup(&runtime, &state, log, &supervisor)?;
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));

@@ -17,6 +17,8 @@ pub(super) struct Memory {
     /// All memory that it uses. This includes pages of the store's file, which the system can reclaim
     /// at any time.
     pub(super) resident_bytes: u64,
+    /// Addresses that it has mapped, whether they are in memory or not.
+    pub(super) virtual_bytes: u64,
 }
 
 /// The memory of this process.
@@ -25,7 +27,22 @@ pub(super) fn memory() -> Memory {
     Memory {
         allocated_bytes: kibibytes(&status, "RssAnon:"),
         resident_bytes: kibibytes(&status, "VmRSS:"),
+        virtual_bytes: kibibytes(&status, "VmSize:"),
     }
+}
+
+/// Files, connections included, that this process has open.
+pub(super) fn open_files() -> u64 {
+    fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64)
+}
+
+/// How many files this process may have open; `None` is no limit, or not known.
+pub(super) fn open_files_max() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The memory of this machine, in bytes.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::state::ServerState;
 use super::supervisor::Supervisor;
+use super::user_store;
 use crate::config::RuntimeConfig;
 use crate::logging::Log;
 
@@ -24,7 +26,7 @@ pub(super) fn ignore_hangup() {
 /// Redis ignores, is ignored in every Rust program.)
 pub(super) fn reload_at_hangup(
     runtime: &Runtime,
-    config: &Arc<RuntimeConfig>,
+    state: &Arc<ServerState>,
     log: &Log,
     supervisor: &Arc<Supervisor>,
 ) -> io::Result<()> {
@@ -32,15 +34,21 @@ pub(super) fn reload_at_hangup(
         let _context = runtime.enter();
         signal(SignalKind::hangup())?
     };
-    let (config, log, supervisor) = (Arc::clone(config), log.clone(), Arc::clone(supervisor));
+    let (state, log, supervisor) = (Arc::clone(state), log.clone(), Arc::clone(supervisor));
     runtime.spawn(async move {
         while hangup.recv().await.is_some() {
             supervisor.note_reloading();
-            let (config, log) = (Arc::clone(&config), log.clone());
+            let (config, log) = (Arc::clone(&state.config), log.clone());
             // It reads files.
             let reloaded = tokio::task::spawn_blocking(move || reload(&config, &log)).await;
-            if reloaded.is_err() {
-                tracing::error!("SIGHUP: the task that reads the settings had panicked");
+            match reloaded {
+                Ok(changed) if changed.contains(&"requirepass") => {
+                    if let Err(error) = user_store::take_requirepass(&state).await {
+                        tracing::error!("SIGHUP: the new requirepass does not hold: {error}");
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => tracing::error!("SIGHUP: the task that reads the settings had panicked"),
             }
             supervisor.note_ready();
         }
@@ -48,7 +56,8 @@ pub(super) fn reload_at_hangup(
     Ok(())
 }
 
-fn reload(config: &RuntimeConfig, log: &Log) {
+/// Returns the settings that have changed.
+fn reload(config: &RuntimeConfig, log: &Log) -> Vec<&'static str> {
     match log.reopen() {
         Ok(true) => tracing::info!("SIGHUP: opened the log file again"),
         Ok(false) => {}
@@ -58,7 +67,7 @@ fn reload(config: &RuntimeConfig, log: &Log) {
         Ok(reloaded) => reloaded,
         Err(error) => {
             tracing::error!("SIGHUP: all settings stay as they are: {error}");
-            return;
+            return Vec::new();
         }
     };
     for line in &reloaded.refused {
@@ -73,4 +82,5 @@ fn reload(config: &RuntimeConfig, log: &Log) {
         false => reloaded.changed.join(", "),
     };
     tracing::info!("SIGHUP: read the settings again, changed {changed}");
+    reloaded.changed
 }

@@ -5,63 +5,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::commands::{Row, table};
-use crate::counter::Counter;
+use crate::counter::{Counter, Durations};
 use crate::limits::ERROR_CODES_MAX;
-
-/// Buckets of a command's durations. The first ends at [`BUCKET_FIRST_NS`], each next one at twice the
-/// time of the one before it. The last has no end.
-pub(super) const DURATION_BUCKETS: usize = 32;
-
-/// Where the first bucket of durations ends, in nanoseconds.
-const BUCKET_FIRST_NS: u64 = 1024;
 
 /// What one command or subcommand has done since the start or since CONFIG RESETSTAT.
 #[derive(Debug, Default)]
 pub(super) struct CommandStatistics {
     /// How often it was executed.
     pub(super) calls: Counter,
-    /// Microseconds that all calls took. A command on data counts its share of the time from the
-    /// submission of its part of the pipeline to the replies, including the commit.
-    pub(super) duration_us: Counter,
+    /// How long the calls took. A command on data counts its share of the time from the submission
+    /// of its part of the pipeline to the replies, including the commit.
+    pub(super) durations: Durations,
     /// How often it was refused before it was executed (arity, authentication).
     pub(super) rejected_calls: Counter,
     /// How often it was executed and replied with an error.
     pub(super) failed_calls: Counter,
-    durations: [Counter; DURATION_BUCKETS],
 }
 
 impl CommandStatistics {
     fn record(&self, duration: Duration, is_failed: bool) {
         self.calls.add(1);
-        self.duration_us.add(duration.as_micros() as u64);
+        self.durations.record(duration);
         if is_failed {
             self.failed_calls.add(1);
         }
-        let units = (duration.as_nanos() as u64) / BUCKET_FIRST_NS;
-        let bucket = (u64::BITS - units.leading_zeros()) as usize;
-        if let Some(counter) = self.durations.get(bucket.min(DURATION_BUCKETS - 1)) {
-            counter.add(1);
-        }
-    }
-
-    /// For each bucket its end in microseconds, and the number of calls up to there.
-    pub(super) fn durations_us(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let mut calls = 0;
-        self.durations.iter().enumerate().map(move |(at, counter)| {
-            calls += counter.get();
-            ((BUCKET_FIRST_NS << at) / 1000, calls)
-        })
     }
 
     /// CONFIG RESETSTAT.
     pub(super) fn reset(&self) {
         self.calls.reset();
-        self.duration_us.reset();
+        self.durations.reset();
         self.rejected_calls.reset();
         self.failed_calls.reset();
-        for counter in &self.durations {
-            counter.reset();
-        }
     }
 }
 
@@ -175,19 +150,6 @@ impl ServerStatistics {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_fall_into_buckets_of_doubling_length() {
-        let command = CommandStatistics::default();
-        for duration_us in [0, 1, 3, 1000, 1_000_000_000_000] {
-            command.record(Duration::from_micros(duration_us), false);
-        }
-        let durations: Vec<_> = command.durations_us().collect();
-        assert_eq!(&durations[..4], &[(1, 2), (2, 2), (4, 3), (8, 3)]);
-        assert_eq!(durations[9], (524, 3));
-        assert_eq!(durations[10], (1048, 4));
-        assert_eq!(durations.last().map(|last| last.1), Some(5));
-    }
 
     #[test]
     fn error_codes_are_counted_up_to_a_number_of_them() {

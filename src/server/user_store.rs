@@ -124,6 +124,10 @@ pub(super) async fn delete_users(
 /// # Errors
 /// The store's.
 pub(super) async fn take_requirepass(state: &ServerState) -> Result<(), CommandError> {
+    if !is_used(state) {
+        state.access.take_requirepass();
+        return Ok(());
+    }
     let password = state.config.requirepass();
     let change = move |before: Option<Definition>| {
         Ok(before.map(|mut default| {

@@ -18,8 +18,8 @@ pub(super) struct Warnings {
     protected: LogThrottle,
     password: LogThrottle,
     web_request: LogThrottle,
-    users: LogThrottle,
     handshake: LogThrottle,
+    users: LogThrottle,
 }
 
 impl Warnings {

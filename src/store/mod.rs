@@ -11,6 +11,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 
+use crate::counter::Durations;
+
 pub mod embedded;
 #[cfg(feature = "testing")]
 pub mod faults;
@@ -327,6 +329,22 @@ pub trait Store: Send + Sync + 'static {
 
     /// Bytes that are free on the store's disk, if known.
     fn disk_free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of its data file that are in use, if known. The rest of the file is free pages.
+    fn disk_used_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Bytes of commits in the journal that the last checkpoint does not cover, if there is a journal.
+    /// Does not wait for a sync.
+    fn journal_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// How long syncs of the journal took, if there is a journal.
+    fn sync_durations(&self) -> Option<&Durations> {
         None
     }
 

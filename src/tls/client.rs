@@ -8,7 +8,8 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::error::TlsError;
-use super::{files, provider};
+use super::files;
+use super::provider::provider;
 
 /// A connection that is encrypted.
 pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;

@@ -1,27 +1,19 @@
 //! TLS through rustls: what the settings name becomes a configuration of rustls, for the server's
 //! listeners and for the tools' connections (docs/understand/decisions/027-rustls.md).
 //!
-//! The files from the lowest to the highest: `error` and `options`, `files`, `server` and `client`.
+//! The files from the lowest to the highest: `error`, `options` and `provider`, `files`, `server` and `client`.
 
 mod client;
 mod error;
 mod files;
 mod options;
+mod provider;
 mod server;
 
 pub use client::{ClientOptions, ClientStream};
 pub use error::TlsError;
 pub use options::{AuthClients, ServerOptions, Version};
 pub use server::server_config;
-
-use std::sync::Arc;
-
-use rustls::crypto::CryptoProvider;
-
-/// The one implementation of cryptography that is linked.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
 
 #[cfg(test)]
 mod tests;

@@ -7,8 +7,9 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 
 use super::error::TlsError;
+use super::files;
 use super::options::{AuthClients, ServerOptions, Version};
-use super::{files, provider};
+use super::provider::provider;
 
 /// Reads the files that the options name.
 ///

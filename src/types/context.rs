@@ -220,6 +220,14 @@ impl<'t> ReadContext<'t> {
         self
     }
 
+    /// The same view without counting what it finds in [`Lookups`]: for the server's own reads.
+    pub(super) fn uncounted(&self) -> ReadContext<'t> {
+        ReadContext {
+            counts_lookups: false,
+            ..*self
+        }
+    }
+
     /// Counts what the look-up of a key has found, in a command that only reads.
     pub(super) fn count_lookup(&self, is_hit: bool) {
         if self.counts_lookups {

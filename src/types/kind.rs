@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use crate::dump::Payload;
 use crate::error::CommandError;
 use crate::layout::{Body, DecodeError, Id, Layout, PoppedElement, Section, ValueType};
-use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError};
+use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::OpenKey;
@@ -215,7 +215,12 @@ pub struct EntryCheck {
     /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
     /// count of rows finds it.
     pub are_sound: for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>,
+    /// Counts again what counts such entries, when these were removed.
+    pub recount: Option<RecountFn>,
 }
+
+/// Writes counters of removed entries anew.
+pub type RecountFn = for<'c> fn(Entries<'c>, &'c dyn Transaction) -> Answer<'c, ()>;
 
 /// What may be wrong with entries.
 #[derive(Debug)]

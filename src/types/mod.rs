@@ -14,6 +14,7 @@ pub mod hash;
 mod hashed;
 pub mod ids;
 pub mod key;
+pub mod key_figures;
 pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;

@@ -57,6 +57,13 @@ pub enum Prefetch {
         /// Their names.
         names: Vec<Bytes>,
     },
+    /// Rows of a stream that are there once.
+    Stream {
+        /// Its head.
+        head: bool,
+        /// The row of this group.
+        group: Option<Bytes>,
+    },
 }
 
 impl Prefetch {
@@ -90,6 +97,8 @@ pub struct PrefetchPlan {
 struct KeyPlan {
     ends: Vec<EndPlan>,
     members: Vec<(ValueType, Bytes)>,
+    stream_head: bool,
+    stream_groups: BTreeSet<Bytes>,
     with_length: bool,
     /// The requests of other servers.
     with_requests: bool,
@@ -131,6 +140,10 @@ impl PrefetchPlan {
             Prefetch::Members { value_type, names } => {
                 let names = names.iter().map(|name| (*value_type, name.clone()));
                 plan.members.extend(names);
+            }
+            Prefetch::Stream { head, group } => {
+                plan.stream_head |= head;
+                plan.stream_groups.extend(group.clone());
             }
         }
     }
@@ -388,10 +401,11 @@ impl ReadContext<'_> {
                 false => Ok(()),
             }
         };
-        let (ends, members, requests) =
-            futures_util::join!(join_all(ends), join_all(members), requests);
+        let stream = self.prefetch_stream(plan, location);
+        let (ends, members, stream, requests) =
+            futures_util::join!(join_all(ends), join_all(members), stream, requests);
         requests?;
-        for read in members {
+        for read in members.into_iter().chain(stream) {
             read?;
         }
         let mut data = PrefetchedData::default();
@@ -401,6 +415,23 @@ impl ReadContext<'_> {
             data.copy = data.copy.or(end.copy);
         }
         Ok(data)
+    }
+
+    async fn prefetch_stream(
+        &self,
+        plan: &KeyPlan,
+        location: Location,
+    ) -> Vec<Result<Option<Bytes>, StoreError>> {
+        if location.value_type != ValueType::Stream {
+            return Vec::new();
+        }
+        let (layout, data) = (self.layout(), location.data);
+        let head = plan.stream_head.then(|| layout.stream_head_key(data));
+        let groups = plan.stream_groups.iter();
+        let groups = groups.map(|group| layout.stream_group_key(data, group));
+        let rows = head.into_iter().chain(groups);
+        let reads = rows.map(async |row| self.transaction.get(&row, Isolation::Snapshot).await);
+        join_all(reads).await
     }
 
     async fn prefetch_end(

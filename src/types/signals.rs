@@ -115,6 +115,7 @@ pub struct Signals {
     has_ready: Cell<bool>,
     /// A database shows other keys than before. Undoing that does not undo this.
     has_new_namespace: Cell<bool>,
+    task_ends: Cell<TaskEnds>,
     /// The locations of items that became ready and were not taken since.
     ready_items: RefCell<HashSet<Bytes>>,
     /// The changes of `ready_items`, so that they can be undone.
@@ -132,6 +133,15 @@ enum ItemChange {
     Removed(Bytes),
 }
 
+/// Leases of tasks that ended without success, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TaskEnds {
+    /// Tasks that are to be tried again.
+    pub retries: u64,
+    /// Tasks that died.
+    pub deaths: u64,
+}
+
 /// How far [`Signals`] had come.
 #[derive(Debug, Clone, Copy)]
 pub struct SignalsSavepoint {
@@ -143,6 +153,7 @@ pub struct SignalsSavepoint {
     messages: usize,
     message_bytes: usize,
     item_changes: usize,
+    task_ends: TaskEnds,
 }
 
 impl Signals {
@@ -161,6 +172,7 @@ impl Signals {
             messages: self.messages.borrow().len(),
             message_bytes: self.message_bytes.get(),
             item_changes: self.item_changes.borrow().len(),
+            task_ends: self.task_ends.get(),
         }
     }
 
@@ -176,6 +188,7 @@ impl Signals {
         self.has_ready.set(!ready.is_empty());
         self.messages.borrow_mut().truncate(savepoint.messages);
         self.message_bytes.set(savepoint.message_bytes);
+        self.task_ends.set(savepoint.task_ends);
         let mut changes = self.item_changes.borrow_mut();
         let mut items = self.ready_items.borrow_mut();
         for change in changes.drain(savepoint.item_changes..).rev() {
@@ -297,6 +310,21 @@ impl Signals {
     pub fn forget_items(&self) {
         self.ready_items.borrow_mut().clear();
         self.item_changes.borrow_mut().clear();
+    }
+
+    /// The lease of a task has ended without success.
+    pub fn task_end(&self, is_dead: bool) {
+        let mut ends = self.task_ends.get();
+        match is_dead {
+            true => ends.deaths += 1,
+            false => ends.retries += 1,
+        }
+        self.task_ends.set(ends);
+    }
+
+    /// The leases that have ended without success so far.
+    pub fn task_ends(&self) -> TaskEnds {
+        self.task_ends.get()
     }
 
     /// A message was published.

@@ -29,6 +29,7 @@ mod resp;
 mod run;
 #[path = "../support/server.rs"]
 mod server;
+mod streams;
 mod transfers;
 mod waking;
 mod workers;

@@ -14,12 +14,21 @@ use crate::client::{Client, HANG};
 use crate::fleet::Fleet;
 use crate::history::{Call, Moment};
 use crate::transfers::Ledger;
-use crate::{conservation, contents, linear, nemesis, order, transfers, waking, workers};
+use crate::{conservation, contents, linear, nemesis, order, streams, transfers, waking, workers};
 
 const PRODUCERS: u32 = 5;
 const CONSUMERS: u32 = 7;
 const TRANSFERRERS: u32 = 3;
-const WORKERS: u32 = PRODUCERS + CONSUMERS + TRANSFERRERS + linear::CLIENTS as u32;
+/// Clients that add to streams, that read as consumers of groups, and that follow.
+const STREAM_CLIENTS: [u32; 3] = [2, 4, 2];
+const LINEAR: u32 = linear::CLIENTS as u32;
+const WORKERS: u32 = PRODUCERS
+    + CONSUMERS
+    + TRANSFERRERS
+    + STREAM_CLIENTS[0]
+    + STREAM_CLIENTS[1]
+    + STREAM_CLIENTS[2]
+    + LINEAR;
 
 /// How long the load goes on once nothing is broken any more.
 const PEACE: Duration = Duration::from_millis(1_500);
@@ -135,7 +144,12 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     let shared = Shared::new();
     let returned_before = fleet.returned();
     let rounds = linear::Rounds::default();
-    let (calls, ledgers) = load(fleet, &shared, &rounds, seed, faults_for);
+    streams::prepare(&mut fleet.connections()[0]);
+    let Load {
+        calls,
+        transfers: ledgers,
+        streams: stream_ledgers,
+    } = load(fleet, &shared, &rounds, seed, faults_for);
     let mut wrongs = std::mem::take(&mut *shared.wrongs.lock().unwrap());
     fleet.examine();
     wrongs.extend(fleet.wrongs());
@@ -165,6 +179,9 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     let transferred = transfers::read_state(&mut connections[0])
         .and_then(|state| transfers::check(&ledgers, &state));
     wrongs.extend(transferred.err());
+    let streamed = streams::read_state(&mut connections)
+        .and_then(|state| streams::check(&stream_ledgers, &state));
+    wrongs.extend(streamed.err());
     wrongs.extend(waking::check(fleet).err());
     wrongs.extend(fleet.examine_store().err());
     let mut connections = fleet.connections();
@@ -182,32 +199,91 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     }
 }
 
+/// What a client does.
+enum Role {
+    Producer,
+    Consumer,
+    Transferrer,
+    StreamAdder,
+    StreamConsumer,
+    StreamFollower,
+    /// Its place among those of the short histories.
+    Linear(usize),
+}
+
+impl Role {
+    fn of(worker: u32) -> Self {
+        let mut left = worker;
+        let [adders, readers, followers] = STREAM_CLIENTS;
+        for (clients, role) in [
+            (PRODUCERS, Self::Producer),
+            (CONSUMERS, Self::Consumer),
+            (TRANSFERRERS, Self::Transferrer),
+            (adders, Self::StreamAdder),
+            (readers, Self::StreamConsumer),
+            (followers, Self::StreamFollower),
+        ] {
+            if left < clients {
+                return role;
+            }
+            left -= clients;
+        }
+        Self::Linear(left as usize)
+    }
+}
+
+/// What clients know when the load is over.
+struct Load {
+    calls: Vec<Call>,
+    transfers: Vec<Ledger>,
+    streams: Vec<streams::Ledger>,
+}
+
 fn load(
     fleet: &Fleet,
     shared: &Shared,
     rounds: &linear::Rounds,
     seed: u64,
     faults_for: Duration,
-) -> (Vec<Call>, Vec<Ledger>) {
+) -> Load {
     // Payloads are unique beyond this run, so that one of an earlier run would be known as such.
     let first_number = u32::try_from(seed % 10_000_000).unwrap() * 100;
     let random = |number: u64| StdRng::seed_from_u64(seed.wrapping_mul(1_000).wrapping_add(number));
     thread::scope(|scope| {
         let mut calling = Vec::new();
         let mut transferring = Vec::new();
+        let mut streaming = Vec::new();
         for number in 0..WORKERS {
             let mut client = Client::new(fleet, shared, random(u64::from(number)));
             let goes_on = move || shared.goes_on(number);
-            if number < PRODUCERS {
-                let work = move || workers::produce(&mut client, first_number + number, goes_on);
-                calling.push(scope.spawn(work));
-            } else if number < PRODUCERS + CONSUMERS {
-                calling.push(scope.spawn(move || workers::consume(&mut client, goes_on)));
-            } else if let Some(place) = number.checked_sub(WORKERS - linear::CLIENTS as u32) {
-                scope.spawn(move || rounds.take_part(&mut client, place as usize, goes_on));
-            } else {
-                let work = move || transfers::transfer(&mut client, first_number + number, goes_on);
-                transferring.push(scope.spawn(work));
+            let name = first_number + number;
+            match Role::of(number) {
+                Role::Producer => {
+                    let work = move || workers::produce(&mut client, name, goes_on);
+                    calling.push(scope.spawn(work));
+                }
+                Role::Consumer => {
+                    calling.push(scope.spawn(move || workers::consume(&mut client, goes_on)));
+                }
+                Role::Transferrer => {
+                    let work = move || transfers::transfer(&mut client, name, goes_on);
+                    transferring.push(scope.spawn(work));
+                }
+                Role::StreamAdder => {
+                    let work = move || streams::add(&mut client, name, goes_on);
+                    streaming.push(scope.spawn(work));
+                }
+                Role::StreamConsumer => {
+                    let work = move || streams::consume(&mut client, name, goes_on);
+                    streaming.push(scope.spawn(work));
+                }
+                Role::StreamFollower => {
+                    let work = move || streams::follow(&mut client, goes_on);
+                    streaming.push(scope.spawn(work));
+                }
+                Role::Linear(place) => {
+                    scope.spawn(move || rounds.take_part(&mut client, place, goes_on));
+                }
             }
         }
         let troubles = [
@@ -234,10 +310,13 @@ fn load(
             .into_iter()
             .flat_map(|worker| worker.join().unwrap());
         let calls = calls.collect();
-        let ledgers = transferring
-            .into_iter()
-            .map(|worker| worker.join().unwrap());
-        (calls, ledgers.collect())
+        let transfers = transferring.into_iter();
+        let streams = streaming.into_iter();
+        Load {
+            calls,
+            transfers: transfers.map(|worker| worker.join().unwrap()).collect(),
+            streams: streams.map(|worker| worker.join().unwrap()).collect(),
+        }
     })
 }
 

@@ -10,17 +10,28 @@ use crate::workers::texts;
 /// Far more than it takes, and less than the renewal of a watch that was lost.
 const LATE: Duration = Duration::from_secs(5);
 
-const PAIRS: [[&str; 2]; 3] = [
+/// `{}` stands for the number of the turn.
+const PAIRS: [[&str; 2]; 5] = [
     ["BLPOP fifo:0 fifo:1 15", "RPUSH fifo:0 element"],
     ["BZPOPMIN sorted:1 sorted:0 15", "ZADD sorted:0 1 element"],
     ["PQ.BPOPMIN priority:0 15", "PQ.PUSH priority:0 1 element"],
+    [
+        "XREADGROUP GROUP g0 woken BLOCK 15000 STREAMS stream:0 >",
+        "XADD stream:0 * element 1",
+    ],
+    [
+        "XREAD BLOCK 15000 STREAMS followed:{} 0",
+        "XADD followed:{} * element 1",
+    ],
 ];
 
 /// Waits at each server for what is pushed through each, on queues that are empty.
 pub fn check(fleet: &Fleet) -> Result<(), String> {
-    for (turn, [wait, push]) in PAIRS.iter().cycle().take(fleet.len().pow(2)).enumerate() {
-        let (waiting, pushing) = (turn % fleet.len(), turn / fleet.len());
-        let late = hand_over(fleet, [waiting, pushing], wait, push)?;
+    let turns = fleet.len().pow(2).max(PAIRS.len());
+    for (turn, [wait, push]) in PAIRS.iter().cycle().take(turns).enumerate() {
+        let (waiting, pushing) = (turn % fleet.len(), turn / fleet.len() % fleet.len());
+        let [wait, push] = [wait, push].map(|text| text.replace("{}", &turn.to_string()));
+        let late = hand_over(fleet, [waiting, pushing], &wait, &push)?;
         if late > LATE {
             return Err(format!(
                 "{push:?} at server {pushing} woke {wait:?} at server {waiting} after {late:?}"

@@ -263,6 +263,10 @@ pub fn texts(reply: &Reply) -> Vec<String> {
         Reply::Bulk(bytes) => vec![String::from_utf8_lossy(bytes).into_owned()],
         Reply::Array(items) => items.iter().flat_map(texts).collect(),
         Reply::Pairs(pairs) => pairs.iter().flat_map(|(name, _)| texts(name)).collect(),
+        Reply::Keyed(pairs) => {
+            let parts = pairs.iter().flat_map(|(name, value)| [name, value]);
+            parts.flat_map(texts).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -26,6 +26,7 @@ mod server;
 #[cfg(feature = "fdb")]
 mod starting;
 mod stores;
+mod streams;
 mod task_queues;
 #[cfg(feature = "fdb")]
 mod tls;
@@ -96,6 +97,12 @@ macro_rules! every_case {
                 additions_of_two_servers_do_not_conflict
                 takes_of_different_tasks_do_not_conflict
                 an_index_that_both_servers_look_after_hides_no_task
+            }
+            streams {
+                an_entry_of_the_other_server_wakes_followers_and_a_consumer
+                who_waits_hears_that_the_other_server_has_removed_group_or_stream
+                an_entry_that_is_idle_for_too_long_goes_to_who_waits_on_the_other_server
+                two_servers_add_in_order_and_deliver_each_entry_once
             }
             waking {
                 every_command_of_the_other_server_that_fills_a_list_wakes

@@ -157,7 +157,24 @@ fn values_of_all_databases_arrive_with_their_expiry() {
     run(&mut quoin, "RPUSH heavy old");
     run(&mut quoin, "EXPIRE heavy 1000");
 
-    let (code, text) = pair.import(&["--databases", "all"]);
+    let before = contents(&mut quoin, 3);
+    let (code, text) = pair.import(&["--databases", "3", "--dry-run"]);
+    assert_eq!(code, 1, "{text}");
+    for line in [
+        "\"heavy\": is there already; --replace replaces it\n",
+        "nothing was written: 65 keys would be copied\n2 WERE THERE ALREADY",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    let (code, text) = pair.import(&["--databases", "3", "--match", "he*"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("1 WERE THERE ALREADY and were not replaced"),
+        "{text}"
+    );
+    assert_eq!(contents(&mut quoin, 3), before);
+
+    let (code, text) = pair.import(&["--databases", "all", "--replace"]);
     assert_eq!(code, 0, "{text}");
     assert_eq!(contents(&mut quoin, 0), expected[0]);
     assert_eq!(contents(&mut quoin, 3), expected[1]);
@@ -226,7 +243,7 @@ fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
     }
     assert_eq!(contents(&mut quoin, 0), expected);
     // Not resumed, it copies all anew, and ends the same.
-    assert_eq!(pair.import(&[]).0, 0);
+    assert_eq!(pair.import(&["--replace"]).0, 0);
     assert_eq!(contents(&mut quoin, 0), expected);
 }
 
@@ -332,6 +349,32 @@ fn what_cannot_be_done_is_said_with_the_exit_code() {
     assert_eq!(import(&[]).0, 2);
     assert_eq!(import(&["--from", "http://x"]).0, 2);
     assert_eq!(import(&["--help"]).0, 0);
+}
+
+#[test]
+fn a_target_that_is_no_quoin_is_refused() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    run(&mut pair.quoin(), "RPUSH list a");
+    let import = |flags: &[&str]| {
+        let from = format!("redis://{}", pair.server.address());
+        let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
+            .args(["import", "--from", &from])
+            .args([
+                "--to",
+                &format!("redis://{}", pair.redis.address().unwrap()),
+            ])
+            .args(flags)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), text)
+    };
+    let (code, text) = import(&[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("is no Quoin; --any-target"), "{text}");
+    assert_eq!(import(&["--any-target"]).0, 0);
+    let ours = contents(&mut pair.quoin(), 0);
+    assert_eq!(contents(&mut pair.redis(), 0), ours);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::values::Held;
 fn import(from: std::net::SocketAddr, to: std::net::SocketAddr) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_quoin"))
         .args(["import", "--from", &format!("redis://{from}")])
-        .args(["--to", &format!("redis://{to}")])
+        .args(["--to", &format!("redis://{to}"), "--replace"])
         .output()
         .unwrap();
     let text = [output.stdout, output.stderr].concat();

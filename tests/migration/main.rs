@@ -14,6 +14,7 @@
 mod between;
 mod dumping;
 mod exporting;
+mod files;
 mod importing;
 mod interference;
 mod leaving;

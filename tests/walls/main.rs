@@ -10,6 +10,7 @@
 mod circles;
 mod modules;
 mod tokens;
+mod troubleshooting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

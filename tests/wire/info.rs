@@ -46,6 +46,22 @@ fn sections_are_those_of_redis_and_one_more() {
 }
 
 #[test]
+fn nothing_is_named_twice() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    // Statistics have lines once there is something to count.
+    socket.run("RPUSH list a");
+    socket.run("LPUSH");
+    let text = socket.run("INFO everything");
+    let mut seen = std::collections::HashSet::new();
+    let names = text.split("\r\n").filter_map(|line| line.split_once(':'));
+    for (name, _) in names {
+        assert!(seen.insert(name), "{name} is there twice");
+    }
+    assert!(seen.len() > 150, "{}", seen.len());
+}
+
+#[test]
 fn a_client_library_finds_what_it_looks_for() {
     let store = if is_on_foundationdb() {
         "foundationdb"

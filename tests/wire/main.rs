@@ -38,6 +38,7 @@ mod reloading;
 mod requests;
 mod scripts;
 mod stopping;
+mod stream_blocking;
 mod task_queues;
 mod tls;
 mod tracking;

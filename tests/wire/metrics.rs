@@ -1,14 +1,20 @@
 //! Metrics over HTTP: the same figures as INFO's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::server::{PATIENCE, Server, Socket, wait_until};
+use crate::server::{PATIENCE, Server, Socket, is_on_foundationdb, wait_until};
 
 fn server() -> (Server, SocketAddr) {
-    let server = Server::start_with(&["--metrics-address", "127.0.0.1:0"]);
+    server_with(&[])
+}
+
+fn server_with(flags: &[&str]) -> (Server, SocketAddr) {
+    let mut all_flags = vec!["--metrics-address", "127.0.0.1:0"];
+    all_flags.extend(flags);
+    let server = Server::start_with(&all_flags);
     let log = server.log();
     let (_, behind) = log.split_once("metrics are at http://").unwrap();
     let (address, _) = behind.split_once('/').unwrap();
@@ -181,18 +187,322 @@ fn the_server_is_named() {
     }
 }
 
-#[test]
-fn every_figure_is_documented() {
-    let (server, address) = server();
-    // Figures of commands and errors are there once there are any.
-    server.connect().run("NOSUCH");
+/// The document's metrics, without labels.
+fn documented() -> BTreeSet<String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operate/metrics.md");
     let document = std::fs::read_to_string(path).unwrap();
+    let rows = document.lines().filter_map(|line| {
+        let name = line.strip_prefix("| `")?.split(['{', '`']).next()?;
+        let is_metric = name.starts_with("quoin_") || name.starts_with("process_");
+        is_metric.then(|| name.to_owned())
+    });
+    // The table of alerts has expressions.
+    rows.filter(|name| !name.contains(' ')).collect()
+}
+
+#[test]
+fn every_figure_is_documented_and_no_other() {
+    let (server, address) = server_with(&["--metrics-keys", "log"]);
+    let mut socket = server.connect();
+    // Some figures are there once there is something to count.
+    socket.run("NOSUCH");
+    socket.run("XADD log * a b");
+    if !is_on_foundationdb() {
+        assert_eq!(socket.run("SAVE"), "+OK\r\n");
+    }
+    wait_until("the key is shown", || {
+        text(address).contains("quoin_queue_oldest_age_seconds{")
+    });
     let text = text(address);
-    let samples = text.lines().filter(|line| !line.starts_with('#'));
-    for sample in samples {
-        let name = sample.split(['{', ' ']).next().unwrap();
-        assert!(document.contains(&format!("| `{name}")), "{name}");
+    let mut shown = BTreeSet::new();
+    for line in text.lines() {
+        let Some((name, kind)) = line
+            .strip_prefix("# TYPE ")
+            .and_then(|line| line.split_once(' '))
+        else {
+            continue;
+        };
+        shown.insert(match kind {
+            "counter" => format!("{name}_total"),
+            "info" => format!("{name}_info"),
+            _ => name.to_owned(),
+        });
+    }
+    let documented = documented();
+    let surplus: Vec<_> = shown.difference(&documented).collect();
+    assert!(surplus.is_empty(), "not documented: {surplus:?}");
+    if !is_on_foundationdb() {
+        let missing: Vec<_> = documented.difference(&shown).collect();
+        assert!(missing.is_empty(), "not there: {missing:?}");
+    }
+}
+
+#[test]
+fn durations_are_told_in_buckets() {
+    let (server, address) = server();
+    let mut socket = server.connect();
+    for number in 0..10 {
+        socket.run(&format!("RPUSH list {number}"));
+    }
+    let metrics = scrape(address);
+    let of_lists = |suffix: &str, labels: &str| {
+        let name = format!("quoin_command_duration_seconds{suffix}{{{labels}group=\"list\"}}");
+        metrics[&name]
+    };
+    assert_eq!(of_lists("_count", ""), 10.0);
+    assert_eq!(of_lists("_bucket", "le=\"+Inf\","), 10.0);
+    assert!(of_lists("_sum", "") > 0.0);
+    let commits = metrics["quoin_commit_duration_seconds_count"];
+    assert!(commits >= 10.0, "{commits}");
+    if !is_on_foundationdb() {
+        assert!(metrics["quoin_sync_duration_seconds_count"] >= commits);
+        assert!(metrics["quoin_journal_backlog_bytes"] > 0.0);
+        let used = metrics["quoin_store_disk_used_bytes"];
+        assert!(used > 0.0 && used <= metrics["quoin_store_disk_bytes"]);
+    }
+    assert!(metrics["process_open_fds"] < metrics["process_max_fds"]);
+    assert!(metrics["process_resident_memory_bytes"] > 1e6);
+}
+
+#[test]
+fn wrong_passwords_are_counted() {
+    let (server, address) = server_with(&["--requirepass", "secret"]);
+    let mut socket = server.connect();
+    for command in ["AUTH wrong", "HELLO 3 AUTH default wrong", "AUTH secret"] {
+        socket.run(command);
+    }
+    assert_eq!(scrape(address)["quoin_wrong_passwords_total"], 2.0);
+    let info = socket.run("INFO stats");
+    assert!(info.contains("\r\nacl_access_denied_auth:2\r\n"), "{info}");
+}
+
+#[test]
+fn lengths_of_named_keys_are_shown_and_nothing_is_counted_as_looked_up() {
+    let (server, address) = server_with(&["--metrics-keys", "q:* 3/mail log"]);
+    let mut socket = server.connect();
+    for command in [
+        "RPUSH q:list a b c",
+        "RPUSH other a",
+        "SET q:string value",
+        "PQ.PUSH q:pq 1 a",
+        "XADD log 1000-1 a b",
+        "XADD log 2000-1 a b",
+        "TASK.ADD q:tasks 1 a MAXTRIES 1 ID one",
+        "TASK.ADD q:tasks 2 b",
+        "TASK.ADD q:tasks 3 c DELAY 600000",
+        "TASK.TAKE q:tasks LEASE 60000",
+        "TASK.NACK q:tasks one",
+        "TASK.TAKE q:tasks LEASE 60000",
+        "SELECT 3",
+        "ZADD mail 1 a 2 b",
+    ] {
+        let reply = socket.run(command);
+        assert!(!reply.starts_with('-'), "{command}: {reply}");
+    }
+    let length = |key: &str, kind: &str, state: &str| {
+        let labels = match key.split_once('/') {
+            Some((database, key)) => format!("db=\"{database}\",key=\"{key}\""),
+            None => format!("db=\"0\",key=\"{key}\""),
+        };
+        format!("quoin_queue_length{{{labels},type=\"{kind}\",state=\"{state}\"}}")
+    };
+    let leased = length("q:tasks", "taskqueue", "leased");
+    wait_until("keys are shown", || {
+        let shown = scrape(address);
+        shown.get(&leased) == Some(&1.0) && shown.contains_key(&length("3/mail", "zset", "ready"))
+    });
+    let metrics = scrape(address);
+    for (name, value) in [
+        (length("q:list", "list", "ready"), 3.0),
+        (length("q:pq", "pqueue", "ready"), 1.0),
+        (length("log", "stream", "ready"), 2.0),
+        (length("3/mail", "zset", "ready"), 2.0),
+        (length("q:tasks", "taskqueue", "ready"), 0.0),
+        (length("q:tasks", "taskqueue", "delayed"), 1.0),
+        (length("q:tasks", "taskqueue", "dead"), 1.0),
+    ] {
+        assert_eq!(metrics.get(&name), Some(&value), "{name}");
+    }
+    assert!(
+        !metrics
+            .keys()
+            .any(|name| name.contains("q:string") || name.contains("other"))
+    );
+    let age = |key: &str| {
+        let mut ages = metrics.iter().filter(|(name, _)| {
+            name.starts_with("quoin_queue_oldest_age_seconds{") && name.contains(key)
+        });
+        *ages.next().unwrap().1
+    };
+    // The id is of 1970.
+    assert!(age("log") > 1e9);
+    assert!(age("q:tasks") < 60.0);
+    assert_eq!(metrics["quoin_task_deaths_total"], 1.0);
+    assert_eq!(metrics["quoin_task_retries_total"], 0.0);
+    assert_eq!(metrics["quoin_queue_keys_left_out"], 0.0);
+    assert_eq!(info(&mut socket)["keyspace_hits"], 0.0);
+
+    socket.run("SELECT 0");
+    socket.run("DEL q:list");
+    socket.run("CONFIG SET metrics-keys q:*");
+    wait_until("the settings have changed and the list is empty", || {
+        let shown = scrape(address);
+        shown.get(&length("q:list", "list", "ready")) == Some(&0.0)
+            && !shown.contains_key(&length("3/mail", "zset", "ready"))
+    });
+}
+
+#[test]
+fn who_asks_whether_it_is_well_is_told() {
+    let (server, address) = server();
+    for path in ["/healthz", "/readyz"] {
+        let response = ask(
+            address,
+            &format!("GET {path} HTTP/1.1\r\nHost: quoin\r\n\r\n"),
+        );
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
+        assert!(response.ends_with("\r\n\r\nok\n"), "{response}");
+    }
+    // A script that does not end keeps the store from answering.
+    let mut busy = server.connect();
+    busy.send(crate::server::request(&["EVAL", "while true do end", "0"]));
+    wait_until("commands are not answered", || {
+        let response = ask(address, "GET /readyz HTTP/1.1\r\nHost: quoin\r\n\r\n");
+        response.starts_with("HTTP/1.1 503 ")
+    });
+    let alive = ask(address, "GET /healthz HTTP/1.1\r\nHost: quoin\r\n\r\n");
+    assert!(alive.starts_with("HTTP/1.1 200 "), "{alive}");
+}
+
+/// The names of metrics in an expression, and whether its brackets close and its strings end.
+fn names_in(expression: &str) -> Result<BTreeSet<String>, String> {
+    let mut open = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut rest = expression;
+    while let Some(letter) = rest.chars().next() {
+        let word_end = rest
+            .find(|other: char| !(other.is_ascii_alphanumeric() || other == '_' || other == ':'))
+            .unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(word_end.max(letter.len_utf8()));
+        rest = behind;
+        match letter {
+            '(' | '[' | '{' => open.push(letter),
+            ')' | ']' | '}' => {
+                let begin = open.pop();
+                let fits = matches!(
+                    (begin, letter),
+                    (Some('('), ')') | (Some('['), ']') | (Some('{'), '}')
+                );
+                if !fits {
+                    return Err(format!("{letter} in {expression}"));
+                }
+            }
+            '"' => {
+                let Some((_, behind)) = rest.split_once('"') else {
+                    return Err(format!("a string does not end in {expression}"));
+                };
+                rest = behind;
+            }
+            _ if letter.is_ascii_alphabetic() && !open.contains(&'{') => {
+                let is_function = rest.starts_with('(');
+                if word.contains("quoin") || word.starts_with("process_") {
+                    names.insert(word.to_owned());
+                } else if is_function && !FUNCTIONS.contains(&word) {
+                    return Err(format!("{word} is no function that this test knows"));
+                }
+            }
+            _ => {}
+        }
+    }
+    match open.is_empty() {
+        true => Ok(names),
+        false => Err(format!("{open:?} does not close in {expression}")),
+    }
+}
+
+/// Functions and aggregations that the files use.
+const FUNCTIONS: [&str; 10] = [
+    "absent",
+    "by",
+    "changes",
+    "histogram_quantile",
+    "increase",
+    "label_values",
+    "max",
+    "predict_linear",
+    "rate",
+    "sum",
+];
+
+fn file_of_config(name: &str) -> String {
+    let path = format!("{}/config/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn expressions_of_rules() -> Vec<String> {
+    let rules = file_of_config("prometheus-rules.yml");
+    let expressions = rules
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("expr: "));
+    expressions.map(str::to_owned).collect()
+}
+
+fn expressions_of_dashboard() -> Vec<String> {
+    fn collect(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_str() {
+                        Some(text) if name == "expr" => found.push(text.to_owned()),
+                        _ => collect(value, found),
+                    }
+                }
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+            _ => {}
+        }
+    }
+    let dashboard = serde_json::from_str(&file_of_config("grafana-dashboard.json")).unwrap();
+    let mut found = Vec::new();
+    collect(&dashboard, &mut found);
+    found
+}
+
+#[test]
+fn rules_and_dashboard_name_metrics_that_there_are() {
+    let documented = documented();
+    let (rules, panels) = (expressions_of_rules(), expressions_of_dashboard());
+    assert!(rules.len() > 15 && panels.len() > 15);
+    for expression in rules.iter().chain(&panels) {
+        let names = names_in(expression).unwrap();
+        // `up` is Prometheus's own.
+        assert!(
+            !names.is_empty() || expression.starts_with("up{"),
+            "{expression}"
+        );
+        for name in names {
+            let base = ["_bucket", "_count", "_sum"]
+                .iter()
+                .find_map(|suffix| name.strip_suffix(suffix))
+                .filter(|base| base.ends_with("_duration_seconds"));
+            let name = base.unwrap_or(&name);
+            assert!(documented.contains(name), "{name} in {expression}");
+        }
+    }
+    for wrong in ["rate(quoin_a[5m]", "sum(a)]", "nosuch(quoin_a)", "a{b=\"c}"] {
+        assert!(names_in(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn promtool_takes_the_rules() {
+    let path = format!("{}/config/prometheus-rules.yml", env!("CARGO_MANIFEST_DIR"));
+    let checked = std::process::Command::new("promtool")
+        .args(["check", "rules", &path])
+        .output();
+    match checked {
+        Ok(output) => assert!(output.status.success(), "{output:?}"),
+        Err(error) => eprintln!("skipped: promtool cannot be run: {error}"),
     }
 }
 

@@ -5,11 +5,13 @@ use bytes::Bytes;
 use super::replies::id_reply;
 use super::trim_arguments::options;
 use crate::commands::arguments::{argument, rest};
+use crate::commands::plan::Plan;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
 use crate::types::WriteContext;
+use crate::types::prefetch::Prefetch;
 use crate::types::stream::{Appending, NewId, Trim};
 
 /// What an XADD adds.
@@ -60,6 +62,14 @@ pub(super) async fn xadd(
         context.notify(EventClasses::STREAM, "xtrim", name);
     }
     Ok(id_reply(id))
+}
+
+/// XADD reads the stream's head.
+pub(super) fn plan(_: &[Bytes]) -> Option<Plan> {
+    Some(Plan::Read(vec![Prefetch::Stream {
+        head: true,
+        group: None,
+    }]))
 }
 
 /// Whether an XADD may be one of several that run as one.

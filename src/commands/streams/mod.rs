@@ -7,6 +7,7 @@ mod info;
 mod range;
 mod read;
 pub(super) mod read_arguments;
+mod references;
 mod remove;
 mod replies;
 mod rows;

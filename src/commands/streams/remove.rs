@@ -25,11 +25,11 @@ pub(super) async fn xdel(
         .iter()
         .map(|id| strict_id(id, 0))
         .collect();
-    let count = context.stream_delete(&key, &ids?).await?;
-    if count > 0 {
+    let deleted = context.stream_delete(&key, &ids?).await?;
+    if !deleted.is_empty() {
         context.notify(EventClasses::STREAM, "xdel", name);
     }
-    Ok(Reply::Integer(count))
+    Ok(Reply::count(deleted.len()))
 }
 
 /// `XTRIM key MAXLEN|MINID [=|~] threshold [LIMIT count]` → how many entries went.

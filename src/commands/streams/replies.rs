@@ -1,12 +1,26 @@
 //! What stream commands answer.
 
+use std::io::Write;
+
+use bytes::Bytes;
+
 use crate::layout::StreamId;
 use crate::reply::Reply;
 use crate::types::stream::StreamEntry;
 
-/// An id.
+/// Bytes of the longest id.
+const ID_BYTES_MAX: usize = 41;
+
+/// An id. Ranges have many, so each is allocated once, in its length.
 pub(super) fn id_reply(id: StreamId) -> Reply {
-    Reply::bulk(id.to_string())
+    let mut text = [0; ID_BYTES_MAX];
+    let mut rest = text.as_mut_slice();
+    // There is room for any.
+    let _ = write!(rest, "{id}");
+    let bytes = ID_BYTES_MAX - rest.len();
+    Reply::Bulk(Bytes::copy_from_slice(
+        text.get(..bytes).unwrap_or_default(),
+    ))
 }
 
 /// An entry: its id, and its names and values in turns.

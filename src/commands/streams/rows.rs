@@ -1,6 +1,6 @@
 //! The rows of the stream commands.
 
-use super::{add, groups, info, range, read, remove};
+use super::{add, groups, info, range, read, references, remove};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, COUNT, block, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, LOOK, READ, UPDATE, at, streams};
@@ -8,6 +8,17 @@ use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, series, write_handler};
 
 const EXCLUSIVE_RANGES: (&str, &str) = ("6.2.0", "Added exclusive ranges.");
+
+/// What becomes of what groups know of entries that are deleted.
+pub(super) const REFERENCES: Argument = oneof(
+    "condition",
+    &[token("KEEPREF"), token("DELREF"), token("ACKED")],
+)
+.optional();
+
+/// Ids with their number in front.
+pub(super) const IDS: Argument =
+    block("ids", &[integer("numids"), string("id").multiple()]).token("IDS");
 
 /// How a stream is trimmed.
 const TRIM: Argument = block(
@@ -59,6 +70,7 @@ pub const ROWS: &[Row] = &[
             oneof("id-selector", &[token("*").named("auto-id"), string("id")]),
             block("data", &[string("field"), string("value")]).multiple(),
         ])
+        .plan(add::plan)
         .series(series!(add::makes_stream, add::xadd_series)),
     stream("xlen", 2, "5.0.0", read_handler!(range::xlen))
         .summary("Return the number of messages in a stream.")
@@ -83,6 +95,15 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), string("id").multiple()]),
+    stream("xdelex", -5, "8.2.0", write_handler!(references::xdelex))
+        .summary(
+            "Deletes messages from a stream, and says of each what has become of it. Consumer groups \
+             may forget them too, or keep them.",
+        )
+        .complexity("O(G log N) for each entry, G being the groups, N all that is stored")
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), REFERENCES, IDS]),
     stream("xtrim", -4, "5.0.0", write_handler!(remove::xtrim))
         .summary("Deletes messages from the beginning of a stream.")
         .complexity(

@@ -159,6 +159,9 @@ async fn remove(
             };
             if (check.are_sound)(entries).await? == [false] {
                 transaction.clear(&row.key);
+                if let Some(recount) = check.recount {
+                    recount(entries, transaction).await?;
+                }
             }
             Ok(true)
         })

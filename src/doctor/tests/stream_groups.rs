@@ -2,7 +2,9 @@
 
 use super::damage::{assert_repaired, assert_told, get, meta};
 use super::*;
-use crate::layout::{Id, StreamConsumer, StreamGroup, StreamId, StreamPending, encode_counter};
+use crate::layout::{
+    Id, StreamConsumer, StreamGroup, StreamId, StreamPending, decode_counter, encode_counter,
+};
 
 const FIRST: StreamId = StreamId { ms: 1, seq: 0 };
 
@@ -40,7 +42,10 @@ fn an_entry_of_a_consumer_that_another_has() {
             let (data, group, consumer) = ids(bench, layout);
             let row = layout.stream_pending_key(data, group, FIRST);
             let mut pending = StreamPending::decode(&get(bench, &row).unwrap()).unwrap();
-            pending.consumer.sequence = consumer.sequence + 1_000;
+            pending.consumer = Some(Id {
+                sequence: consumer.sequence + 1_000,
+                ..consumer
+            });
             change(bench, |transaction, _| {
                 transaction.set(&row, &pending.encode())
             });
@@ -62,6 +67,42 @@ fn an_entry_of_a_consumer_that_is_not_pending() {
             };
             let ninth = StreamId { ms: 9, seq: 0 };
             let row = layout.stream_consumer_pending_key(data, group, stranger, ninth);
+            change(bench, |transaction, _| transaction.set(&row, b""));
+        },
+    );
+}
+
+#[test]
+fn an_entry_of_a_consumer_whose_pending_row_is_lost() {
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "1 entries that a consumer of a stream has, but that are not pending (\"1-0\" of \"groups\")",
+        |bench, layout| {
+            let (data, group, consumer) = ids(bench, layout);
+            let pending = layout.stream_pending_key(data, group, FIRST);
+            // The group's counter is right then, and the consumer's is when its entry is gone.
+            let counter = layout.stream_pending_count_key(data, group, None);
+            let of_consumer = layout.stream_pending_count_key(data, group, Some(consumer));
+            let before = decode_counter(get(bench, &of_consumer).as_ref()).unwrap();
+            change(bench, |transaction, _| {
+                transaction.clear(&pending);
+                transaction.atomic_add(&counter, -1);
+            });
+            assert!(before > 0);
+        },
+    );
+}
+
+#[test]
+fn a_row_by_time_of_an_entry_that_is_not_pending() {
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "1 rows by time of entries of streams that are not pending since then (\"groups\")",
+        |bench, layout| {
+            let (data, group, _) = ids(bench, layout);
+            let row = layout.stream_idle_key(data, group, 7, FIRST);
             change(bench, |transaction, _| transaction.set(&row, b""));
         },
     );

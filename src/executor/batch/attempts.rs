@@ -163,9 +163,11 @@ impl Batch<'_> {
         if self.has_woken_cancelled_waiter() {
             return AttemptEnd::Again { after_pause: false };
         }
+        let begun = Instant::now();
         match transaction.commit().await {
             Ok(()) => {
                 self.statistics.commits.add(1);
+                self.statistics.commit_durations.record(begun.elapsed());
                 AttemptEnd::Committed
             }
             Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
@@ -295,6 +297,9 @@ impl Batch<'_> {
 
     /// Tells watching, subscribed and waiting clients what was committed.
     fn publish_effects(&mut self) {
+        let task_ends = self.signals.task_ends();
+        self.statistics.task_retries.add(task_ends.retries);
+        self.statistics.task_deaths.add(task_ends.deaths);
         let waiters = &self.shared.waiters;
         if !self.shared.watchers.is_empty() {
             let changes = self.signals.changes();

@@ -152,7 +152,8 @@ mod tests {
 
     fn client(registry: &ClientRegistry, bytes: usize, is_trusted: bool) -> Arc<ClientRecord> {
         let address = Endpoint::Tcp(([127, 0, 0, 1], 1).into());
-        let client = registry.register(address.clone(), address, 0, 0, 100, &User::for_test());
+        let user = User::for_test();
+        let client = registry.register(address.clone(), address, 0, 0, 100, &user);
         let client = client.unwrap();
         client.is_trusted.store(is_trusted, Ordering::Relaxed);
         registry.note_held(&client, bytes);

@@ -61,10 +61,7 @@ async fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandE
         Ok(()) => {
             let is_password = |(name, _): &(&[u8], &[u8])| is_word(name, "requirepass");
             if pairs.iter().any(is_password) {
-                match user_store::is_used(state) {
-                    true => user_store::take_requirepass(state).await?,
-                    false => state.access.take_requirepass(),
-                }
+                user_store::take_requirepass(state).await?;
             }
             Ok(Reply::OK)
         }

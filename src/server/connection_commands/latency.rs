@@ -139,7 +139,7 @@ fn histogram(names: &[Bytes], state: &ServerState) -> Reply {
 fn distribution(command: &CommandStatistics) -> Reply {
     let mut before = 0;
     let mut buckets = Vec::new();
-    for (end_us, calls) in command.durations_us() {
+    for (end_us, calls) in command.durations.cumulative_us() {
         if calls > before {
             let integer = |number| Reply::Integer(i64::try_from(number).unwrap_or(i64::MAX));
             buckets.push((integer(end_us), integer(calls)));

@@ -2,6 +2,7 @@
 
 use super::store::EmbeddedStore;
 use super::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
+use crate::counter::Durations;
 use crate::limits;
 use crate::store::{
     Capabilities, ReadTransaction, Store, StoreError, StoreFuture, Transaction, Watched,
@@ -54,6 +55,18 @@ impl Store for EmbeddedStore {
 
     fn disk_free_bytes(&self) -> Option<u64> {
         Some(self.shared.room.free_bytes()).filter(|bytes| *bytes != u64::MAX)
+    }
+
+    fn disk_used_bytes(&self) -> Option<u64> {
+        Some(self.shared.room.used_bytes())
+    }
+
+    fn journal_bytes(&self) -> Option<u64> {
+        Some(self.journal.recent_bytes())
+    }
+
+    fn sync_durations(&self) -> Option<&Durations> {
+        Some(self.journal.sync_durations())
     }
 
     fn takes_growth(&self) -> bool {

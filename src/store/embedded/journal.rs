@@ -42,6 +42,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,7 @@ use self::format::{FILE_HEADER_BYTES, file_header};
 use super::create::private_file;
 use super::error::may_pass;
 use crate::clock::{Clock, SystemClock};
+use crate::counter::Durations;
 use crate::limits;
 
 pub(super) use self::files::{exists, make_file, remove, set_aside, sync_files};
@@ -108,6 +110,10 @@ pub(super) struct Journal {
     syncs_appends: bool,
     /// Locked during a sync, if appending does not sync.
     syncs: Mutex<Syncs>,
+    /// How long syncs took.
+    sync_durations: Durations,
+    /// Bytes of records since the last switch, to be read without waiting for a sync.
+    bytes: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -202,6 +208,8 @@ impl Journal {
                 next: sequence,
                 has_failed: false,
             }),
+            sync_durations: Durations::default(),
+            bytes: AtomicU64::new(0),
         })
     }
 
@@ -212,6 +220,16 @@ impl Journal {
     /// Bytes of records since the last switch.
     pub(super) fn bytes(&self) -> u64 {
         self.lock().offset
+    }
+
+    /// Bytes of records since the last switch, as they were a moment ago. Never waits.
+    pub(super) fn recent_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long syncs took.
+    pub(super) fn sync_durations(&self) -> &Durations {
+        &self.sync_durations
     }
 
     /// Makes sure that the file has blocks for a record of this size.
@@ -239,10 +257,13 @@ impl Journal {
         file.write_all_at(record.bytes(), offset)
             .map_err(AppendError::of_write)?;
         if self.syncs_appends {
+            let begun = Instant::now();
             file.sync_data().map_err(AppendError::Unknown)?;
+            self.sync_durations.record(begun.elapsed());
             state.synced = sequence;
         }
         state.offset = end;
+        self.bytes.store(end, Ordering::Relaxed);
         state.sequence = sequence + 1;
         if self.syncs_appends {
             return Ok(sequence);
@@ -284,6 +305,7 @@ impl Journal {
             syncs.has_failed = true;
             return Err(error);
         }
+        self.sync_durations.record(begun.elapsed());
         syncs.next = next;
         let mut state = self.lock();
         state.synced = next.saturating_sub(1);
@@ -315,6 +337,7 @@ impl Journal {
         let closed = state.part()?;
         state.begin_file(turn)?;
         state.closed = Some(closed);
+        self.bytes.store(state.offset, Ordering::Relaxed);
         Ok(())
     }
 

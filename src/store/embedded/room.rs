@@ -36,6 +36,8 @@ pub(super) struct Room {
     growth_bytes: AtomicU64,
     /// Bytes that are free on the disk.
     free_bytes: AtomicU64,
+    /// Bytes of the data file's pages that are in use.
+    used_bytes: AtomicU64,
     /// Commands that add data are refused.
     is_short: AtomicBool,
     /// The end of the data file's blocks, with the reserve.
@@ -78,6 +80,8 @@ impl Room {
         };
         let growth_bytes = disk_left.min(used.map_left);
         self.free_bytes.store(free_bytes, Ordering::SeqCst);
+        let used_bytes = used.end.saturating_sub(used.free);
+        self.used_bytes.store(used_bytes, Ordering::SeqCst);
         self.growth_bytes.store(growth_bytes, Ordering::SeqCst);
         let least = if self.is_short() {
             2 * GROWTH_BYTES_MIN
@@ -138,6 +142,11 @@ impl Room {
     /// Bytes that are free on the disk.
     pub(super) fn free_bytes(&self) -> u64 {
         self.free_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of the data file's pages that are in use.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::SeqCst)
     }
 
     /// Reserves blocks after the end of the data file. Returns whether there are enough of them.

@@ -37,6 +37,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::twins(Section::Members).checked(EntryCheck {
             fault: &LOST_SCORE,
             are_sound: |entries| Box::pin(have_scores(entries)),
+            recount: None,
         }),
         SectionKind::CHUNKS,
     ],

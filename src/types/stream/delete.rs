@@ -23,15 +23,18 @@ pub struct StreamSettings {
 }
 
 impl WriteContext<'_> {
-    /// Deletes entries, and answers how many there were.
+    /// Deletes entries, and answers those that were there.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn stream_delete(&self, key: &OpenKey, ids: &[StreamId]) -> Result<i64, StoreError> {
+    pub async fn stream_delete(
+        &self,
+        key: &OpenKey,
+        ids: &[StreamId],
+    ) -> Result<HashSet<StreamId>, StoreError> {
         let mut seen = HashSet::with_capacity(ids.len());
         let ids: Vec<StreamId> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
-        let mut count = 0;
-        let mut greatest = StreamId::MIN;
+        let mut deleted = HashSet::new();
         for some in ids.chunks(KEY_READS_AT_ONCE) {
             let rows = some.iter().map(async |id| {
                 let row = self.layout().stream_entry_key(key.data(), *id);
@@ -44,17 +47,17 @@ impl WriteContext<'_> {
                 };
                 self.discard_value(key.data(), &value)?;
                 self.transaction.clear(&row);
-                greatest = greatest.max(*id);
-                count += 1;
+                deleted.insert(*id);
             }
         }
-        if count > 0 {
+        if let Some(greatest) = deleted.iter().max().copied() {
+            let count = i64::try_from(deleted.len()).unwrap_or(i64::MAX);
             self.add_length(key, -count);
             if greatest > self.stream_deleted(key).await? {
                 self.set_stream_deleted(key, greatest);
             }
         }
-        Ok(count)
+        Ok(deleted)
     }
 
     /// Sets the last id of a stream, and more.

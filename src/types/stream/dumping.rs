@@ -112,7 +112,7 @@ impl ReadContext<'_> {
         &self,
         key: &OpenKey,
         group: Id,
-        consumers: &mut [(Id, DumpedConsumer)],
+        consumers: &mut Vec<(Id, DumpedConsumer)>,
     ) -> Result<Vec<DumpedPending>, StoreError> {
         let (layout, data) = (self.layout(), key.data());
         let mut by_id: HashMap<Id, &mut DumpedConsumer> = consumers
@@ -120,16 +120,20 @@ impl ReadContext<'_> {
             .map(|(id, consumer)| (*id, consumer))
             .collect();
         let rows = layout.stream_pending(data, group, StreamId::MIN, StreamId::MAX);
+        let mut released = Vec::new();
         let mut pending = Vec::new();
         let mut pages = Pages::new(self, rows, false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
                 let (_, id) = layout.read_stream_pending_key(data, &row.key)?;
                 let one = StreamPending::decode(&row.value)?;
-                let Some(consumer) = by_id.get_mut(&one.consumer) else {
-                    return Err(StoreError::Corrupt("a pending entry without its consumer"));
-                };
-                consumer.pending.push(dumped(id));
+                match one.consumer.map(|consumer| by_id.get_mut(&consumer)) {
+                    Some(Some(consumer)) => consumer.pending.push(dumped(id)),
+                    Some(None) => {
+                        return Err(StoreError::Corrupt("a pending entry without its consumer"));
+                    }
+                    None => released.push(dumped(id)),
+                }
                 pending.push(DumpedPending {
                     id: dumped(id),
                     delivered_at_ms: one.delivered_at_ms,
@@ -137,8 +141,36 @@ impl ReadContext<'_> {
                 });
             }
         }
+        give_to_nobody(consumers, released);
         Ok(pending)
     }
+}
+
+/// Redis's serialization wants each entry to have a consumer, so those that XNACK has released go to
+/// one with an empty name.
+fn give_to_nobody(consumers: &mut Vec<(Id, DumpedConsumer)>, released: Vec<EntryId>) {
+    if released.is_empty() {
+        return;
+    }
+    // Consumers are in the order of their names.
+    if let Some((_, first)) = consumers.first_mut()
+        && first.name.is_empty()
+    {
+        first.pending.extend(released);
+        first.pending.sort_unstable();
+        return;
+    }
+    let nobody = DumpedConsumer {
+        name: Bytes::new(),
+        seen_at_ms: 0,
+        active_at_ms: None,
+        pending: released,
+    };
+    let no_id = Id {
+        instance: 0,
+        sequence: 0,
+    };
+    consumers.insert(0, (no_id, nobody));
 }
 
 fn full_name(in_key: Option<Bytes>, in_row: Option<Bytes>) -> Result<Bytes, StoreError> {
@@ -207,12 +239,20 @@ impl WriteContext<'_> {
             last: stored(group.last),
             entries_read: group.entries_read,
             long_name: long_name(&group.name),
+            policy: None,
         };
         let group_key = layout.stream_group_key(data, &group.name);
         self.transaction.set(&group_key, &row.encode());
         let by_id: HashMap<EntryId, &DumpedPending> =
             group.pending.iter().map(|one| (one.id, one)).collect();
         for consumer in &group.consumers {
+            // What XNACK has released, see `give_to_nobody`.
+            let is_released = |id: &EntryId| {
+                let one = by_id.get(id);
+                consumer.name.is_empty() && one.is_some_and(|one| one.delivered_at_ms == 0)
+            };
+            let released = consumer.pending.iter().filter(|id| is_released(id)).count();
+            let is_nobody = consumer.seen_at_ms == 0 && released == consumer.pending.len();
             let consumer_id = self.environment.ids.allocate();
             let row = StreamConsumer {
                 id: consumer_id,
@@ -221,13 +261,16 @@ impl WriteContext<'_> {
                 long_name: long_name(&consumer.name),
             };
             let consumer_key = layout.stream_consumer_key(data, group_id, &consumer.name);
-            self.transaction.set(&consumer_key, &row.encode());
+            if released == 0 || !is_nobody {
+                self.transaction.set(&consumer_key, &row.encode());
+            }
             for id in &consumer.pending {
                 let Some(one) = by_id.get(id) else {
                     continue;
                 };
+                let is_released = is_released(id);
                 let row = StreamPending {
-                    consumer: consumer_id,
+                    consumer: (!is_released).then_some(consumer_id),
                     delivered_at_ms: one.delivered_at_ms,
                     deliveries: one.deliveries,
                 };
@@ -236,9 +279,12 @@ impl WriteContext<'_> {
                 self.transaction.set(&pending_key, &row.encode());
                 let by_consumer =
                     layout.stream_consumer_pending_key(data, group_id, consumer_id, id);
-                self.transaction.set(&by_consumer, b"");
+                if !is_released {
+                    self.transaction.set(&by_consumer, b"");
+                }
             }
-            self.put_dumped_count(key, group_id, Some(consumer_id), consumer.pending.len());
+            let count = consumer.pending.len() - released;
+            self.put_dumped_count(key, group_id, Some(consumer_id), count);
         }
         self.put_dumped_count(key, group_id, None, group.pending.len());
     }

@@ -22,6 +22,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::elements(Section::StreamEntries, plain_element).checked(EntryCheck {
             fault: &ABOVE_LAST,
             are_sound: |entries| Box::pin(are_up_to_last(entries)),
+            recount: None,
         }),
         SectionKind::other(Section::StreamHead),
         SectionKind::other(Section::StreamGroups),
@@ -29,11 +30,13 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::other(Section::StreamConsumerPending).checked(checks::CONSUMER_PENDING),
         SectionKind::other(Section::StreamConsumers).checked(checks::CONSUMERS),
         SectionKind::other(Section::StreamPendingCounts).checked(checks::COUNTS),
+        SectionKind::other(Section::StreamIdle).checked(checks::IDLE),
         SectionKind::CHUNKS,
     ],
     counters: &[],
     queue: None,
-    on_put: None,
+    // The alarms that the stream had are under its old name.
+    on_put: Some(|context, key| context.set_alarm(key, context.now_ms)),
     slice: None,
     serialization: Some(Serialization {
         reads: StreamReader::reads,

@@ -1,5 +1,5 @@
 //! Alarms lead background work to queues in which something falls due, or of whose index somebody
-//! has left a note.
+//! has left a note, and to streams whose groups hand entries out again.
 //!
 //! An alarm is a row by time and key. It says only that somebody should look, so there may be too
 //! many of them, and one that is out of date does no harm. A queue in which something is to be done
@@ -61,6 +61,8 @@ enum Outlook {
     Quiet(OpenKey, Option<i64>),
     /// There is something to do.
     Busy(OpenKey),
+    /// Clients that wait for entries of a stream may get some, and when some more.
+    Idle(OpenKey, Option<i64>),
     /// Something of it cannot be read.
     Unreadable(&'static str),
 }
@@ -179,8 +181,10 @@ impl ReadContext<'_> {
         let meta_key = self.layout().meta_key(queue.namespace, &queue.name);
         let meta = self.transaction.get(&meta_key, Isolation::Snapshot).await?;
         let meta = meta.map(|value| Meta::decode(&value)).transpose()?;
-        let meta =
-            meta.filter(|meta| meta.value_type == ValueType::TaskQueue && !self.is_expired(meta));
+        let meta = meta.filter(|meta| {
+            matches!(meta.value_type, ValueType::TaskQueue | ValueType::Stream)
+                && !self.is_expired(meta)
+        });
         let Some(meta) = meta else {
             return Ok(Outlook::Gone);
         };
@@ -195,6 +199,13 @@ impl ReadContext<'_> {
             meta_key,
             meta,
         };
+        if key.meta.value_type == ValueType::Stream {
+            let outlook = self.stream_idle_outlook(&key).await?;
+            return Ok(match outlook.is_due {
+                true => Outlook::Idle(key, outlook.next_ms),
+                false => Outlook::Quiet(key, outlook.next_ms),
+            });
+        }
         let (due, notes) = (
             self.layout().task_due(key.data()),
             self.layout().task_untended(key.data()),
@@ -270,6 +281,13 @@ impl WriteContext<'_> {
                     self.spare_fresh_alarm(&mut queue);
                     self.clear_alarms(&queue);
                     if let Some(at_ms) = next_due {
+                        self.set_alarm(&key, at_ms);
+                    }
+                }
+                Outlook::Idle(key, next) => {
+                    self.clear_alarms(&queue);
+                    self.wake_waiting(&key);
+                    if let Some(at_ms) = next {
                         self.set_alarm(&key, at_ms);
                     }
                 }

@@ -98,7 +98,11 @@ impl WriteContext<'_> {
                 continue;
             };
             self.task_leave(key, &row);
+            let was_leased = row.state == TaskState::Leased;
             row.state = row.state_after();
+            if was_leased {
+                self.signals.task_end(row.state == TaskState::Dead);
+            }
             row.token = 0;
             row.at_ms = match row.state {
                 TaskState::Dead => self.now_ms,

@@ -35,6 +35,7 @@ pub static KIND: ValueKind = ValueKind {
                 let looks = entries.rows.iter().map(move |row| has_place(entries, row));
                 Box::pin(try_join_all(looks))
             },
+            recount: None,
         }),
         // The index above the order is small beside it.
         SectionKind::index(Section::TaskOrder, &[READY])
@@ -42,6 +43,7 @@ pub static KIND: ValueKind = ValueKind {
             .checked(EntryCheck {
                 fault: &STRAY_PLACE,
                 are_sound: |entries| Box::pin(are_of_ready_tasks(entries)),
+                recount: None,
             }),
         SectionKind::index(Section::TaskDue, &[LEASED, DELAYED]).checked(BY_ID),
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
@@ -94,6 +96,7 @@ const BY_ID: EntryCheck = EntryCheck {
         let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
         Box::pin(try_join_all(looks))
     },
+    recount: None,
 };
 
 /// The row by which a task of its state is found.

@@ -100,6 +100,7 @@ impl WriteContext<'_> {
             row.at_ms = self.now_ms.saturating_add(delay_ms);
         }
         self.task_enter(key, id, &row).await?;
+        self.signals.task_end(row.state == TaskState::Dead);
         self.mark_changed(key);
         Ok(match row.state {
             TaskState::Dead => LeaseAnswer::Dead,

@@ -220,6 +220,18 @@ impl ReadContext<'_> {
         }
     }
 
+    /// When the longest dead task died.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn task_dead_since(&self, key: &OpenKey) -> Result<Option<i64>, StoreError> {
+        let range = self.layout().task_dead(key.data());
+        let rows = self.task_rows(&range, 1, Isolation::Snapshot).await?;
+        let row = rows.first().map(|row| &row.key);
+        let died = row.map(|row| self.layout().read_task_dead_key(key.data(), row));
+        Ok(died.transpose()?)
+    }
+
     /// Dead tasks, the longest dead first.
     ///
     /// # Errors

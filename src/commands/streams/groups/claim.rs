@@ -36,7 +36,8 @@ pub(super) async fn xclaim(
     let ids: Vec<StreamId> = ids.collect();
     let options = rest(arguments, 5 + ids.len());
     let last = claim_options(options, context.now_ms, &mut claim)?;
-    if last > group.row.last {
+    // What makes an entry pending must see the group's policy.
+    if claim.is_forced || last > group.row.last {
         let again = context.stream_group(&key, group_name, context.isolation);
         group = again.await?.unwrap_or(group);
         context.stream_advance_group(&key, &mut group, last);

@@ -54,14 +54,24 @@ pub(in crate::commands::streams) async fn xinfo_groups(
     for group in context.stream_groups(&key).await? {
         let consumers = context.stream_consumers(&key, &group).await?;
         let pending = context.stream_pending_count(&key, &group, None).await?;
-        shown.push(named(vec![
+        let mut fields = vec![
             ("name", Reply::Bulk(group.name.clone())),
             ("consumers", Reply::count(consumers.len())),
             ("pending", Reply::Integer(pending)),
             ("last-delivered-id", id_reply(group.row.last)),
             ("entries-read", entries_read_reply(&group)),
             ("lag", lag_reply(&group, &facts)),
-        ]));
+        ];
+        if let Some(policy) = &group.row.policy {
+            let dead_letter = policy.dead_letter.clone();
+            fields.push(("min-idle", Reply::Integer(policy.min_idle_ms)));
+            fields.push((
+                "max-tries",
+                policy.max_tries.map_or(Reply::Null, count_reply),
+            ));
+            fields.push(("dead-letter", dead_letter.map_or(Reply::Null, Reply::Bulk)));
+        }
+        shown.push(named(fields));
     }
     Ok(Reply::Array(shown))
 }
@@ -137,7 +147,15 @@ pub(in crate::commands::streams) async fn groups_in_full(
     Ok(Reply::Array(shown))
 }
 
-fn name_of(names: &HashMap<Id, Bytes>, consumer: Id) -> Result<Bytes, StoreError> {
+/// The name of a pending entry's consumer; it is empty where XNACK has released the entry, as in
+/// Redis 8.8.
+pub(super) fn name_of(
+    names: &HashMap<Id, Bytes>,
+    consumer: Option<Id>,
+) -> Result<Bytes, StoreError> {
+    let Some(consumer) = consumer else {
+        return Ok(Bytes::new());
+    };
     names
         .get(&consumer)
         .cloned()

@@ -82,7 +82,7 @@ async fn stream_of(
 }
 
 /// The stream and the group that a subcommand needs.
-async fn group_of(
+pub(super) async fn group_of(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
     isolation: Isolation,

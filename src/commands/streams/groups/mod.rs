@@ -6,6 +6,7 @@ mod errors;
 mod info;
 mod manage;
 mod pending;
+mod policy;
 mod read;
 mod rows;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::errors::group_of;
+use super::info::name_of;
 use crate::commands::arguments::{argument, integer, is_word, rest, to_usize};
 use crate::commands::streams::ids::{interval_first, interval_last};
 use crate::commands::streams::replies::id_reply;
@@ -12,6 +13,9 @@ use crate::reply::Reply;
 use crate::store::StoreError;
 use crate::types::stream::{IdRange, OpenGroup, PendingEntry};
 use crate::types::{OpenKey, ReadContext};
+
+/// What Redis 8.8 shows for how long an entry is idle that XNACK has released.
+const RELEASED_IDLE_MS: i64 = -1;
 
 /// `[IDLE min-idle-time] start end count [consumer]`.
 struct Filter<'a> {
@@ -147,16 +151,20 @@ async fn list(
             .map(|first| IdRange { first, ..some });
         let is_idle = |entry: &&PendingEntry| {
             let idle_ms = context.now_ms.saturating_sub(entry.row.delivered_at_ms);
-            filter.min_idle_ms == 0 || idle_ms >= filter.min_idle_ms
+            let is_released = entry.row.consumer.is_none();
+            filter.min_idle_ms == 0 || is_released || idle_ms >= filter.min_idle_ms
         };
         for entry in entries.iter().filter(is_idle).take(missing) {
-            let name = names.get(&entry.row.consumer);
-            let name = name.ok_or(StoreError::Corrupt("a pending entry without its consumer"))?;
+            let name = name_of(&names, entry.row.consumer)?;
             let idle_ms = context.now_ms.saturating_sub(entry.row.delivered_at_ms);
+            let idle_ms = match entry.row.consumer {
+                Some(_) => idle_ms.max(0),
+                None => RELEASED_IDLE_MS,
+            };
             shown.push(Reply::Array(vec![
                 id_reply(entry.id),
-                Reply::Bulk(name.clone()),
-                Reply::Integer(idle_ms.max(0)),
+                Reply::Bulk(name),
+                Reply::Integer(idle_ms),
                 Reply::Integer(i64::try_from(entry.row.deliveries).unwrap_or(i64::MAX)),
             ]));
         }

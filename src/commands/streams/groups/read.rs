@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::no_key_or_group;
+use crate::commands::plan::Plan;
 use crate::commands::streams::ids::strict_id;
 use crate::commands::streams::read_arguments::{ReadArguments, read_arguments};
 use crate::commands::streams::replies::{entries_reply, id_reply};
@@ -19,6 +20,7 @@ use crate::commands::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
+use crate::types::prefetch::Prefetch;
 use crate::types::stream::{HistoryEntry, OpenGroup};
 use crate::types::wants::{Offer, Wants};
 use crate::types::{OpenKey, WriteContext};
@@ -58,8 +60,14 @@ pub(super) async fn xreadgroup(
                 Reply::Array(history.await?.into_iter().map(history_reply).collect())
             }
             None => {
-                let entries =
-                    context.stream_deliver(key, group, &mut consumer, read.count, read.no_ack);
+                let entries = context.stream_deliver(
+                    key,
+                    source.name,
+                    group,
+                    &mut consumer,
+                    read.count,
+                    read.no_ack,
+                );
                 let entries = entries.await?;
                 if entries.is_empty() {
                     continue;
@@ -124,6 +132,17 @@ fn history_reply(entry: HistoryEntry) -> Reply {
         None => Reply::NullArray,
     };
     Reply::Array(vec![id_reply(entry.id), fields])
+}
+
+/// XREADGROUP reads the row of its group in each of its streams.
+pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
+    let read = read_arguments(arguments, 0, true).ok()?;
+    let (group, _) = read.group?;
+    let of_each = Prefetch::Stream {
+        head: false,
+        group: Some(group.clone()),
+    };
+    Some(Plan::Read(vec![of_each; read.keys.len()]))
 }
 
 /// XREADGROUP waits for all its streams, if it has BLOCK.

@@ -1,13 +1,13 @@
 //! The rows of the commands on consumer groups.
 
-use super::{acknowledge, claim, manage, pending, read};
+use super::{acknowledge, claim, manage, pending, policy, read};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{
     Argument, COUNT, block, integer, key, oneof, string, token, unix_time,
 };
-use crate::commands::key_specs::{DELETE, INSERT, READ, UPDATE, at, streams};
+use crate::commands::key_specs::{DELETE, INSERT, READ, UPDATE, after_word, at, streams};
 use crate::commands::row::{Group, Handler, Row};
-use crate::commands::streams::rows::stream;
+use crate::commands::streams::rows::{IDS, REFERENCES, stream};
 use crate::{read_handler, write_handler};
 
 const GROUP: Argument = string("group");
@@ -33,6 +33,7 @@ pub const ROWS: &[Row] = &[
             token("NOACK").optional(),
             block("streams", &[key(0).multiple(), string("id").multiple()]).token("STREAMS"),
         ])
+        .plan(read::plan)
         .waits(read::wait),
     stream("xack", -4, "5.0.0", write_handler!(acknowledge::xack))
         .summary(
@@ -42,7 +43,33 @@ pub const ROWS: &[Row] = &[
         .complexity("O(log N) for each entry, N being all that is stored")
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
+        .plan(acknowledge::plan)
         .arguments(&[key(0), GROUP, string("id").multiple()]),
+    stream("xackdel", -6, "8.2.0", write_handler!(acknowledge::xackdel))
+        .summary(
+            "Acknowledges messages in a consumer group and deletes them from the stream, and says of \
+             each what has become of it.",
+        )
+        .complexity("O(G log N) for each entry, G being the groups, N all that is stored")
+        .flags(Flags::FAST)
+        .keys(&[at(1, DELETE)])
+        .arguments(&[key(0), GROUP, REFERENCES, IDS]),
+    stream("xnack", -7, "8.8.0", write_handler!(acknowledge::xnack))
+        .summary(
+            "Gives pending messages back to their consumer group: they are no consumer's, and can be \
+             claimed at once.",
+        )
+        .complexity("O(log N) for each entry, N being all that is stored")
+        .flags(Flags::FAST)
+        .keys(&[at(1, UPDATE)])
+        .arguments(&[
+            key(0),
+            GROUP,
+            oneof("mode", &[token("SILENT"), token("FAIL"), token("FATAL")]),
+            IDS,
+            integer("count").token("RETRYCOUNT").optional(),
+            token("FORCE").optional(),
+        ]),
     stream("xpending", -3, "5.0.0", read_handler!(pending::xpending))
         .summary(
             "Returns the information and entries from a stream consumer group's pending entries \
@@ -183,4 +210,24 @@ const XGROUP: &[Row] = &[
                 .token("ENTRIESREAD")
                 .optional(),
         ]),
+    stream(
+        "xgroup|setpolicy",
+        -4,
+        "0.1.0",
+        write_handler!(policy::set_policy),
+    )
+    .summary(
+        "Has a consumer group hand messages out again that are pending for too long, and move those \
+         that were delivered too often to another stream. Without options it does so no more.",
+    )
+    .complexity("O(M) with M pending entries of the group")
+    .flags(Flags::DENYOOM)
+    .keys(&[at(2, UPDATE), after_word("DEADLETTER", 4, INSERT)])
+    .arguments(&[
+        key(0),
+        GROUP,
+        integer("max-tries").token("MAXTRIES").optional(),
+        integer("milliseconds").token("MINIDLE").optional(),
+        key(1).token("DEADLETTER").optional(),
+    ]),
 ];

@@ -9,7 +9,10 @@ mod claiming;
 mod conflicts;
 mod faults;
 mod managing;
+mod model;
+mod policy;
 mod reading;
+mod releasing;
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 

@@ -69,6 +69,8 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
         "layout_version": LAYOUT_VERSION,
         "root_prefix": settings.root_prefix,
         "store_disk_bytes": state.store.disk_bytes().unwrap_or(0),
+        "store_disk_used_bytes": state.store.disk_used_bytes().unwrap_or(0),
+        "journal_backlog_bytes": state.store.journal_bytes().unwrap_or(0),
         "store_disk_free_bytes": state.store.disk_free_bytes().unwrap_or(0),
         "store_takes_growth": u8::from(state.store.takes_growth()),
         "batches": batches,
@@ -88,7 +90,8 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
         "delegation_requests_granted": executor.delegation_requests_granted.get(),
         "delegation_grants": executor.delegation_grants.get(),
         "commands_rolled_back": executor.commands_rolled_back.get(),
-        "expired_keys": executor.expired_keys.get(),
+        "task_retries": executor.task_retries.get(),
+        "task_deaths": executor.task_deaths.get(),
         "open_watches": state.executor.open_watches(),
     }
 }

@@ -70,9 +70,9 @@ pub(super) fn stats(state: &ServerState, text: &mut String) {
 pub(super) fn command_statistics(state: &ServerState, text: &mut String) {
     text.push_str("# Commandstats\r\n");
     for (row, command) in state.statistics.commands() {
-        let [calls, duration_us, rejected, failed] = [
+        let duration_us = command.durations.sum_us();
+        let [calls, rejected, failed] = [
             &command.calls,
-            &command.duration_us,
             &command.rejected_calls,
             &command.failed_calls,
         ]
@@ -126,10 +126,15 @@ pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
 
 /// The end of the bucket that contains this percentile of the durations.
 fn percentile_us(command: &CommandStatistics, (part, whole): (u64, u64)) -> u64 {
-    let calls = command.durations_us().last().map_or(0, |(_, calls)| calls);
+    let calls = command
+        .durations
+        .cumulative_us()
+        .last()
+        .map_or(0, |(_, calls)| calls);
     let wanted = calls.saturating_mul(part).div_ceil(whole);
     command
-        .durations_us()
+        .durations
+        .cumulative_us()
         .find(|(_, calls)| *calls >= wanted)
         .map_or(0, |(end_us, _)| end_us)
 }

@@ -28,10 +28,10 @@ impl WriteContext<'_> {
             .await?;
         let mut changes = PendingChanges::default();
         for entry in found.iter().flatten() {
-            self.remove_pending(key, group.row.id, entry, &mut changes);
+            self.remove_pending(key, group, entry, &mut changes);
         }
         let count = -changes.of_group();
-        self.count_pending(key, group.row.id, changes);
+        self.count_pending(key, group, changes);
         Ok(count)
     }
 }

@@ -5,34 +5,45 @@ use std::collections::HashSet;
 use futures_util::future::try_join_all;
 
 use crate::layout::{
-    Id, KeyRange, StreamGroup, StreamId, StreamPending, decode_counter, successor,
+    Id, KeyRange, StreamGroup, StreamId, StreamPending, decode_counter, encode_counter, successor,
 };
 use crate::limits::RANGE_PAGE_ROWS;
-use crate::store::{KeyValue, RangeQuery, StoreError};
+use crate::store::{KeyValue, RangeQuery, StoreError, Transaction};
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
 /// Entries that are pending, but not among those of their consumer.
 pub(in crate::types::stream) const PENDING: EntryCheck = EntryCheck {
     fault: &PENDING_FAULT,
     are_sound: |entries| Box::pin(are_with_consumer(entries)),
+    recount: None,
 };
 
 /// Entries among those of a consumer that are not pending.
 pub(in crate::types::stream) const CONSUMER_PENDING: EntryCheck = EntryCheck {
     fault: &CONSUMER_PENDING_FAULT,
     are_sound: |entries| Box::pin(are_pending(entries)),
+    recount: Some(|entries, transaction| Box::pin(recount(entries, transaction))),
 };
 
 /// Consumers of groups that are gone.
 pub(in crate::types::stream) const CONSUMERS: EntryCheck = EntryCheck {
     fault: &CONSUMERS_FAULT,
     are_sound: |entries| Box::pin(are_of_a_group(entries)),
+    recount: None,
 };
 
 /// Counters of pending entries.
 pub(in crate::types::stream) const COUNTS: EntryCheck = EntryCheck {
     fault: &COUNTS_FAULT,
     are_sound: |entries| Box::pin(are_right(entries)),
+    recount: None,
+};
+
+/// Rows by time of entries that are not pending since then.
+pub(in crate::types::stream) const IDLE: EntryCheck = EntryCheck {
+    fault: &IDLE_FAULT,
+    are_sound: |entries| Box::pin(are_pending_since(entries)),
+    recount: None,
 };
 
 static PENDING_FAULT: EntryFault = EntryFault {
@@ -47,12 +58,19 @@ static PENDING_FAULT: EntryFault = EntryFault {
 
 static CONSUMER_PENDING_FAULT: EntryFault = EntryFault {
     text: "entries that a consumer of a stream has, but that are not pending",
-    advice: "--repair removes them from those of the consumer",
+    advice: "--repair removes them from those of the consumer, and counts again",
     is_removable: true,
     entry_name: Some(|layout, data, key| {
         let (.., id) = layout.read_stream_consumer_pending_key(data, key)?;
         Ok(id.to_string().into_bytes())
     }),
+};
+
+static IDLE_FAULT: EntryFault = EntryFault {
+    text: "rows by time of entries of streams that are not pending since then",
+    advice: "they do no harm; --repair removes them",
+    is_removable: true,
+    entry_name: None,
 };
 
 static CONSUMERS_FAULT: EntryFault = EntryFault {
@@ -78,7 +96,10 @@ async fn are_with_consumer(entries: Entries<'_>) -> Result<Vec<bool>, StoreError
         let Ok(pending) = StreamPending::decode(&row.value) else {
             return Ok(true);
         };
-        let twin = layout.stream_consumer_pending_key(data, group, pending.consumer, id);
+        let Some(consumer) = pending.consumer else {
+            return Ok(true);
+        };
+        let twin = layout.stream_consumer_pending_key(data, group, consumer, id);
         let twin = entries.transaction.get(&twin, entries.isolation).await?;
         Ok::<_, StoreError>(twin.is_some())
     });
@@ -97,7 +118,45 @@ async fn are_pending(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
         let pending = pending.map(|row| StreamPending::decode(&row));
         Ok::<_, StoreError>(match pending {
             None => false,
-            Some(Ok(pending)) => pending.consumer == consumer,
+            Some(Ok(pending)) => pending.consumer == Some(consumer),
+            // The other check reports it.
+            Some(Err(_)) => true,
+        })
+    });
+    try_join_all(looked_up).await
+}
+
+/// Counts the pending entries of the groups and consumers of removed rows.
+async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<(), StoreError> {
+    let Entries { layout, data, .. } = entries;
+    for row in entries.rows {
+        let Ok((group, consumer, _)) = layout.read_stream_consumer_pending_key(data, &row.key)
+        else {
+            continue;
+        };
+        for counted in [None, Some(consumer)] {
+            let counter = layout.stream_pending_count_key(data, group, counted);
+            match count(entries, group, counted).await? {
+                0 => transaction.clear(&counter),
+                count => transaction.set(&counter, &encode_counter(count)),
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn are_pending_since(entries: Entries<'_>) -> Result<Vec<bool>, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let looked_up = entries.rows.iter().map(async |row| {
+        let Ok((group, at_ms, id)) = layout.read_stream_idle_key(data, &row.key) else {
+            return Ok(true);
+        };
+        let pending = layout.stream_pending_key(data, group, id);
+        let pending = entries.transaction.get(&pending, entries.isolation).await?;
+        let pending = pending.map(|row| StreamPending::decode(&row));
+        Ok::<_, StoreError>(match pending {
+            None => false,
+            Some(Ok(pending)) => pending.delivered_at_ms == at_ms,
             // The other check reports it.
             Some(Err(_)) => true,
         })

@@ -65,7 +65,7 @@ impl Claim {
 
     fn is_idle(&self, entry: &PendingEntry, now_ms: i64) -> bool {
         let idle_ms = now_ms.saturating_sub(entry.row.delivered_at_ms);
-        self.min_idle_ms == 0 || idle_ms >= self.min_idle_ms
+        entry.row.consumer.is_none() || idle_ms >= self.min_idle_ms || self.min_idle_ms == 0
     }
 
     /// The entry once the consumer has it.
@@ -85,7 +85,7 @@ impl Claim {
         PendingEntry {
             id,
             row: StreamPending {
-                consumer: consumer.row.id,
+                consumer: Some(consumer.row.id),
                 delivered_at_ms: self.delivered_at_ms,
                 deliveries,
             },
@@ -129,7 +129,7 @@ impl WriteContext<'_> {
                 let before = pending.get(id).copied();
                 match (entry, before) {
                     (None, Some(before)) => {
-                        self.remove_pending(key, group.row.id, &before, &mut changes);
+                        self.remove_pending(key, group, &before, &mut changes);
                         pending.remove(id);
                     }
                     (Some(entry), before) if before.is_some() || claim.is_forced => {
@@ -138,7 +138,7 @@ impl WriteContext<'_> {
                         }
                         let after = claim.claimed(*id, before.as_ref(), consumer);
                         let before = before.as_ref();
-                        self.put_pending(key, group.row.id, after, before, &mut changes);
+                        self.put_pending(key, group, after, before, &mut changes);
                         pending.insert(*id, after);
                         claimed.push(claim.shown(entry));
                     }
@@ -146,7 +146,7 @@ impl WriteContext<'_> {
                 }
             }
         }
-        self.count_pending(key, group.row.id, changes);
+        self.count_pending(key, group, changes);
         self.stream_consumer_seen(key, group, consumer, !claimed.is_empty());
         Ok(claimed)
     }
@@ -194,14 +194,14 @@ impl WriteContext<'_> {
                 match entries.next().flatten() {
                     None => {
                         self.conflict_on_pending(key, group, before.id);
-                        self.remove_pending(key, group.row.id, &before, &mut changes);
+                        self.remove_pending(key, group, &before, &mut changes);
                         done.deleted.push(before.id);
                         count -= 1;
                     }
                     Some(entry) if claim.is_idle(&before, self.now_ms) => {
                         self.conflict_on_pending(key, group, before.id);
                         let after = claim.claimed(before.id, Some(&before), consumer);
-                        self.put_pending(key, group.row.id, after, Some(&before), &mut changes);
+                        self.put_pending(key, group, after, Some(&before), &mut changes);
                         done.claimed.push(claim.shown(entry));
                         count -= 1;
                     }
@@ -209,7 +209,7 @@ impl WriteContext<'_> {
                 }
             }
         }
-        self.count_pending(key, group.row.id, changes);
+        self.count_pending(key, group, changes);
         self.stream_consumer_seen(key, group, consumer, !done.claimed.is_empty());
         Ok(done)
     }

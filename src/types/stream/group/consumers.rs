@@ -8,6 +8,7 @@ use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::stream_group::long_name;
 use crate::layout::{Id, StreamConsumer, StreamId};
+use crate::limits::STREAM_PENDING_CHANGED_MAX;
 use crate::store::{Isolation, StoreError};
 use crate::types::pages::Pages;
 use crate::types::{OpenKey, ReadContext, WriteContext};
@@ -142,6 +143,24 @@ impl WriteContext<'_> {
         self.set_stream_consumer(key, group, consumer);
     }
 
+    /// Refuses to change more pending entries than one transaction can hold.
+    ///
+    /// # Errors
+    /// `Text` where these are more.
+    pub(super) fn check_pending_changed(&self, count: i64) -> Result<(), CommandError> {
+        let max = STREAM_PENDING_CHANGED_MAX;
+        if self.environment.capabilities.single_writer || count <= max {
+            return Ok(());
+        }
+        Err(CommandError::Text(
+            format!(
+                "ERR {count} entries are pending, and at most {max} are changed at once; nothing was \
+                 changed. XACK or XCLAIM some of them before"
+            )
+            .into(),
+        ))
+    }
+
     fn set_stream_consumer(&self, key: &OpenKey, group: &OpenGroup, consumer: &OpenConsumer) {
         let row = self
             .layout()
@@ -153,15 +172,18 @@ impl WriteContext<'_> {
     /// these were.
     ///
     /// # Errors
-    /// When the store fails.
+    /// `Text` where these are more than a transaction can change; when the store fails.
     pub async fn stream_delete_consumer(
         &self,
         key: &OpenKey,
         group: &OpenGroup,
         consumer: &OpenConsumer,
-    ) -> Result<i64, StoreError> {
+    ) -> Result<i64, CommandError> {
         let (layout, data) = (self.layout(), key.data());
         let (group_id, consumer_id) = (group.row.id, consumer.row.id);
+        let view = self.relaxed_view();
+        let count = view.stream_pending_count(key, group, Some(consumer_id));
+        self.check_pending_changed(count.await?)?;
         let pending = layout.stream_consumer_pending(
             data,
             group_id,
@@ -172,16 +194,28 @@ impl WriteContext<'_> {
         let mut pages = Pages::new(self, pending.clone(), false, 0);
         let mut changes = PendingChanges::default();
         while let Some(rows) = pages.next().await? {
+            let mut ids = Vec::with_capacity(rows.len());
             for row in rows {
                 let (.., id) = layout.read_stream_consumer_pending_key(data, &row.key)?;
-                let pending_key = layout.stream_pending_key(data, group_id, id);
-                self.transaction.clear(&pending_key);
-                changes.removed(consumer_id);
+                ids.push(id);
+            }
+            if group.row.policy.is_none() {
+                for id in ids {
+                    let pending_key = layout.stream_pending_key(data, group_id, id);
+                    self.transaction.clear(&pending_key);
+                    changes.removed(Some(consumer_id));
+                }
+                continue;
+            }
+            // Only the entries themselves say where they stand by time.
+            let found = self.stream_pending_each(key, group, &ids, self.isolation);
+            for entry in found.await?.iter().flatten() {
+                self.remove_pending(key, group, entry, &mut changes);
             }
         }
         let count = -changes.of_group();
         self.transaction.clear_range(&pending.begin, &pending.end);
-        self.count_pending(key, group_id, changes);
+        self.count_pending(key, group, changes);
         let counter = layout.stream_pending_count_key(data, group_id, Some(consumer_id));
         self.transaction.clear(&counter);
         let row = layout.stream_consumer_key(data, group_id, &consumer.name);

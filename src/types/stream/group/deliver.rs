@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use crate::error::CommandError;
 use crate::layout::{StreamId, StreamPending};
 use crate::limits::{KEY_READS_AT_ONCE, STREAM_DELIVERED_MAX};
 use crate::store::StoreError;
@@ -24,29 +25,40 @@ pub struct HistoryEntry {
 }
 
 impl WriteContext<'_> {
-    /// Gives a consumer the next entries of its group, up to `count` and [`STREAM_DELIVERED_MAX`]. They
-    /// are pending from now on, unless with `no_ack`. The group must have been read serializably.
+    /// Gives a consumer entries of its group, up to `count` and [`STREAM_DELIVERED_MAX`]: first those
+    /// that are idle for too long, where the group has a policy, then the next. They are pending from
+    /// now on, unless with `no_ack`, which gives only the next. The group must have been read
+    /// serializably.
     ///
     /// # Errors
-    /// When the store fails.
+    /// `Text` where an entry cannot become a dead letter; when the store fails.
     pub async fn stream_deliver(
         &self,
         key: &OpenKey,
+        key_name: &Bytes,
         group: &mut OpenGroup,
         consumer: &mut OpenConsumer,
         count: usize,
         no_ack: bool,
-    ) -> Result<Vec<StreamEntry>, StoreError> {
+    ) -> Result<Vec<StreamEntry>, CommandError> {
         let count = count.min(STREAM_DELIVERED_MAX);
+        let mut delivered = match no_ack {
+            true => Vec::new(),
+            false => {
+                let idle = self.stream_deliver_idle(key, key_name, group, consumer, count);
+                idle.await?
+            }
+        };
+        let count = count - delivered.len().min(count);
         // What commits meanwhile comes after these, so it is no conflict.
         let view = self.relaxed_view();
         let entries = match IdRange::after(group.row.last) {
-            Some(range) => view.stream_range(key, range, false, count).await?,
-            None => Vec::new(),
+            Some(range) if count > 0 => view.stream_range(key, range, false, count).await?,
+            _ => Vec::new(),
         };
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
-            self.stream_consumer_seen(key, group, consumer, false);
-            return Ok(entries);
+            self.stream_consumer_seen(key, group, consumer, !delivered.is_empty());
+            return Ok(delivered);
         };
         group.row.entries_read = self.read_after(key, group, &entries).await?;
         group.row.last = last.id;
@@ -60,7 +72,8 @@ impl WriteContext<'_> {
                 .await?;
         }
         self.stream_consumer_seen(key, group, consumer, !no_ack);
-        Ok(entries)
+        delivered.extend(entries);
+        Ok(delivered)
     }
 
     /// How many entries a group has read when it has been given these.
@@ -103,15 +116,15 @@ impl WriteContext<'_> {
             let pending = PendingEntry {
                 id: entry.id,
                 row: StreamPending {
-                    consumer: consumer.row.id,
+                    consumer: Some(consumer.row.id),
                     delivered_at_ms: self.now_ms,
                     deliveries: 1,
                 },
             };
             let before = before.get(&entry.id);
-            self.put_pending(key, group.row.id, pending, before, &mut changes);
+            self.put_pending(key, group, pending, before, &mut changes);
         }
-        self.count_pending(key, group.row.id, changes);
+        self.count_pending(key, group, changes);
         Ok(())
     }
 
@@ -145,7 +158,7 @@ impl WriteContext<'_> {
                     let mut again = *before;
                     again.row.delivered_at_ms = self.now_ms;
                     again.row.deliveries = again.row.deliveries.saturating_add(1);
-                    self.put_pending(key, group.row.id, again, Some(before), &mut changes);
+                    self.put_pending(key, group, again, Some(before), &mut changes);
                 }
                 history.push(HistoryEntry {
                     id: before.id,
@@ -153,6 +166,7 @@ impl WriteContext<'_> {
                 });
             }
         }
+        self.count_pending(key, group, changes);
         Ok(history)
     }
 }

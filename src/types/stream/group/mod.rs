@@ -16,6 +16,9 @@
 //! - `deliver`: XREADGROUP;
 //! - `claim`: XCLAIM and XAUTOCLAIM;
 //! - `acknowledge`: XACK;
+//! - `release`: XNACK;
+//! - `references`: deleting entries with what groups know of them: XDELEX and XACKDEL;
+//! - `policy`: XGROUP SETPOLICY, and what a policy has XREADGROUP do;
 //! - `checks`: what `quoin doctor` looks up.
 
 use bytes::Bytes;
@@ -35,12 +38,17 @@ mod consumers;
 mod deliver;
 mod lag;
 mod pending;
+mod policy;
+mod references;
+mod release;
 
 pub use claim::{AutoClaim, Claim, Claimed};
 pub use consumers::OpenConsumer;
 pub use deliver::HistoryEntry;
 pub use lag::StreamFacts;
 pub use pending::PendingEntry;
+pub use references::{Deletion, References};
+pub use release::{Release, ReleaseMode};
 
 /// A group that was found in this transaction.
 #[derive(Debug, Clone)]
@@ -138,6 +146,7 @@ impl WriteContext<'_> {
             last,
             entries_read,
             long_name: long_name(name),
+            policy: None,
         };
         let name = name.clone();
         self.set_stream_group(key, &OpenGroup { name, row });

@@ -25,16 +25,24 @@ pub struct PendingEntry {
 /// How many pending entries a group and its consumers have more than before.
 #[derive(Debug, Default)]
 pub(super) struct PendingChanges {
-    by_consumer: HashMap<Id, i64>,
+    /// Entries without a consumer count too.
+    by_consumer: HashMap<Option<Id>, i64>,
+    /// When the first of those that were delivered was.
+    first_delivered_at_ms: Option<i64>,
 }
 
 impl PendingChanges {
-    pub(super) fn added(&mut self, consumer: Id) {
+    fn added(&mut self, consumer: Option<Id>) {
         *self.by_consumer.entry(consumer).or_default() += 1;
     }
 
-    pub(super) fn removed(&mut self, consumer: Id) {
+    pub(super) fn removed(&mut self, consumer: Option<Id>) {
         *self.by_consumer.entry(consumer).or_default() -= 1;
+    }
+
+    fn delivered(&mut self, at_ms: i64) {
+        let first = self.first_delivered_at_ms.get_or_insert(at_ms);
+        *first = at_ms.min(*first);
     }
 
     pub(super) fn of_group(&self) -> i64 {
@@ -206,25 +214,37 @@ impl WriteContext<'_> {
     pub(super) fn put_pending(
         &self,
         key: &OpenKey,
-        group: Id,
+        group: &OpenGroup,
         entry: PendingEntry,
         before: Option<&PendingEntry>,
         changes: &mut PendingChanges,
     ) {
-        let (layout, data) = (self.layout(), key.data());
-        let row = layout.stream_pending_key(data, group, entry.id);
+        let (layout, data, id) = (self.layout(), key.data(), group.row.id);
+        let row = layout.stream_pending_key(data, id, entry.id);
         self.transaction.set(&row, &entry.row.encode());
+        if group.row.policy.is_some() {
+            let at = |at_ms| layout.stream_idle_key(data, id, at_ms, entry.id);
+            if let Some(before) = before {
+                self.transaction.clear(&at(before.row.delivered_at_ms));
+            }
+            self.transaction.set(&at(entry.row.delivered_at_ms), b"");
+            changes.delivered(entry.row.delivered_at_ms);
+        }
         let by_consumer =
-            |consumer| layout.stream_consumer_pending_key(data, group, consumer, entry.id);
+            |consumer| layout.stream_consumer_pending_key(data, id, consumer, entry.id);
         let consumer = entry.row.consumer;
         if let Some(before) = before {
             if before.row.consumer == consumer {
                 return;
             }
-            self.transaction.clear(&by_consumer(before.row.consumer));
+            if let Some(consumer) = before.row.consumer {
+                self.transaction.clear(&by_consumer(consumer));
+            }
             changes.removed(before.row.consumer);
         }
-        self.transaction.set(&by_consumer(consumer), b"");
+        if let Some(consumer) = consumer {
+            self.transaction.set(&by_consumer(consumer), b"");
+        }
         changes.added(consumer);
     }
 
@@ -232,32 +252,43 @@ impl WriteContext<'_> {
     pub(super) fn remove_pending(
         &self,
         key: &OpenKey,
-        group: Id,
+        group: &OpenGroup,
         entry: &PendingEntry,
         changes: &mut PendingChanges,
     ) {
-        let (layout, data) = (self.layout(), key.data());
+        let (layout, data, group_id) = (self.layout(), key.data(), group.row.id);
         let (id, consumer) = (entry.id, entry.row.consumer);
         self.transaction
-            .clear(&layout.stream_pending_key(data, group, id));
-        self.transaction
-            .clear(&layout.stream_consumer_pending_key(data, group, consumer, id));
+            .clear(&layout.stream_pending_key(data, group_id, id));
+        if let Some(consumer) = consumer {
+            let row = layout.stream_consumer_pending_key(data, group_id, consumer, id);
+            self.transaction.clear(&row);
+        }
+        if group.row.policy.is_some() {
+            let at_ms = entry.row.delivered_at_ms;
+            let row = layout.stream_idle_key(data, group_id, at_ms, id);
+            self.transaction.clear(&row);
+        }
         changes.removed(consumer);
     }
 
-    /// Counts what has changed, without a conflict.
-    pub(super) fn count_pending(&self, key: &OpenKey, group: Id, changes: PendingChanges) {
+    /// Counts what has changed, without a conflict, and has those that wait told when what was
+    /// delivered is to be handed out again.
+    pub(super) fn count_pending(&self, key: &OpenKey, group: &OpenGroup, changes: PendingChanges) {
+        if let (Some(policy), Some(at_ms)) = (&group.row.policy, changes.first_delivered_at_ms) {
+            self.set_alarm(key, at_ms.saturating_add(policy.min_idle_ms));
+        }
         let counter = |consumer| {
             self.layout()
-                .stream_pending_count_key(key.data(), group, consumer)
+                .stream_pending_count_key(key.data(), group.row.id, consumer)
         };
         let of_group = changes.of_group();
         if of_group != 0 {
             self.transaction.atomic_add(&counter(None), of_group);
         }
         for (consumer, delta) in changes.by_consumer {
-            if delta != 0 {
-                self.transaction.atomic_add(&counter(Some(consumer)), delta);
+            if delta != 0 && consumer.is_some() {
+                self.transaction.atomic_add(&counter(consumer), delta);
             }
         }
     }

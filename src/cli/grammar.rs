@@ -1,0 +1,252 @@
+//! The grammar of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::config::load::FILE_VARIABLE;
+use crate::config::table::{SETTINGS, SettingRow};
+
+pub(super) const CHECK_CONFIG: &str = "check-config";
+pub(super) const RESTORE: &str = "restore";
+pub(super) const IMPORT: &str = "import";
+pub(super) const EXPORT: &str = "export";
+pub(super) const DOCTOR: &str = "doctor";
+pub(super) const BACKUP: &str = "backup";
+pub(super) const TO_FLAG: &str = "to";
+pub(super) const COMPACT: &str = "compact";
+pub(super) const COMPLETIONS: &str = "completions";
+pub(super) const MAN: &str = "man";
+pub(super) const SHELL: &str = "shell";
+pub(super) const PAGE: &str = "command";
+pub(super) const REPAIR_FLAG: &str = "repair";
+pub(super) const DEEP_FLAG: &str = "deep";
+pub(super) const OFFLINE_FLAG: &str = "offline";
+pub(super) const FILE_FLAG: &str = "config";
+pub(super) const HELP: &str = "help";
+pub(super) const VERSION: &str = "version";
+
+/// The version, the commit, and which stores this build has.
+pub fn version() -> &'static str {
+    if cfg!(feature = "fdb") {
+        concat!(
+            env!("CARGO_PKG_VERSION"),
+            " (commit ",
+            env!("BUILD_SHORT_COMMIT"),
+            ", with FoundationDB)"
+        )
+    } else {
+        concat!(
+            env!("CARGO_PKG_VERSION"),
+            " (commit ",
+            env!("BUILD_SHORT_COMMIT"),
+            ", without FoundationDB)"
+        )
+    }
+}
+
+/// The whole grammar as it is parsed: settings may stand anywhere.
+pub(super) fn command() -> Command {
+    let file = Arg::new(FILE_FLAG)
+        .long(FILE_FLAG)
+        .value_name("PATH")
+        .value_parser(clap::value_parser!(PathBuf))
+        .global(true)
+        .help(format!(
+            "Settings file (TOML); config/quoin.toml shows every setting [env: {FILE_VARIABLE}]"
+        ));
+    Command::new("quoin")
+        .version(version())
+        .about(
+            "A server that speaks the Redis protocol and keeps queues durably: lists, sorted sets, \
+             priority queues (PQ.*) and task queues (TASK.*).",
+        )
+        .after_help(
+            "The later wins: default, settings file, environment variable, flag.\n\
+             `quoin check-config` with the same options shows what comes out.\n\
+             `quoin help COMMAND` tells about one of the commands above.",
+        )
+        .disable_version_flag(true)
+        .arg(
+            Arg::new(VERSION)
+                .short('v')
+                .visible_short_alias('V')
+                .long(VERSION)
+                .action(ArgAction::Version)
+                .help("Print version"),
+        )
+        .arg(file)
+        .args(SETTINGS.iter().map(flag))
+        .subcommand(
+            Command::new(CHECK_CONFIG)
+                .about("Show the settings in effect and where each came from, or what is wrong")
+                .after_help("Takes every option of the server (quoin --help).")
+                .args(SETTINGS.iter().map(|row| flag(row).hide(true))),
+        )
+        .subcommand(doctor_command())
+        .subcommand(backup_command())
+        .subcommand(Command::new(RESTORE).about("Make a data folder of a backup"))
+        .subcommand(
+            Command::new(COMPACT)
+                .about("Give the free space in a stopped server's data folder back to the disk")
+                .after_help(
+                    "Writes the data file of the embedded store (--data-dir) anew, without what is \
+                     free in it,\nand says how much that gave back. The server must be stopped. \
+                     Until it is done both files\nneed room on the disk. Whenever it is ended the \
+                     store is whole.",
+                )
+                .args(SETTINGS.iter().map(|row| {
+                    flag(row)
+                        .help_heading("Which store")
+                        .hide(row.name != "data-dir")
+                })),
+        )
+        .subcommand(
+            Command::new(IMPORT).about("Copy the data of a running Redis, or of a dump.rdb"),
+        )
+        .subcommand(
+            Command::new(EXPORT)
+                .about("Write the data of a running server to a file that redis-server loads"),
+        )
+        .subcommand(completions_command())
+        .subcommand(man_command())
+        .subcommand(Command::new(VERSION).about("Print version"))
+}
+
+fn flag(row: &'static SettingRow) -> Arg {
+    let default = match row.default {
+        "" => "none",
+        default => default,
+    };
+    Arg::new(row.name)
+        .long(row.name)
+        .value_name(row.kind.placeholder())
+        // -1 is a value, not a flag.
+        .allow_negative_numbers(true)
+        .global(true)
+        .help(format!(
+            "{} [default: {default}] [env: {}]",
+            row.help,
+            row.environment()
+        ))
+}
+
+fn backup_command() -> Command {
+    Command::new(BACKUP)
+        .about("Make a backup of the embedded store, beside a running server or without one")
+        .after_help(
+            "Takes the options of the server. Where a server has --data-dir open it is \
+             asked, by --bind, --port and\n--requirepass, for a backup in the folder `backups` of \
+             it (BGSAVE), which serves clients meanwhile; else\nthe backup is made here. It is \
+             read again, and compared with its checksums. Exits with 0 where it is good,\nelse \
+             with 1. docs/operate/backup.md tells more.",
+        )
+        .arg(
+            Arg::new(TO_FLAG)
+                .long(TO_FLAG)
+                .value_name("FOLDER")
+                .value_parser(clap::value_parser!(PathBuf))
+                .display_order(0)
+                .help("Folder, on another disk say, that gets a copy of the backup"),
+        )
+        .args(SETTINGS.iter().map(|row| {
+            flag(row)
+                .help_heading("Which store")
+                .hide(!BACKUP_SETTINGS.contains(&row.name))
+        }))
+}
+
+/// The settings that say which store is backed up, and how its server is asked.
+const BACKUP_SETTINGS: [&str; 5] = [
+    "data-dir",
+    "bind",
+    "port",
+    "requirepass",
+    "journal-archive-dir",
+];
+
+fn doctor_command() -> Command {
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .action(ArgAction::SetTrue)
+            // Together, before the options of the server.
+            .display_order(0)
+            .help(help)
+    };
+    Command::new(DOCTOR)
+        .about("Look whether the store is as it should be, and repair what can be")
+        .after_help(
+            "Takes the options of the server, and looks at the store that they name: can it be \
+             reached, how fast\nis it, does this version understand it, is there anything left \
+             over, do counters agree. Says one\nline for each check: ok, warn or fail, what it \
+             found, and what to do. On a \
+             cluster servers may run meanwhile. A server that has\nan embedded store open is \
+             asked instead, by --bind, --port and --requirepass. Without --repair nothing that belongs to keys is changed.\n\n\
+             Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
+             where\nsomething is wrong or the store cannot be used. docs/operate/doctor.md tells more.",
+        )
+        .arg(switch(
+            REPAIR_FLAG,
+            "Repair what is wrong, as far as that is safe while servers run",
+        ))
+        .arg(switch(
+            DEEP_FLAG,
+            "Compare counters and indexes with every element: reads all data",
+        ))
+        .arg(switch(
+            OFFLINE_FLAG,
+            "No server uses the store: then --repair also removes what a running one might need",
+        ))
+        .args(SETTINGS.iter().map(|row| {
+            flag(row)
+                .help_heading("Which store")
+                .hide(!STORE_SETTINGS.contains(&row.name))
+        }))
+}
+
+/// The settings that say which store it is; the help of what works on a store shows those alone.
+pub(super) const STORE_SETTINGS: [&str; 12] = [
+    "store",
+    "data-dir",
+    "bind",
+    "port",
+    "requirepass",
+    "cluster-file",
+    "root-prefix",
+    "fdb-tls-certificate-file",
+    "fdb-tls-key-file",
+    "fdb-tls-ca-file",
+    "fdb-tls-verify-peers",
+    "fdb-tls-password",
+];
+
+/// The grammar of `quoin completions`.
+fn completions_command() -> Command {
+    Command::new(COMPLETIONS)
+        .about("Print completions of this command line for a shell")
+        .after_help(
+            "bash: quoin completions bash > /etc/bash_completion.d/quoin\n\
+             zsh:  quoin completions zsh > a folder of $fpath/_quoin\n\
+             fish: quoin completions fish > ~/.config/fish/completions/quoin.fish",
+        )
+        .arg(
+            Arg::new(SHELL)
+                .required(true)
+                .value_name("SHELL")
+                .value_parser(["bash", "zsh", "fish"])
+                .help("The shell"),
+        )
+}
+
+/// The grammar of `quoin man`.
+fn man_command() -> Command {
+    Command::new(MAN)
+        .about("Print a man page")
+        .after_help("quoin man > quoin.1; quoin man doctor > quoin-doctor.1")
+        .arg(
+            Arg::new(PAGE)
+                .value_name("COMMAND")
+                .help("The command that the page is about [default: the server]"),
+        )
+}

@@ -1,0 +1,239 @@
+//! An RDB file: what `redis-server` writes by SAVE, item by item.
+//!
+//! Every version up to that of Redis 7.2 is read. A value is not looked into, only its end is found; it
+//! becomes a payload as DUMP makes one, which is checked when it is read. Memory is bounded by the
+//! longest value that is kept. The format is that of `rdb.c`.
+
+mod error;
+mod extent;
+mod input;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Read};
+
+use bytes::Bytes;
+
+use super::functions::LIBRARY;
+use super::payload::{VERSION_READ_MAX, seal};
+use super::reader::Reader;
+pub use error::RdbError;
+use extent::{Extent, pass_module_data, pass_value};
+use input::Input;
+
+/// What a file begins with; the version follows in four digits.
+pub const HEADER: &[u8; 5] = b"REDIS";
+/// Before the expiry of a key, in milliseconds.
+pub const OPCODE_EXPIRE_AT_MS: u8 = 0xfc;
+/// Before the number of a database.
+pub const OPCODE_SELECT: u8 = 0xfe;
+/// At the end, before the checksum.
+pub const OPCODE_END: u8 = 0xff;
+/// A library of a release candidate of Redis 7.0.
+const OPCODE_EARLY_LIBRARY: u8 = 0xf6;
+/// Data of a module that belongs to no key.
+const OPCODE_MODULE_DATA: u8 = 0xf7;
+/// Seconds since a key was used.
+const OPCODE_IDLE: u8 = 0xf8;
+/// How often a key was used.
+const OPCODE_FREQUENCY: u8 = 0xf9;
+/// A name and a value that say how the file came to be.
+const OPCODE_FACT: u8 = 0xfa;
+/// How many keys the database has, and how many of them expire.
+const OPCODE_SIZES: u8 = 0xfb;
+/// Before the expiry of a key, in seconds.
+const OPCODE_EXPIRE_AT_S: u8 = 0xfd;
+
+/// Since this version a file ends with a checksum.
+const VERSION_WITH_CHECKSUM: u16 = 5;
+/// Bytes of the header and the version.
+const HEADER_BYTES: usize = 9;
+
+/// One thing that a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RdbItem {
+    /// The code of a library of functions.
+    Library(Bytes),
+    /// A key.
+    Key(RdbKey),
+    /// Data of a module that belongs to no key. It was passed over.
+    ModuleData,
+}
+
+/// A key of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RdbKey {
+    /// Its database.
+    pub database: u32,
+    /// Its name.
+    pub name: Bytes,
+    /// When it expires, in milliseconds since the Unix epoch.
+    pub expire_at_ms: Option<i64>,
+    /// Its value.
+    pub value: RdbValue,
+}
+
+/// A value of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RdbValue {
+    /// A payload, as DUMP makes it.
+    Payload(Bytes),
+    /// A module's. It was passed over.
+    Module,
+    /// It has more bytes than are kept. It was passed over.
+    TooLarge(u64),
+}
+
+/// Reads a file.
+#[derive(Debug)]
+pub struct RdbReader<R> {
+    input: Input<R>,
+    version: u16,
+    database: u32,
+    is_done: bool,
+}
+
+impl<R: Read> RdbReader<R> {
+    /// Begins to read. Of each value up to so many bytes are kept.
+    ///
+    /// # Errors
+    /// Where it is no RDB file, or one of a later version.
+    pub fn begin(source: R, value_bytes_max: usize) -> Result<Self, RdbError> {
+        let mut input = Input::new(source, value_bytes_max);
+        let header: [u8; HEADER_BYTES] = match input.array() {
+            Ok(header) => header,
+            Err(RdbError::Io { source, .. }) if is_end(&source) => return Err(RdbError::NoRdb),
+            Err(error) => return Err(error),
+        };
+        let digits = header.strip_prefix(HEADER).ok_or(RdbError::NoRdb)?;
+        let digits = std::str::from_utf8(digits).ok();
+        let version = digits.and_then(|digits| digits.parse().ok());
+        let version: u16 = version.ok_or(RdbError::NoRdb)?;
+        match version {
+            0 => Err(RdbError::NoRdb),
+            1..=VERSION_READ_MAX => Ok(Self {
+                input,
+                version,
+                database: 0,
+                is_done: false,
+            }),
+            later => Err(RdbError::Version(later)),
+        }
+    }
+
+    /// The version that the file names.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// Bytes that were read so far.
+    pub fn position(&self) -> u64 {
+        self.input.position()
+    }
+
+    /// The next thing; `None` at the end, when the checksum has been compared. The last error is the
+    /// end too.
+    ///
+    /// # Errors
+    /// Where the file is damaged or cannot be read.
+    pub fn next_item(&mut self) -> Result<Option<RdbItem>, RdbError> {
+        if self.is_done {
+            return Ok(None);
+        }
+        let item = self.read_item();
+        self.is_done = !matches!(item, Ok(Some(_)));
+        item
+    }
+
+    fn read_item(&mut self) -> Result<Option<RdbItem>, RdbError> {
+        let mut expire_at_ms = None;
+        loop {
+            match self.input.byte()? {
+                OPCODE_EXPIRE_AT_MS => expire_at_ms = Some(i64::from_le_bytes(self.input.array()?)),
+                OPCODE_EXPIRE_AT_S => {
+                    let seconds = i64::from(i32::from_le_bytes(self.input.array()?));
+                    expire_at_ms = Some(seconds * 1000);
+                }
+                OPCODE_IDLE => drop(self.input.length()?),
+                OPCODE_FREQUENCY => drop(self.input.byte()?),
+                OPCODE_FACT => {
+                    self.input.pass_string()?;
+                    self.input.pass_string()?;
+                }
+                OPCODE_SIZES => {
+                    self.input.length()?;
+                    self.input.length()?;
+                }
+                OPCODE_SELECT => {
+                    let database = self.input.length()?;
+                    let database = u32::try_from(database);
+                    self.database =
+                        database.map_err(|_| self.input.damaged("the number of a database"))?;
+                }
+                LIBRARY => return Ok(Some(RdbItem::Library(self.string()?))),
+                OPCODE_EARLY_LIBRARY => {
+                    return Err(self
+                        .input
+                        .damaged("a function of a release candidate of Redis 7.0"));
+                }
+                OPCODE_MODULE_DATA => {
+                    pass_module_data(&mut self.input)?;
+                    return Ok(Some(RdbItem::ModuleData));
+                }
+                OPCODE_END => {
+                    self.compare_checksum()?;
+                    return Ok(None);
+                }
+                rdb_type => {
+                    let name = self.string()?;
+                    let value = self.value(rdb_type)?;
+                    return Ok(Some(RdbItem::Key(RdbKey {
+                        database: self.database,
+                        name,
+                        expire_at_ms,
+                        value,
+                    })));
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, rdb_type: u8) -> Result<RdbValue, RdbError> {
+        let begin = self.input.position();
+        self.input.keep(vec![rdb_type]);
+        let extent = pass_value(&mut self.input, rdb_type)?;
+        let kept = self.input.end_keeping();
+        Ok(match (extent, kept) {
+            (Extent::Module, _) => RdbValue::Module,
+            (Extent::Value, Some(bytes)) => RdbValue::Payload(seal(bytes, 0)),
+            (Extent::Value, None) => RdbValue::TooLarge(self.input.position() - begin),
+        })
+    }
+
+    /// A name or a library's code.
+    fn string(&mut self) -> Result<Bytes, RdbError> {
+        self.input.keep(Vec::new());
+        self.input.pass_string()?;
+        let kept = self.input.end_keeping();
+        let kept = kept.ok_or_else(|| self.input.damaged("a name is too long"))?;
+        let string = Reader::new(kept.into()).string();
+        string.map_err(|_| self.input.damaged("a string is not packed as strings are"))
+    }
+
+    fn compare_checksum(&mut self) -> Result<(), RdbError> {
+        if self.version < VERSION_WITH_CHECKSUM {
+            return Ok(());
+        }
+        let found = self.input.checksum();
+        let expected = u64::from_le_bytes(self.input.array()?);
+        // 0 where Redis was told not to make one.
+        if expected != 0 && expected != found {
+            return Err(RdbError::Checksum);
+        }
+        Ok(())
+    }
+}
+
+fn is_end(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::UnexpectedEof
+}

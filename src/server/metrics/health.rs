@@ -1,0 +1,35 @@
+//! Whether the server is well: `/healthz` and `/readyz`.
+
+use hyper::StatusCode;
+
+use crate::limits::READY_ANSWER_MAX;
+use crate::server::state::ServerState;
+
+/// Whether the process is alive. It is, as this thread answers: a panic in a thread that clients wait
+/// for ends the process.
+pub(super) fn alive() -> (StatusCode, String) {
+    (StatusCode::OK, "ok\n".to_owned())
+}
+
+/// Whether commands are answered: a read of the store takes the way of a client's read and must come
+/// back in time.
+pub(super) async fn ready(state: &ServerState) -> (StatusCode, String) {
+    if state.shutdown.has_begun() {
+        return not_ready("the server is shutting down");
+    }
+    let read = state.executor.read(0, |context| {
+        Box::pin(async { Ok(context.namespace().await?) })
+    });
+    match tokio::time::timeout(READY_ANSWER_MAX, read).await {
+        Ok(Ok(_)) => (StatusCode::OK, "ok\n".to_owned()),
+        Ok(Err(error)) => not_ready(&format!("the store does not answer: {error}")),
+        Err(_) => {
+            let bound_ms = READY_ANSWER_MAX.as_millis();
+            not_ready(&format!("the store has not answered in {bound_ms} ms"))
+        }
+    }
+}
+
+fn not_ready(why: &str) -> (StatusCode, String) {
+    (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
+}

@@ -1,0 +1,287 @@
+//! Policies of groups: entries that nobody acknowledges in time are handed out again, and in the end
+//! go to a dead letter stream.
+//!
+//! While a group has a policy each of its pending entries has a row by the time of its last delivery.
+//! SETPOLICY writes these rows, and the pending entries themselves once more, so that a change of one
+//! by a transaction that has not seen the policy conflicts. Such a transaction may still leave a row
+//! that does not agree with its entry. It means nothing, and a reader removes it.
+//!
+//! Clients that wait for entries are woken by an alarm (`types/task_queue/alarms.rs`),
+//! which every delivery sets.
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use crate::error::CommandError;
+use crate::events::EventClasses;
+use crate::layout::{StreamId, StreamPending, StreamPolicy, ValueType};
+use crate::limits::{KEY_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX, STREAM_DELIVERED_MAX};
+use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+use crate::types::stream::{IdRange, NewId, StreamEntry};
+use crate::types::{OpenKey, ReadContext, WriteContext};
+
+use super::pending::{PendingChanges, PendingEntry};
+use super::{OpenConsumer, OpenGroup};
+
+/// Names of the fields that a dead letter has besides those of its entry: the stream, the group, its
+/// id there, and how often it was delivered.
+const DEAD_LETTER_FIELDS: [&str; 4] = ["_stream", "_group", "_id", "_deliveries"];
+
+/// When entries of a stream are idle enough to be handed out again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct IdleOutlook {
+    /// Some are now.
+    pub is_due: bool,
+    /// When the next of the others is.
+    pub next_ms: Option<i64>,
+}
+
+impl ReadContext<'_> {
+    /// When entries of any group of a stream are handed out again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_idle_outlook(&self, key: &OpenKey) -> Result<IdleOutlook, StoreError> {
+        let mut outlook = IdleOutlook::default();
+        for group in self.relaxed_view().stream_groups(key).await? {
+            let Some(policy) = &group.row.policy else {
+                continue;
+            };
+            let until_ms = self.idle_until_ms(policy);
+            let due = self.stream_idle_rows(key, &group, i64::MIN, until_ms, 1);
+            outlook.is_due |= !due.await?.is_empty();
+            let later = self.stream_idle_rows(key, &group, until_ms, i64::MAX, 1);
+            if let Some(row) = later.await?.first() {
+                let (_, at_ms, _) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
+                let at_ms = at_ms.saturating_add(policy.min_idle_ms);
+                outlook.next_ms = Some(outlook.next_ms.map_or(at_ms, |next| next.min(at_ms)));
+            }
+        }
+        Ok(outlook)
+    }
+
+    /// Entries that were delivered before this time are idle for long enough.
+    fn idle_until_ms(&self, policy: &StreamPolicy) -> i64 {
+        let until_ms = self.now_ms.saturating_sub(policy.min_idle_ms);
+        until_ms.saturating_add(1)
+    }
+
+    /// Rows of pending entries by time, without a conflict.
+    async fn stream_idle_rows(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+        from_ms: i64,
+        before_ms: i64,
+        limit: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
+        let range = self
+            .layout()
+            .stream_idle(key.data(), group.row.id, from_ms, before_ms);
+        let rows = self.transaction.get_range(RangeQuery {
+            begin: &range.begin,
+            end: &range.end,
+            limit,
+            reverse: false,
+            isolation: self.relaxed(),
+        });
+        rows.await
+    }
+}
+
+impl WriteContext<'_> {
+    /// Gives a group a policy in place of what it has, or none. The group must have been read
+    /// serializably.
+    ///
+    /// # Errors
+    /// `Text` where more entries are pending than a transaction can change; when the store fails.
+    pub async fn stream_set_policy(
+        &self,
+        key: &OpenKey,
+        group: &mut OpenGroup,
+        policy: Option<StreamPolicy>,
+    ) -> Result<(), CommandError> {
+        let (layout, data, id) = (self.layout(), key.data(), group.row.id);
+        if policy.is_some() {
+            let view = self.relaxed_view();
+            let count = view.stream_pending_count(key, group, None).await?;
+            self.check_pending_changed(count)?;
+        }
+        let by_time = layout.stream_idle(data, id, i64::MIN, i64::MAX);
+        self.transaction.clear_range(&by_time.begin, &by_time.end);
+        group.row.policy = policy;
+        self.set_stream_group(key, group);
+        if group.row.policy.is_none() {
+            return Ok(());
+        }
+        let mut from = Some(StreamId::MIN);
+        while let Some(first) = from {
+            let range = IdRange {
+                first,
+                ..IdRange::ALL
+            };
+            let some = self.stream_pending_range(key, group, range, false, KEY_READS_AT_ONCE);
+            let some = some.await?;
+            from = match some.last() {
+                Some(last) if some.len() >= KEY_READS_AT_ONCE => last.id.next(),
+                _ => None,
+            };
+            for entry in some {
+                let mut changes = PendingChanges::default();
+                self.put_pending(key, group, entry, Some(&entry), &mut changes);
+            }
+        }
+        self.set_alarm(key, self.now_ms);
+        Ok(())
+    }
+
+    /// Hands entries of a group that are idle for long enough to a consumer, up to `count`. Those that
+    /// were delivered too often go to the dead letter stream, or stay where they are if there is none.
+    ///
+    /// # Errors
+    /// `Text` where the dead letter stream is none; when the store fails.
+    pub(super) async fn stream_deliver_idle(
+        &self,
+        key: &OpenKey,
+        key_name: &Bytes,
+        group: &OpenGroup,
+        consumer: &OpenConsumer,
+        count: usize,
+    ) -> Result<Vec<StreamEntry>, CommandError> {
+        let Some(policy) = &group.row.policy else {
+            return Ok(Vec::new());
+        };
+        let mut delivered = Vec::new();
+        let mut dead = 0;
+        let mut left = STREAM_DELIVERED_MAX;
+        let mut changes = PendingChanges::default();
+        while delivered.len() < count && dead < STREAM_DEAD_LETTERS_MAX && left > 0 {
+            let some = (count - delivered.len()).min(STREAM_DEAD_LETTERS_MAX - dead);
+            let some = some.min(KEY_READS_AT_ONCE).min(left);
+            let until_ms = self.idle_until_ms(policy);
+            let idle = self.stream_idle_rows(key, group, i64::MIN, until_ms, some);
+            let idle = idle.await?;
+            if idle.is_empty() {
+                break;
+            }
+            left -= idle.len();
+            for (before, entry) in self.idle_entries(key, group, &idle).await? {
+                // Once only: it is put by another time, or is not wanted any more.
+                match entry {
+                    None => self.remove_pending(key, group, &before, &mut changes),
+                    Some(entry) if !policy.is_spent(&before) => {
+                        let again = again(&before, consumer, self.now_ms);
+                        self.put_pending(key, group, again, Some(&before), &mut changes);
+                        delivered.push(entry);
+                    }
+                    Some(entry) => {
+                        dead += 1;
+                        let Some(dead_letter) = &policy.dead_letter else {
+                            continue;
+                        };
+                        let letter = letter(entry, key_name, group, &before);
+                        self.put_dead_letter(dead_letter, group, &letter).await?;
+                        self.remove_pending(key, group, &before, &mut changes);
+                    }
+                }
+            }
+        }
+        self.count_pending(key, group, changes);
+        Ok(delivered)
+    }
+
+    /// The pending entries of rows by time, and what the stream has of each. Removes the rows.
+    async fn idle_entries(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+        rows: &[KeyValue],
+    ) -> Result<Vec<(PendingEntry, Option<StreamEntry>)>, StoreError> {
+        let mut at = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (_, at_ms, id) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
+            at.push((at_ms, id));
+            self.transaction.clear(&row.key);
+        }
+        let ids: Vec<StreamId> = at.iter().map(|(_, id)| *id).collect();
+        let pending = self.stream_pending_each(key, group, &ids, Isolation::Serializable);
+        let pending = pending.await?.into_iter().zip(at);
+        let pending = pending.filter_map(|(entry, (at_ms, _))| {
+            entry.filter(|entry| entry.row.delivered_at_ms == at_ms)
+        });
+        let pending: Vec<PendingEntry> = pending.collect();
+        let view = self.relaxed_view();
+        let entries = pending.iter().map(|entry| view.stream_entry(key, entry.id));
+        let entries = try_join_all(entries).await?;
+        Ok(pending.into_iter().zip(entries).collect())
+    }
+
+    async fn put_dead_letter(
+        &self,
+        name: &Bytes,
+        group: &OpenGroup,
+        fields: &[Bytes],
+    ) -> Result<(), CommandError> {
+        let found = self.find(name, ValueType::Stream).await;
+        let key = match found {
+            Ok(Some(key)) => key,
+            Ok(None) => self.create(name, ValueType::Stream, None).await?,
+            Err(CommandError::WrongType) => {
+                let group = String::from_utf8_lossy(&group.name);
+                return Err(CommandError::Text(
+                    format!(
+                        "ERR the dead letter key of group '{group}' holds no stream; nothing was read. \
+                         XGROUP SETPOLICY can name another"
+                    )
+                    .into(),
+                ));
+            }
+            Err(error) => return Err(error),
+        };
+        self.stream_append(&key, NewId::Now, fields).await?;
+        self.notify(EventClasses::STREAM, "xadd", name);
+        Ok(())
+    }
+}
+
+impl StreamPolicy {
+    /// Whether an entry was delivered as often as it may be.
+    fn is_spent(&self, entry: &PendingEntry) -> bool {
+        self.max_tries
+            .is_some_and(|max_tries| entry.row.deliveries >= max_tries)
+    }
+}
+
+/// An entry once a consumer has it again.
+fn again(before: &PendingEntry, consumer: &OpenConsumer, now_ms: i64) -> PendingEntry {
+    PendingEntry {
+        id: before.id,
+        row: StreamPending {
+            consumer: Some(consumer.row.id),
+            delivered_at_ms: now_ms,
+            deliveries: before.row.deliveries.saturating_add(1),
+        },
+    }
+}
+
+/// The names and values of an entry in a dead letter stream.
+fn letter(
+    entry: StreamEntry,
+    key_name: &Bytes,
+    group: &OpenGroup,
+    pending: &PendingEntry,
+) -> Vec<Bytes> {
+    let values = [
+        key_name.clone(),
+        group.name.clone(),
+        Bytes::from(entry.id.to_string()),
+        Bytes::from(pending.row.deliveries.to_string()),
+    ];
+    let names = DEAD_LETTER_FIELDS.map(|name| Bytes::from_static(name.as_bytes()));
+    let mut fields = entry.fields;
+    for (name, value) in names.into_iter().zip(values) {
+        fields.push(name);
+        fields.push(value);
+    }
+    fields
+}

@@ -1,0 +1,152 @@
+//! Streams: entries that are added, read by groups, acknowledged and claimed, and that others follow
+//! with XREAD.
+//!
+//! Nothing is deleted or trimmed, so what a stream holds in the end is its whole history, in the order
+//! in which ids were given.
+
+mod check;
+#[cfg(test)]
+mod check_tests;
+mod state;
+mod work;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::history::{Moment, Payload};
+use crate::resp::{Connection, Value};
+
+pub use check::check;
+pub use state::read_state;
+pub use work::{add, consume, follow};
+
+/// How many streams there are.
+const STREAMS: u8 = 2;
+/// How many groups each stream has.
+const GROUPS: u8 = 2;
+
+/// The id of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryId(u64, u64);
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}-{}", self.0, self.1)
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let id = text
+            .split_once('-')
+            .and_then(|(ms, seq)| Some(Self(ms.parse().ok()?, seq.parse().ok()?)));
+        id.ok_or_else(|| format!("{text:?} is no id"))
+    }
+}
+
+/// An entry as readers get it.
+pub type Entry = (EntryId, Payload);
+
+/// A group of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Group {
+    stream: u8,
+    number: u8,
+}
+
+impl Group {
+    fn all() -> impl Iterator<Item = Self> {
+        (0..STREAMS).flat_map(|stream| (0..GROUPS).map(move |number| Self { stream, number }))
+    }
+
+    /// What commands call the group: `stream:0 g1`.
+    fn words(self) -> String {
+        format!("{} g{}", key(self.stream), self.number)
+    }
+}
+
+fn key(stream: u8) -> String {
+    format!("stream:{stream}")
+}
+
+/// An XADD that was not refused.
+#[derive(Debug, Clone)]
+pub struct Added {
+    stream: u8,
+    payload: Payload,
+    invoked: Moment,
+    /// Its id and when it was answered; `None` where it may have been added or not.
+    answer: Option<(EntryId, Moment)>,
+}
+
+/// New entries that a consumer was given together.
+#[derive(Debug, Clone)]
+pub struct Delivered {
+    group: Group,
+    entries: Vec<Entry>,
+    invoked: Moment,
+    ended: Moment,
+}
+
+/// An XACK of one entry that was not refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Acknowledged {
+    group: Group,
+    id: EntryId,
+    /// Whether the entry was pending; `None` where there was no reply.
+    answer: Option<bool>,
+}
+
+/// What a client knows of what it has done.
+#[derive(Debug, Default, Clone)]
+pub struct Ledger {
+    added: Vec<Added>,
+    delivered: Vec<Delivered>,
+    claimed: Vec<(Group, Entry)>,
+    acknowledged: Vec<Acknowledged>,
+    /// What XREAD has given, by stream.
+    followed: Vec<Vec<Entry>>,
+}
+
+/// Makes the streams with their groups.
+pub fn prepare(connection: &mut Connection) {
+    for group in Group::all() {
+        let words = line(&format!("XGROUP CREATE {} 0 MKSTREAM", group.words()));
+        let reply = connection.command(&words).unwrap();
+        assert!(reply.error().is_none(), "{words:?}: {reply:?}");
+    }
+}
+
+fn line(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+/// The entries of a reply of XRANGE, or of one stream.
+fn entries(reply: &Value) -> Result<Vec<Entry>, String> {
+    let entries = reply.items().unwrap_or_default().iter();
+    let entries = entries.map(|entry| {
+        let texts = crate::workers::texts(entry);
+        match texts.as_slice() {
+            [id, _, payload] => match payload.parse() {
+                Ok(payload) => Ok((id.parse()?, payload)),
+                Err(()) => Err(format!("the payload of {entry:?}")),
+            },
+            _ => Err(format!("no entry: {entry:?}")),
+        }
+    });
+    entries.collect()
+}
+
+/// The entries of a reply of XREAD or XREADGROUP of one stream.
+fn entries_read(reply: &Value) -> Result<Vec<Entry>, String> {
+    match reply.items() {
+        None => Ok(Vec::new()),
+        Some([stream]) => match stream.items() {
+            Some([_, found]) => entries(found),
+            _ => Err(format!("no stream: {stream:?}")),
+        },
+        Some(streams) => Err(format!("{} streams instead of one", streams.len())),
+    }
+}
