@@ -72,8 +72,8 @@ pub const METRICS_CONNECTION_MAX: std::time::Duration = std::time::Duration::fro
 
 /// Time in which a client of `tls-port` must have shaken hands.
 pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
-/// Clients that shake hands at once. Further ones wait within their time; a client that has sent
-/// nothing yet does not count.
+/// Clients that shake hands at once. Further ones wait within their time. A client that has not yet
+/// sent its whole first message does not count.
 pub const TLS_HANDSHAKES_MAX: usize = 256;
 /// Bytes of a file of certificates or of a key.
 pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -361,8 +361,11 @@ pub const STREAM_NODE_ENTRIES_MAX: u64 = 100;
 pub const STREAM_NAME_BYTES_MAX: usize = FDB_KEY_NAME_BYTES_MAX;
 /// Pending entries of a group that XGROUP DELCONSUMER and XGROUP SETPOLICY change at most on
 /// FoundationDB, whose transactions hold 10 MB.
-pub const STREAM_PENDING_CHANGED_MAX: i64 = 20_000;
-/// Entries that one XREADGROUP moves to a dead letter stream at most: each is written again.
+pub const STREAM_PENDING_CHANGED_MAX: i64 = 10_000;
+/// Entries that one XREADGROUP hands out again at most, by a group's policy: each changes several rows.
+pub const STREAM_IDLE_DELIVERED_MAX: usize = 5_000;
+/// Entries that one XREADGROUP moves to a dead letter stream at most: each is written again. It also
+/// stops where the transaction is as large as a batch should become, after the first.
 pub const STREAM_DEAD_LETTERS_MAX: usize = 100;
 /// The longest MINIDLE of XGROUP SETPOLICY: a year.
 pub const STREAM_MIN_IDLE_MS_MAX: i64 = 366 * 24 * 3_600_000;

@@ -53,10 +53,10 @@ fn keys_of(row: &Row, arguments: &[Bytes]) -> Vec<KeyUse> {
     let mut all = Vec::new();
     for spec in row.keys.iter().filter(|spec| spec.is_key()) {
         let (reads, writes) = accesses(spec.flags_of(arguments));
-        let Some(indexes) = spec.indexes(arguments) else {
+        let Some(positions) = spec.touched(arguments) else {
             return Vec::new();
         };
-        all.extend(indexes.map(|position| KeyUse {
+        all.extend(positions.into_iter().map(|position| KeyUse {
             position,
             reads,
             writes,
@@ -64,12 +64,9 @@ fn keys_of(row: &Row, arguments: &[Bytes]) -> Vec<KeyUse> {
     }
     // MIGRATE with KEYS has an empty argument where the key stands otherwise.
     let is_migrate = matches!(row.handler, Handler::Connection(ConnectionCommand::Migrate));
-    if is_migrate && all.len() > 1 {
-        all.retain(|key| {
-            arguments
-                .get(key.position)
-                .is_some_and(|key| !key.is_empty())
-        });
+    let is_blank = |key: &KeyUse| arguments.get(key.position).is_some_and(Bytes::is_empty);
+    if is_migrate && all.len() > 1 && all.first().is_some_and(is_blank) {
+        all.remove(0);
     }
     all
 }

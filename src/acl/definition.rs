@@ -99,9 +99,8 @@ impl Definition {
     pub fn accepts(&self, password: &[u8]) -> bool {
         // In any case, and with all: the time tells neither what is wrong nor which one is right.
         let given = PasswordHash::of(password);
-        let matches = |known: &PasswordHash| known.matches(&given);
         let known = self.passwords.iter();
-        let is_known = known.fold(false, |is_known, one| matches(one) || is_known);
+        let is_known = known.filter(|known| known.matches(&given)).count() > 0;
         self.is_on && (self.needs_no_password || is_known)
     }
 
@@ -161,8 +160,9 @@ impl Definition {
         Ok(changed)
     }
 
-    /// Reads what [`Self::describe`] has written. Rules that are none are left out, which gives a user
-    /// less: the second value is the error of the last of them.
+    /// Reads what [`Self::describe`] has written. Rules that are none are left out. A rule that takes
+    /// away what this server does not know takes away all commands. So a user gets less. The second
+    /// value is the error of the last of them.
     pub fn from_description(rules: &[u8]) -> (Self, Option<RuleError>) {
         let defaults = Defaults::default();
         let words: Vec<&[u8]> = rules.split(|byte| *byte == b' ').collect();
@@ -172,7 +172,13 @@ impl Definition {
         };
         let mut refused = None;
         for rule in &rules {
-            refused = user.apply(rule, defaults).err().or(refused);
+            if let Err(error) = user.apply(rule, defaults) {
+                // What it takes away is not known.
+                if rule.first() == Some(&b'-') {
+                    user.root.forbid_all_commands();
+                }
+                refused = Some(error);
+            }
         }
         (user, refused)
     }

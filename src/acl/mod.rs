@@ -32,3 +32,6 @@ pub use selector::{KeyPattern, Selector};
 pub use text::has_spaces;
 pub use user::User;
 pub use users::{DEFAULT_USER, Replaced, Users};
+
+#[cfg(test)]
+mod tests;

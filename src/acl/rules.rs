@@ -26,6 +26,10 @@ pub(super) fn parse_selector(rule: &[u8], defaults: Defaults) -> Result<Selector
     // As in Redis, what has unbalanced quotes says nothing.
     let words = split_arguments(inner.unwrap_or_default()).unwrap_or_default();
     for word in &words {
+        // It would end the selector where the user's rules are written and read again.
+        if word.last() == Some(&b')') {
+            return Err(RuleError::Syntax);
+        }
         apply(&mut selector, word)?;
     }
     Ok(selector)

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::bar::Bar;
 use super::folder;
-use crate::config::Settings;
-use crate::redis_client::{Client, ClientError, other_folder, own_address};
+use crate::config::{Settings, own_address};
+use crate::redis_client::{Client, ClientError, other_folder};
 
 /// Time between two requests for the progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,15 +30,6 @@ pub enum AskError {
         address: String,
         /// Why it cannot be reached.
         source: io::Error,
-    },
-    /// It listens with TLS only, and its certificate names another host than this machine.
-    #[error(
-        "a server has {} open, and it listens with TLS only: set unixsocket for it, or ask it by \
-         `redis-cli --tls … BGSAVE`", folder.display()
-    )]
-    OnlyTls {
-        /// The data folder.
-        folder: PathBuf,
     },
     /// The connection broke.
     #[error("{address}: {source}")]
@@ -99,15 +90,7 @@ impl AskError {
 
 /// Makes the server that uses the settings' data folder write a backup. Returns its path.
 pub(super) fn ask(settings: &Settings, bar: &mut Bar) -> Result<PathBuf, AskError> {
-    let address = own_address(
-        &settings.bind,
-        settings.tcp_port(),
-        settings.unixsocket.as_deref(),
-        settings.requirepass.as_deref(),
-    );
-    let address = address.ok_or_else(|| AskError::OnlyTls {
-        folder: settings.data_dir.clone(),
-    })?;
+    let address = own_address(settings);
     let data_dir = &settings.data_dir;
     let failed = |error| AskError::of(error, data_dir);
     let mut client = Client::connect(&address).map_err(failed)?;

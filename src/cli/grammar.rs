@@ -90,7 +90,7 @@ pub(super) fn command() -> Command {
             Command::new(COMPACT)
                 .about("Give the free space in a stopped server's data folder back to the disk")
                 .after_help(
-                    "Writes the data file of the embedded store (--data-dir) anew, without what is \
+                    "Writes the data file of the embedded store (--data-dir) again, without what is \
                      free in it,\nand says how much that gave back. The server must be stopped. \
                      Until it is done both files\nneed room on the disk. Whenever it is ended the \
                      store is whole.",
@@ -237,6 +237,7 @@ fn completions_command() -> Command {
                 .value_parser(["bash", "zsh", "fish"])
                 .help("The shell"),
         )
+        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
 }
 
 /// The grammar of `quoin man`.
@@ -249,4 +250,5 @@ fn man_command() -> Command {
                 .value_name("COMMAND")
                 .help("The command that the page is about [default: the server]"),
         )
+        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
 }

@@ -84,10 +84,12 @@ pub enum KeyPlace {
         /// Where it may stand first.
         from: usize,
     },
-    /// All after the last such word that has arguments after it.
+    /// All after the first such word among the options, which begin at `from` (MIGRATE).
     AllAfterWord {
         /// In capitals.
         word: &'static str,
+        /// Where it may stand first.
+        from: usize,
     },
     /// The first half of what follows STREAMS, which stands at `from` or later (XREAD).
     Streams {
@@ -147,9 +149,9 @@ pub const fn after_word(word: &'static str, from: usize, flags: KeyFlags) -> Key
     spec(KeyPlace::AfterWord { word, from }, flags)
 }
 
-/// All keys after the last `word`.
-pub const fn all_after_word(word: &'static str, flags: KeyFlags) -> KeySpec {
-    spec(KeyPlace::AllAfterWord { word }, flags)
+/// All keys after `word`, which stands among the options of MIGRATE at `from` or later.
+pub const fn all_after_word(word: &'static str, from: usize, flags: KeyFlags) -> KeySpec {
+    spec(KeyPlace::AllAfterWord { word, from }, flags)
 }
 
 /// The first half of what follows STREAMS, which stands at `from` or later.
@@ -214,11 +216,9 @@ impl KeySpec {
                 let found = candidates.find(is_word);
                 (found.map_or(0..0, |at| at + 1..at + 2), 1)
             }
-            KeyPlace::AllAfterWord { word } => {
-                let mut candidates = (1..count.saturating_sub(1)).rev();
-                let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
-                let found = candidates.find(is_word);
-                (found.map_or(0..0, |at| at + 1..count), 1)
+            KeyPlace::AllAfterWord { word, from } => {
+                let found = migrated_keys(arguments, word, from);
+                (found.map_or(0..0, |first| first..count), 1)
             }
             KeyPlace::Streams { .. } => {
                 let first = first_stream(arguments)?;
@@ -229,6 +229,40 @@ impl KeySpec {
         };
         Some(range.step_by(step))
     }
+
+    /// The positions of all keys that the command may touch, for permissions; `None` where the
+    /// arguments do not fit. An option that comes several times has several here. Redis looks at
+    /// one of them, and its commands may use another.
+    pub fn touched(&self, arguments: &[Bytes]) -> Option<Vec<usize>> {
+        let after_each = |word: &str, from: usize| {
+            let places = from..arguments.len().saturating_sub(1);
+            let is_word = |at: &usize| arguments.get(*at).is_some_and(|one| is_word(one, word));
+            Some(places.filter(is_word).map(|at| at + 1).collect())
+        };
+        match self.place {
+            KeyPlace::AfterStore => after_each("STORE", 2),
+            KeyPlace::AfterWord { word, from } => after_each(word, from),
+            // The keys of PFMERGE but the first may be missing.
+            KeyPlace::Range { .. } => Some(self.indexes(arguments).into_iter().flatten().collect()),
+            _ => self.indexes(arguments).map(Iterator::collect),
+        }
+    }
+}
+
+/// Where the keys after KEYS begin in a MIGRATE. Passwords may be `KEYS`, too.
+fn migrated_keys(arguments: &[Bytes], keys: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(word) = arguments.get(at) {
+        at += 1;
+        if is_word(word, keys) {
+            return (at < arguments.len()).then_some(at);
+        } else if is_word(word, "auth") {
+            at += 1;
+        } else if is_word(word, "auth2") {
+            at += 2;
+        }
+    }
+    None
 }
 
 /// The key after the last STORE of a SORT, found as Redis finds it (`sortGetKeys` in `db.c`): it

@@ -16,6 +16,7 @@ mod atomic;
 mod fdb;
 pub(crate) mod hints;
 mod origin;
+mod own_address;
 mod parameters;
 mod rewrite;
 mod special;
@@ -23,7 +24,8 @@ mod special;
 pub use error::ConfigError;
 pub use load::LoadedSettings;
 pub use origin::Origin;
-pub use runtime::RuntimeConfig;
+pub(crate) use own_address::own_address;
+pub use runtime::{RuntimeConfig, TlsChange};
 pub use settings::{
     FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,
     Settings, StoreKind,

@@ -48,6 +48,8 @@ pub struct RuntimeConfig {
     log_level_listener: OnceLock<LogLevelListener>,
     maxclients_check: OnceLock<MaxclientsCheck>,
     tls_listener: OnceLock<TlsListener>,
+    /// Held while settings of TLS change. It is not the lock of the state, as files are read under it.
+    tls_change: Mutex<()>,
     is_protected: AtomicBool,
     delegates_pops: Arc<AtomicBool>,
 }
@@ -69,8 +71,11 @@ pub struct Reloaded {
     pub needs_restart: Vec<&'static str>,
 }
 
-/// What takes other settings of TLS into use; the error says why they cannot be.
-type TlsListener = Box<dyn Fn(&Settings) -> Result<(), String> + Send + Sync>;
+/// What reads the files of other settings of TLS; the error says why they cannot be used.
+type TlsListener = Box<dyn Fn(&Settings) -> Result<TlsChange, String> + Send + Sync>;
+
+/// Takes what was read into use.
+pub type TlsChange = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone)]
 struct State {
@@ -139,6 +144,7 @@ impl RuntimeConfig {
             log_level_listener: OnceLock::new(),
             maxclients_check: OnceLock::new(),
             tls_listener: OnceLock::new(),
+            tls_change: Mutex::default(),
         }
     }
 
@@ -285,11 +291,11 @@ impl RuntimeConfig {
         let _ = self.log_level_listener.set(Box::new(listener));
     }
 
-    /// Names what takes settings of TLS into use when CONFIG SET is given any of them. Only the first
-    /// call counts.
+    /// Names what reads the files of settings of TLS when CONFIG SET is given any of them. What it
+    /// returns takes them into use. Only the first call counts.
     pub fn on_tls(
         &self,
-        listener: impl Fn(&Settings) -> Result<(), String> + Send + Sync + 'static,
+        listener: impl Fn(&Settings) -> Result<TlsChange, String> + Send + Sync + 'static,
     ) {
         // A second listener is dropped: there is one process.
         let _ = self.tls_listener.set(Box::new(listener));
@@ -319,7 +325,14 @@ impl RuntimeConfig {
         found
     }
 
-    /// CONFIG SET: all pairs of name and value, or none and the error line.
+    /// Whether [`Self::set`] waits for the disk when it is given this name.
+    pub fn reads_files(name: &[u8]) -> bool {
+        let prefix = name.get(..TLS_PREFIX.len());
+        prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case(TLS_PREFIX.as_bytes()))
+    }
+
+    /// CONFIG SET: all pairs of name and value, or none and the error line. Where
+    /// [`Self::reads_files`] says so, call it where waiting is allowed.
     pub fn set(&self, pairs: &[(&[u8], &[u8])]) -> Result<(), String> {
         let mut changes = Vec::new();
         for &(given_name, value) in pairs {
@@ -338,28 +351,41 @@ impl RuntimeConfig {
             changes.push((name, parameter, value));
         }
 
-        let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        // Changed as a whole or not at all.
-        let mut state = guard.clone();
+        let change = |state: &mut State| -> Result<(), String> {
+            for &(name, parameter, value) in &changes {
+                let set = state.set(parameter, value);
+                set.map_err(|reason| refusal(name, &reason))?;
+            }
+            Ok(())
+        };
         let of_tls = changes
             .iter()
             .map(|&(name, _, _)| name)
             .find(|name| name.starts_with(TLS_PREFIX));
-        for (name, parameter, value) in changes {
-            state
-                .set(parameter, value)
-                .map_err(|reason| refusal(name, &reason))?;
+        // Files are read before the state is locked: a file system may hang. A value that stays the
+        // same counts too, as the file that it names may be another.
+        let mut tls_change = None;
+        let _changing_tls = of_tls.map(|_| self.lock_tls());
+        if let (Some(name), Some(listener)) = (of_tls, self.tls_listener.get()) {
+            let mut state = self.read().clone();
+            change(&mut state)?;
+            let read = listener(&state.settings);
+            tls_change = Some(read.map_err(|reason| refusal(name, &reason))?);
         }
+
+        let mut guard = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        // Changed as a whole or not at all.
+        let mut state = guard.clone();
+        change(&mut state)?;
         let maxclients = state.settings.maxclients;
         if let Some(check) = self.maxclients_check.get()
             && maxclients != guard.settings.maxclients
         {
             check(maxclients).map_err(|reason| refusal("maxclients", &reason))?;
         }
-        // The last that may refuse: from here on everything is changed. A value that stays the same
-        // counts too, as the file that it names may be another.
-        if let (Some(name), Some(listener)) = (of_tls, self.tls_listener.get()) {
-            listener(&state.settings).map_err(|reason| refusal(name, &reason))?;
+        // Nothing refuses any more: from here on everything is changed.
+        if let Some(take_into_use) = tls_change {
+            take_into_use();
         }
         let old_level = guard.settings.log_level;
         let new_level = state.settings.log_level;
@@ -437,10 +463,36 @@ impl RuntimeConfig {
             reloaded.refused.extend(set.err());
         }
         if let (Some(listener), false) = (self.tls_listener.get(), has_tls) {
-            reloaded.refused.extend(listener(&self.settings()).err());
+            let _changing_tls = self.lock_tls();
+            match listener(&self.settings()) {
+                Ok(take_into_use) => take_into_use(),
+                Err(reason) => reloaded.refused.push(reason),
+            }
         }
         *known = now;
         Ok(reloaded)
+    }
+
+    /// Undoes a change of `requirepass` to `given` that could not be taken up, unless it was changed
+    /// again since.
+    pub fn undo_requirepass(&self, given: Option<&str>, before: Option<String>) {
+        self.write(|state| {
+            if state.settings.requirepass.as_deref() == given {
+                state.settings.requirepass = before;
+            }
+        });
+    }
+
+    /// As [`Self::undo_requirepass`], for a change by [`Self::reload`]: the next one tries it again.
+    pub fn undo_reloaded_requirepass(&self, given: Option<&str>, before: Option<String>) {
+        self.loaded().settings.requirepass.clone_from(&before);
+        self.undo_requirepass(given, before);
+    }
+
+    fn lock_tls(&self) -> MutexGuard<'_, ()> {
+        self.tls_change
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn loaded(&self) -> MutexGuard<'_, LoadedSettings> {

@@ -827,6 +827,7 @@ mod tests {
             ("root-prefix", "other"),
             ("requirepass", "secret"),
             ("aclfile", "/etc/quoin/users.acl"),
+            ("metrics-keys", "jobs:*"),
             ("acl-pubsub-default", "allchannels"),
             ("acllog-max-len", "9223372036854775807"),
             ("protected-mode", "no"),

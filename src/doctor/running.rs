@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::report::{Level, Line};
 use super::target::LATENCY_TRIES;
-use crate::config::Settings;
-use crate::redis_client::{Address, Client, ClientError, other_folder, own_address};
+use crate::config::{Settings, own_address};
+use crate::redis_client::{Address, Client, ClientError, other_folder};
 use crate::size::size;
 
 /// Time in which the server must answer each question. A health check should not wait longer.
@@ -21,17 +21,7 @@ const KEY_READ: &str = "quoin:doctor";
 
 /// Asks the server at the settings' address, and shows a line for each thing that it says.
 pub(super) fn look(settings: &Settings, show: &mut dyn FnMut(&Line)) {
-    let address = own_address(
-        &settings.bind,
-        settings.tcp_port(),
-        settings.unixsocket.as_deref(),
-        settings.requirepass.as_deref(),
-    );
-    let Some(address) = address else {
-        let text =
-            "a server has the folder open, and it listens with TLS only: set unixsocket for it";
-        return show(&Line::new(Level::Warn, SERVER, text));
-    };
+    let address = own_address(settings);
     if let Err(line) = ask(&address, &settings.data_dir, show) {
         show(&line);
     }

@@ -78,6 +78,10 @@ impl Elements {
 
     /// The words of the next elements, of about so many bytes; empty at the end.
     pub(super) fn next_words(&mut self, bytes_max: usize) -> Result<Vec<Vec<u8>>, DumpError> {
+        if let Elements::String(_) = self {
+            // APPEND takes one part.
+            return Ok(self.next()?.unwrap_or_default());
+        }
         let mut words = Vec::new();
         let mut bytes = 0;
         while bytes < bytes_max

@@ -46,7 +46,7 @@ pub(super) fn run(
     progress.begin("reading:");
     let keys = read(path, options, |_| {
         progress.keys += 1;
-        if progress.keys % KEYS_PER_LOOK == 0 {
+        if progress.keys.is_multiple_of(KEYS_PER_LOOK) {
             progress.show(format_args!("the file is read to its end first"));
         }
         Ok(())
@@ -182,14 +182,21 @@ impl Copier<'_> {
         }
         let payload = match key.value {
             RdbValue::Payload(payload) => payload,
-            RdbValue::Module => return Ok(self.counts.skip(&key.name, MODULE.to_owned())),
+            RdbValue::Module => {
+                self.counts.skip(&key.name, MODULE.to_owned());
+                return Ok(());
+            }
             RdbValue::TooLarge(_) => {
-                return Ok(self.counts.failed(&key.name, TOO_LARGE));
+                self.counts.failed(&key.name, TOO_LARGE);
+                return Ok(());
             }
         };
         let (kind, count) = match elements::count(&payload) {
             Ok(counted) => counted,
-            Err(error) => return Ok(self.counts.failed(&key.name, &error.to_string())),
+            Err(error) => {
+                self.counts.failed(&key.name, &error.to_string());
+                return Ok(());
+            }
         };
         let waiting = Waiting {
             name: key.name,

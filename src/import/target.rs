@@ -164,7 +164,7 @@ impl Target {
             Some(_) => &[b"PEXPIREAT", temporary, at_ms.as_bytes()],
             None => &[b"PERSIST", temporary],
         };
-        // Not one without the other: a temporary key without an expiry would stay for ever.
+        // Not one without the other: a temporary key without an expiry would never go.
         let rename: &[u8] = if self.replaces {
             b"RENAME"
         } else {

@@ -23,19 +23,19 @@ pub struct Address {
     /// Database, where the address names one.
     pub database: Option<u32>,
     /// How the connection is encrypted, if it is.
-    pub tls: Option<ClientOptions>,
+    pub tls: Option<Box<ClientOptions>>,
 }
 
 impl Address {
-    /// Reads `redis://[user:password@]host[:port][/database]`, or the same with `rediss://`; `%` and two digits stand for a
-    /// byte in user and password.
+    /// Reads `redis://[user:password@]host[:port][/database]`, or the same with `rediss://`. `%` and
+    /// two digits stand for a byte in user and password.
     ///
     /// # Errors
     /// What is wrong, for people; it does not repeat the password.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (rest, tls) = match (text.strip_prefix(SCHEME), text.strip_prefix(TLS_SCHEME)) {
             (Some(rest), _) => (rest, None),
-            (None, Some(rest)) => (rest, Some(ClientOptions::default())),
+            (None, Some(rest)) => (rest, Some(Box::default())),
             (None, None) => {
                 return Err(format!("an address begins with {SCHEME} or {TLS_SCHEME}"));
             }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_second_s_is_for_tls() {
         let address = Address::parse("rediss://db:7").unwrap();
-        assert_eq!(address.tls, Some(ClientOptions::default()));
+        assert_eq!(address.tls, Some(Box::default()));
         assert_eq!(address.to_string(), "rediss://db:7");
         assert_eq!(Address::parse("redis://db").unwrap().tls, None);
     }

@@ -17,7 +17,7 @@ use crate::wire::reply_reader::{Value, encode_request, read_reply};
 
 pub use address::Address;
 pub(crate) use arguments::{databases_argument, match_argument, take_passwords};
-pub(crate) use beside::{other_folder, own_address};
+pub(crate) use beside::other_folder;
 pub use databases::Databases;
 use stream::{REPLY_TIMEOUT, Stream};
 

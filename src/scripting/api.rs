@@ -10,8 +10,7 @@ use super::library::{Outcome, Raise, put, to_results};
 use super::raw;
 use super::script::sha1_hex;
 use super::state::{Answer, Ask, State, Stop};
-use super::values::{error_table, from_reply};
-use crate::number::format_double;
+use super::values::{error_table, from_reply, number_argument};
 use crate::reply::Reply;
 
 /// The version of Redis that scripts and clients are told.
@@ -120,16 +119,6 @@ fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static
     };
     let all: Option<Vec<Bytes>> = arguments.iter().map(to_bytes).collect();
     all.ok_or("ERR Lua redis lib command arguments must be strings or integers")
-}
-
-/// A number as commands are given it: shorter than Lua would write it, and exact (Redis:
-/// `double2ll`, `fpconv_dtoa`).
-pub(super) fn number_argument(number: f64) -> String {
-    const HALF: f64 = 4_611_686_018_427_387_904.0;
-    if number.abs() <= HALF && number.trunc() == number {
-        return (number as i64).to_string();
-    }
-    format_double(number)
 }
 
 fn stopped() -> Raise {

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, Result, Scope};
 
-use super::api::number_argument;
 use super::state::{Answer, Ask, Desk, State};
+use super::values::number_argument;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::reply::Reply;
 
@@ -126,6 +126,8 @@ unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
     unsafe {
         let own = ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast_const();
         let own = &*own.cast::<Calling<'_>>();
+        // A script may have caught an error between an answer and its use.
+        own.left.set(None);
         if !own.state.is_stopping()
             && let Some(arguments) = arguments(state)
         {

@@ -196,3 +196,13 @@ fn reply_of_table(table: &Table, is_resp3: bool, depth: usize) -> Result<Reply> 
     }
     Ok(Reply::Array(items))
 }
+
+/// A number as commands are given it: shorter than Lua would write it, and exact (Redis:
+/// `double2ll`, `fpconv_dtoa`).
+pub(super) fn number_argument(number: f64) -> String {
+    const HALF: f64 = 4_611_686_018_427_387_904.0;
+    if number.abs() <= HALF && number.trunc() == number {
+        return (number as i64).to_string();
+    }
+    format_double(number)
+}

@@ -8,11 +8,13 @@ use bytes::Bytes;
 
 use super::clients::{self, ClientRecord, ClientRegistry, Scope};
 use super::pubsub::PubSub;
+use super::single_flight::SingleFlight;
 use crate::acl::log::{AclLog, Context, Event};
 use crate::acl::{DEFAULT_USER, Defaults, Definition, Denial, Reason, Replaced, User, Users};
 use crate::clock::Clock;
 use crate::commands::{Row, table};
 use crate::config::RuntimeConfig;
+use crate::error::CommandError;
 use crate::types::rights::{ClientRights, RefusedCall, RefusedPart, Rights};
 
 /// Users, and what they were refused.
@@ -21,9 +23,8 @@ pub(super) struct AccessControl {
     pub(super) users: Users,
     /// What they were refused.
     pub(super) log: AclLog,
-    /// The version of the users in the store that were taken up ([`super::user_store`]). Held while they
-    /// are.
-    pub(super) taken_up: tokio::sync::Mutex<u64>,
+    /// The version of the users in the store that were taken up ([`super::user_store`]).
+    pub(super) taken_up: SingleFlight<u64, CommandError>,
     config: Arc<RuntimeConfig>,
     clock: Arc<dyn Clock>,
     clients: Arc<ClientRegistry>,
@@ -41,7 +42,7 @@ impl AccessControl {
         Self {
             users: Users::new(default_user(&config)),
             log: AclLog::default(),
-            taken_up: tokio::sync::Mutex::default(),
+            taken_up: SingleFlight::new(0),
             config,
             clock,
             clients,

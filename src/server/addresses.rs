@@ -10,14 +10,15 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::endpoint::Endpoint;
 use super::error::ServerError;
 use super::stream::Socket;
-use super::unix_socket::{BoundSocket, UnixSocket};
+use super::unix_socket::{SocketPath, UnixSocket};
 use crate::config::Settings;
 use crate::limits::LISTEN_BACKLOG;
 
-/// Addresses that this server has bound. Nobody can connect until it listens on them.
+/// Addresses that this server has bound, and the path of its Unix socket. Nobody can connect until it
+/// listens on them.
 pub(super) struct Addresses {
     tcp: Vec<BoundTcp>,
-    unix: Option<BoundSocket>,
+    unix: Option<SocketPath>,
     /// The ports that clients can use.
     pub(super) ports: Ports,
 }
@@ -48,7 +49,7 @@ struct BoundTcp {
 }
 
 impl Addresses {
-    /// Binds the addresses of the settings.
+    /// Binds the addresses of the settings. A Unix socket is made in [`Self::listen`].
     ///
     /// # Errors
     /// For example if another program uses one of them.
@@ -63,7 +64,7 @@ impl Addresses {
             port => take_port(settings, port, true, &mut tcp)?,
         };
         let unix = settings.unixsocket.as_deref();
-        let unix = unix.map(|path| BoundSocket::take(path, settings.unixsocketperm));
+        let unix = unix.map(|path| SocketPath::check(path, settings.unixsocketperm));
         Ok(Self {
             tcp,
             unix: unix.transpose()?,
@@ -94,8 +95,8 @@ impl Addresses {
                 speaks_tls,
             });
         }
-        if let Some(bound) = self.unix {
-            listeners.push(Listener::Unix(bound.listen()?));
+        if let Some(path) = self.unix {
+            listeners.push(Listener::Unix(path.listen()?));
         }
         Ok(listeners)
     }

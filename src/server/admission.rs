@@ -84,7 +84,7 @@ impl Admission {
             (Socket::Tcp(stream), true) => Admitted::Stranger(stream, client, state),
             (socket, _) => {
                 state.statistics.connections_received.add(1);
-                Admitted::Client(Connection::new(socket.into(), client, state))
+                Admitted::Client(socket, client, state)
             }
         })
     }
@@ -138,7 +138,7 @@ impl Admission {
 /// A connection that has a place among the clients.
 pub(super) enum Admitted {
     /// It can be served.
-    Client(Connection),
+    Client(Socket, Arc<ClientRecord>, Arc<ServerState>),
     /// It must shake hands first.
     Stranger(TcpStream, Arc<ClientRecord>, Arc<ServerState>),
 }
@@ -147,7 +147,9 @@ impl Admitted {
     /// Shakes hands with the client if needed, and serves it until it leaves.
     pub(super) async fn serve(self) {
         let connection = match self {
-            Admitted::Client(connection) => Some(connection),
+            Admitted::Client(socket, client, state) => {
+                Some(Connection::new(socket.into(), client, state))
+            }
             // In a box: it is large, and short compared with the connection.
             Admitted::Stranger(stream, client, state) => {
                 Box::pin(meet(stream, client, state)).await

@@ -3,9 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use rustls::ServerConfig;
+use rustls::server::Acceptor;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
 use super::error::ServerError;
 use super::stream::Stream;
@@ -61,21 +62,20 @@ impl Handshakes {
         });
         let changed = Arc::clone(&handshakes);
         config.on_tls(move |settings| {
-            changed.renew(settings).map_err(|error| {
+            let configs = Configs::read(settings).map_err(|error| {
                 tracing::warn!("the TLS certificates stay as they were: {error}");
                 NOT_UPDATED.to_owned()
-            })
+            })?;
+            let changed = Arc::clone(&changed);
+            Ok(Box::new(move || changed.renew(configs)))
         });
         Ok(Some(handshakes))
     }
 
-    /// Reads the certificates of the settings for the connections from now on. After an error they
-    /// stay as they were.
-    fn renew(&self, settings: &Settings) -> Result<(), TlsError> {
-        let configs = Configs::read(settings)?;
+    /// Connections use these from now on.
+    fn renew(&self, configs: Configs) {
         *self.configs.write().unwrap_or_else(PoisonError::into_inner) = configs;
         tracing::info!("read the TLS certificates again");
-        Ok(())
     }
 
     fn configs(&self) -> RwLockReadGuard<'_, Configs> {
@@ -87,19 +87,20 @@ impl Handshakes {
         Arc::clone(&self.configs().metrics).into()
     }
 
-    fn of_clients(&self) -> TlsAcceptor {
-        Arc::clone(&self.configs().clients).into()
+    fn of_clients(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.configs().clients)
     }
 
     /// Shakes hands with a client. The error says why not.
     pub(super) async fn shake(&self, stream: TcpStream) -> Result<Stream, String> {
-        // A client that sends nothing takes no place from others.
-        let readable = stream.readable().await;
-        readable.map_err(|error| error.to_string())?;
+        // A client takes a place once it has sent all of its first message. Otherwise those that send
+        // a part of it could hold all places.
+        let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await;
+        let begun = begun.map_err(|error| error.to_string())?;
         let Ok(_place) = self.places.acquire().await else {
             return Err("the server ends".to_owned());
         };
-        let shaken = self.of_clients().accept(stream).await;
+        let shaken = begun.into_stream(self.of_clients()).await;
         shaken
             .map(Stream::with_tls)
             .map_err(|error| error.to_string())

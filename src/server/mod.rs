@@ -13,6 +13,7 @@
 //! access
 //! pubsub                      slowlog
 //! clients                     transaction
+//! single_flight
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
 //! descriptors  exposure  opening  addresses  handshake
 //! stream  unix_socket  endpoint  supervisor
@@ -64,6 +65,7 @@ mod secrets;
 mod session;
 mod shutdown;
 mod signals;
+mod single_flight;
 mod slowlog;
 mod state;
 mod statistics;

@@ -39,12 +39,20 @@ pub(super) fn reload_at_hangup(
         while hangup.recv().await.is_some() {
             supervisor.note_reloading();
             let (config, log) = (Arc::clone(&state.config), log.clone());
+            let before = config.requirepass();
             // It reads files.
             let reloaded = tokio::task::spawn_blocking(move || reload(&config, &log)).await;
             match reloaded {
                 Ok(changed) if changed.contains(&"requirepass") => {
+                    let given = state.config.requirepass();
                     if let Err(error) = user_store::take_requirepass(&state).await {
-                        tracing::error!("SIGHUP: the new requirepass does not hold: {error}");
+                        // So that the next SIGHUP tries it again.
+                        let config = &state.config;
+                        config.undo_reloaded_requirepass(given.as_deref(), before);
+                        tracing::error!(
+                            "SIGHUP: the new requirepass does not hold, send the signal again: \
+                             {error}"
+                        );
                     }
                 }
                 Ok(_) => {}

@@ -13,50 +13,65 @@ use tokio::net::{UnixListener, UnixStream};
 use super::error::ServerError;
 use crate::limits::LISTEN_BACKLOG;
 
-/// A Unix socket that is bound. Nobody can connect until it listens.
-pub(super) struct BoundSocket {
-    socket: Socket,
-    file: SocketFile,
+/// The path of a Unix socket that does not exist yet. Its file is made when it listens and not before:
+/// another start takes a file on which nobody listens for one that a dead server has left.
+pub(super) struct SocketPath {
+    path: PathBuf,
+    permissions: u32,
 }
 
-impl BoundSocket {
-    /// Makes the socket's file. One that a dead server has left there is replaced.
+impl SocketPath {
+    /// Checks that the path can be used. Changes nothing.
     ///
     /// # Errors
     /// If a server listens there, or something else has the path.
-    pub(super) fn take(path: &Path, permissions: u32) -> Result<Self, ServerError> {
-        let fail = |source| ServerError::UnixSocket {
+    pub(super) fn check(path: &Path, permissions: u32) -> Result<Self, ServerError> {
+        let free = Self {
             path: path.to_owned(),
-            source,
+            permissions,
         };
-        remove_stale(path).map_err(fail)?;
-        let bound = || {
-            let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            socket.set_nonblocking(true)?;
-            socket.bind(&SockAddr::unix(path)?)?;
-            let file = SocketFile::of(path)?;
-            // Before it listens: nobody may connect with other permissions.
-            if permissions != 0 {
-                fs::set_permissions(path, fs::Permissions::from_mode(permissions))?;
-            }
-            Ok(Self { socket, file })
-        };
-        bound().map_err(fail)
+        match is_stale(path) {
+            Ok(_) => Ok(free),
+            Err(source) => Err(free.error(source)),
+        }
     }
 
-    /// Lets clients connect.
+    /// Makes the socket's file, and lets clients connect. A file that a dead server has left there is
+    /// replaced.
+    ///
+    /// # Errors
+    /// If a server listens there, or something else has the path.
     pub(super) fn listen(self) -> Result<UnixSocket, ServerError> {
-        let path = self.file.path.clone();
-        let listen = || {
-            let backlog = i32::try_from(LISTEN_BACKLOG).unwrap_or(i32::MAX);
-            self.socket.listen(backlog)?;
-            Ok(UnixSocket {
-                path: self.file.path.display().to_string().into(),
-                listener: UnixListener::from_std(self.socket.into())?,
-                _file: self.file,
-            })
-        };
-        listen().map_err(|source| ServerError::UnixSocket { path, source })
+        self.try_listen().map_err(|source| self.error(source))
+    }
+
+    fn try_listen(&self) -> io::Result<UnixSocket> {
+        let path = &self.path;
+        if is_stale(path)? {
+            fs::remove_file(path)?;
+        }
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&SockAddr::unix(path)?)?;
+        let file = SocketFile::of(path)?;
+        // Before it listens: nobody may connect with other permissions.
+        if self.permissions != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(self.permissions))?;
+        }
+        let backlog = i32::try_from(LISTEN_BACKLOG).unwrap_or(i32::MAX);
+        socket.listen(backlog)?;
+        Ok(UnixSocket {
+            path: path.display().to_string().into(),
+            listener: UnixListener::from_std(socket.into())?,
+            _file: file,
+        })
+    }
+
+    fn error(&self, source: io::Error) -> ServerError {
+        ServerError::UnixSocket {
+            path: self.path.clone(),
+            source,
+        }
     }
 }
 
@@ -109,10 +124,10 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// Removes a socket on which nobody listens.
-fn remove_stale(path: &Path) -> io::Result<()> {
+/// Whether there is a socket on which nobody listens. An error if anything else is there.
+fn is_stale(path: &Path) -> io::Result<bool> {
     let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         other => other?,
     };
     if !metadata.file_type().is_socket() {
@@ -122,7 +137,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         ));
     }
     match Probe::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
         Err(error) => Err(error),
         Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
     }
@@ -132,36 +147,55 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_socket_that_is_left_is_replaced_and_nothing_else() {
+    fn listen(path: &Path, permissions: u32) -> Result<UnixSocket, ServerError> {
+        SocketPath::check(path, permissions)?.listen()
+    }
+
+    #[tokio::test]
+    async fn a_socket_that_is_left_is_replaced_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quoin.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let bound = BoundSocket::take(&path, 0o700).unwrap();
+        let listening = listen(&path, 0o700).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
-        drop(bound);
+        drop(listening);
         assert!(!path.exists());
 
         let _other = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let error = BoundSocket::take(&path, 0).err().unwrap().to_string();
+        let error = listen(&path, 0).err().unwrap().to_string();
         assert!(error.contains("another program"), "{error}");
         assert!(path.exists());
         fs::remove_file(&path).unwrap();
 
         fs::write(&path, "precious").unwrap();
-        assert!(BoundSocket::take(&path, 0).is_err());
+        assert!(listen(&path, 0).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"precious");
     }
 
-    #[test]
-    fn the_file_of_a_successor_stays() {
+    #[tokio::test]
+    async fn a_start_that_fails_leaves_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("quoin.sock");
-        let bound = BoundSocket::take(&path, 0).unwrap();
+        drop(SocketPath::check(&path, 0).unwrap());
+        assert!(!path.exists());
+        let first = SocketPath::check(&path, 0).unwrap();
+        let second = SocketPath::check(&path, 0).unwrap();
+        let listening = first.listen().unwrap();
+        let error = second.listen().err().unwrap().to_string();
+        assert!(error.contains("another program"), "{error}");
+        assert!(Probe::connect(&path).is_ok());
+        drop(listening);
+    }
+
+    #[tokio::test]
+    async fn the_file_of_a_successor_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quoin.sock");
+        let listening = listen(&path, 0).unwrap();
         fs::rename(&path, folder.path().join("old")).unwrap();
-        let successor = BoundSocket::take(&path, 0).unwrap();
-        drop(bound);
+        let successor = listen(&path, 0).unwrap();
+        drop(listening);
         assert!(path.exists());
         drop(successor);
         assert!(!path.exists());

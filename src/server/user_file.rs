@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -32,6 +33,9 @@ pub(super) fn read(path: &Path, defaults: Defaults) -> Result<BTreeMap<Bytes, De
 /// # Errors
 /// Those of the operating system.
 pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    /// Two writers would share the temporary file.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _guard = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".tmp-{}", std::process::id()));
     let written = write_and_rename(Path::new(&temporary), path, text);
@@ -43,8 +47,13 @@ pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn write_and_rename(temporary: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
+    // What an ended process of this number has left, which others may be able to read.
+    match fs::remove_file(temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     let mut file = options.mode(FILE_MODE).open(temporary)?;
     file.write_all(text)?;
     file.sync_all()?;

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::access::AccessControl;
+use super::clients::ClientRecord;
 use super::error::ServerError;
+use super::single_flight::Turn;
 use super::state::ServerState;
 use crate::acl::{DEFAULT_USER, Definition};
 use crate::commands::KeyLocks;
@@ -22,6 +24,8 @@ use crate::types::users::StoredUsers;
 
 /// The greatest age of a watch, in case the store has lost it.
 const WATCH_RENEWAL: Duration = Duration::from_secs(5);
+/// How long AUTH waits for the users of the store. Then the users that are known hold.
+const AUTH_PATIENCE: Duration = Duration::from_secs(1);
 /// Pause after the store has failed.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -30,7 +34,7 @@ pub(super) fn is_used(state: &ServerState) -> bool {
     !state.executor.environment().capabilities.single_writer
 }
 
-/// Takes up the users of the store if they have changed.
+/// Takes up the users of the store if they have changed. Those that wait share the next read.
 ///
 /// # Errors
 /// When the store fails.
@@ -38,8 +42,28 @@ pub(super) async fn refresh(state: &ServerState) -> Result<(), CommandError> {
     if !is_used(state) {
         return Ok(());
     }
-    let mut known = state.access.taken_up.lock().await;
-    let version = *known;
+    let mut run = match state.access.taken_up.turn().await {
+        Turn::Shared(result) => return result,
+        Turn::Own(run) => run,
+    };
+    let result = match read_newer(state, run.value()).await {
+        Ok(Some(stored)) => {
+            run.keep(stored.version);
+            take_up(&state.access, stored);
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    run.end(&result);
+    result
+}
+
+/// The users of the store, if they are not of this version.
+async fn read_newer(
+    state: &ServerState,
+    version: u64,
+) -> Result<Option<StoredUsers>, CommandError> {
     let read = state.executor.read(0, move |context| {
         Box::pin(async move {
             if context.users_version().await? == version {
@@ -48,17 +72,30 @@ pub(super) async fn refresh(state: &ServerState) -> Result<(), CommandError> {
             Ok(Some(context.stored_users().await?))
         })
     });
-    if let Some(stored) = read.await? {
-        *known = stored.version;
-        take_up(&state.access, stored);
-    }
-    Ok(())
+    Ok(read.await?)
 }
 
 /// As [`refresh`]; where the store fails, what this server knows holds.
 pub(super) async fn refresh_if_possible(state: &ServerState) {
     if let Err(error) = refresh(state).await {
         state.warnings.users_unread(&error);
+    }
+}
+
+/// As [`refresh_if_possible`], for a client that authenticates: it waits a bounded time, and not once it
+/// is killed or the server stops.
+pub(super) async fn refresh_for(client: &ClientRecord, state: &ServerState) {
+    if !is_used(state) {
+        return;
+    }
+    tokio::select! {
+        refreshed = tokio::time::timeout(AUTH_PATIENCE, refresh(state)) => match refreshed {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => state.warnings.users_unread(&error),
+            Err(_) => state.warnings.users_unread(&CommandError::text("the store is slow")),
+        },
+        () = client.wait_killed() => {}
+        () = state.shutdown.begun() => {}
     }
 }
 
@@ -122,7 +159,7 @@ pub(super) async fn delete_users(
 /// all servers where the store has that user, else for this one.
 ///
 /// # Errors
-/// The store's.
+/// The store's. Then the password does not hold, and the setting should be undone.
 pub(super) async fn take_requirepass(state: &ServerState) -> Result<(), CommandError> {
     if !is_used(state) {
         state.access.take_requirepass();
@@ -140,7 +177,9 @@ pub(super) async fn take_requirepass(state: &ServerState) -> Result<(), CommandE
     if stored == 0 {
         state.access.take_requirepass();
     }
-    refresh(state).await
+    // The password holds from here on. A server that cannot read it now does so later.
+    refresh_if_possible(state).await;
+    Ok(())
 }
 
 /// ACL LOAD: the store has exactly these users from now on.

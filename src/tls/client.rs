@@ -9,6 +9,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::error::TlsError;
 use super::files;
+use super::options::ServerOptions;
+use super::own_server::OwnServer;
 use super::provider::provider;
 
 /// A connection that is encrypted.
@@ -23,9 +25,22 @@ pub struct ClientOptions {
     pub certificate_file: Option<PathBuf>,
     /// The key that belongs to it.
     pub key_file: Option<PathBuf>,
+    /// The certificate that the server has to show. It is judged by nothing else then.
+    pub server_file: Option<PathBuf>,
 }
 
 impl ClientOptions {
+    /// Those of a tool beside a server with these options: it asks for the server's certificate, and
+    /// shows the same one where clients need one.
+    pub fn beside(server: &ServerOptions) -> Self {
+        Self {
+            ca_file: None,
+            certificate_file: server.certificate_file.clone(),
+            key_file: server.key_file.clone(),
+            server_file: server.certificate_file.clone(),
+        }
+    }
+
     /// Encrypts a connection to `host`, whose certificate must name it. The handshake happens with
     /// the first bytes.
     ///
@@ -42,8 +57,13 @@ impl ClientOptions {
     fn config(&self) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .map_err(TlsError::Protocols)?
-            .with_root_certificates(self.authorities()?);
+            .map_err(TlsError::Protocols)?;
+        let builder = match self.own_server()? {
+            Some(own) => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(own)),
+            None => builder.with_root_certificates(self.authorities()?),
+        };
         let (Some(certificate_file), Some(key_file)) = (&self.certificate_file, &self.key_file)
         else {
             return match (&self.certificate_file, &self.key_file) {
@@ -59,6 +79,17 @@ impl ClientOptions {
                 path: certificate_file.clone(),
                 source,
             })
+    }
+
+    fn own_server(&self) -> Result<Option<OwnServer>, TlsError> {
+        let Some(path) = &self.server_file else {
+            return Ok(None);
+        };
+        let certificate = files::certificates(path)?.into_iter().next();
+        Ok(certificate.map(|certificate| OwnServer {
+            certificate,
+            provider: provider(),
+        }))
     }
 
     fn authorities(&self) -> Result<RootCertStore, TlsError> {

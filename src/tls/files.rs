@@ -1,6 +1,8 @@
 //! Certificates and keys in files (PEM).
 
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustls::RootCertStore;
@@ -118,7 +120,14 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
         source,
     };
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(fail)?;
+    // A named pipe without a writer would hold the open call.
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).map_err(fail)?;
+    if !file.metadata().map_err(fail)?.is_file() {
+        let reason = "it is not a regular file";
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+    }
     file.take(TLS_FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(fail)?;

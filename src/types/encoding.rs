@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 
+use crate::dump::SMALL_SET_NUMBERS_MAX;
 use crate::store::StoreError;
 
 use super::context::ReadContext;
@@ -14,13 +15,14 @@ use super::key::OpenKey;
 const EMBEDDED_BYTES_MAX: u64 = 44;
 /// Digits of the longest integer, with its sign.
 const INTEGER_BYTES_MAX: u64 = 20;
-/// Members and fields of a listpack, and the longest one (`set-max-listpack-entries`,
-/// `zset-max-listpack-entries`, `hash-max-listpack-entries` and their `-value`).
-const LISTPACK_MEMBERS_MAX: i64 = 128;
+/// Members of a listpack (`set-max-listpack-entries`, `zset-max-listpack-entries`).
+pub const LISTPACK_MEMBERS_MAX: usize = 128;
+/// Fields of one (`hash-max-listpack-entries`).
 const LISTPACK_FIELDS_MAX: i64 = 512;
-const LISTPACK_VALUE_BYTES_MAX: usize = 64;
-/// Members of an intset (`set-max-intset-entries`).
-const INTSET_MEMBERS_MAX: i64 = 512;
+/// Bytes of its longest element (`set-max-listpack-value` and its kin).
+pub const LISTPACK_VALUE_BYTES_MAX: usize = 64;
+/// Elements of a list that are read at once.
+const PAGE_ELEMENTS: i64 = 128;
 /// Bytes of a list that is one listpack (`list-max-listpack-size -2`), and what an element takes at
 /// least.
 const LISTPACK_BYTES_MAX: usize = 8 * 1_024;
@@ -57,7 +59,7 @@ impl ReadContext<'_> {
 
     pub(super) async fn set_encoding(&self, key: &OpenKey) -> Result<&'static str, StoreError> {
         let length = self.length(key, self.isolation).await?;
-        if length > INTSET_MEMBERS_MAX {
+        if length > SMALL_SET_NUMBERS_MAX as i64 {
             return Ok("hashtable");
         }
         let members = self.fields_all(key).await?;
@@ -65,15 +67,14 @@ impl ReadContext<'_> {
         if names.clone().all(|name| canonical_number(name).is_some()) {
             return Ok("intset");
         }
-        match length <= LISTPACK_MEMBERS_MAX && names.all(is_short) {
+        match members.len() <= LISTPACK_MEMBERS_MAX && names.all(is_short) {
             true => Ok("listpack"),
             false => Ok("hashtable"),
         }
     }
 
     pub(super) async fn zset_encoding(&self, key: &OpenKey) -> Result<&'static str, StoreError> {
-        let most = usize::try_from(LISTPACK_MEMBERS_MAX).unwrap_or_default();
-        match self.zset_all_of_small(key, most).await? {
+        match self.zset_all_of_small(key, LISTPACK_MEMBERS_MAX).await? {
             Some(members) if members.iter().all(|one| is_short(&one.member)) => Ok("listpack"),
             _ => Ok("skiplist"),
         }
@@ -88,12 +89,12 @@ impl ReadContext<'_> {
         let (mut begin, mut bytes) = (0, 0);
         while begin < length {
             let page = self
-                .list_range(key, begin, begin + LISTPACK_MEMBERS_MAX - 1)
+                .list_range(key, begin, begin + PAGE_ELEMENTS - 1)
                 .await?;
             if page.is_empty() {
                 break;
             }
-            begin += LISTPACK_MEMBERS_MAX;
+            begin += PAGE_ELEMENTS;
             let sizes = page
                 .iter()
                 .map(|one| one.len() + LISTPACK_ELEMENT_BYTES_MIN);

@@ -219,7 +219,7 @@ pub struct EntryCheck {
     pub recount: Option<RecountFn>,
 }
 
-/// Writes counters of removed entries anew.
+/// Counts again, and writes the counters of removed entries.
 pub type RecountFn = for<'c> fn(Entries<'c>, &'c dyn Transaction) -> Answer<'c, ()>;
 
 /// What may be wrong with entries.

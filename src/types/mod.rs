@@ -6,7 +6,7 @@ pub mod context;
 pub mod copying;
 pub mod delegation;
 pub mod dumping;
-mod encoding;
+pub mod encoding;
 pub mod fields;
 pub mod fingerprint;
 pub mod flush;

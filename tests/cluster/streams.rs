@@ -82,8 +82,8 @@ pub fn two_servers_add_in_order_and_deliver_each_entry_once(bench: &Bench) {
     let add = async |server: usize| {
         let mut last = (0, 0);
         for number in 0..EACH {
-            let reply = bench.servers[server].run(&format!("XADD s * n {server}:{number}"));
-            let id = texts(&reply.await).concat();
+            let line = format!("XADD s * n {server}:{number}");
+            let id = texts(&bench.servers[server].run(&line).await).concat();
             let (ms, seq) = id.split_once('-').unwrap();
             let id: (u64, u64) = (ms.parse().unwrap(), seq.parse().unwrap());
             assert!(id > last, "{id:?} after {last:?}");
@@ -97,8 +97,9 @@ pub fn two_servers_add_in_order_and_deliver_each_entry_once(bench: &Bench) {
             let reply = bench.servers[server].run(&line).await;
             match texts(&reply).as_slice() {
                 [_, id, _, value] => {
-                    let acknowledged = bench.servers[1 - server].run(&format!("XACK s g {id}"));
-                    assert_eq!(acknowledged.await, Reply::Integer(1));
+                    let line = format!("XACK s g {id}");
+                    let acknowledged = bench.servers[1 - server].run(&line).await;
+                    assert_eq!(acknowledged, Reply::Integer(1));
                     taken.push(value.clone());
                 }
                 _ => tokio::task::yield_now().await,

@@ -12,6 +12,7 @@
     unreachable_pub
 )]
 
+mod acl;
 mod bitmaps;
 mod channels;
 mod differences;

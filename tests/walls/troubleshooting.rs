@@ -144,7 +144,7 @@ fn a_message_is_found_by_its_words() {
         document
     ));
     assert!(!is_there(
-        "data folder {} is used by something else entirely",
+        "a folder {} is used by something else entirely",
         document
     ));
     let source = "tracing::warn!(folder, \"the disk is \\\n     full\"); tracing::warn!(\"x\")";

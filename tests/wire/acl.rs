@@ -96,23 +96,30 @@ fn wrong_rules_change_nothing() {
 fn what_is_not_allowed_is_refused() {
     play(
         "
-        a: ACL SETUSER bob on nopass ~b:* &b.* +@all -flushall (~c +get) => +OK|
+        a: ACL SETUSER bob on nopass ~b:* &b.* allcommands -flushall (~c +get) => +OK|
         a: SET x 1 => +OK|
         b: AUTH bob any => +OK|
         b: ACL WHOAMI => $3|bob|
         b: GET x => -NOPERM No permissions to access a key|
+        7.0=> -NOPERM *
         b: GET b:1 => $-1|
         b: GET c => $-1|
         b: SET c 1 => -NOPERM No permissions to access a key|
+        7.0=> -NOPERM *
         b: FLUSHALL => -NOPERM User bob has no permissions to run the 'flushall' command|
+        7.0=> -NOPERM *
         b: PUBLISH a m => -NOPERM No permissions to access a channel|
+        7.0=> -NOPERM *
         b: PUBLISH b.1 m => :0|
         b: SUBSCRIBE b.1 x => -NOPERM No permissions to access a channel|
+        7.0=> -NOPERM *
         b: PSUBSCRIBE b.1 => -NOPERM No permissions to access a channel|
+        7.0=> -NOPERM *
         b: PSUBSCRIBE b.* => *3|$10|psubscribe|$3|b.*|:1|
         a: ACL SETUSER bob resetchannels => +OK|
         b~ => closed
         a: ACL DRYRUN bob GET x => $49|User bob has no permissions to access the 'x' key|
+        7.0=> $*
         a: ACL DELUSER bob nobody => :1|
         c: AUTH bob any => -WRONGPASS invalid username-password pair or user is disabled.|
         ",
@@ -146,9 +153,9 @@ fn reading_and_writing_are_two_rights() {
         ("MIGRATE h 1 b 0 9", None),
         ("MIGRATE h 1 r 0 9", Some("r")),
         ("PQ.PUSH w 1 a", None),
-        ("PQ.POP w", Some("w")),
-        ("TASK.ADD b x", None),
-        ("TASK.ADD r x", Some("r")),
+        ("PQ.POPMIN w", Some("w")),
+        ("TASK.ADD b x y", None),
+        ("TASK.ADD r x y", Some("r")),
     ] {
         let reply = run(&mut socket, &format!("ACL DRYRUN u {line}"));
         let expected = match key {
@@ -381,6 +388,7 @@ fn users_are_saved_to_a_file_and_read_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("users.acl");
     let flags = ["--aclfile", path.to_str().unwrap()];
+    std::fs::create_dir(folder.path().join("data")).unwrap();
     let refused = Server::start_in(&folder.path().join("data"), &flags)
         .err()
         .unwrap();

@@ -9,6 +9,10 @@ use crate::server::Server;
 
 /// Commands that Redis 7.2 describes otherwise than 7.0 in COMMAND INFO.
 const INFO_CHANGED: &[&str] = &[
+    // They have tips.
+    "acl|deluser",
+    "acl|save",
+    "acl|setuser",
     // Scripts may call what blocks, which then does not.
     "blmove",
     "blpop",

@@ -76,7 +76,7 @@ fn specification(spec: &KeySpec) -> Reply {
             (after_word(word, from), range(0, 1))
         }
         // From the end, and a key at least stands after it.
-        KeyPlace::AllAfterWord { word } => (after_word(word, -2), range(-1, 1)),
+        KeyPlace::AllAfterWord { word, .. } => (after_word(word, -2), range(-1, 1)),
         // Of what follows, the first of two parts.
         KeyPlace::Streams { from } => {
             let from = i64::try_from(from).unwrap_or(i64::MAX);

@@ -144,7 +144,7 @@ fn arguments_agree_with_the_key_specifications() {
                             && argument.token == Some(word)
                             && i32::try_from(from) == Ok(-row.arity)
                     }
-                    KeyPlace::AllAfterWord { word } => {
+                    KeyPlace::AllAfterWord { word, .. } => {
                         argument.token == Some(word) && argument.is_multiple
                     }
                     KeyPlace::Streams { .. } => argument.token == Some("STREAMS"),

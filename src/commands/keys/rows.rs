@@ -220,7 +220,7 @@ pub const ROWS: &[Row] = &[
     .summary("Atomically transfers a key from one Redis instance to another.")
     .complexity(WHOLE_VALUE)
     .flags(Flags::WRITE)
-    .keys(&[at(3, TAKE), all_after_word("KEYS", TAKE_AND_MORE)])
+    .keys(&[at(3, TAKE), all_after_word("KEYS", 6, TAKE_AND_MORE)])
     .categories(DANGEROUS)
     .tips(&["nondeterministic_output"])
     .history(&[

@@ -9,12 +9,7 @@ use crate::layout::ValueType;
 use crate::number::format_double;
 use crate::reply::Reply;
 use crate::types::ReadContext;
-
-/// Members up to which a set is answered whole, as Redis does with those in its compact encoding
-/// (`zset-max-listpack-entries`).
-const WHOLE_MEMBERS_MAX: usize = 128;
-/// Longest member of that encoding (`zset-max-listpack-value`).
-const COMPACT_MEMBER_BYTES_MAX: usize = 64;
+use crate::types::encoding::{LISTPACK_MEMBERS_MAX, LISTPACK_VALUE_BYTES_MAX};
 
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count]` → next cursor, members with scores.
 pub(super) async fn zscan(
@@ -32,12 +27,15 @@ pub(super) async fn zscan(
         return Ok(scan_reply(0, Vec::new()));
     }
     let options = ScanOptions::parse(rest(arguments, 3))?;
-    let whole = context.zset_all_of_small(&key, WHOLE_MEMBERS_MAX).await?;
+    // Redis answers sets in its compact encoding whole.
+    let whole = context
+        .zset_all_of_small(&key, LISTPACK_MEMBERS_MAX)
+        .await?;
     let (next, members, is_compact) = match whole {
         Some(members) => {
             let is_compact = members
                 .iter()
-                .all(|one| one.member.len() <= COMPACT_MEMBER_BYTES_MAX);
+                .all(|one| one.member.len() <= LISTPACK_VALUE_BYTES_MAX);
             (0, members, is_compact)
         }
         None => {

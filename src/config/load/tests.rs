@@ -146,7 +146,7 @@ fn a_redis_conf_is_named_as_one() {
 
 #[test]
 fn all_that_is_wrong_is_told_at_once() {
-    let file = file("port = 70000\nprot = 1\nlogfile = 'x'\nmaxclients = 1.5\n");
+    let file = file("port = 70000\nprot = 1\nsupervised = 'x'\nmaxclients = 1.5\n");
     let error = load_from(
         Some(file.path()),
         &[("QUOIN_TIMEOUT", "x"), ("QUOIN_PROT", "1")],
@@ -159,7 +159,7 @@ fn all_that_is_wrong_is_told_at_once() {
         "7 things are wrong with the settings:
   port (FILE:1): wrong value '70000'; accepted: a whole number from 0 to 65535
   FILE:2: no such setting: 'prot'; did you mean 'port'?
-  FILE:3: no such setting: 'logfile'; Redis has it, Quoin does not (the log goes to the standard error)
+  FILE:3: no such setting: 'supervised'; Redis has it, Quoin does not (let a service manager start it)
   maxclients (FILE:4): wrong value: it is of the type float; accepted: a whole number from 1 to 4294967295
   environment variable QUOIN_PROT: no such setting; did you mean 'QUOIN_PORT'?
   timeout (environment variable QUOIN_TIMEOUT): wrong value 'x'; accepted: a whole number from 0 to 2147483647

@@ -231,3 +231,40 @@ fn rewrites_at_the_same_time_do_not_spoil_the_file() {
     let again = load(Some(path), [], []).unwrap();
     assert_eq!(again.settings, config.settings());
 }
+
+#[test]
+fn a_password_that_is_undone_is_not_shown_and_is_reloaded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quoin.toml");
+    std::fs::write(&path, "requirepass = 'old'\n").unwrap();
+    let config = RuntimeConfig::new(load(Some(path.clone()), [], []).unwrap());
+    std::fs::write(&path, "requirepass = 'new'\n").unwrap();
+    for _ in 0..2 {
+        assert_eq!(config.reload().unwrap().changed, ["requirepass"]);
+        assert_eq!(get(&config, "requirepass"), "new");
+        config.undo_reloaded_requirepass(Some("new"), Some("old".to_owned()));
+        assert_eq!(get(&config, "requirepass"), "old");
+    }
+    // One that was changed again since stays.
+    set(&config, &["requirepass", "third"]).unwrap();
+    config.undo_requirepass(Some("new"), Some("old".to_owned()));
+    assert_eq!(get(&config, "requirepass"), "third");
+}
+
+#[test]
+fn files_of_tls_are_read_while_others_read_settings() {
+    let config = Arc::new(config());
+    let reader = Arc::downgrade(&config);
+    let taken = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&taken);
+    config.on_tls(move |settings| {
+        // It would never return, with the lock held.
+        let before = reader.upgrade().unwrap().settings();
+        assert_ne!(before.tls, settings.tls);
+        let seen = Arc::clone(&seen);
+        Ok(Box::new(move || seen.store(true, Ordering::SeqCst)))
+    });
+    set(&config, &["tls-auth-clients", "optional"]).unwrap();
+    assert!(taken.load(Ordering::SeqCst));
+    assert_eq!(get(&config, "tls-auth-clients"), "optional");
+}

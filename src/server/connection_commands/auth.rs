@@ -47,6 +47,8 @@ pub(super) async fn auth(
     state: &ServerState,
 ) -> Result<Reply, CommandError> {
     let (user, password) = credentials_of_auth(arguments).ok_or(CommandError::Syntax)?;
+    // A user that another server has just made may come here next.
+    user_store::refresh_for(&session.client, state).await;
     let default = state.access.users.default_user();
     if arguments.len() == 2 && default.definition().needs_no_password() {
         return Err(CommandError::text(
@@ -54,19 +56,17 @@ pub(super) async fn auth(
              Are you sure your configuration is correct?",
         ));
     }
-    authenticate(user, password, arguments, session, state).await?;
+    authenticate(user, password, arguments, session, state)?;
     Ok(Reply::OK)
 }
 
-async fn authenticate(
+fn authenticate(
     name: &[u8],
     password: &[u8],
     arguments: &[Bytes],
     session: &mut Session,
     state: &ServerState,
 ) -> Result<(), CommandError> {
-    // A user that another server has just made may come here next.
-    user_store::refresh_if_possible(state).await;
     if let Some(user) = state.access.authenticate(name, password) {
         session.set_user(user, true);
         return Ok(());
@@ -150,7 +150,8 @@ pub(super) async fn hello(
         name,
     } = Greeting::parse(arguments)?;
     if let Some((user, password)) = credentials {
-        authenticate(user, password, arguments, session, state).await?;
+        user_store::refresh_for(&session.client, state).await;
+        authenticate(user, password, arguments, session, state)?;
     }
     if !session.is_allowed(&state.access.users) {
         return Err(CommandError::text(

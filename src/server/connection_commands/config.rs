@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::errors::not_implemented;
 use crate::commands::arguments::{is_word, rest};
 use crate::commands::help::help;
+use crate::config::RuntimeConfig;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::server::state::ServerState;
@@ -50,23 +51,49 @@ fn get(arguments: &[Bytes], state: &ServerState) -> Reply {
 
 /// `CONFIG SET parameter value [parameter value …]`.
 async fn set(arguments: &[Bytes], state: &ServerState) -> Result<Reply, CommandError> {
-    let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
+    let mut pairs: Vec<(Bytes, Bytes)> = Vec::new();
     for pair in rest(arguments, 2).chunks(2) {
         let [name, value] = pair else {
             return Err(CommandError::Syntax);
         };
-        pairs.push((name, value));
+        pairs.push((name.clone(), value.clone()));
     }
-    match state.config.set(&pairs) {
-        Ok(()) => {
-            let is_password = |(name, _): &(&[u8], &[u8])| is_word(name, "requirepass");
-            if pairs.iter().any(is_password) {
-                user_store::take_requirepass(state).await?;
-            }
-            Ok(Reply::OK)
+    let has_password = pairs.iter().any(|(name, _)| is_word(name, "requirepass"));
+    let before = state.config.requirepass();
+    set_all(pairs, &state.config).await?;
+    if has_password {
+        let given = state.config.requirepass();
+        if let Err(error) = user_store::take_requirepass(state).await {
+            state.config.undo_requirepass(given.as_deref(), before);
+            return Err(error);
         }
-        Err(line) => Err(CommandError::Text(line.into())),
     }
+    Ok(Reply::OK)
+}
+
+/// Changes settings. On a thread that may wait for the disk where files are read.
+async fn set_all(
+    pairs: Vec<(Bytes, Bytes)>,
+    config: &Arc<RuntimeConfig>,
+) -> Result<(), CommandError> {
+    let waits = pairs
+        .iter()
+        .any(|(name, _)| RuntimeConfig::reads_files(name));
+    let config = Arc::clone(config);
+    let set = move || {
+        let pairs: Vec<(&[u8], &[u8])> = pairs
+            .iter()
+            .map(|(name, value)| (name.as_ref(), value.as_ref()))
+            .collect();
+        config.set(&pairs)
+    };
+    let done = match waits {
+        true => tokio::task::spawn_blocking(set)
+            .await
+            .unwrap_or_else(|error| Err(format!("ERR CONFIG SET failed: {error}"))),
+        false => set(),
+    };
+    done.map_err(|line| CommandError::Text(line.into()))
 }
 
 /// `CONFIG REWRITE`, on a thread that may wait for the disk.

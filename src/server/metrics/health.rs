@@ -2,6 +2,7 @@
 
 use hyper::StatusCode;
 
+use crate::commands::KeyLocks;
 use crate::limits::READY_ANSWER_MAX;
 use crate::server::state::ServerState;
 
@@ -11,13 +12,13 @@ pub(super) fn alive() -> (StatusCode, String) {
     (StatusCode::OK, "ok\n".to_owned())
 }
 
-/// Whether commands are answered: a read of the store takes the way of a client's read and must come
-/// back in time.
+/// Whether commands are answered: a transaction that reads takes the way of a client's writes, and must
+/// come back in time. It writes nothing.
 pub(super) async fn ready(state: &ServerState) -> (StatusCode, String) {
     if state.shutdown.has_begun() {
         return not_ready("the server is shutting down");
     }
-    let read = state.executor.read(0, |context| {
+    let read = state.executor.transact(0, KeyLocks::Nothing, |context| {
         Box::pin(async { Ok(context.namespace().await?) })
     });
     match tokio::time::timeout(READY_ANSWER_MAX, read).await {

@@ -285,6 +285,9 @@ impl WriteContext<'_> {
                     }
                 }
                 Outlook::Idle(key, next) => {
+                    // Waking adds to its length: it must still be there.
+                    self.transaction
+                        .add_read_conflict_range(&key.meta_key, &successor(&key.meta_key));
                     self.clear_alarms(&queue);
                     self.wake_waiting(&key);
                     if let Some(at_ms) = next {

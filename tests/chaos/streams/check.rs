@@ -41,10 +41,8 @@ fn check_entries<'l>(
     entries: &[Entry],
 ) -> Result<(), String> {
     let key = key(number);
-    if let Some([(id, _), (other, _)]) = entries
-        .array_windows()
-        .find(|[(id, _), (other, _)]| id >= other)
-    {
+    let mut neighbours = entries.iter().zip(entries.iter().skip(1));
+    if let Some(((id, _), (other, _))) = neighbours.find(|((id, _), (other, _))| id >= other) {
         return Err(format!("{key}: {id} stands before {other}"));
     }
     let mut by_payload: BTreeMap<Payload, &Added> = BTreeMap::new();

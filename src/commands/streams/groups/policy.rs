@@ -39,13 +39,13 @@ fn policy(arguments: &[Bytes]) -> Result<Option<StreamPolicy>, CommandError> {
     let mut left = rest(arguments, 4);
     while let [option, following @ ..] = left {
         left = match following {
-            [count, rest @ ..] if is_word(option, "maxtries") => {
+            [count, rest @ ..] if max_tries.is_none() && is_word(option, "maxtries") => {
                 let count = u64::try_from(integer(count)?).ok();
                 let count = count.filter(|count| *count > 0);
                 max_tries = Some(count.ok_or(CommandError::text("ERR MAXTRIES must be > 0"))?);
                 rest
             }
-            [idle, rest @ ..] if is_word(option, "minidle") => {
+            [idle, rest @ ..] if min_idle_ms.is_none() && is_word(option, "minidle") => {
                 let idle_ms = integer(idle)?;
                 if !(1..=STREAM_MIN_IDLE_MS_MAX).contains(&idle_ms) {
                     return Err(CommandError::Text(
@@ -55,7 +55,7 @@ fn policy(arguments: &[Bytes]) -> Result<Option<StreamPolicy>, CommandError> {
                 min_idle_ms = Some(idle_ms);
                 rest
             }
-            [name, rest @ ..] if is_word(option, "deadletter") => {
+            [name, rest @ ..] if dead_letter.is_none() && is_word(option, "deadletter") => {
                 dead_letter = Some(name.clone());
                 rest
             }

@@ -44,11 +44,14 @@ pub(super) async fn xreadgroup(
     let (group_name, consumer_name) = group_and_consumer(&read)?;
     let mut answer = Vec::new();
     let mut seen = HashSet::new();
-    for mut source in sources(context, &read, group_name).await? {
+    let mut sources = sources(context, &read, group_name).await?;
+    for source in &mut sources {
         if !seen.insert(source.name) {
             // A stream that is named twice goes on where it was the first time.
             let group = context.stream_group(&source.key, group_name, context.isolation);
-            source.group = group.await?.unwrap_or(source.group);
+            if let Some(group) = group.await? {
+                source.group = group;
+            }
         }
         let (key, group) = (&source.key, &mut source.group);
         let found = context.stream_find_or_create_consumer(key, source.name, group, consumer_name);
@@ -78,6 +81,12 @@ pub(super) async fn xreadgroup(
         answer.push((Reply::Bulk(source.name.clone()), reply));
     }
     if answer.is_empty() {
+        if read.block.is_some() && !read.no_ack {
+            for source in &sources {
+                let awaited = context.stream_await_idle(&source.key, &source.group);
+                awaited.await?;
+            }
+        }
         return Ok(Reply::NullArray);
     }
     Ok(Reply::Keyed(answer))
@@ -149,7 +158,10 @@ pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
 pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>, CommandError> {
     let read = read_arguments(arguments, now_ms, true)?;
     let (group, _) = group_and_consumer(&read)?;
-    let wants = GroupName(group.clone());
+    let wants = Reader {
+        group: group.clone(),
+        no_ack: read.no_ack,
+    };
     Ok(read.block.map(|timeout| WaitSpec {
         wants: Some(Arc::new(wants)),
         wake: Wake::One,
@@ -158,11 +170,15 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
     }))
 }
 
-/// The group that a client reads as. Where one finds nothing others of the group do not either.
+/// What a client reads as. Where one finds nothing the others that are the same do not either.
 #[derive(Debug, PartialEq)]
-struct GroupName(Bytes);
+struct Reader {
+    group: Bytes,
+    /// It gets no idle entries.
+    no_ack: bool,
+}
 
-impl Wants for GroupName {
+impl Wants for Reader {
     fn accepts(&self, _: &dyn Offer) -> bool {
         // Streams offer no items.
         true

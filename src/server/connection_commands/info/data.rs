@@ -61,7 +61,6 @@ pub(super) fn quoin(state: &ServerState, text: &mut String) {
     let per_batch = commands as f64 / batches.max(1) as f64;
     text.push_str("# Quoin\r\n");
     lines! { text;
-        "quoin_version": env!("CARGO_PKG_VERSION"),
         "store": state.store.capabilities().name,
         "store_id": state.store.id().unwrap_or_default(),
         "store_reachable": u8::from(state.store.is_reachable()),

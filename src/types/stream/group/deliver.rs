@@ -42,6 +42,7 @@ impl WriteContext<'_> {
         no_ack: bool,
     ) -> Result<Vec<StreamEntry>, CommandError> {
         let count = count.min(STREAM_DELIVERED_MAX);
+        let written = self.transaction.mutation_count();
         let mut delivered = match no_ack {
             true => Vec::new(),
             false => {
@@ -49,7 +50,11 @@ impl WriteContext<'_> {
                 idle.await?
             }
         };
-        let count = count - delivered.len().min(count);
+        let mut count = count - delivered.len().min(count);
+        if self.transaction.mutation_count() > written && self.is_full() {
+            // Idle entries and dead letters may have filled most of the transaction.
+            count = count.min(KEY_READS_AT_ONCE);
+        }
         // What commits meanwhile comes after these, so it is no conflict.
         let view = self.relaxed_view();
         let entries = match IdRange::after(group.row.last) {

@@ -15,7 +15,7 @@ use futures_util::future::try_join_all;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{StreamId, StreamPending, StreamPolicy, ValueType};
-use crate::limits::{KEY_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX, STREAM_DELIVERED_MAX};
+use crate::limits::{KEY_READS_AT_ONCE, STREAM_DEAD_LETTERS_MAX, STREAM_IDLE_DELIVERED_MAX};
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::stream::{IdRange, NewId, StreamEntry};
 use crate::types::{OpenKey, ReadContext, WriteContext};
@@ -26,6 +26,13 @@ use super::{OpenConsumer, OpenGroup};
 /// Names of the fields that a dead letter has besides those of its entry: the stream, the group, its
 /// id there, and how often it was delivered.
 const DEAD_LETTER_FIELDS: [&str; 4] = ["_stream", "_group", "_id", "_deliveries"];
+
+/// What a field of a dead letter takes beside its own bytes, at the most.
+const LETTER_FIELD_BYTES: usize = 8;
+/// Room that a transaction keeps for what is written besides a large dead letter. A letter that leaves
+/// less than some times this free of an empty transaction is never moved, so one that is moved finds
+/// room in a transaction that has written little else.
+const LETTER_ROOM_BYTES: usize = 300_000;
 
 /// When entries of a stream are idle enough to be handed out again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -135,8 +142,32 @@ impl WriteContext<'_> {
         Ok(())
     }
 
-    /// Hands entries of a group that are idle for long enough to a consumer, up to `count`. Those that
-    /// were delivered too often go to the dead letter stream, or stay where they are if there is none.
+    /// Has clients that wait for entries of a group woken when the next idle one can be handed out:
+    /// soon if it can already. To be called where a client begins to wait. A reader may have stopped
+    /// at a limit, and a server whose clock is ahead may have removed the alarm before.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_await_idle(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+    ) -> Result<(), StoreError> {
+        let Some(policy) = &group.row.policy else {
+            return Ok(());
+        };
+        let first = self.stream_idle_rows(key, group, i64::MIN, i64::MAX, 1);
+        if let Some(row) = first.await?.first() {
+            let (_, at_ms, _) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
+            let due_ms = at_ms.saturating_add(policy.min_idle_ms);
+            self.set_alarm(key, due_ms.max(self.now_ms));
+        }
+        Ok(())
+    }
+
+    /// Hands entries of a group that are idle for long enough to a consumer, up to `count` and
+    /// [`STREAM_IDLE_DELIVERED_MAX`]. Those that were delivered too often go to the dead letter stream.
+    /// They stay where they are if there is none, or if a transaction cannot hold them.
     ///
     /// # Errors
     /// `Text` where the dead letter stream is none; when the store fails.
@@ -152,10 +183,10 @@ impl WriteContext<'_> {
             return Ok(Vec::new());
         };
         let mut delivered = Vec::new();
-        let mut dead = 0;
-        let mut left = STREAM_DELIVERED_MAX;
+        let (mut dead, mut moved) = (0, 0);
+        let mut left = STREAM_IDLE_DELIVERED_MAX;
         let mut changes = PendingChanges::default();
-        while delivered.len() < count && dead < STREAM_DEAD_LETTERS_MAX && left > 0 {
+        'rows: while delivered.len() < count && dead < STREAM_DEAD_LETTERS_MAX && left > 0 {
             let some = (count - delivered.len()).min(STREAM_DEAD_LETTERS_MAX - dead);
             let some = some.min(KEY_READS_AT_ONCE).min(left);
             let until_ms = self.idle_until_ms(policy);
@@ -176,12 +207,18 @@ impl WriteContext<'_> {
                     }
                     Some(entry) => {
                         dead += 1;
-                        let Some(dead_letter) = &policy.dead_letter else {
+                        let letter = letter(entry, key_name, group, &before);
+                        let name = policy.dead_letter.as_ref();
+                        let Some(name) = name.filter(|_| self.can_hold_letter(&letter)) else {
+                            self.clear_idle_row(key, group, &before);
                             continue;
                         };
-                        let letter = letter(entry, key_name, group, &before);
-                        self.put_dead_letter(dead_letter, group, &letter).await?;
+                        if !self.has_room_for_letter(&letter, delivered.len() + moved) {
+                            break 'rows;
+                        }
+                        self.put_dead_letter(name, key, group, &letter).await?;
                         self.remove_pending(key, group, &before, &mut changes);
+                        moved += 1;
                     }
                 }
             }
@@ -190,7 +227,32 @@ impl WriteContext<'_> {
         Ok(delivered)
     }
 
-    /// The pending entries of rows by time, and what the stream has of each. Removes the rows.
+    /// Whether a transaction can hold a dead letter.
+    fn can_hold_letter(&self, letter: &[Bytes]) -> bool {
+        let bytes_max = self.environment.capabilities.transaction_bytes_max;
+        letter_bytes(letter) <= bytes_max.saturating_sub(3 * LETTER_ROOM_BYTES)
+    }
+
+    /// Whether this transaction should take a dead letter after so many entries. The first may be
+    /// larger than a batch should become.
+    fn has_room_for_letter(&self, letter: &[Bytes], after: usize) -> bool {
+        let bytes = self.transaction.size_bytes() + letter_bytes(letter);
+        let capabilities = &self.environment.capabilities;
+        let bytes_max = capabilities.transaction_bytes_max;
+        bytes <= capabilities.batch_bytes_soft_max
+            || (after == 0 && bytes <= bytes_max.saturating_sub(LETTER_ROOM_BYTES))
+    }
+
+    /// An entry is not handed out again.
+    fn clear_idle_row(&self, key: &OpenKey, group: &OpenGroup, entry: &PendingEntry) {
+        let at_ms = entry.row.delivered_at_ms;
+        let layout = self.layout();
+        let row = layout.stream_idle_key(key.data(), group.row.id, at_ms, entry.id);
+        self.transaction.clear(&row);
+    }
+
+    /// The pending entries of rows by time, and what the stream has of each. Removes rows that do not
+    /// agree with their entry.
     async fn idle_entries(
         &self,
         key: &OpenKey,
@@ -201,15 +263,17 @@ impl WriteContext<'_> {
         for row in rows {
             let (_, at_ms, id) = self.layout().read_stream_idle_key(key.data(), &row.key)?;
             at.push((at_ms, id));
-            self.transaction.clear(&row.key);
         }
         let ids: Vec<StreamId> = at.iter().map(|(_, id)| *id).collect();
         let pending = self.stream_pending_each(key, group, &ids, Isolation::Serializable);
-        let pending = pending.await?.into_iter().zip(at);
-        let pending = pending.filter_map(|(entry, (at_ms, _))| {
-            entry.filter(|entry| entry.row.delivered_at_ms == at_ms)
-        });
-        let pending: Vec<PendingEntry> = pending.collect();
+        let found = pending.await?.into_iter().zip(at).zip(rows);
+        let mut pending = Vec::with_capacity(rows.len());
+        for ((entry, (at_ms, _)), row) in found {
+            match entry.filter(|entry| entry.row.delivered_at_ms == at_ms) {
+                Some(entry) => pending.push(entry),
+                None => self.transaction.clear(&row.key),
+            }
+        }
         let view = self.relaxed_view();
         let entries = pending.iter().map(|entry| view.stream_entry(key, entry.id));
         let entries = try_join_all(entries).await?;
@@ -219,22 +283,19 @@ impl WriteContext<'_> {
     async fn put_dead_letter(
         &self,
         name: &Bytes,
+        stream: &OpenKey,
         group: &OpenGroup,
         fields: &[Bytes],
     ) -> Result<(), CommandError> {
-        let found = self.find(name, ValueType::Stream).await;
-        let key = match found {
+        let key = match self.find(name, ValueType::Stream).await {
+            // RENAME and COPY may have put it there.
+            Ok(Some(key)) if key.meta_key == stream.meta_key => {
+                return Err(no_dead_letter_stream(group, "holds the stream itself"));
+            }
             Ok(Some(key)) => key,
             Ok(None) => self.create(name, ValueType::Stream, None).await?,
             Err(CommandError::WrongType) => {
-                let group = String::from_utf8_lossy(&group.name);
-                return Err(CommandError::Text(
-                    format!(
-                        "ERR the dead letter key of group '{group}' holds no stream; nothing was read. \
-                         XGROUP SETPOLICY can name another"
-                    )
-                    .into(),
-                ));
+                return Err(no_dead_letter_stream(group, "holds no stream"));
             }
             Err(error) => return Err(error),
         };
@@ -250,6 +311,23 @@ impl StreamPolicy {
         self.max_tries
             .is_some_and(|max_tries| entry.row.deliveries >= max_tries)
     }
+}
+
+fn no_dead_letter_stream(group: &OpenGroup, why: &str) -> CommandError {
+    let group = String::from_utf8_lossy(&group.name);
+    CommandError::Text(
+        format!(
+            "ERR the dead letter key of group '{group}' {why}; nothing was read. XGROUP SETPOLICY can \
+             name another"
+        )
+        .into(),
+    )
+}
+
+/// About how many bytes a dead letter takes in the store.
+fn letter_bytes(letter: &[Bytes]) -> usize {
+    let fields = letter.iter();
+    fields.map(|field| field.len() + LETTER_FIELD_BYTES).sum()
 }
 
 /// An entry once a consumer has it again.

@@ -24,7 +24,7 @@ pub enum References {
 /// What has become of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
-    /// There was none, or it was not pending.
+    /// There was none that a group still needs, or it was not pending.
     Missing,
     /// It is gone.
     Deleted,
@@ -52,9 +52,8 @@ impl WriteContext<'_> {
         for id in ids {
             found.push(match deleted.remove(id) {
                 true => Deletion::Deleted,
-                false if kept.contains(id) && self.stream_entry(key, *id).await?.is_some() => {
-                    Deletion::StillReferenced
-                }
+                // Even one that the stream does not have, as in Redis (`xdelexCommand`).
+                false if kept.contains(id) => Deletion::StillReferenced,
                 false => Deletion::Missing,
             });
         }

@@ -277,7 +277,7 @@ fn history(bench: &Bench, seed: u64) {
                 if code == 1 {
                     model.entries.remove(&id);
                 }
-                let code = if is_there { code } else { -1 };
+                let code = if is_there || code == 2 { code } else { -1 };
                 run(
                     format!("XDELEX s {word} IDS 1 {id}-0"),
                     Reply::Array(vec![int(code)]),

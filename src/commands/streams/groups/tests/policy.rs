@@ -7,6 +7,10 @@ use crate::store::{Isolation, KeyValue, RangeQuery};
 
 const READ: &str = "XREADGROUP GROUP g a COUNT 2 STREAMS s >";
 const NOTHING: Reply = Reply::NullArray;
+const SYNTAX: &str =
+    "ERR unknown subcommand or wrong number of arguments for 'SETPOLICY'. Try XGROUP HELP.";
+
+mod limits;
 
 fn reap(bench: &Bench) {
     let mut reaper = Reaper::new(&bench.executor);
@@ -238,10 +242,10 @@ fn what_is_no_policy_is_refused() {
                 "MINIDLE 5 MAXTRIES 1 DEADLETTER s",
                 "ERR DEADLETTER must be another key than the stream's",
             ),
-            (
-                "MINIDLE",
-                "ERR unknown subcommand or wrong number of arguments for 'SETPOLICY'. Try XGROUP HELP.",
-            ),
+            ("MINIDLE", SYNTAX),
+            ("MINIDLE 5 MINIDLE 5", SYNTAX),
+            ("MINIDLE 5 MAXTRIES 1 MAXTRIES 1", SYNTAX),
+            ("MINIDLE 5 MAXTRIES 1 DEADLETTER d DEADLETTER e", SYNTAX),
         ] {
             let reply = bench.run(&format!("XGROUP SETPOLICY s g {options}"));
             assert_eq!(reply, error(line), "{options}");

@@ -151,7 +151,10 @@ fn deleted_entries_stay_with_groups_or_go_from_them() {
         );
         bench.run("XREADGROUP GROUP h a STREAMS s >");
         bench.run("XACK s h 3-0 4-0 5-0");
-        assert_eq!(bench.run("XDELEX s ACKED IDS 2 3-0 4-0"), codes(&[1, 2]));
+        assert_eq!(
+            bench.run("XDELEX s ACKED IDS 4 3-0 4-0 2-0 9-0"),
+            codes(&[1, 2, -1, 2])
+        );
         assert_eq!(
             bench.run("XDELEX gone ACKED IDS 2 3-0 4-0"),
             codes(&[-1, -1])

@@ -1,0 +1,90 @@
+//! Job frameworks as their registries carry them, with their own workers, on Quoin: each enqueues,
+//! works, retries, schedules, fails and cleans up while the server is killed and started again.
+//! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
+//!
+//! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
+//! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
+//!
+//! Packages come from pip and npm into the target folder. Where no registry can be reached, or
+//! Python or Node.js is missing, a test says so and does nothing, unless all are asked for.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub
+)]
+
+mod packages;
+mod process;
+#[path = "../support/redis.rs"]
+mod redis_server;
+mod scenario;
+#[path = "../support/server.rs"]
+mod server;
+
+use std::io::Write;
+
+use packages::Packages;
+
+/// Asks for more than the few.
+const VARIABLE: &str = "QUOIN_TEST_FRAMEWORKS";
+
+fn is_all() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|value| value == "all")
+}
+
+/// Runs the scenario of one framework: a file of `tests/frameworks/python` or `node`, and perhaps a
+/// word for it.
+fn run(packages: Packages, script: &str) {
+    match packages.install() {
+        Ok(installed) => scenario::compare(&installed.command(script)),
+        Err(missing) if !is_all() => {
+            // Written past the capture of a passing test's output.
+            let _ = writeln!(std::io::stderr(), "{script} is not run: {missing}");
+        }
+        Err(missing) => panic!("{script} is not run: {missing}"),
+    }
+}
+
+/// A test for each framework. Those of `few` run always, the others where all are asked for.
+macro_rules! frameworks {
+    (few { $($few:ident: $few_packages:ident $few_script:literal,)* }
+     more { $($more:ident: $more_packages:ident $more_script:literal,)* }) => {
+        $(#[test] fn $few() { run(Packages::$few_packages, $few_script); })*
+        $(#[test] fn $more() {
+            if is_all() {
+                run(Packages::$more_packages, $more_script);
+            }
+        })*
+    };
+}
+
+frameworks! {
+    few {
+        bullmq: Node "bullmq.mjs",
+        celery: Python "run_celery.py",
+        rq: Python "run_rq.py",
+    }
+    more {
+        arq: OlderPython "run_arq.py",
+        bee_queue: Node "bee_queue.mjs",
+        bull: Node "bull.mjs",
+        channels_redis: MorePython "run_channels.py",
+        django_redis: MorePython "run_django_redis.py",
+        dramatiq: MorePython "run_dramatiq.py",
+        huey_with_a_list: MorePython "run_huey.py list",
+        huey_with_priorities: MorePython "run_huey.py priorities",
+        kue: Node "kue.mjs",
+        limits: MorePython "run_limits.py",
+        redbeat: MorePython "run_redbeat.py",
+        redlock_and_rate_limiter_flexible: Node "locks_and_limits.mjs",
+        rsmq: Node "rsmq.mjs",
+        saq: OlderPython "run_saq.py",
+        scrapy_redis: MorePython "run_scrapy_redis.py",
+        socket_io: Node "socket_io.mjs",
+        taskiq_with_a_list: MorePython "run_taskiq.py list",
+        taskiq_with_a_stream: MorePython "run_taskiq.py stream",
+        taskiq_with_pubsub: MorePython "run_taskiq.py pubsub",
+    }
+}
