@@ -163,7 +163,6 @@ impl Bench {
             let unit = Unit::new(&*transaction, self.executor.environment());
             let mode = Mode {
                 is_strict,
-                pops_grants: false,
                 ..Mode::default()
             };
             for line in lines {

@@ -20,6 +20,7 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::known_keys::KnownKeys;
 use super::located::LocatedKeys;
 use super::rights::Rights;
 use super::script_calls::ScriptCalls;
@@ -137,6 +138,8 @@ pub struct ReadContext<'t> {
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
     pub pops_grants: bool,
+    /// What is known of the command's keys.
+    pub known_keys: KnownKeys<'t>,
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
@@ -194,6 +197,7 @@ impl<'t> ReadContext<'t> {
             lacks_named_keys: false,
             grants: None,
             pops_grants: false,
+            known_keys: KnownKeys::Nothing,
             counts_lookups: true,
             namespaces,
         }
@@ -385,6 +389,12 @@ impl<'t> WriteContext<'t> {
     pub(super) fn unit_position_random(&self) -> i64 {
         let random = &self.namespaces.position_random;
         *random.get_or_init(|| self.environment.position_random())
+    }
+
+    /// The same view for a command of whose keys so much is known.
+    pub fn knowing(mut self, known_keys: KnownKeys<'t>) -> Self {
+        self.read.known_keys = known_keys;
+        self
     }
 
     /// Tells WATCH, after the commit, that a key of the client's database has changed.
