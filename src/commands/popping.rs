@@ -97,16 +97,44 @@ async fn take_from_first<'k, P: Poppable>(
     count: usize,
     from_end: bool,
 ) -> Result<Option<(&'k Bytes, Vec<P::Element>)>, CommandError> {
-    for name in names {
+    let known = context.known_keys;
+    let mut passed_over: Vec<&'k Bytes> = Vec::new();
+    for name in names.iter().filter(|name| !known.leaves_out(name)) {
+        if known.was_empty(name) {
+            passed_over.push(name);
+            continue;
+        }
         let Some(key) = context.find(name, P::VALUE_TYPE).await? else {
             continue;
         };
+        let (name, key) = match passed_over.is_empty() {
+            true => (name, key),
+            false if !context.has_elements_now(&key).await? => continue,
+            // It must be the first of all that have something.
+            false => match first_of_those::<P>(context, &passed_over).await? {
+                Some(before) => before,
+                None => (name, key),
+            },
+        };
+        passed_over.clear();
         let elements = take::<P>(context, name, &key, count, from_end).await?;
         if !elements.is_empty() {
             return Ok(Some((name, elements)));
         }
     }
     Ok(None)
+}
+
+/// The first of these keys that has elements.
+async fn first_of_those<'k, P: Poppable>(
+    context: &WriteContext<'_>,
+    names: &[&'k Bytes],
+) -> Result<Option<(&'k Bytes, OpenKey)>, CommandError> {
+    let Some(name) = context.first_with_elements(names).await? else {
+        return Ok(None);
+    };
+    let key = context.find(name, P::VALUE_TYPE).await?;
+    Ok(key.map(|key| (name, key)))
 }
 
 /// `key [count]` → elements with their numbers: ZPOPMIN and its like.
@@ -310,7 +338,7 @@ pub(super) fn wait_to_pop<P: Poppable>(
     now_ms: i64,
 ) -> Result<Option<WaitSpec>, CommandError> {
     let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
-    Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
+    Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
 }
 
 /// What [`blocking_multi_pop`] waits for.
@@ -320,5 +348,5 @@ pub(super) fn wait_to_multi_pop<P: Poppable>(
 ) -> Result<Option<WaitSpec>, CommandError> {
     let keys = MultiPop::parse(arguments, 2, P::from_end)?.keys;
     let timeout = timeout(argument(arguments, 1)?, now_ms)?;
-    Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
+    Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
 }
