@@ -57,7 +57,7 @@ impl ReadContext<'_> {
                 let prefix = prefix(Section::Scores);
                 let range = KeyRange::children(&prefix);
                 let first = self.outermost(&range, false, Isolation::Snapshot);
-                let first = first.await?.map(|row| row.key.slice(prefix.len()..));
+                let first = first.await?.map(|row| place(&row, prefix.len()));
                 let span = first.map(|first| QueueSpan {
                     id: prefix.into(),
                     last: first.clone(),
@@ -131,9 +131,14 @@ impl ReadContext<'_> {
         let last = self.outermost(&range, true, Isolation::Snapshot).await?;
         Ok(last.map(|last| QueueSpan {
             id: Bytes::copy_from_slice(part),
-            first: first.key.slice(part.len()..),
-            last: last.key.slice(part.len()..),
+            first: place(first, part.len()),
+            last: place(&last, part.len()),
             first_digest: None,
         }))
     }
+}
+
+/// The place that a row's key says. A copy, as it is kept: the key may share memory with the row's value.
+fn place(row: &KeyValue, prefix_length: usize) -> Bytes {
+    Bytes::copy_from_slice(row.key.get(prefix_length..).unwrap_or_default())
 }
