@@ -152,7 +152,7 @@ mod tests {
         let closed = users(Some("secret"));
         assert!(warnings(&settings, &closed).is_empty());
         // What counts is the user, wherever its password comes from.
-        let off = Definition::unrestricted().with_rules(&["off".into()], Defaults::default());
+        let off = Definition::unrestricted().with_rules(&["off"], Defaults::default());
         assert!(warnings(&settings, &Users::new(off.unwrap())).is_empty());
         settings.metrics_address = "0.0.0.0:9121".parse().ok();
         let lines = warnings(&settings, &closed);

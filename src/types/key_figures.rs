@@ -21,7 +21,7 @@ pub struct StateFigures {
     /// where there is none, or where the layout does not say it: only a stream's ids and the rows of
     /// dead tasks hold a time of the past.
     pub since_ms: Option<i64>,
-    /// The ends of what is there, from which it follows for who comes again.
+    /// The ends of what is there. A reader that comes again can tell ages from them.
     pub spans: Vec<QueueSpan>,
 }
 
