@@ -17,7 +17,9 @@ use crate::types::{OpenKey, WriteContext};
 const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
 /// Elements of at most this size on average are popped more and more at a time.
 const SMALL_REPLY_BYTES: usize = 4 * 1024;
-const STEP_GROWTH: usize = 4;
+const STEP_GROWTH: usize = 16;
+/// Elements that are popped first, while their size is not known.
+const STEP_MIN: usize = 16;
 
 /// The end with the first or lowest elements.
 pub(super) const FIRST: bool = false;
@@ -173,7 +175,7 @@ pub(super) async fn pop_series<P: Poppable, const FROM_END: bool>(
         replies.resize_with(commands.len(), absent);
         return Ok(replies);
     };
-    let (mut step, mut bytes, mut has_popped) = (1, 0, false);
+    let (mut step, mut bytes, mut has_popped) = (STEP_MIN, 0, false);
     while replies.len() < commands.len() && bytes < SERIES_REPLY_BYTES_MAX {
         let wanted = step.min(commands.len() - replies.len());
         let elements = P::pop(context, &key, wanted, FROM_END).await?;
