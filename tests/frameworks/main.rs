@@ -17,8 +17,6 @@
     unreachable_pub
 )]
 
-#[path = "../support/authority.rs"]
-mod authority;
 mod packages;
 mod process;
 #[path = "../support/redis.rs"]
@@ -27,6 +25,9 @@ mod scenario;
 #[path = "../support/server.rs"]
 mod server;
 mod tls;
+
+#[path = "../support/authority.rs"]
+mod authority;
 
 use std::io::Write;
 
