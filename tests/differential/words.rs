@@ -12,8 +12,8 @@ pub struct Dice {
 }
 
 /// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, strings,
-/// sets, streams.
-const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm', 's'];
+/// sets, streams, HyperLogLogs.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm', 's', 'p'];
 
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
