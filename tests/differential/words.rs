@@ -252,7 +252,13 @@ impl Dice {
     /// A count of random items. A huge negative one would be answered at length.
     pub fn random_count(&mut self) -> Vec<u8> {
         match self.below(25) {
-            0 => self.text(&["9223372036854775807", "-9223372036854775808", "abc", "", "1.0"]),
+            0 => self.text(&[
+                "9223372036854775807",
+                "-9223372036854775808",
+                "abc",
+                "",
+                "1.0",
+            ]),
             _ => self.between(-20, 20).to_string().into_bytes(),
         }
     }
