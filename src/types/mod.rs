@@ -18,6 +18,7 @@ pub mod key_figures;
 pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
+pub mod known_keys;
 pub mod libraries;
 pub mod list;
 mod located;

@@ -252,7 +252,7 @@ fn what_store_cannot_hold_is_refused_before_it_is_made() {
     };
     assert!(matches!(store("#", 10), Err(CommandError::TooLarge)));
     assert!(matches!(
-        store("absent", 100_000),
+        store("absent", 1_000_000),
         Err(CommandError::TooLarge)
     ));
     assert_eq!(transaction.mutation_count(), 0);
