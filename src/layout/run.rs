@@ -98,8 +98,10 @@ impl Run {
             return corrupt("run of list elements");
         };
         let skipped = usize::from(u16::from_be_bytes([high, low]));
-        let mut elements = Vec::new();
         let mut at = HEADER_BYTES;
+        // As many as fit if all are as long as the first.
+        let first_bytes = value.get(at).map_or(1, |length| usize::from(*length) + 1);
+        let mut elements = Vec::with_capacity((value.len() / first_bytes).min(RUN_ELEMENTS_MAX));
         while let Some(&length) = value.get(at) {
             at += 1;
             let length = if length == LONG_LENGTH {
@@ -137,12 +139,7 @@ impl Run {
 
     /// The place of an element of a run that lies at `position`.
     pub fn place_of(&self, position: &Position, element: usize) -> Position {
-        let mut place = position.clone();
-        if let Some(last) = place.0.last_mut() {
-            let offset = i64::try_from(self.skipped + element).unwrap_or(i64::MAX);
-            *last = last.saturating_add(offset);
-        }
-        place
+        position.raised_by(self.skipped + element)
     }
 }
 

@@ -45,12 +45,12 @@ impl WriteContext<'_> {
         end: End,
     ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = rows_of(self, key.data());
-        let taken = self.list_to_pop(&range, count, end).await?;
+        let mut taken = self.list_to_pop(&range, count, end).await?;
         let is_covered = self.list_conflict_on(&range, &taken, end);
         let popped = self
-            .list_taken_elements(key.data(), &taken, prefix_length, end)
+            .list_taken_elements(key.data(), &mut taken, prefix_length, end)
             .await?;
-        self.list_clear_taken(key.data(), &taken, is_covered, end);
+        self.list_clear_taken(key.data(), &taken, is_covered);
         self.add_length(key, -i64::try_from(popped.len()).unwrap_or(i64::MAX));
         Ok(popped)
     }
@@ -123,48 +123,46 @@ impl WriteContext<'_> {
         conflicts
     }
 
-    /// The elements of what is taken, the outermost first.
+    /// Takes the elements out of the rows, the outermost first.
     async fn list_taken_elements(
         &self,
         data: Id,
-        taken: &Taken,
+        taken: &mut Taken,
         prefix_length: usize,
         end: End,
     ) -> Result<Vec<PoppedElement>, StoreError> {
-        let whole = taken.rows.iter().map(|row| (row, row.count()));
-        let part = taken.part.iter().map(|(row, count)| (row, *count));
+        // Nothing returns on a store with a single writer.
+        let has_names = !self.environment.capabilities.single_writer;
+        let whole = taken.rows.iter_mut().map(|row| (row, usize::MAX));
+        let part = taken.part.iter_mut().map(|(row, count)| (row, *count));
         let mut popped = Vec::new();
         for (row, count) in whole.chain(part) {
-            for (number, value) in row.elements(end == End::Right).take(count) {
-                let value = self.load_stored(data, value).await?;
-                let name = self.list_place_name(row, number, prefix_length)?;
-                popped.push(PoppedElement { name, value });
+            let position = match has_names {
+                true => Some(row.position(self, prefix_length)?),
+                false => None,
+            };
+            match &mut row.value {
+                ListValue::One(value) => popped.push(PoppedElement {
+                    name: position.map_or_else(Bytes::new, |place| name(&place)),
+                    value: self.load_stored(data, value.clone()).await?,
+                }),
+                ListValue::Run(run) => {
+                    popped.reserve(count.min(run.elements.len()));
+                    take_from(run, count, end, |place, value| {
+                        let place = position.as_ref().map(|position| position.raised_by(place));
+                        popped.push(PoppedElement {
+                            name: place.map_or_else(Bytes::new, |place| name(&place)),
+                            value,
+                        });
+                    });
+                }
             }
         }
         Ok(popped)
     }
 
-    /// The place of an element by which it returns. Nothing returns on a store with a single writer.
-    fn list_place_name(
-        &self,
-        row: &ListRow,
-        number: usize,
-        prefix_length: usize,
-    ) -> Result<Bytes, StoreError> {
-        if self.environment.capabilities.single_writer {
-            return Ok(Bytes::new());
-        }
-        match &row.value {
-            ListValue::One(_) => Ok(row.key.slice(prefix_length.min(row.key.len())..)),
-            ListValue::Run(_) => {
-                let mut name = Vec::new();
-                row.place(self, prefix_length, number)?.pack_into(&mut name);
-                Ok(name.into())
-            }
-        }
-    }
-
-    fn list_clear_taken(&self, data: Id, taken: &Taken, is_covered: bool, end: End) {
+    /// Clears the rows whose elements were taken, and writes what is left of the last.
+    fn list_clear_taken(&self, data: Id, taken: &Taken, is_covered: bool) {
         for row in &taken.rows {
             if let ListValue::One(value) = &row.value {
                 self.discard_stored(data, value);
@@ -178,16 +176,15 @@ impl WriteContext<'_> {
             }
             rows => rows.iter().for_each(|row| self.transaction.clear(&row.key)),
         }
-        let Some((row, count)) = &taken.part else {
-            return;
-        };
-        if let ListValue::Run(run) = &row.value {
-            let left = run.elements.len().saturating_sub(*count);
-            let (skipped, elements) = match end {
-                End::Left => (run.skipped + count, run.elements.get(*count..)),
-                End::Right => (run.skipped, run.elements.get(..left)),
-            };
-            self.list_write_run(&row.key, skipped, elements.unwrap_or_default());
+        if let Some((
+            ListRow {
+                key,
+                value: ListValue::Run(rest),
+            },
+            _,
+        )) = &taken.part
+        {
+            self.list_write_run(key, rest.skipped, &rest.elements);
         }
     }
 
@@ -261,4 +258,31 @@ impl WriteContext<'_> {
         self.list_write_run(&moved, 0, elements);
         Ok(())
     }
+}
+
+/// Takes up to `count` elements off one end of a run, the outermost first, with the numbers of their
+/// places.
+fn take_from(run: &mut Run, count: usize, end: End, mut take: impl FnMut(usize, Bytes)) {
+    let length = run.elements.len();
+    let count = count.min(length);
+    match end {
+        End::Left => {
+            for element in run.elements.drain(..count) {
+                take(run.skipped, element);
+                run.skipped += 1;
+            }
+        }
+        End::Right => {
+            let taken = run.elements.drain(length - count..).enumerate().rev();
+            taken
+                .for_each(|(number, element)| take(run.skipped + length - count + number, element));
+        }
+    }
+}
+
+/// By which a popped element finds its place again.
+fn name(place: &Position) -> Bytes {
+    let mut name = Vec::new();
+    place.pack_into(&mut name);
+    name.into()
 }
