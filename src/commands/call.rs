@@ -36,7 +36,7 @@ impl Invocation {
             row,
             arguments,
             database,
-            origin: Origin::default(),
+            origin: Origin::SERVER,
         })
     }
 }

@@ -28,6 +28,7 @@ pub mod pages;
 pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
+pub mod queue_spans;
 pub mod read_window;
 mod reading_ahead;
 pub mod relay;

@@ -2,6 +2,8 @@
 //! works, retries, schedules, fails and cleans up while the server is killed and started again.
 //! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
 //!
+//! A client library of another project speaks TLS with it ([tls]).
+//!
 //! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
 //!
@@ -24,6 +26,10 @@ mod redis_server;
 mod scenario;
 #[path = "../support/server.rs"]
 mod server;
+mod tls;
+
+#[path = "../support/authority.rs"]
+mod authority;
 
 use std::io::Write;
 

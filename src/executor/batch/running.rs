@@ -249,7 +249,7 @@ impl Batch<'_> {
                 call::with_returns(unit, async || exec(unit, bundle).await).await
             }
             Work::WriteJob { database, run } => {
-                unit.signals.set_origin(Origin::default());
+                unit.signals.set_origin(Origin::SERVER);
                 let run = async || {
                     let savepoint = unit.savepoint();
                     let result = run(&unit.write_context(*database)).await;
