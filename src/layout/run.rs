@@ -33,10 +33,10 @@ pub enum ListValue {
 /// element `n` is at that position with its last number raised by `skipped + n`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
-    /// Places at the start of the run that hold no element: not yet, or not any more.
-    pub skipped: usize,
-    /// The elements, the leftmost first.
-    pub elements: Vec<Bytes>,
+    skipped: usize,
+    count: usize,
+    /// Each element after its length.
+    packed: Bytes,
 }
 
 impl ListValue {
@@ -55,41 +55,43 @@ impl ListValue {
     pub fn count(&self) -> usize {
         match self {
             ListValue::One(_) => 1,
-            ListValue::Run(run) => run.elements.len(),
+            ListValue::Run(run) => run.count(),
         }
     }
 }
 
 impl Run {
-    /// The row's value.
-    pub fn encode(&self) -> Vec<u8> {
-        Self::encode_elements(self.skipped, self.elements.iter())
-    }
-
-    /// The value of a row with these elements.
-    pub fn encode_elements<'e>(
-        skipped: usize,
-        elements: impl Iterator<Item = &'e Bytes> + Clone,
-    ) -> Vec<u8> {
-        let bytes = elements
-            .clone()
-            .map(|element| Self::bytes_of(element.len()));
-        let mut value = Vec::with_capacity(HEADER_BYTES + bytes.sum::<usize>());
-        value.push(RUN);
-        // At most `RUN_ELEMENTS_MAX`.
-        value.extend_from_slice(&u16::try_from(skipped).unwrap_or(u16::MAX).to_be_bytes());
+    /// A run of these elements, the leftmost first, after `skipped` places that hold none.
+    pub fn new<'e>(skipped: usize, elements: impl IntoIterator<Item = &'e Bytes>) -> Self {
+        let (mut count, mut packed) = (0, Vec::new());
         for element in elements {
+            count += 1;
             match u8::try_from(element.len()) {
-                Ok(length) if usize::from(length) <= SHORT_LENGTH_MAX => value.push(length),
+                Ok(length) if usize::from(length) <= SHORT_LENGTH_MAX => packed.push(length),
                 _ => {
                     // At most `RUN_BYTES_MAX`.
                     let length = u16::try_from(element.len()).unwrap_or(u16::MAX);
-                    value.push(LONG_LENGTH);
-                    value.extend_from_slice(&length.to_be_bytes());
+                    packed.push(LONG_LENGTH);
+                    packed.extend_from_slice(&length.to_be_bytes());
                 }
             }
-            value.extend_from_slice(element);
+            packed.extend_from_slice(element);
         }
+        Self {
+            skipped,
+            count,
+            packed: packed.into(),
+        }
+    }
+
+    /// The row's value.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(HEADER_BYTES + self.packed.len());
+        value.push(RUN);
+        // At most `RUN_ELEMENTS_MAX`.
+        let skipped = u16::try_from(self.skipped).unwrap_or(u16::MAX);
+        value.extend_from_slice(&skipped.to_be_bytes());
+        value.extend_from_slice(&self.packed);
         value
     }
 
@@ -98,31 +100,65 @@ impl Run {
             return corrupt("run of list elements");
         };
         let skipped = usize::from(u16::from_be_bytes([high, low]));
-        let mut at = HEADER_BYTES;
-        // As many as fit if all are as long as the first.
-        let first_bytes = value.get(at).map_or(1, |length| usize::from(*length) + 1);
-        let mut elements = Vec::with_capacity((value.len() / first_bytes).min(RUN_ELEMENTS_MAX));
-        while let Some(&length) = value.get(at) {
-            at += 1;
-            let length = if length == LONG_LENGTH {
-                let Some(&[high, low]) = value.get(at..at + 2) else {
-                    return corrupt("run of list elements");
-                };
-                at += 2;
-                usize::from(u16::from_be_bytes([high, low]))
-            } else {
-                usize::from(length)
-            };
-            if value.len() - at < length {
-                return corrupt("run of list elements");
+        let packed = value.slice(HEADER_BYTES..);
+        let (mut count, mut at) = (0, 0);
+        while at < packed.len() {
+            match element_at(&packed, at) {
+                Some((_, end)) => at = end,
+                None => return corrupt("run of list elements"),
             }
-            elements.push(value.slice(at..at + length));
-            at += length;
+            count += 1;
         }
-        if elements.is_empty() || skipped + elements.len() > RUN_ELEMENTS_MAX {
+        if count == 0 || skipped + count > RUN_ELEMENTS_MAX {
             return corrupt("run of list elements");
         }
-        Ok(Self { skipped, elements })
+        Ok(Self {
+            skipped,
+            count,
+            packed,
+        })
+    }
+
+    /// Places at the start of the run that hold no element: not yet, or not any more.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// How many elements there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The elements, the leftmost first.
+    pub fn elements(&self) -> impl Iterator<Item = Bytes> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (start, end) = element_at(&self.packed, at)?;
+            at = end;
+            Some(self.packed.slice(start..end))
+        })
+    }
+
+    /// Takes up to `count` elements off the start, the first of them first.
+    pub fn take_first(&mut self, count: usize) -> Vec<Bytes> {
+        let taken: Vec<Bytes> = self.elements().take(count).collect();
+        let bytes: usize = taken.iter().map(|one| Self::bytes_of(one.len())).sum();
+        self.packed = self.packed.slice(bytes.min(self.packed.len())..);
+        self.skipped += taken.len();
+        self.count -= taken.len();
+        taken
+    }
+
+    /// Takes up to `count` elements off the end, the last of them first.
+    pub fn take_last(&mut self, count: usize) -> Vec<Bytes> {
+        let left = self.count.saturating_sub(count);
+        let mut taken: Vec<Bytes> = self.elements().skip(left).collect();
+        taken.reverse();
+        let bytes: usize = taken.iter().map(|one| Self::bytes_of(one.len())).sum();
+        self.packed
+            .truncate(self.packed.len().saturating_sub(bytes));
+        self.count = left;
+        taken
     }
 
     /// Bytes that an element of this length takes in a run.
@@ -131,16 +167,25 @@ impl Run {
         header + length
     }
 
-    /// Bytes of the row's value.
-    pub fn bytes(&self) -> usize {
-        let elements = self.elements.iter();
-        HEADER_BYTES + elements.map(|one| Self::bytes_of(one.len())).sum::<usize>()
-    }
-
     /// The place of an element of a run that lies at `position`.
     pub fn place_of(&self, position: &Position, element: usize) -> Position {
         position.raised_by(self.skipped + element)
     }
+}
+
+/// Where the element begins and ends whose length is at `at`. `None` where there is none.
+fn element_at(packed: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (start, length) = match *packed.get(at)? {
+        LONG_LENGTH => {
+            let &[high, low] = packed.get(at + 1..at + 3)? else {
+                return None;
+            };
+            (at + 3, usize::from(u16::from_be_bytes([high, low])))
+        }
+        length => (at + 1, usize::from(length)),
+    };
+    let end = start + length;
+    (end <= packed.len()).then_some((start, end))
 }
 
 #[cfg(test)]
@@ -156,11 +201,28 @@ mod tests {
                 proptest::collection::vec(any::<u8>(), 0..600), 1..=200
             ),
         ) {
-            let elements = elements.into_iter().map(Bytes::from).collect();
-            let run = Run { skipped, elements };
+            let elements: Vec<Bytes> = elements.into_iter().map(Bytes::from).collect();
+            let run = Run::new(skipped, &elements);
+            prop_assert_eq!(run.elements().collect::<Vec<_>>(), elements);
             let value = Bytes::from(run.encode());
-            prop_assert_eq!(value.len(), run.bytes());
             prop_assert_eq!(ListValue::decode(&value).unwrap(), ListValue::Run(run));
+        }
+
+        #[test]
+        fn what_is_taken_off_both_ends_is_what_was_there(
+            lengths in proptest::collection::vec(0_usize..300, 2..40),
+            first in 0_usize..40,
+            last in 0_usize..40,
+        ) {
+            let elements: Vec<Bytes> = lengths.iter().map(|length| vec![b'x'; *length].into()).collect();
+            let mut run = Run::new(7, &elements);
+            let mut taken = run.take_first(first);
+            prop_assert_eq!(run.skipped(), 7 + taken.len());
+            let from_end = run.take_last(last);
+            taken.extend(run.elements());
+            prop_assert_eq!(run.count(), elements.len() - from_end.len() - taken.len() + run.elements().count());
+            taken.extend(from_end.into_iter().rev());
+            prop_assert_eq!(taken, elements);
         }
 
         #[test]
@@ -168,7 +230,7 @@ mod tests {
             let _ = ListValue::decode(&Bytes::from(bytes.clone()));
             let run = [&[RUN], &bytes[..]].concat();
             if let Ok(ListValue::Run(run)) = ListValue::decode(&Bytes::from(run)) {
-                prop_assert!(!run.elements.is_empty());
+                prop_assert!(run.count() > 0 && run.count() == run.elements().count());
             }
         }
     }

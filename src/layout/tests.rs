@@ -249,10 +249,10 @@ fn rows_of_lists() {
     );
     golden(
         "run of `job` and `task` after 2 places",
-        &Run {
-            skipped: 2,
-            elements: vec![Bytes::from_static(b"job"), Bytes::from_static(b"task")],
-        }
+        &Run::new(
+            2,
+            &[Bytes::from_static(b"job"), Bytes::from_static(b"task")],
+        )
         .encode(),
         "030002036a6f62047461736b",
     );

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use super::rows::{ListRow, ListRows, rows_of};
 use super::{End, Side, clamp_range};
 use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, ListValue, Position, RUN_ELEMENT_BYTES_MAX, Section, successor};
+use crate::layout::{
+    Id, KeyRange, ListValue, Position, RUN_ELEMENT_BYTES_MAX, Run, Section, successor,
+};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
@@ -34,11 +36,11 @@ impl WriteContext<'_> {
                 self.transaction.set(&row.key, &stored);
             }
             ListValue::Run(run) if value.len() <= RUN_ELEMENT_BYTES_MAX => {
-                let mut elements = run.elements.clone();
+                let mut elements: Vec<Bytes> = run.elements().collect();
                 if let Some(element) = elements.get_mut(number) {
                     *element = value.clone();
                 }
-                self.list_write_run(&row.key, run.skipped, &elements);
+                self.list_write_run(&row.key, &Run::new(run.skipped(), &elements));
             }
             ListValue::Run(_) => {
                 let place = row.place(self, prefix_length, number)?;
@@ -63,13 +65,15 @@ impl WriteContext<'_> {
         let ListValue::Run(run) = &row.value else {
             return Ok(());
         };
-        let right = number + removed;
-        let before = run.elements.get(..number).unwrap_or_default();
-        self.list_write_run(&row.key, run.skipped, before);
-        let after = run.elements.get(right..).unwrap_or_default();
+        let mut before = run.clone();
+        let mut after = before.take_last(run.count().saturating_sub(number + removed));
+        after.reverse();
+        before.take_last(removed);
+        self.list_write_run(&row.key, &before);
         if !after.is_empty() {
-            let place = row.place(self, prefix_length, right)?;
-            self.list_write_run(&self.layout().element_key(data, &place), 0, after);
+            let place = row.place(self, prefix_length, number + removed)?;
+            let row = self.layout().element_key(data, &place);
+            self.list_write_run(&row, &Run::new(0, &after));
         }
         Ok(())
     }
@@ -210,10 +214,10 @@ impl WriteContext<'_> {
             self.list_clear_row(data, row);
             return;
         };
-        let elements = run.elements.iter().enumerate();
+        let elements = run.elements().enumerate();
         let left = elements.filter(|(number, _)| !numbers.contains(number));
-        let left: Vec<Bytes> = left.map(|(_, element)| element.clone()).collect();
-        self.list_write_run(&row.key, run.skipped, &left);
+        let left: Vec<Bytes> = left.map(|(_, element)| element).collect();
+        self.list_write_run(&row.key, &Run::new(run.skipped(), &left));
     }
 
     /// Keeps only the elements of an index range. The caller ends with
@@ -268,9 +272,11 @@ impl WriteContext<'_> {
         let ListValue::Run(run) = &row.value else {
             return;
         };
-        if first > 0 || last + 1 < run.elements.len() {
-            let kept = run.elements.get(first..=last).unwrap_or_default();
-            self.list_write_run(&row.key, run.skipped + first, kept);
+        if first > 0 || last + 1 < run.count() {
+            let mut kept = run.clone();
+            kept.take_last(run.count().saturating_sub(last + 1));
+            kept.take_first(first);
+            self.list_write_run(&row.key, &kept);
         }
     }
 

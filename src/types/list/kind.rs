@@ -54,7 +54,7 @@ fn element_row(row: &Bytes) -> Result<ElementRow, DecodeError> {
         ListValue::Run(run) => Ok(ElementRow {
             value: None,
             group: 0,
-            count: run.elements.len(),
+            count: run.count(),
         }),
     }
 }

@@ -159,7 +159,7 @@ impl ReadContext<'_> {
             for row in page {
                 let skipped = skip.min(row.count());
                 skip -= skipped;
-                for (_, value) in row.elements(reverse).skip(skipped) {
+                for (_, value) in row.elements(reverse).into_iter().skip(skipped) {
                     values.push(self.load_stored(key.data(), value).await?);
                     if values.len() == count {
                         break 'all;

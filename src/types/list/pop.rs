@@ -147,14 +147,25 @@ impl WriteContext<'_> {
                     value: self.load_stored(data, value.clone()).await?,
                 }),
                 ListValue::Run(run) => {
-                    popped.reserve(count.min(run.elements.len()));
-                    take_from(run, count, end, |place, value| {
-                        let place = position.as_ref().map(|position| position.raised_by(place));
-                        popped.push(PoppedElement {
+                    let taken = match end {
+                        End::Left => run.take_first(count),
+                        End::Right => run.take_last(count),
+                    };
+                    // The places of those that were taken are next to those that are left.
+                    let (beyond, length) = (run.skipped(), taken.len());
+                    let place = |number: usize| match end {
+                        End::Left => beyond - length + number,
+                        End::Right => beyond + run.count() + length - 1 - number,
+                    };
+                    let named = taken.into_iter().enumerate().map(|(number, value)| {
+                        let position = position.as_ref();
+                        let place = position.map(|position| position.raised_by(place(number)));
+                        PoppedElement {
                             name: place.map_or_else(Bytes::new, |place| name(&place)),
                             value,
-                        });
+                        }
                     });
+                    popped.extend(named);
                 }
             }
         }
@@ -184,7 +195,7 @@ impl WriteContext<'_> {
             _,
         )) = &taken.part
         {
-            self.list_write_run(key, rest.skipped, &rest.elements);
+            self.list_write_run(key, rest);
         }
     }
 
@@ -242,10 +253,10 @@ impl WriteContext<'_> {
         row: &ListRow,
         prefix_length: usize,
     ) -> Result<(), StoreError> {
-        let ListValue::Run(Run { skipped, elements }) = &row.value else {
+        let ListValue::Run(run) = &row.value else {
             return Ok(());
         };
-        if *skipped == 0 {
+        if run.skipped() == 0 {
             return Ok(());
         }
         let place = row.place(self, prefix_length, 0)?;
@@ -255,28 +266,9 @@ impl WriteContext<'_> {
                 .add_read_conflict_range(row, &successor(row));
         }
         self.transaction.clear(&row.key);
-        self.list_write_run(&moved, 0, elements);
+        let elements: Vec<Bytes> = run.elements().collect();
+        self.list_write_run(&moved, &Run::new(0, &elements));
         Ok(())
-    }
-}
-
-/// Takes up to `count` elements off one end of a run, the outermost first, with the numbers of their
-/// places.
-fn take_from(run: &mut Run, count: usize, end: End, mut take: impl FnMut(usize, Bytes)) {
-    let length = run.elements.len();
-    let count = count.min(length);
-    match end {
-        End::Left => {
-            for element in run.elements.drain(..count) {
-                take(run.skipped, element);
-                run.skipped += 1;
-            }
-        }
-        End::Right => {
-            let taken = run.elements.drain(length - count..).enumerate().rev();
-            taken
-                .for_each(|(number, element)| take(run.skipped + length - count + number, element));
-        }
     }
 }
 

@@ -118,24 +118,17 @@ impl Pushing<'_, '_> {
         if !matches!(position.0[..], [_, random, _] if random == self.random) {
             return Ok(());
         }
-        let run = match ListValue::decode(&outermost.value)? {
-            ListValue::Run(run) => run,
+        let (skipped, mut elements) = match ListValue::decode(&outermost.value)? {
+            ListValue::Run(run) => (run.skipped(), run.elements().collect()),
             // There is no place to its left.
             ListValue::One(StoredValue::Plain(element))
                 if self.end == End::Right && element.len() <= RUN_ELEMENT_BYTES_MAX =>
             {
-                Run {
-                    skipped: 0,
-                    elements: vec![element],
-                }
+                (0, vec![element])
             }
             ListValue::One(_) => return Ok(()),
         };
         self.run.row = Some(outermost.key.clone());
-        let Run {
-            skipped,
-            mut elements,
-        } = run;
         self.run.unused = match self.end {
             End::Left => {
                 elements.reverse();
@@ -177,14 +170,11 @@ impl Pushing<'_, '_> {
             (_, [element]) if row.is_none() && !may_grow_left => {
                 (0, StoredValue::encode_plain(element))
             }
-            (End::Right, elements) => (0, Run::encode_elements(unused, elements.iter())),
+            (End::Right, elements) => (0, Run::new(unused, elements).encode()),
             (End::Left, elements) => {
                 let skipped = RUN_ELEMENTS_MAX - unused - elements.len();
                 let leftmost_first = elements.iter().rev();
-                (
-                    LEFT_RUN_START,
-                    Run::encode_elements(skipped, leftmost_first),
-                )
+                (LEFT_RUN_START, Run::new(skipped, leftmost_first).encode())
             }
         };
         match row {

@@ -40,17 +40,20 @@ impl ListRow {
     pub(super) fn element(&self, number: usize) -> Option<StoredValue> {
         match &self.value {
             ListValue::One(value) => (number == 0).then(|| value.clone()),
-            ListValue::Run(run) => run.elements.get(number).cloned().map(StoredValue::Plain),
+            ListValue::Run(run) => run.elements().nth(number).map(StoredValue::Plain),
         }
     }
 
-    /// The elements from one end on.
-    pub(super) fn elements(&self, reverse: bool) -> impl Iterator<Item = (usize, StoredValue)> {
-        let count = self.count();
-        (0..count).filter_map(move |step| {
-            let number = if reverse { count - 1 - step } else { step };
-            Some((number, self.element(number)?))
-        })
+    /// The elements from one end on, with their numbers.
+    pub(super) fn elements(&self, reverse: bool) -> Vec<(usize, StoredValue)> {
+        let mut elements: Vec<_> = match &self.value {
+            ListValue::One(value) => vec![(0, value.clone())],
+            ListValue::Run(run) => run.elements().map(StoredValue::Plain).enumerate().collect(),
+        };
+        if reverse {
+            elements.reverse();
+        }
+        elements
     }
 
     /// The position that the key says.
@@ -120,13 +123,11 @@ impl<'c, 't> ListRows<'c, 't> {
 
 impl WriteContext<'_> {
     /// Writes what is left of a run, or clears its row if that is nothing.
-    pub(super) fn list_write_run(&self, key: &[u8], skipped: usize, elements: &[Bytes]) {
-        if elements.is_empty() {
-            self.transaction.clear(key);
-            return;
+    pub(super) fn list_write_run(&self, key: &[u8], run: &Run) {
+        match run.count() {
+            0 => self.transaction.clear(key),
+            _ => self.transaction.set(key, &run.encode()),
         }
-        let value = Run::encode_elements(skipped, elements.iter());
-        self.transaction.set(key, &value);
     }
 
     /// Clears a row, and the chunks of its element.
