@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use crate::resp::Connection;
 
 /// The middle one of some numbers, which are sorted.
-pub fn median(numbers: &mut [f64]) -> f64 {
+pub(crate) fn median(numbers: &mut [f64]) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
 }
 
 /// Processor time that a server has used in all its threads, in microseconds.
-pub fn used_cpu_us(address: SocketAddr) -> f64 {
+pub(crate) fn used_cpu_us(address: SocketAddr) -> f64 {
     let mut connection = Connection::open(address).unwrap();
     let reply = connection.command(&["INFO", "cpu"]).unwrap();
     let text = String::from_utf8_lossy(reply.bytes().unwrap()).into_owned();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 /// A benchmark with these settings, with `--folder` and with what cargo passes to every benchmark.
-pub fn read(name: &'static str, numbers: impl IntoIterator<Item = Arg>) -> ArgMatches {
+pub(crate) fn read(name: &'static str, numbers: impl IntoIterator<Item = Arg>) -> ArgMatches {
     Command::new(name)
         .args(numbers)
         .arg(
@@ -24,7 +24,7 @@ pub fn read(name: &'static str, numbers: impl IntoIterator<Item = Arg>) -> ArgMa
 }
 
 /// A setting that is a number.
-pub fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
+pub(crate) fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
         .help(help)
@@ -33,12 +33,12 @@ pub fn number(name: &'static str, default: &'static str, help: &'static str) -> 
 }
 
 /// What a number was set to.
-pub fn count(matches: &ArgMatches, name: &str) -> u64 {
+pub(crate) fn count(matches: &ArgMatches, name: &str) -> u64 {
     *matches.get_one(name).unwrap()
 }
 
 /// Where temporary folders are made.
-pub fn folder(matches: &ArgMatches) -> PathBuf {
+pub(crate) fn folder(matches: &ArgMatches) -> PathBuf {
     let folder = matches.get_one("folder").cloned();
     folder.unwrap_or_else(std::env::temp_dir)
 }
