@@ -75,6 +75,8 @@ pub const TLS_HANDSHAKE_MAX: std::time::Duration = std::time::Duration::from_sec
 /// Clients that shake hands at once. Further ones wait within their time. A client that has not yet
 /// sent its whole first message does not count.
 pub const TLS_HANDSHAKES_MAX: usize = 256;
+/// Of those, for clients of one IP address (of IPv6, of one /64 network).
+pub const TLS_HANDSHAKES_PER_ADDRESS_MAX: usize = 64;
 /// Bytes of a file of certificates or of a key.
 pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Files in a folder of certificates of authorities (`tls-ca-cert-dir`).

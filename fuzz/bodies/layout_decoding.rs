@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use quoin::layout::{
-    FieldRow, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue, TaskRegistry, TaskRow,
-    TrashKind, decode_counter, decode_id, encode_id,
+    FieldRow, Id, KeysRow, Layout, ListValue, MemberEntry, Meta, OrderRow, StoredValue,
+    TaskRegistry, TaskRow, TrashKind, decode_counter, decode_id, encode_id,
 };
 
 const DATA: Id = Id {
@@ -113,6 +113,10 @@ fn values(value: &[u8]) {
         assert_eq!(decode_id(&encode_id(id)).ok(), Some(id));
     }
     let value = Bytes::copy_from_slice(value);
+    if let Ok(ListValue::Run(run)) = ListValue::decode(&value) {
+        let encoded = Bytes::from(run.encode());
+        assert_eq!(ListValue::decode(&encoded).ok(), Some(ListValue::Run(run)));
+    }
     if let Ok(StoredValue::Plain(bytes)) = StoredValue::decode(&value) {
         assert_eq!(StoredValue::encode_plain(&bytes), value);
     }

@@ -10,6 +10,22 @@ use super::rules::Defaults;
 use super::text::has_spaces;
 use super::user::User;
 
+/// Reads one user, given by its name and its rules.
+///
+/// # Errors
+/// What is wrong, in Redis's texts for a file.
+pub fn parse_user(text: &str, defaults: Defaults) -> Result<(Bytes, Definition), String> {
+    let mut words = text.split_ascii_whitespace();
+    let name = words.next().ok_or("a user without a name")?;
+    let rules: Vec<&[u8]> = words.map(str::as_bytes).collect();
+    let mut errors = String::new();
+    let user = parse_rules(&format!("user '{name}'"), &rules, defaults, &mut errors);
+    match errors.is_empty() {
+        true => Ok((Bytes::copy_from_slice(name.as_bytes()), user)),
+        false => Err(errors.trim_end().to_owned()),
+    }
+}
+
 /// Reads the users of a file whose path is `path`.
 ///
 /// # Errors

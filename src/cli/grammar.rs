@@ -47,14 +47,6 @@ pub fn version() -> &'static str {
 
 /// The whole grammar as it is parsed: settings may stand anywhere.
 pub(super) fn command() -> Command {
-    let file = Arg::new(FILE_FLAG)
-        .long(FILE_FLAG)
-        .value_name("PATH")
-        .value_parser(clap::value_parser!(PathBuf))
-        .global(true)
-        .help(format!(
-            "Settings file (TOML); config/quoin.toml shows every setting [env: {FILE_VARIABLE}]"
-        ));
     Command::new("quoin")
         .version(version())
         .about(
@@ -75,7 +67,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Version)
                 .help("Print version"),
         )
-        .arg(file)
+        .arg(file_flag())
         .args(SETTINGS.iter().map(flag))
         .subcommand(
             Command::new(CHECK_CONFIG)
@@ -108,9 +100,22 @@ pub(super) fn command() -> Command {
             Command::new(EXPORT)
                 .about("Write the data of a running server to a file that redis-server loads"),
         )
-        .subcommand(completions_command())
-        .subcommand(man_command())
-        .subcommand(Command::new(VERSION).about("Print version"))
+        .subcommand(without_settings(completions_command()))
+        .subcommand(without_settings(man_command()))
+        .subcommand(without_settings(
+            Command::new(VERSION).about("Print version"),
+        ))
+}
+
+fn file_flag() -> Arg {
+    Arg::new(FILE_FLAG)
+        .long(FILE_FLAG)
+        .value_name("PATH")
+        .value_parser(clap::value_parser!(PathBuf))
+        .global(true)
+        .help(format!(
+            "Settings file (TOML); config/quoin.toml shows every setting [env: {FILE_VARIABLE}]"
+        ))
 }
 
 fn flag(row: &'static SettingRow) -> Arg {
@@ -181,8 +186,9 @@ fn doctor_command() -> Command {
              reached, how fast\nis it, does this version understand it, is there anything left \
              over, do counters agree. Says one\nline for each check: ok, warn or fail, what it \
              found, and what to do. On a \
-             cluster servers may run meanwhile. A server that has\nan embedded store open is \
-             asked instead, by --bind, --port and --requirepass. Without --repair nothing that belongs to keys is changed.\n\n\
+             cluster servers may\nrun meanwhile. A server that has an embedded store open is \
+             asked instead, by --bind, --port\nand --requirepass. Without --repair nothing that \
+             belongs to keys is changed.\n\n\
              Exits with 0 where all is ok (or repaired), 1 where something should be looked at, 2 \
              where\nsomething is wrong or the store cannot be used. docs/operate/doctor.md tells more.",
         )
@@ -221,6 +227,13 @@ pub(super) const STORE_SETTINGS: [&str; 12] = [
     "fdb-tls-password",
 ];
 
+/// A command that has nothing to do with settings: its help does not show them.
+fn without_settings(command: Command) -> Command {
+    command
+        .arg(file_flag().hide(true))
+        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
+}
+
 /// The grammar of `quoin completions`.
 fn completions_command() -> Command {
     Command::new(COMPLETIONS)
@@ -237,7 +250,6 @@ fn completions_command() -> Command {
                 .value_parser(["bash", "zsh", "fish"])
                 .help("The shell"),
         )
-        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
 }
 
 /// The grammar of `quoin man`.
@@ -250,5 +262,4 @@ fn man_command() -> Command {
                 .value_name("COMMAND")
                 .help("The command that the page is about [default: the server]"),
         )
-        .args(SETTINGS.iter().map(|row| flag(row).hide(true)))
 }

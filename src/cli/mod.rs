@@ -102,21 +102,7 @@ pub fn parse(
         Ok(matches) => matches,
         Err(error) => return text_or_error(&error, usage_error),
     };
-    if matches.subcommand_name() == Some(IMPORT) {
-        return Err(ConfigError::Usage(
-            "import takes no settings: quoin import --from ADDRESS …".to_owned(),
-        ));
-    }
-    if matches.subcommand_name() == Some(EXPORT) {
-        return Err(ConfigError::Usage(
-            "export takes no settings: quoin export --to FILE …".to_owned(),
-        ));
-    }
-    if matches.subcommand_name() == Some(RESTORE) {
-        return Err(ConfigError::Usage(
-            "restore takes no settings: quoin restore --from BACKUP --data-dir FOLDER …".to_owned(),
-        ));
-    }
+    refuse_settings(&matches)?;
     if matches.subcommand_name() == Some(VERSION) {
         return Ok(Invocation::Print(format!("quoin {}\n", version())));
     }
@@ -134,6 +120,28 @@ pub fn parse(
         Some(COMPACT) => Invocation::Compact(loaded),
         _ => Invocation::Run(loaded),
     })
+}
+
+/// Refuses settings for a command that takes none. Those with a command line of their own get here only
+/// where settings stand before their name.
+fn refuse_settings(matches: &ArgMatches) -> Result<(), ConfigError> {
+    let (name, usage) = match matches.subcommand_name() {
+        Some(IMPORT) => (IMPORT, "import --from ADDRESS …"),
+        Some(EXPORT) => (EXPORT, "export --to FILE …"),
+        Some(RESTORE) => (RESTORE, "restore --from BACKUP --data-dir FOLDER …"),
+        Some(COMPLETIONS) => (COMPLETIONS, "completions SHELL"),
+        Some(MAN) => (MAN, "man [COMMAND]"),
+        Some(VERSION) => (VERSION, "version"),
+        _ => return Ok(()),
+    };
+    let has_own_line = [IMPORT, EXPORT, RESTORE].contains(&name);
+    let has_settings = matches.contains_id(FILE_FLAG) || !flags(matches).is_empty();
+    match has_own_line || has_settings {
+        true => Err(ConfigError::Usage(format!(
+            "{name} takes no settings: quoin {usage}"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn doctor_options(matches: &ArgMatches) -> doctor::Options {

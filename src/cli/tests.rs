@@ -33,6 +33,29 @@ fn check_config_takes_the_same_flags_on_either_side() {
 }
 
 #[test]
+fn commands_without_settings_neither_show_nor_take_them() {
+    for command in ["version", "man", "completions"] {
+        let help = printed(&format!("quoin {command} --help"));
+        assert!(
+            !help.contains("--port") && !help.contains("--config"),
+            "{help}"
+        );
+    }
+    for line in [
+        "quoin version --port 1",
+        "quoin --config x man",
+        "quoin completions bash --port 1",
+        "quoin --port 1 import",
+    ] {
+        let said = refusal(line);
+        assert!(
+            said.contains(" takes no settings: quoin "),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
 fn help_names_every_setting_with_default_and_variable() {
     let Ok(Invocation::Print(text)) = run("quoin --help") else {
         panic!("must print");

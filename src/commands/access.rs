@@ -1,6 +1,8 @@
 //! What a command will do to its keys, told from its row and its arguments before it runs. The
 //! executor plans by it: what is missing here costs time and nothing else.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use super::call::Invocation;
@@ -65,6 +67,23 @@ impl Access {
         let keys = keys.into_iter().map(client_key);
         access.prefetch = keys.zip(reads).collect();
         access
+    }
+
+    /// Leaves out keys that a command will probably not look at. The lengths of the others are then of
+    /// interest.
+    pub fn leave_out(&mut self, keys: &HashSet<Bytes>) {
+        if keys.is_empty() || self.prefetch.len() < 2 {
+            return;
+        }
+        self.prefetch.retain(|(key, _)| !keys.contains(&key.key));
+        for (_, prefetch) in &mut self.prefetch {
+            if let Prefetch::End { with_length, .. } = prefetch {
+                *with_length = true;
+            }
+        }
+        let locks = self.prefetch.iter();
+        let locks = locks.map(|(key, _)| KeyLocks::hash_key(key.database, &key.key));
+        self.locks = KeyLocks::Keys(locks.collect());
     }
 
     /// What commands will do that take effect together.

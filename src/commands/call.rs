@@ -8,6 +8,7 @@ use super::row::{Handler, Row};
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::store::StoreError;
+use crate::types::known_keys::KnownKeys;
 use crate::types::tracking::Origin;
 use crate::types::unit::{AnyUnit, ReadUnit, Savepoint, Unit};
 
@@ -35,19 +36,21 @@ impl Invocation {
             row,
             arguments,
             database,
-            origin: Origin::default(),
+            origin: Origin::SERVER,
         })
     }
 }
 
 /// In what circumstances a command runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mode {
+pub struct Mode<'k> {
     /// Every read takes part in conflict detection: within EXEC, and of reads that follow a write of
     /// their client.
     pub is_strict: bool,
     /// It pops from what other servers have popped for the unit, where they have.
     pub pops_grants: bool,
+    /// What is known of its keys.
+    pub known_keys: KnownKeys<'k>,
     /// A script calls it.
     pub is_in_script: bool,
 }
@@ -72,7 +75,7 @@ const RETURNS_MAX: usize = 16;
 pub async fn call(
     unit: &Unit<'_>,
     invocation: &Invocation,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
     unit.signals.set_origin(invocation.origin);
     with_returns(unit, async || call_once(unit, invocation, mode).await).await
@@ -112,7 +115,7 @@ pub async fn with_returns(
 pub async fn call_once(
     unit: &Unit<'_>,
     invocation: &Invocation,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
     let Invocation {
         row,
@@ -133,6 +136,7 @@ pub async fn call_once(
             if mode.is_strict {
                 context = context.strict();
             }
+            let mut context = context.knowing(mode.known_keys);
             if mode.is_in_script {
                 context = context.in_script();
             }
@@ -168,7 +172,7 @@ pub async fn call_once(
 pub async fn call_read(
     unit: &ReadUnit<'_>,
     invocation: &Invocation,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> Result<Reply, CallError> {
     let arguments = &invocation.arguments;
     match invocation.row.handler {

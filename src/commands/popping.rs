@@ -17,7 +17,9 @@ use crate::types::{OpenKey, WriteContext};
 const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
 /// Elements of at most this size on average are popped more and more at a time.
 const SMALL_REPLY_BYTES: usize = 4 * 1024;
-const STEP_GROWTH: usize = 4;
+const STEP_GROWTH: usize = 16;
+/// Elements that are popped first, while their size is not known.
+const STEP_MIN: usize = 16;
 
 /// The end with the first or lowest elements.
 pub(super) const FIRST: bool = false;
@@ -97,16 +99,44 @@ async fn take_from_first<'k, P: Poppable>(
     count: usize,
     from_end: bool,
 ) -> Result<Option<(&'k Bytes, Vec<P::Element>)>, CommandError> {
-    for name in names {
+    let known = context.known_keys;
+    let mut passed_over: Vec<&'k Bytes> = Vec::new();
+    for name in names.iter().filter(|name| !known.leaves_out(name)) {
+        if known.was_empty(name) {
+            passed_over.push(name);
+            continue;
+        }
         let Some(key) = context.find(name, P::VALUE_TYPE).await? else {
             continue;
         };
+        let (name, key) = match passed_over.is_empty() {
+            true => (name, key),
+            false if !context.has_elements_now(&key).await? => continue,
+            // It must be the first of all that have something.
+            false => match first_of_those::<P>(context, &passed_over).await? {
+                Some(before) => before,
+                None => (name, key),
+            },
+        };
+        passed_over.clear();
         let elements = take::<P>(context, name, &key, count, from_end).await?;
         if !elements.is_empty() {
             return Ok(Some((name, elements)));
         }
     }
     Ok(None)
+}
+
+/// The first of these keys that has elements.
+async fn first_of_those<'k, P: Poppable>(
+    context: &WriteContext<'_>,
+    names: &[&'k Bytes],
+) -> Result<Option<(&'k Bytes, OpenKey)>, CommandError> {
+    let Some(name) = context.first_with_elements(names).await? else {
+        return Ok(None);
+    };
+    let key = context.find(name, P::VALUE_TYPE).await?;
+    Ok(key.map(|key| (name, key)))
 }
 
 /// `key [count]` → elements with their numbers: ZPOPMIN and its like.
@@ -145,7 +175,7 @@ pub(super) async fn pop_series<P: Poppable, const FROM_END: bool>(
         replies.resize_with(commands.len(), absent);
         return Ok(replies);
     };
-    let (mut step, mut bytes, mut has_popped) = (1, 0, false);
+    let (mut step, mut bytes, mut has_popped) = (STEP_MIN, 0, false);
     while replies.len() < commands.len() && bytes < SERIES_REPLY_BYTES_MAX {
         let wanted = step.min(commands.len() - replies.len());
         let elements = P::pop(context, &key, wanted, FROM_END).await?;
@@ -310,7 +340,7 @@ pub(super) fn wait_to_pop<P: Poppable>(
     now_ms: i64,
 ) -> Result<Option<WaitSpec>, CommandError> {
     let (keys, timeout) = keys_and_timeout(arguments, now_ms)?;
-    Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
+    Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
 }
 
 /// What [`blocking_multi_pop`] waits for.
@@ -320,5 +350,5 @@ pub(super) fn wait_to_multi_pop<P: Poppable>(
 ) -> Result<Option<WaitSpec>, CommandError> {
     let keys = MultiPop::parse(arguments, 2, P::from_end)?.keys;
     let timeout = timeout(argument(arguments, 1)?, now_ms)?;
-    Ok(Some(WaitSpec::to_take(P::VALUE_TYPE, keys, timeout)))
+    Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
 }

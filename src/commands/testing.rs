@@ -163,7 +163,6 @@ impl Bench {
             let unit = Unit::new(&*transaction, self.executor.environment());
             let mode = Mode {
                 is_strict,
-                pops_grants: false,
                 ..Mode::default()
             };
             for line in lines {
@@ -270,7 +269,7 @@ pub(crate) fn invocation(database: u32, words: &[&[u8]]) -> Invocation {
     }
 }
 
-fn call(database: u32, words: &[&[u8]]) -> Call {
+pub(crate) fn call(database: u32, words: &[&[u8]]) -> Call {
     Call::command(invocation(database, words), true)
 }
 

@@ -36,6 +36,9 @@ pub struct WaitSpec {
     pub wants: Option<Arc<dyn Wants>>,
     /// How it is woken.
     pub wake: Wake,
+    /// It takes from the first of its keys that has something, whatever that is, and answers null
+    /// exactly if all of them are empty.
+    pub takes_first: bool,
     /// Whether it is woken also when one of its keys goes or comes to hold another type, and so gets
     /// an error.
     pub needs_key: bool,
@@ -60,7 +63,17 @@ impl WaitSpec {
             timeout,
             wants: None,
             wake: Wake::One,
+            takes_first: false,
             needs_key: false,
+        }
+    }
+
+    /// Waits until there is something in one of these keys, and takes it from the first of them that
+    /// has something.
+    pub fn to_take_first(value_type: ValueType, keys: &[Bytes], timeout: Option<Duration>) -> Self {
+        Self {
+            takes_first: true,
+            ..Self::to_take(value_type, keys, timeout)
         }
     }
 }

@@ -30,6 +30,11 @@ pub fn settings_file() -> String {
             row.kind.to_toml(row.default)
         ));
     }
+    text.push_str(
+        "\n# Users, with rules as in ACL SETUSER (docs/operate/security.md). Not with aclfile, nor on\n\
+         # FoundationDB.\n\
+         # user = [\"worker on >secret ~jobs:* +@list\"]\n",
+    );
     text
 }
 
@@ -51,8 +56,9 @@ pub fn reference() -> String {
          `enableServiceLinks: false`. Variables that begin with `QUOIN_TEST_`, `QUOIN_BENCH_` or\n\
          `QUOIN_IMPORT_` belong to tests, benchmarks and `quoin import` (docs/start/migration.md).\n\n\
          `CONFIG SET` changes the settings marked *yes* in a running server. `CONFIG REWRITE` writes\n\
-         them to the settings file. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
+         them to the settings file, and users. `CONFIG GET` also knows the other parameters of Redis 7.2. If\n\
          `CONFIG SET` accepts one of them, it is remembered until the server stops, without effect.\n\n\
+         Users stand in the settings file only: `user = [\"NAME RULE …\", …]` (docs/operate/security.md).\n\n\
          | setting | default | accepted | CONFIG SET | meaning |\n\
          |---|---|---|---|---|\n",
     );

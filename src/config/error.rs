@@ -47,6 +47,14 @@ pub enum ConfigError {
         /// The limit.
         max: u64,
     },
+    /// Users of the settings file that cannot hold. Passwords are never repeated.
+    #[error("{origin}: {reason}")]
+    Users {
+        /// Where they stand.
+        origin: Origin,
+        /// Why they cannot hold.
+        reason: String,
+    },
     /// A settings file of Redis.
     #[error(
         "{origin}: this is a redis.conf, which Quoin does not read: its settings file is TOML, and \

@@ -2,6 +2,7 @@
 
 use super::parameters::PARAMETERS;
 use super::table::{self, SETTINGS};
+use super::users;
 
 /// Words that begin lines of a redis.conf and that CONFIG GET does not know.
 const DIRECTIVES: [&str; 4] = ["include", "loadmodule", "rename-command", "user"];
@@ -108,6 +109,9 @@ fn redis_setting(line: &str) -> Option<(&str, &str)> {
 
 /// The line that stands in a settings file of Quoin for one of a redis.conf.
 fn in_toml(name: &str, value: &str) -> Option<String> {
+    if name.eq_ignore_ascii_case(users::NAME) {
+        return Some(format!("{} = [\"…\"]", users::NAME));
+    }
     let row = table::find(name)?;
     if row.is_secret() {
         return Some(format!("{} = \"…\"", row.name));
@@ -150,12 +154,15 @@ mod tests {
     #[test]
     fn a_redis_conf_is_told_from_toml_that_is_wrong() {
         assert_eq!(
-            redis_conf("# Redis\n\ndaemonize no\nrequirepass foo\nbind 127.0.0.1 ::1\n"),
+            redis_conf(
+                "# Redis\n\ndaemonize no\nrequirepass foo\nbind 127.0.0.1 ::1\nuser a on >b\n"
+            ),
             Some(RedisConf {
                 line: 3,
                 known: vec![
                     "requirepass = \"…\"".to_owned(),
                     "bind = [\"127.0.0.1\", \"::1\"]".to_owned(),
+                    "user = [\"…\"]".to_owned(),
                 ],
                 others: 1,
             })

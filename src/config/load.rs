@@ -15,6 +15,7 @@ use super::hints;
 use super::origin::Origin;
 use super::settings::{LogLevel, Settings, StoreKind};
 use super::table::{SETTINGS, SettingRow};
+use super::users::{self, FileUsers, UsersEntry};
 use crate::limits::SETTINGS_FILE_BYTES_MAX;
 
 /// The variable that names the settings file.
@@ -29,6 +30,8 @@ pub struct LoadedSettings {
     pub settings: Settings,
     /// The file that was read, which CONFIG REWRITE writes.
     pub file: Option<PathBuf>,
+    /// The users that the file names, if it does.
+    pub users: Option<FileUsers>,
     origins: Vec<(&'static str, Origin)>,
     sources: Sources,
 }
@@ -52,6 +55,7 @@ impl LoadedSettings {
         LoadedSettings {
             settings: Settings::default(),
             file: None,
+            users: None,
             origins: Vec::new(),
             sources: Sources::default(),
         }
@@ -83,6 +87,11 @@ impl LoadedSettings {
             } else {
                 format!("{} = {}", row.name, row.kind.to_toml(&value))
             };
+            text.push_str(&format!("{line:<44} # {origin}\n"));
+        }
+        if let Some(users) = &self.users {
+            let (count, origin) = (users.definitions.len(), &users.origin);
+            let line = format!("# user: {count} users, which are not shown");
             text.push_str(&format!("{line:<44} # {origin}\n"));
         }
         text
@@ -180,6 +189,7 @@ pub fn load(
 
     let mut errors = Vec::new();
     let mut loaded = LoadedSettings::defaults();
+    let mut users = None;
     loaded.file = file.or_else(|| {
         variables
             .iter()
@@ -190,8 +200,13 @@ pub fn load(
         match read_file(&path) {
             Ok(text) => {
                 for entry in read_entries(&path, &text) {
-                    let set =
-                        entry.and_then(|entry| loaded.set(entry.row, &entry.given, entry.origin));
+                    let set = entry.and_then(|entry| match entry {
+                        Entry::Setting(entry) => loaded.set(entry.row, &entry.given, entry.origin),
+                        Entry::Users(entry) => {
+                            users = Some(entry);
+                            Ok(())
+                        }
+                    });
                     errors.extend(set.err());
                 }
             }
@@ -210,6 +225,12 @@ pub fn load(
     loaded.sources = sources;
     if loaded.settings.store == StoreKind::Fdb && !cfg!(feature = "fdb") {
         errors.push(ConfigError::StoreNotBuilt(loaded.origin("store")));
+    }
+    if let Some(users) = users {
+        match users.users(&loaded.settings) {
+            Ok(users) => loaded.users = Some(users),
+            Err(error) => errors.push(error),
+        }
     }
     ConfigError::all(errors)?;
     Ok(loaded)
@@ -235,6 +256,15 @@ pub(super) fn read_file(path: &Path) -> Result<String, ConfigError> {
     Ok(text)
 }
 
+/// What stands in a file.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// A setting.
+    Setting(FileEntry),
+    /// The users.
+    Users(UsersEntry),
+}
+
 /// One setting of a file.
 #[derive(Debug)]
 pub(super) struct FileEntry {
@@ -248,13 +278,13 @@ pub(super) struct FileEntry {
     pub(super) value_span: Range<usize>,
 }
 
-/// The settings in the text of a file, in the order of the text.
-pub(super) fn file_entries(path: &Path, text: &str) -> Result<Vec<FileEntry>, ConfigError> {
+/// What stands in the text of a file, in the order of the text.
+pub(super) fn file_entries(path: &Path, text: &str) -> Result<Vec<Entry>, ConfigError> {
     read_entries(path, text).into_iter().collect()
 }
 
 /// The same, and in their places what is wrong.
-fn read_entries(path: &Path, text: &str) -> Vec<Result<FileEntry, ConfigError>> {
+fn read_entries(path: &Path, text: &str) -> Vec<Result<Entry, ConfigError>> {
     let origin = |at: usize| {
         let before = text.as_bytes().get(..at).unwrap_or_default();
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -288,7 +318,10 @@ fn read_entry(
     name: &str,
     value: &Spanned<DeValue<'_>>,
     origin: Origin,
-) -> Result<FileEntry, ConfigError> {
+) -> Result<Entry, ConfigError> {
+    if name == users::NAME {
+        return UsersEntry::read(value, origin).map(Entry::Users);
+    }
     let Some(row) = SETTINGS.iter().find(|row| row.name == name) else {
         // `data_dir` is nearest to `data-dir`, and `[server]` to nothing.
         let nearest = || suggest(name, SETTINGS.iter().map(|row| row.name));
@@ -299,12 +332,12 @@ fn read_entry(
         });
     };
     match plain_text(value.get_ref()) {
-        Some(given) => Ok(FileEntry {
+        Some(given) => Ok(Entry::Setting(FileEntry {
             row,
             given,
             origin,
             value_span: value.span(),
-        }),
+        })),
         None => Err(ConfigError::Value {
             setting: row.name,
             origin,

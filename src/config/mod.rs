@@ -20,6 +20,7 @@ mod own_address;
 mod parameters;
 mod rewrite;
 mod special;
+mod users;
 
 pub use error::ConfigError;
 pub use load::LoadedSettings;
@@ -30,3 +31,4 @@ pub use settings::{
     FdbTls, Fsync, KeysPattern, LogFormat, LogLevel, MemoryLimit, OutputLimit, OutputLimits,
     Settings, StoreKind,
 };
+pub use users::FileUsers;

@@ -1,6 +1,7 @@
 //! Parameters of Redis 7.2 that Quoin knows but does not act on: CONFIG GET answers them with
 //! Redis's defaults, and CONFIG SET checks, remembers and echoes them, so that clients and test
-//! suites that set them go on. Names, bounds and defaults are those of `config.c`.
+//! suites that set them go on. Names, bounds and defaults are those of `config.c`. (INFO latencystats
+//! asks for `latency-tracking` and `latency-tracking-info-percentiles` by name.)
 //!
 //! Where Redis's default would be untrue of Quoin it is another: there are no snapshots (`save`
 //! is empty), every write is kept (`appendonly` is yes, `appendfsync` follows `fsync`), and

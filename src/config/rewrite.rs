@@ -6,16 +6,21 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::ConfigError;
-use super::load::{file_entries, read_file};
+use super::load::{Entry, FileEntry, file_entries, read_file};
 use super::settings::Settings;
 use super::table::SETTINGS;
+use super::users;
 
 /// Stands above the settings that the file did not have before.
 const HEADING: &str = "# Written by CONFIG REWRITE.";
 
-/// Writes `settings` to the settings file at `path`: all of it or, after a failure, nothing. It
-/// waits for the disk.
-pub(super) fn rewrite(path: &Path, settings: &Settings) -> Result<(), ConfigError> {
+/// Writes `settings`, and `users` where they are given, to the settings file at `path`: all of it or,
+/// after a failure, nothing. It waits for the disk.
+pub(super) fn rewrite(
+    path: &Path,
+    settings: &Settings,
+    users: Option<&[String]>,
+) -> Result<(), ConfigError> {
     let fail = |source| ConfigError::File {
         path: path.to_owned(),
         source,
@@ -24,30 +29,46 @@ pub(super) fn rewrite(path: &Path, settings: &Settings) -> Result<(), ConfigErro
         true => read_file(path)?,
         false => String::new(),
     };
-    let text = rewritten(path, &text, settings)?;
+    let text = rewritten(path, &text, settings, users)?;
     replace_file(path, &text).map_err(fail)
 }
 
 /// The text of the file with the values of `settings`. A value that is already so stays as it is
 /// written; what the file does not say is added unless it is the default.
-fn rewritten(path: &Path, text: &str, settings: &Settings) -> Result<String, ConfigError> {
+fn rewritten(
+    path: &Path,
+    text: &str,
+    settings: &Settings,
+    users: Option<&[String]>,
+) -> Result<String, ConfigError> {
     let entries = file_entries(path, text)?;
     let mut out = text.to_owned();
+    let mut added = Vec::new();
+    for row in SETTINGS {
+        let value = (row.render)(settings);
+        let is_this =
+            |entry: &Entry| matches!(entry, Entry::Setting(entry) if entry.row.name == row.name);
+        if value != row.default && !entries.iter().any(is_this) {
+            added.push(format!("{} = {}\n", row.name, row.kind.to_toml(&value)));
+        }
+    }
+    if let Some(users) = users
+        && !entries.iter().any(|entry| matches!(entry, Entry::Users(_)))
+    {
+        added.push(format!("{} = {}\n", users::NAME, users::to_toml(users)));
+    }
     // From the end, so that the places of those before stay right.
     for entry in entries.iter().rev() {
-        let value = (entry.row.render)(settings);
-        let written = entry.row.kind.normalise(&entry.given, &value);
-        if written.as_ref() != Ok(&value) {
-            out.replace_range(entry.value_span.clone(), &entry.row.kind.to_toml(&value));
+        match (entry, users) {
+            (Entry::Setting(entry), _) => rewrite_setting(&mut out, entry, settings),
+            (Entry::Users(entry), Some(users)) if entry.lines != users => {
+                out.replace_range(entry.value_span.clone(), &users::to_toml(users));
+            }
+            (Entry::Users(_), _) => {}
         }
     }
     let mut has_heading = out.contains(HEADING);
-    for row in SETTINGS {
-        let value = (row.render)(settings);
-        let is_written = entries.iter().any(|entry| entry.row.name == row.name);
-        if is_written || value == row.default {
-            continue;
-        }
+    for line in added {
         if !out.is_empty() && !out.ends_with('\n') {
             out.push('\n');
         }
@@ -55,9 +76,17 @@ fn rewritten(path: &Path, text: &str, settings: &Settings) -> Result<String, Con
             out.push_str(&format!("\n{HEADING}\n"));
             has_heading = true;
         }
-        out.push_str(&format!("{} = {}\n", row.name, row.kind.to_toml(&value)));
+        out.push_str(&line);
     }
     Ok(out)
+}
+
+fn rewrite_setting(out: &mut String, entry: &FileEntry, settings: &Settings) {
+    let value = (entry.row.render)(settings);
+    let written = entry.row.kind.normalise(&entry.given, &value);
+    if written.as_ref() != Ok(&value) {
+        out.replace_range(entry.value_span.clone(), &entry.row.kind.to_toml(&value));
+    }
 }
 
 /// Replaces a file's text as a whole: whoever reads it, even after a crash, finds the old text or
@@ -105,7 +134,24 @@ mod tests {
     fn rewrite_text(text: &str, change: impl FnOnce(&mut Settings)) -> String {
         let mut settings = Settings::default();
         change(&mut settings);
-        rewritten(Path::new("x"), text, &settings).unwrap()
+        rewritten(Path::new("x"), text, &settings, None).unwrap()
+    }
+
+    #[test]
+    fn users_take_the_place_of_those_in_the_file() {
+        let users = ["alice off -@all".to_owned(), "bob on \"q\"".to_owned()];
+        let write = |text| {
+            let settings = Settings::default();
+            rewritten(Path::new("x"), text, &settings, Some(&users)).unwrap()
+        };
+        let list = "user = [\n  \"alice off -@all\",\n  'bob on \"q\"',\n]";
+        let added = write("port = 6379\n");
+        assert_eq!(added, format!("port = 6379\n\n{HEADING}\n{list}\n"));
+        assert_eq!(write(&added), added);
+        let before = "# ours\nuser = ['carol on'] # all of them\ntimeout = 0\n";
+        let after = format!("# ours\n{list} # all of them\ntimeout = 0\n");
+        assert_eq!(write(before), after);
+        assert_eq!(rewrite_text(before, |_| {}), before);
     }
 
     #[test]
@@ -138,7 +184,7 @@ mod tests {
         let path = folder.path().join("quoin.toml");
         std::fs::write(&path, "timeout = 1\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        rewrite(&path, &Settings::default()).unwrap();
+        rewrite(&path, &Settings::default(), None).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "timeout = 0\n");
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);

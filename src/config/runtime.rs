@@ -12,6 +12,7 @@ use super::parameters::{Change, PARAMETERS, ParameterRow};
 use super::rewrite;
 use super::settings::{LogLevel, MemoryLimit, OutputLimit, OutputLimits, Settings};
 use super::table::{SETTINGS, SettingRow};
+use super::users::{self, FileUsers};
 use crate::events::EventSwitch;
 use crate::glob::{self, Case};
 
@@ -171,6 +172,11 @@ impl RuntimeConfig {
     /// Whether new users may use all channels.
     pub fn acl_pubsub_all_channels(&self) -> bool {
         self.acl_pubsub_all_channels.load(Ordering::Relaxed)
+    }
+
+    /// The users that the settings file names, if it does.
+    pub fn file_users(&self) -> Option<FileUsers> {
+        self.loaded().users.clone()
     }
 
     /// Entries that the ACL log keeps.
@@ -400,9 +406,10 @@ impl RuntimeConfig {
         Ok(())
     }
 
-    /// CONFIG REWRITE: writes the settings in effect to the settings file. It waits for the disk,
-    /// so call it where waiting is allowed. The error is the whole line.
-    pub fn rewrite(&self) -> Result<(), String> {
+    /// CONFIG REWRITE: writes the settings in effect to the settings file, and the users where they are
+    /// given, each as its name and its rules. It waits for the disk, so call it where waiting is
+    /// allowed. The error is the whole line.
+    pub fn rewrite(&self, users: Option<&[String]>) -> Result<(), String> {
         let Some(path) = &self.file else {
             return Err("ERR The server is running without a config file".to_owned());
         };
@@ -412,9 +419,15 @@ impl RuntimeConfig {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let settings = self.settings();
-        rewrite::rewrite(path, &settings)
+        rewrite::rewrite(path, &settings, users)
             .map_err(|error| format!("ERR Rewriting config file: {error}"))?;
-        self.loaded().settings = settings;
+        let mut loaded = self.loaded();
+        loaded.settings = settings;
+        if users.is_some()
+            && let Ok(now) = loaded.reload()
+        {
+            loaded.users = now.users;
+        }
         Ok(())
     }
 
@@ -442,6 +455,10 @@ impl RuntimeConfig {
                 (true, true) => of_tls.push((row, value)),
                 (true, false) => groups.push(vec![(row, value)]),
             }
+        }
+        let definitions = |loaded: &LoadedSettings| loaded.users.clone().map(|one| one.definitions);
+        if definitions(&now) != definitions(&known) {
+            reloaded.needs_restart.push(users::NAME);
         }
         let has_tls = !of_tls.is_empty();
         groups.extend(has_tls.then_some(of_tls));

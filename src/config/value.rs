@@ -122,7 +122,7 @@ impl Kind {
 }
 
 /// A basic string of TOML.
-fn toml_string(text: &str) -> String {
+pub(super) fn toml_string(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 

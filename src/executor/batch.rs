@@ -22,6 +22,7 @@ use super::waiters::{Cursor, Waiter};
 
 mod attempts;
 mod fence;
+mod looks;
 mod running;
 mod series;
 mod waking;
@@ -106,8 +107,13 @@ pub(super) struct Batch<'s> {
     /// What became ready in the latest attempt, if other batches may be running concurrently. Read
     /// after the commit, for clients that began to wait in those batches.
     made_ready: Vec<Ready>,
+    /// Keys that clients wait for, or do from time to time, and that the latest attempt has changed;
+    /// and whether it leaves them empty.
+    changes: HashMap<ClientKey, bool>,
     /// The latest position of a waiter when the latest attempt began.
     last_position: u64,
+    /// How many alarms there had been then ([`Waiters::settle`](super::waiters::Waiters)).
+    alarms: u64,
     /// Why the batch was last run again. Its clients get this error when it is given up.
     last_error: Option<StoreError>,
     delegation: BatchDelegation<'s>,
@@ -189,7 +195,9 @@ impl<'s> Batch<'s> {
             ends_before_reads: false,
             deferred: HashMap::new(),
             made_ready: Vec::new(),
+            changes: HashMap::new(),
             last_position: 0,
+            alarms: 0,
             last_error: None,
             delegation: BatchDelegation::new(store, environment, statistics, shared),
             read_window: None,

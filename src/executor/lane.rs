@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use crate::commands::KeyLocks;
+use crate::commands::{Access, KeyLocks};
 use crate::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
     GATHER_CLUSTER_MIN, GATHER_MAX, GATHER_STEP,
@@ -174,7 +174,7 @@ impl WriteLane {
         let held = Held {
             locks: done.locks,
             until: Instant::now() + pause,
-            arrived: self.arrived + answered,
+            arrived: self.arrived() + answered,
         };
         let may_wait = self.environment.capabilities.parallel_batches > 1 && was_all_run;
         if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
@@ -188,7 +188,7 @@ impl WriteLane {
     /// Ends locks that were held for long enough.
     fn release_held(&mut self) {
         let now = Instant::now();
-        let arrived = self.arrived;
+        let arrived = self.arrived();
         let is_over = |held: &mut Held| held.until <= now || held.arrived <= arrived;
         for held in self.held.extract_if(.., is_over) {
             held.release(&mut self.locked);
@@ -206,9 +206,18 @@ impl WriteLane {
             let locked = other_keys.iter().chain([&key]);
             let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
             let locks = KeyLocks::Keys(locks.collect());
+            let mut call = Call::job(Work::WakeUp(key.clone(), cursor), locks);
+            if let Some(first) = waiters.first_command(&key) {
+                let mut quiet = waiters.quiet_keys(&first);
+                quiet.remove(&key.key);
+                let command = &first.invocation;
+                let mut access = Access::of(command.row, command.database, &command.arguments);
+                access.leave_out(&quiet);
+                call.access.prefetch = access.prefetch;
+            }
             // In front: these clients have waited longer than those that have just come.
             self.put_in_front(Submission {
-                calls: vec![Call::job(Work::WakeUp(key, cursor), locks)],
+                calls: vec![call],
                 respond: None,
             });
         }
@@ -234,8 +243,20 @@ impl WriteLane {
         self.pending.push_front(submission);
     }
 
-    fn accept(&mut self, submission: Submission) {
+    /// Number of commands that have come so far, with those of clients that wait without a batch.
+    fn arrived(&self) -> u64 {
+        self.arrived + self.shared.waiters.parked_quietly()
+    }
+
+    fn accept(&mut self, mut submission: Submission) {
         self.arrived += 1;
+        if let Some(call) = submission.calls.last_mut()
+            && let Some(waiter) = &call.waiter
+        {
+            // It looks at these only where it finds something in another key.
+            let quiet = self.shared.waiters.quiet_keys(waiter);
+            call.access.leave_out(&quiet);
+        }
         self.pending.push_back(submission);
     }
 

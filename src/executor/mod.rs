@@ -236,6 +236,18 @@ impl Executor {
     /// # Errors
     /// `Unavailable` where the executor has stopped.
     pub async fn submit(&self, mut calls: Vec<Call>) -> Result<SubmissionResult, StoreError> {
+        if let [call] = calls.as_slice()
+            && let Some(waiter) = &call.waiter
+            && self.shared.waiters.park_quietly(waiter)
+        {
+            return Ok(SubmissionResult {
+                replies: Vec::new(),
+                done: calls,
+                failure: None,
+                rest: Vec::new(),
+                is_parked: true,
+            });
+        }
         // One that may wait is parked by a batch.
         let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();

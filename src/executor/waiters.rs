@@ -35,11 +35,13 @@
 //! the error: to wait on would hide data that was perhaps popped for them.
 
 mod cursor;
+mod known;
 mod queues;
+mod quiet;
 mod wait;
 mod waiter;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -64,11 +66,15 @@ pub struct Waiters {
     count: AtomicUsize,
     /// Notified when a wake-up is scheduled.
     scheduled: Notify,
-    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `changed_keys` of the
-    /// queues.
+    /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of
+    /// the queues.
     has_wake_watches: bool,
     /// Notified when there are such keys.
-    keys_changed: Notify,
+    keys_unfollowed: Notify,
+    /// See [`Self::parked_quietly`].
+    parked_quietly: AtomicU64,
+    /// Without wake watches: there may be keys that are known to be empty. Read without the lock.
+    knows_keys: AtomicBool,
 }
 
 impl Waiters {
@@ -100,7 +106,7 @@ impl Waiters {
     pub fn needed_key_count(&self) -> usize {
         let queues = self.queues();
         let keys = queues.by_key.values();
-        keys.filter(|of_key| of_key.iter().any(Queue::needs_key))
+        keys.filter(|of_key| of_key.queues.iter().any(Queue::needs_key))
             .count()
     }
 
@@ -121,11 +127,19 @@ impl Waiters {
             slot,
             was_passed_over: false,
         };
+        self.put_in(&mut queues, waiter, position);
+    }
+
+    fn put_in(&self, queues: &mut Queues, waiter: &Arc<Waiter>, position: u64) {
         queues.insert(waiter, position);
         self.count.fetch_add(1, Ordering::SeqCst);
         if self.has_wake_watches {
-            queues.changed_keys.extend(waiter.client_keys());
-            self.keys_changed.notify_one();
+            for key in waiter.client_keys() {
+                if !queues.quiet.note_awaited(&key) {
+                    queues.unfollowed_keys.insert(key);
+                    self.keys_unfollowed.notify_one();
+                }
+            }
         }
     }
 
@@ -137,8 +151,10 @@ impl Waiters {
         state.stage = Stage::Away;
     }
 
-    /// The batch that parked a waiter is durable: now any batch may run its command.
-    pub(super) fn settle(&self, waiter: &Waiter) {
+    /// The batch that parked a waiter is durable: now any batch may run its command. `alarms`: how
+    /// many there had been when that batch began. A key that had one since may have something that
+    /// the batch has not seen.
+    pub(super) fn settle(&self, waiter: &Waiter, alarms: u64) {
         let mut queues = self.queues();
         let mut state = waiter.state();
         if let Stage::Parked {
@@ -147,6 +163,14 @@ impl Waiters {
         {
             state.stage = Stage::Waiting;
             self.wake_if_passed_over(&mut queues, waiter, was_passed_over);
+            if self.has_wake_watches && queues.quiet.alarms() > alarms {
+                for key in waiter.client_keys() {
+                    if queues.quiet.has_alarm_since(&key, alarms) {
+                        queues.schedule(key, Cursor::START);
+                        self.scheduled.notify_one();
+                    }
+                }
+            }
         }
     }
 
@@ -164,12 +188,6 @@ impl Waiters {
         if let (Some(position), true) = (state.position, state.stage != Stage::Away) {
             queues.remove(waiter, position);
             self.count.fetch_sub(1, Ordering::SeqCst);
-            if self.has_wake_watches {
-                let unawaited = waiter.client_keys();
-                let unawaited = unawaited.filter(|key| !queues.by_key.contains_key(key));
-                queues.changed_keys.extend(unawaited.collect::<Vec<_>>());
-                self.keys_changed.notify_one();
-            }
         }
     }
 
@@ -306,8 +324,8 @@ impl Waiters {
     /// The types that clients need a key to be of, to wait on ([`WaitSpec::needs_key`]).
     pub(super) fn types_needed(&self, key: &ClientKey) -> Vec<ValueType> {
         let queues = self.queues();
-        let of_key = queues.by_key.get(key).map(Vec::as_slice);
-        let needed = of_key.unwrap_or_default().iter();
+        let of_key = queues.by_key.get(key).into_iter();
+        let needed = of_key.flat_map(|of_key| &of_key.queues);
         let needed = needed.filter(|queue| queue.needs_key());
         needed.map(Queue::value_type).collect()
     }
@@ -369,25 +387,28 @@ impl Waiters {
         taken
     }
 
-    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for. A wake-up locks
-    /// them too: while it runs, no other batch may wake younger waiters of these keys first.
+    /// Other keys, up to `keys_max`, that the oldest waiters of a key also wait for and that may have
+    /// something. A wake-up locks them too: while it runs, no other batch may wake younger waiters of
+    /// these keys first.
     pub(super) fn other_keys_of_waiters(&self, key: &ClientKey, keys_max: usize) -> Vec<ClientKey> {
         let queues = self.queues();
-        let of_key = queues.by_key.get(key).map(Vec::as_slice);
-        let waiters = of_key.unwrap_or_default().iter();
+        let of_key = queues.by_key.get(key);
+        let waiters = of_key.into_iter().flat_map(|of_key| &of_key.queues);
         let waiters = waiters.flat_map(|queue| queue.waiters.values().take(keys_max));
         let keys = waiters.flat_map(|waiter| waiter.client_keys());
-        keys.filter(|other| other != key).take(keys_max).collect()
+        keys.filter(|other| other != key && !queues.quiet.is_quiet(other))
+            .take(keys_max)
+            .collect()
     }
 
-    /// Waits for changes and returns the keys that got another waiter or lost their last.
-    pub(super) async fn wait_keys_changed(&self) -> Vec<ClientKey> {
+    /// Waits for awaited keys that no wake watch follows yet, and returns them.
+    pub(super) async fn wait_keys_unfollowed(&self) -> Vec<ClientKey> {
         loop {
-            let changed_keys = std::mem::take(&mut self.queues().changed_keys);
-            if !changed_keys.is_empty() {
-                return changed_keys.into_iter().collect();
+            let keys = std::mem::take(&mut self.queues().unfollowed_keys);
+            if !keys.is_empty() {
+                return keys.into_iter().collect();
             }
-            self.keys_changed.notified().await;
+            self.keys_unfollowed.notified().await;
         }
     }
 }

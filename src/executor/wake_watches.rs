@@ -5,9 +5,11 @@
 //! not conflict. When the row changes, a wake-up of the key is scheduled.
 //!
 //! Data may arrive between a command's first run, which found nothing, and the arming of the watch.
-//! So arming a watch also returns the current value, and every client that joins later triggers a
-//! wake-up. The store may lose a watch (for example during a cluster recovery), so each watch is
-//! renewed periodically. Above a limit on watches, keys are polled.
+//! So arming a watch also returns the current value, and the batch that has a client wait schedules a
+//! wake-up of keys that turned out meanwhile not to be quiet ([`super::waiters`]). While an awaited
+//! key is quiet, clients come and go without a look at it. The store may lose a watch (for example
+//! during a cluster recovery), so each watch is renewed periodically. Above a limit on watches, keys
+//! are polled.
 //!
 //! A key's row lies in the current namespace of its database. FLUSHDB gives a database a new
 //! namespace, and SWAPDB exchanges those of two databases. So each database with awaited keys has
@@ -16,17 +18,18 @@
 //! A store with a single writer needs no wake watches: its one server sees every push.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
 
 use super::shared::Shared;
 use super::waiters::Cursor;
@@ -53,7 +56,9 @@ const RENEWALS_PER_SECOND_MAX: u64 = 25;
 const FRUITLESS_CHANGES_MAX: u32 = 3;
 /// See [`FRUITLESS_CHANGES_MAX`].
 const FRUITLESS_CHANGES_BACKOFF: Duration = Duration::from_millis(4);
-/// How long an unchanged key stays watched after its last client has left, because clients often
+/// How long the next look at a key waits for a wake-up to take what is in the key.
+const WAKE_UP_MAX: Duration = Duration::from_millis(20);
+/// How long a key stays watched after its last client has left, because clients often
 /// come back.
 const LINGER: Duration = Duration::from_secs(5);
 /// Pause before retrying a watch after a retryable error.
@@ -113,6 +118,8 @@ struct Observation<'c> {
     value: Option<Bytes>,
     /// A watch for the next change of this value. `None` if the key is polled.
     watch: Option<ArmedWatch<'c>>,
+    /// The key has nothing, and the watch notices whatever is put into it.
+    is_quiet: bool,
     /// Counts the key as watched or polled.
     _counted: Counted<'c>,
 }
@@ -136,22 +143,20 @@ impl WakeWatches {
 
     /// Runs until `stop` resolves.
     pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        // One task per awaited key. Its notifier fires when a client starts waiting or the last one
-        // leaves.
-        let mut key_tasks: HashMap<ClientKey, Rc<Notify>> = HashMap::new();
+        // One task per awaited key.
+        let mut followed: HashSet<ClientKey> = HashSet::new();
         let mut databases: HashMap<u32, Rc<CurrentNamespace>> = HashMap::new();
         let mut tasks: FuturesUnordered<LocalBoxFuture<'_, Ended>> = FuturesUnordered::new();
         loop {
-            let changed_keys: Vec<ClientKey> = tokio::select! {
+            let unfollowed: Vec<ClientKey> = tokio::select! {
                 _ = &mut stop => return,
-                changed_keys = self.shared.waiters.wait_keys_changed() => changed_keys,
+                unfollowed = self.shared.waiters.wait_keys_unfollowed() => unfollowed,
                 Some(ended) = tasks.next() => match ended {
                     Ended::Key(key) => {
-                        key_tasks.remove(&key);
-                        key_tasks.shrink_if_sparse();
+                        followed.remove(&key);
+                        followed.shrink_if_sparse();
                         // A client may have come while the task was ending.
-                        let is_awaited = self.shared.waiters.is_awaited(&key);
-                        Vec::from_iter(is_awaited.then_some(key))
+                        vec![key]
                     }
                     Ended::Database(database, current_namespace) => {
                         if current_namespace.receiver_count() == 0 {
@@ -163,12 +168,8 @@ impl WakeWatches {
                     }
                 },
             };
-            for key in changed_keys {
-                if let Some(notifier) = key_tasks.get(&key) {
-                    notifier.notify_one();
-                    continue;
-                }
-                if !self.shared.waiters.is_awaited(&key) {
+            for key in unfollowed {
+                if followed.contains(&key) || !self.shared.waiters.is_awaited(&key) {
                     continue;
                 }
                 let current_namespace = databases.entry(key.database).or_insert_with(|| {
@@ -177,44 +178,45 @@ impl WakeWatches {
                     tasks.push(Box::pin(self.watch_database(key.database, sender)));
                     current_namespace
                 });
-                let notifier = Rc::new(Notify::new());
-                key_tasks.insert(key.clone(), Rc::clone(&notifier));
-                tasks.push(Box::pin(self.watch_key(
-                    key,
-                    notifier,
-                    current_namespace.subscribe(),
-                )));
+                followed.insert(key.clone());
+                tasks.push(Box::pin(self.watch_key(key, current_namespace.subscribe())));
             }
         }
     }
 
     /// The task of one key. Requests a wake-up of the key whenever it may have data, until no client
-    /// has waited for it for [`LINGER`]. `waiters_changed` is notified when a client starts waiting
-    /// or the last one leaves.
+    /// has waited for it for [`LINGER`].
     async fn watch_key(
         &self,
         key: ClientKey,
-        waiters_changed: Rc<Notify>,
         mut current_namespace: watch::Receiver<Option<Id>>,
     ) -> Ended {
+        let waiters = &self.shared.waiters;
+        let changed_here = waiters.follow(&key);
+        let mut last_awaited = Instant::now();
         // The row's value at the last observation. `None` makes the next one count as a change.
         let mut last_value: Option<Option<Bytes>> = None;
         // Another server may push and feed its own waiter at once, so the key is empty again by the
         // time this server is notified. This can happen repeatedly.
         let mut fruitless_changes = 0_u32;
-        // The watch has fired since the last observation.
+        // The watch has fired since the last observation, for another server's change.
         let mut has_fired = false;
         loop {
             if fruitless_changes >= FRUITLESS_CHANGES_MAX {
                 // A busy key may change with every commit: limit how often it is read.
                 tokio::time::sleep(FRUITLESS_CHANGES_BACKOFF).await;
             }
+            waiters.begin_look(&key);
             let observation = match self.observe(&key, &mut current_namespace).await {
                 Ok(observation) => observation,
                 Err(error) => {
                     tracing::debug!(%error, "a key that clients wait for cannot be watched");
+                    waiters.end_look(&key, false, false);
                     pause_after(&error).await;
                     last_value = None;
+                    if self.is_forgotten(&key, &mut last_awaited) {
+                        return Ended::Key(key);
+                    }
                     continue;
                 }
             };
@@ -226,6 +228,7 @@ impl WakeWatches {
             // it: its batch logs a row that it cannot read, the length or the metadata, and wakes no
             // client.
             let is_empty = matches!(decode_length(observation.value.as_ref()), Ok(0));
+            let looks_again = waiters.end_look(&key, !is_empty, observation.is_quiet);
             fruitless_changes = match is_empty {
                 true => fruitless_changes + u32::from(has_fired),
                 false => 0,
@@ -237,29 +240,44 @@ impl WakeWatches {
                 self.request_wake_up(&key);
             }
             last_value = Some(observation.value);
+            if looks_again {
+                tokio::time::sleep(FRUITLESS_CHANGES_BACKOFF).await;
+                if self.is_forgotten(&key, &mut last_awaited) {
+                    return Ended::Key(key);
+                }
+                continue;
+            }
             let mut watch = observation.watch;
-            loop {
-                let pause = match &watch {
-                    _ if !self.shared.waiters.is_awaited(&key) => LINGER,
+            let renewed_at = Instant::now()
+                + match &watch {
                     Some(_) => self.renewal_delay(),
                     None => self.poll_pause(),
                 };
+            loop {
                 let is_watched = watch.is_some();
+                let until = renewed_at.min(Instant::now() + LINGER);
                 tokio::select! {
                     fired = watch_fired(watch.as_mut()) => {
-                        has_fired = fired.is_ok();
+                        let is_own = waiters.watch_fired(&key);
+                        has_fired = fired.is_ok() && !is_own;
                         match fired {
+                            // Those who wait here were served by the batch that changed it, or are
+                            // woken after the look.
+                            Ok(()) if is_own => {}
                             // It was empty and has changed, so it very likely has data now: wake
-                            // without reading.
+                            // without reading. The next look comes when the wake-up has taken it.
                             Ok(()) if is_empty && fruitless_changes < FRUITLESS_CHANGES_MAX => {
-                                self.request_wake_up(&key);
+                                self.wake_up(&key, &changed_here).await;
                             }
                             Ok(()) => {}
                             Err(error) => pause_after(&error).await,
                         }
                         break;
                     }
-                    () = tokio::time::sleep(pause) => {
+                    () = tokio::time::sleep_until(until) => {
+                        if until < renewed_at && !self.is_forgotten(&key, &mut last_awaited) {
+                            continue;
+                        }
                         // A renewal wakes the waiters even if the value is unchanged, in case an
                         // earlier wake-up saw the data and passed the waiters over.
                         if is_watched {
@@ -268,16 +286,26 @@ impl WakeWatches {
                         break;
                     }
                     Ok(()) = current_namespace.changed() => {
+                        waiters.end_look(&key, false, false);
                         last_value = None;
                         break;
                     }
-                    () = waiters_changed.notified() => self.request_wake_up(&key),
                 }
             }
-            if !self.shared.waiters.is_awaited(&key) {
+            if self.is_forgotten(&key, &mut last_awaited) {
                 return Ended::Key(key);
             }
         }
+    }
+
+    /// Whether no client has waited for a key for [`LINGER`]. Then it is followed no more.
+    fn is_forgotten(&self, key: &ClientKey, last_awaited: &mut Instant) -> bool {
+        let waiters = &self.shared.waiters;
+        if waiters.was_awaited(key) {
+            *last_awaited = Instant::now();
+            return false;
+        }
+        last_awaited.elapsed() >= LINGER && waiters.forget_if_unawaited(key)
     }
 
     /// Has the write lane wake the waiters of a key, if it still has any.
@@ -286,7 +314,19 @@ impl WakeWatches {
         waiters.schedule_wake_up(key.clone(), Cursor::START);
     }
 
-    /// Reads a key's length row. Also arms a watch of it, unless there are too many watches.
+    /// Has the write lane wake the waiters of a key, if it still has any, and waits until a batch has
+    /// committed a change of the key, but not for long.
+    async fn wake_up(&self, key: &ClientKey, changed_here: &Notify) {
+        if self.shared.waiters.is_awaited(key) {
+            // Forgets changes from before.
+            let _ = changed_here.notified().now_or_never();
+            self.request_wake_up(key);
+            let _ = tokio::time::timeout(WAKE_UP_MAX, changed_here.notified()).await;
+        }
+    }
+
+    /// Reads a key's length row. Also arms a watch of it, or of the metadata where there is neither,
+    /// unless there are too many watches.
     async fn observe(
         &self,
         key: &ClientKey,
@@ -301,21 +341,35 @@ impl WakeWatches {
             return std::future::pending().await;
         };
         let layout = &self.environment.layout;
-        let length_key = layout.length_key(&layout.meta_key(namespace, &KeyName::new(&key.key)));
+        let meta_key = layout.meta_key(namespace, &KeyName::new(&key.key));
+        let length_key = layout.length_key(&meta_key);
         if self.watched.get() >= self.watches_max {
             let counted = Counted::new(&self.polled);
             let transaction = self.store.begin_read()?;
             return Ok(Observation {
                 value: transaction.get(&length_key, Isolation::Snapshot).await?,
                 watch: None,
+                is_quiet: false,
                 _counted: counted,
             });
         }
         let counted = Counted::new(&self.watched);
         let mut watch = self.arm(&length_key).await?;
+        let value = watch.value.take();
+        let mut is_quiet = value.is_some() && matches!(decode_length(value.as_ref()), Ok(0));
+        if value.is_none() {
+            // There is no key, or one whose value lies in its metadata. Whatever creates a key writes
+            // its metadata.
+            let of_metadata = self.arm(&meta_key).await?;
+            if of_metadata.value.is_none() {
+                watch = of_metadata;
+                is_quiet = true;
+            }
+        }
         Ok(Observation {
-            value: watch.value.take(),
+            value,
             watch: Some(watch),
+            is_quiet,
             _counted: counted,
         })
     }

@@ -117,7 +117,7 @@ fn write(options: &Options, client: &mut Client, partial: &Path) -> Result<Repor
                 let replies = client.read_transaction(3)?;
                 match found(replies) {
                     Found::Nothing => {}
-                    Found::OtherType(kind) => report.skip(kind),
+                    Found::OtherType(kind) => report.skip(name, kind),
                     Found::Refused(why) => report.fail(name, &why),
                     Found::Value(expire_at_ms, payload) => {
                         let written = file.key(name, expire_at_ms, payload);

@@ -35,9 +35,9 @@ pub fn command() -> Command {
             "ADDRESS is redis://[user:password@]host[:port][/database], or the same with rediss:// \
              for TLS.\nThe password can also be given by {FROM_PASSWORD}.\n\n\
              Each key is as it was at one moment. Keys that change meanwhile may be of different \
-             moments.\nPriority queues and task queues, which Redis does not have, are skipped and \
-             counted. Exits with\n0 when all else is in the file, with 1 when not, with 2 for a wrong \
-             command line."
+             moments.\nPriority queues and task queues, which Redis does not have, are skipped, \
+             counted and named.\nExits with 0 when all else is in the file, with 1 when not, with 2 for \
+             a wrong command line."
         ))
         .arg(
             Arg::new("from")

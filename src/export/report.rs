@@ -5,6 +5,8 @@ use std::fmt;
 
 /// Keys that could not be exported and are named.
 const COMPLAINTS_MAX: usize = 20;
+/// Keys that are skipped and are named.
+const SKIPPED_NAMES_MAX: usize = 20;
 
 /// What an export has done.
 #[derive(Debug, Default)]
@@ -17,6 +19,8 @@ pub struct Report {
     pub bytes: u64,
     /// Keys of types that Redis does not have, by type.
     pub skipped: BTreeMap<String, u64>,
+    /// Names of the first of them.
+    skipped_names: Vec<String>,
     /// Keys that could not be exported.
     pub failed_keys: u64,
     complaints: Vec<String>,
@@ -28,7 +32,11 @@ impl Report {
         self.failed_keys == 0
     }
 
-    pub(super) fn skip(&mut self, kind: String) {
+    pub(super) fn skip(&mut self, key: &[u8], kind: String) {
+        if self.skipped_names.len() < SKIPPED_NAMES_MAX {
+            self.skipped_names
+                .push(format!("\"{}\"", key.escape_ascii()));
+        }
         *self.skipped.entry(kind).or_default() += 1;
     }
 
@@ -51,6 +59,14 @@ impl fmt::Display for Report {
         }
         for (kind, count) in &self.skipped {
             writeln!(out, "{count} skipped: Redis has no type {kind}")?;
+        }
+        if !self.skipped_names.is_empty() {
+            let skipped: u64 = self.skipped.values().sum();
+            write!(out, "skipped are {}", self.skipped_names.join(", "))?;
+            match skipped.saturating_sub(self.skipped_names.len() as u64) {
+                0 => writeln!(out)?,
+                more => writeln!(out, " and {more} more")?,
+            }
         }
         if self.libraries > 0 {
             writeln!(out, "{} libraries of functions exported", self.libraries)?;

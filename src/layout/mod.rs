@@ -22,6 +22,7 @@ pub mod priority;
 mod range;
 pub mod row_kinds;
 pub mod rows;
+pub mod run;
 pub mod script;
 pub mod stream;
 pub mod stream_group;
@@ -49,6 +50,7 @@ pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rows::{KeysRow, Layout};
+pub use run::{ListValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
 pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
@@ -64,7 +66,7 @@ use range::with_byte;
 use tuple::{corrupt, next_is_nil, take};
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
-pub const LAYOUT_VERSION: i64 = 2;
+pub const LAYOUT_VERSION: i64 = 3;
 
 /// An enum whose variants have numbers in stored bytes, with the list of all of them.
 macro_rules! numbered {

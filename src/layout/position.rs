@@ -39,6 +39,15 @@ impl Position {
         }
     }
 
+    /// The position of which the last number is greater by `by`.
+    pub(crate) fn raised_by(&self, by: usize) -> Position {
+        let mut raised = self.clone();
+        if let Some(last) = raised.0.last_mut() {
+            *last = last.saturating_add(i64::try_from(by).unwrap_or(i64::MAX));
+        }
+        raised
+    }
+
     /// Appends the position's elements to a key.
     pub(crate) fn pack_into(&self, key: &mut Vec<u8>) {
         for part in &self.0 {

@@ -309,6 +309,23 @@ impl Layout {
         key
     }
 
+    /// How long the prefix is that all ready tasks of one class and priority share, from the key of
+    /// one of them below a prefix of [`Self::task_order_prefix`]'s length.
+    ///
+    /// # Errors
+    /// Where it is no such key.
+    pub fn task_priority_length(
+        &self,
+        prefix_length: usize,
+        key: &[u8],
+    ) -> Result<usize, DecodeError> {
+        let Some(mut rest) = key.get(prefix_length..) else {
+            return corrupt("key of a task's place");
+        };
+        let _: f64 = take(&mut rest, "priority")?;
+        Ok(key.len() - rest.len())
+    }
+
     /// Prefix of a level of the index of minima above a class's order, 0 the lowest.
     pub fn task_nodes_prefix(&self, data: Id, class: u32, level: u32) -> Vec<u8> {
         let mut key = self.section_prefix(data, Section::TaskNodes);

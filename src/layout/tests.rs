@@ -248,6 +248,15 @@ fn rows_of_lists() {
         "006a6f62",
     );
     golden(
+        "run of `job` and `task` after 2 places",
+        &Run {
+            skipped: 2,
+            elements: vec![Bytes::from_static(b"job"), Bytes::from_static(b"task")],
+        }
+        .encode(),
+        "030002036a6f62047461736b",
+    );
+    golden(
         "value of 350000 bytes in chunks (1, 9)",
         &StoredValue::encode_split(
             Id {

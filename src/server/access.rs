@@ -16,6 +16,7 @@ use crate::commands::{Row, table};
 use crate::config::RuntimeConfig;
 use crate::error::CommandError;
 use crate::types::rights::{ClientRights, RefusedCall, RefusedPart, Rights};
+use crate::types::tracking::NO_CLIENT;
 
 /// Users, and what they were refused.
 pub(super) struct AccessControl {
@@ -222,8 +223,33 @@ impl Rights for AccessControl {
         if !self.users.has_restricted() {
             return None;
         }
-        let user = self.clients.find(client)?.user();
+        if client == NO_CLIENT {
+            return None;
+        }
+        let Some(client) = self.clients.find(client) else {
+            return Some(Arc::new(NoRights));
+        };
+        let user = client.user();
         (!user.is_open()).then(|| Arc::new(RightsOf(user)) as Arc<dyn ClientRights>)
+    }
+}
+
+/// The rights of a client that is not known, or not any more: none.
+struct NoRights;
+
+impl ClientRights for NoRights {
+    fn check(&self, command_id: usize, _: &[Bytes]) -> Result<(), RefusedCall> {
+        let name = table::all().get(command_id).map_or("", |row| row.name);
+        Err(RefusedCall {
+            part: RefusedPart::Command,
+            object: Bytes::from_static(name.as_bytes()),
+            user: Bytes::new(),
+            message: "The client is gone".to_owned(),
+        })
+    }
+
+    fn reads_all_keys(&self, _: usize, _: &[Bytes]) -> bool {
+        false
     }
 }
 
@@ -252,5 +278,43 @@ impl ClientRights for RightsOf {
     fn reads_all_keys(&self, command_id: usize, arguments: &[Bytes]) -> bool {
         let row = table::all().get(command_id);
         row.is_some_and(|row| self.0.definition().reads_all_keys(row, arguments))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::config::LoadedSettings;
+    use crate::server::delivery::Delivery;
+
+    fn control() -> AccessControl {
+        let config = Arc::new(RuntimeConfig::new(LoadedSettings::defaults()));
+        let clock = Arc::new(ManualClock::at(0));
+        let clients = Arc::<ClientRegistry>::default();
+        let delivery = Delivery::new(
+            Arc::clone(&config),
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            Arc::clone(clients.memory()),
+            Arc::default(),
+        );
+        let pubsub = Arc::new(PubSub::new(Arc::new(delivery)));
+        AccessControl::new(config, clock, clients, pubsub)
+    }
+
+    #[test]
+    fn a_number_that_no_client_has_may_do_nothing() {
+        let control = control();
+        control.set_user(b"alice", &[Bytes::from("-@all")]).unwrap();
+        assert!(control.of(NO_CLIENT).is_none());
+        let rights = control.of(7).unwrap();
+        let row = table::find(b"get").unwrap();
+        let refused = rights.check(row.id, &[Bytes::from("get"), Bytes::from("key")]);
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.message, "The client is gone");
+        assert_eq!(refused.object, "get");
+        assert!(!rights.reads_all_keys(row.id, &[]));
+        // Into the log goes what known clients were refused.
+        control.note_refused_call(7, &refused);
     }
 }

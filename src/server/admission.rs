@@ -187,7 +187,11 @@ async fn meet(
 }
 
 async fn shake(stream: TcpStream, client: &ClientRecord, state: &ServerState) -> Option<Stream> {
-    let mut stream = match state.handshakes.as_ref()?.shake(stream).await {
+    let Endpoint::Tcp(address) = &client.address else {
+        return None;
+    };
+    let handshakes = state.handshakes.as_ref()?;
+    let mut stream = match handshakes.shake(stream, address.ip()).await {
         Ok(stream) => stream,
         Err(reason) => {
             note_failure(client, state, &reason);

@@ -36,13 +36,13 @@ fn is_loopback(ip: IpAddr) -> bool {
 }
 
 /// Warns at the start about everything that clients of other machines can reach.
-pub(super) fn warn(settings: &Settings) {
-    for line in warnings(settings) {
+pub(super) fn warn(settings: &Settings, users: &Users) {
+    for line in warnings(settings, users) {
         tracing::warn!("{line}");
     }
 }
 
-fn warnings(settings: &Settings) -> Vec<String> {
+fn warnings(settings: &Settings, users: &Users) -> Vec<String> {
     let mut lines = Vec::new();
     let reachable: Vec<String> = settings
         .bind
@@ -54,14 +54,15 @@ fn warnings(settings: &Settings) -> Vec<String> {
     let is_listening = has_plain_port || settings.tls_port != 0;
     // Who must have a certificate is known.
     let admits_strangers = has_plain_port || settings.tls.auth_clients != AuthClients::Yes;
-    if is_listening && !reachable.is_empty() && settings.requirepass.is_none() {
+    if is_listening && !reachable.is_empty() {
         let reachable = reachable.join(", ");
-        if settings.protected_mode {
+        let needs_no_password = users.default_user().definition().needs_no_password();
+        if settings.protected_mode && needs_no_password {
             lines.push(format!(
                 "listening on {reachable} without a password: protected mode refuses clients of \
                  other machines. Set requirepass to let them in"
             ));
-        } else if admits_strangers {
+        } else if admits_strangers && !users.requires_authentication() {
             lines.push(format!(
                 "WARNING: anybody who can reach {reachable} can read and change all data: there \
                  is no password, and protected-mode is off. Set requirepass"
@@ -81,7 +82,7 @@ fn warnings(settings: &Settings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acl::Definition;
+    use crate::acl::{Defaults, Definition};
     use crate::config::LoadedSettings;
 
     fn config(changes: &[(&[u8], &[u8])]) -> RuntimeConfig {
@@ -129,27 +130,32 @@ mod tests {
     #[test]
     fn what_is_open_to_others_is_told() {
         let mut settings = LoadedSettings::defaults().settings;
-        assert!(warnings(&settings).is_empty());
+        let open = users(None);
+        assert!(warnings(&settings, &open).is_empty());
         settings.bind.push([0, 0, 0, 0].into());
-        let lines = warnings(&settings);
+        let lines = warnings(&settings, &open);
         assert!(
             matches!(lines.as_slice(), [line] if line.contains("on 0.0.0.0 without a password: protected")),
             "{lines:?}"
         );
         settings.protected_mode = false;
-        let lines = warnings(&settings);
+        let lines = warnings(&settings, &open);
         assert!(
             matches!(lines.as_slice(), [line] if line.contains("change all data")),
             "{lines:?}"
         );
         settings.port = 0;
         settings.tls_port = 6380;
-        assert!(warnings(&settings).is_empty());
+        assert!(warnings(&settings, &open).is_empty());
         settings.tls.auth_clients = AuthClients::Optional;
-        assert_eq!(warnings(&settings).len(), 1);
-        settings.requirepass = Some("secret".to_owned());
-        assert!(warnings(&settings).is_empty());
+        assert_eq!(warnings(&settings, &open).len(), 1);
+        let closed = users(Some("secret"));
+        assert!(warnings(&settings, &closed).is_empty());
+        // What counts is the user, wherever its password comes from.
+        let off = Definition::unrestricted().with_rules(&["off"], Defaults::default());
+        assert!(warnings(&settings, &Users::new(off.unwrap())).is_empty());
         settings.metrics_address = "0.0.0.0:9121".parse().ok();
-        assert!(warnings(&settings).join("").contains("0.0.0.0:9121"));
+        let lines = warnings(&settings, &closed);
+        assert!(lines.join("").contains("0.0.0.0:9121"));
     }
 }

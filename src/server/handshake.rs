@@ -1,17 +1,17 @@
 //! The TLS handshake of a client, and the certificates that it uses.
 
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use rustls::ServerConfig;
 use rustls::server::Acceptor;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 
 use super::error::ServerError;
+use super::handshake_places::Places;
 use super::stream::Stream;
 use crate::config::{RuntimeConfig, Settings};
-use crate::limits::TLS_HANDSHAKES_MAX;
 use crate::tls::{self, AuthClients, ServerOptions, TlsError};
 
 /// What CONFIG SET answers when certificates cannot be used (Redis: `applyTlsCfg`). The log says why.
@@ -20,7 +20,7 @@ const NOT_UPDATED: &str = "Unable to update TLS configuration. Check server logs
 /// What clients shake hands with. Connections keep what they began with.
 pub(super) struct Handshakes {
     configs: RwLock<Configs>,
-    places: Semaphore,
+    places: Places,
 }
 
 struct Configs {
@@ -58,7 +58,7 @@ impl Handshakes {
         }
         let handshakes = Arc::new(Self {
             configs: RwLock::new(Configs::read(&settings)?),
-            places: Semaphore::new(TLS_HANDSHAKES_MAX),
+            places: Places::new(),
         });
         let changed = Arc::clone(&handshakes);
         config.on_tls(move |settings| {
@@ -91,13 +91,13 @@ impl Handshakes {
         Arc::clone(&self.configs().clients)
     }
 
-    /// Shakes hands with a client. The error says why not.
-    pub(super) async fn shake(&self, stream: TcpStream) -> Result<Stream, String> {
+    /// Shakes hands with a client of this address. The error says why not.
+    pub(super) async fn shake(&self, stream: TcpStream, address: IpAddr) -> Result<Stream, String> {
         // A client takes a place once it has sent all of its first message. Otherwise those that send
         // a part of it could hold all places.
         let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await;
         let begun = begun.map_err(|error| error.to_string())?;
-        let Ok(_place) = self.places.acquire().await else {
+        let Some(_place) = self.places.take(address).await else {
             return Err("the server ends".to_owned());
         };
         let shaken = begun.into_stream(self.of_clients()).await;

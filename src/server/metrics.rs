@@ -29,6 +29,7 @@ use super::state::ServerState;
 use crate::limits::{METRICS_CONNECTION_MAX, METRICS_CONNECTIONS_MAX, METRICS_REQUEST_BYTES_MAX};
 use crate::log_throttle::LogThrottle;
 
+mod ages;
 mod collector;
 mod health;
 mod queues;

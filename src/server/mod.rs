@@ -16,7 +16,7 @@
 //! single_flight
 //! statistics  samples  latency  disconnections  warnings  pause  shutdown  procfs
 //! descriptors  exposure  opening  addresses  handshake
-//! stream  unix_socket  endpoint  supervisor
+//! stream  unix_socket  endpoint  supervisor  handshake_places
 //! error
 //! ```
 //!
@@ -50,6 +50,7 @@ mod error;
 mod eviction;
 mod exposure;
 mod handshake;
+mod handshake_places;
 mod latency;
 mod listener;
 mod metrics;
@@ -97,7 +98,6 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     let level = log.clone();
     config.on_log_level(move |changed| level.set_level(changed));
     descriptors::fit(&config)?;
-    exposure::warn(&settings);
     // Before the store is opened: a server that cannot listen should not create one.
     let addresses = Addresses::take(&settings)?;
     config.set_bound_port(addresses.ports.plain);
@@ -129,6 +129,7 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     ));
     load_users(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
+    exposure::warn(&settings, &state.access.users);
     let supervisor = Arc::new(Supervisor::find());
     signals::reload_at_hangup(&runtime, &state, log, &supervisor)?;
     let metrics = metrics::start(&state)?;
@@ -162,8 +163,13 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     Ok(())
 }
 
-/// Reads the file of users, if there is one. With a store of users, only ACL LOAD does.
+/// Takes the users of the settings file, or reads the file of users, if there are any. With a store of
+/// users, only ACL LOAD reads that file.
 fn load_users(state: &ServerState) -> Result<(), ServerError> {
+    if let Some(users) = state.config.file_users() {
+        state.access.load_users(users.definitions);
+        return Ok(());
+    }
     let Some(path) = state.config.aclfile() else {
         return Ok(());
     };

@@ -1,6 +1,6 @@
 //! What a command works with: a transaction, the time, and where things lie.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,6 +20,7 @@ use crate::store::{Capabilities, Isolation, ReadTransaction, StoreError, Transac
 use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
+use super::known_keys::KnownKeys;
 use super::located::LocatedKeys;
 use super::rights::Rights;
 use super::script_calls::ScriptCalls;
@@ -137,6 +138,8 @@ pub struct ReadContext<'t> {
     pub grants: Option<&'t HeldGrants>,
     /// Whether the command pops from these.
     pub pops_grants: bool,
+    /// What is known of the command's keys.
+    pub known_keys: KnownKeys<'t>,
     /// Whether the command only reads, so that what it finds counts in [`Lookups`].
     counts_lookups: bool,
     /// Namespaces that were looked up in this transaction.
@@ -162,6 +165,8 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
 pub struct NamespaceCache {
     known: RefCell<Vec<(u32, Id)>>,
     pub(super) located: LocatedKeys,
+    /// The random number in the positions of what the transaction pushes to lists.
+    position_random: OnceCell<i64>,
 }
 
 impl NamespaceCache {
@@ -192,6 +197,7 @@ impl<'t> ReadContext<'t> {
             lacks_named_keys: false,
             grants: None,
             pops_grants: false,
+            known_keys: KnownKeys::Nothing,
             counts_lookups: true,
             namespaces,
         }
@@ -375,6 +381,19 @@ impl<'t> WriteContext<'t> {
     /// The same view for a command that pops from the unit's grants.
     pub fn popping_grants(mut self) -> Self {
         self.read = self.read.popping_grants();
+        self
+    }
+
+    /// The random element of the positions that this unit of work pushes to lists. On a store with
+    /// several writers no other unit's rows have it.
+    pub(super) fn unit_position_random(&self) -> i64 {
+        let random = &self.namespaces.position_random;
+        *random.get_or_init(|| self.environment.position_random())
+    }
+
+    /// The same view for a command of whose keys so much is known.
+    pub fn knowing(mut self, known_keys: KnownKeys<'t>) -> Self {
+        self.read.known_keys = known_keys;
         self
     }
 

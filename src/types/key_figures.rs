@@ -1,5 +1,5 @@
 //! How much a key holds and how old the oldest of it is, as far as the layout says it without reading
-//! the data: for metrics.
+//! more than the ends of the data: for metrics.
 
 use bytes::Bytes;
 
@@ -8,6 +8,7 @@ use crate::store::{Isolation, RangeQuery, StoreError};
 
 use super::context::ReadContext;
 use super::key::OpenKey;
+use super::queue_spans::QueueSpan;
 
 /// What lies in a key in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct StateFigures {
     /// where there is none, or where the layout does not say it: only a stream's ids and the rows of
     /// dead tasks hold a time of the past.
     pub since_ms: Option<i64>,
+    /// The ends of what is there. A reader that comes again can tell ages from them.
+    pub spans: Vec<QueueSpan>,
 }
 
 /// What lies in a key.
@@ -43,38 +46,49 @@ impl ReadContext<'_> {
             return Ok(None);
         };
         let value_type = key.meta.value_type;
-        let ready = |length, since_ms| StateFigures {
+        let spans = context.queue_spans(&key).await?;
+        let ready = |length, since_ms, spans| StateFigures {
             state: TaskState::Ready.name(),
             length,
             since_ms,
+            spans,
         };
         let states = match value_type {
             ValueType::String => return Ok(None),
-            ValueType::TaskQueue => context.task_figures(&key).await?,
+            ValueType::TaskQueue => context.task_figures(&key, spans).await?,
             ValueType::Stream => {
                 let length = context.length(&key, Isolation::Snapshot).await?;
                 let first = context.stream_first_id(&key).await?;
                 let since_ms = first.and_then(|id| i64::try_from(id.ms).ok());
-                vec![ready(length, since_ms)]
+                vec![ready(length, since_ms, spans)]
             }
             _ => vec![ready(
                 context.length(&key, Isolation::Snapshot).await?,
                 None,
+                spans,
             )],
         };
         Ok(Some(KeyFigures { value_type, states }))
     }
 
-    async fn task_figures(&self, key: &OpenKey) -> Result<Vec<StateFigures>, StoreError> {
+    async fn task_figures(
+        &self,
+        key: &OpenKey,
+        ready: Vec<QueueSpan>,
+    ) -> Result<Vec<StateFigures>, StoreError> {
         let counts = self.task_counts(key).await?;
         let dead_since_ms = self.task_dead_since(key).await?;
         let figures = |state: TaskState, length, since_ms| StateFigures {
             state: state.name(),
             length,
             since_ms,
+            spans: Vec::new(),
         };
         Ok(vec![
-            figures(TaskState::Ready, counts.ready, None),
+            StateFigures {
+                spans: ready,
+                ..figures(TaskState::Ready, counts.ready, None)
+            },
             figures(TaskState::Leased, counts.leased, None),
             figures(TaskState::Delayed, counts.delayed, None),
             figures(TaskState::Dead, counts.dead, dead_since_ms),

@@ -111,6 +111,52 @@ impl ReadContext<'_> {
             .await?)
     }
 
+    /// [`Self::has_elements`], which conflicts with nothing except within EXEC.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_elements_now(&self, key: &OpenKey) -> Result<bool, StoreError> {
+        self.relaxed_view().has_elements(key).await
+    }
+
+    /// The first of these keys whose length is not 0. The reads are under way side by side, and
+    /// conflict with nothing except within EXEC.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn first_with_elements<'k>(
+        &self,
+        keys: &[&'k Bytes],
+    ) -> Result<Option<&'k Bytes>, StoreError> {
+        // Once, rather than by each of the reads.
+        self.namespace().await?;
+        for some in keys.chunks(KEY_READS_AT_ONCE) {
+            let lengths = some.iter().map(async |key| {
+                let location = self.locate(key).await?;
+                self.length_at(&location.meta_key, self.relaxed()).await
+            });
+            let lengths = try_join_all(lengths).await?;
+            let mut found = some.iter().zip(lengths);
+            if let Some((key, _)) = found.find(|(_, length)| *length != 0) {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether there is nothing in a key: for those that follow keys which clients wait for.
+    /// Conflicts with nothing, and counts as no look-up of a client.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_empty(&self, key: &Bytes) -> Result<bool, StoreError> {
+        let view = self.relaxed_view();
+        Ok(match view.look_up(key).await? {
+            Some(found) => !view.has_elements(&found).await?,
+            None => true,
+        })
+    }
+
     /// The key, if it exists for clients, whatever its type. Conflicts with concurrent pushes
     /// and pops where metadata is retained: for commands on keys, not on elements.
     ///

@@ -94,7 +94,7 @@ pub struct SectionKind {
 /// What the rows of a section are.
 #[derive(Debug)]
 pub enum Holds {
-    /// A row for each element; the key's length is their number.
+    /// Rows of elements; the key's length is the number of these.
     Elements(fn(&Bytes) -> Result<ElementRow, DecodeError>),
     /// A second row for each element. Where there are more of these or of the others, nothing
     /// tells which are right.
@@ -109,13 +109,15 @@ pub enum Holds {
     Pieces,
 }
 
-/// What an element's row tells.
+/// What a row of elements tells.
 #[derive(Debug)]
 pub struct ElementRow {
     /// A [`StoredValue`](crate::layout::StoredValue) in it, which may have chunks.
     pub value: Option<Bytes>,
     /// The group that the element is in; 0 where the type has no groups.
     pub group: u8,
+    /// How many elements the row holds: one, except in runs of a list.
+    pub count: usize,
 }
 
 impl SectionKind {
@@ -184,6 +186,7 @@ pub fn plain_element(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: Some(row.clone()),
         group: 0,
+        count: 1,
     })
 }
 
@@ -195,6 +198,7 @@ pub fn element_or_empty(row: &Bytes) -> Result<ElementRow, DecodeError> {
     Ok(ElementRow {
         value: (!row.is_empty()).then(|| row.clone()),
         group: 0,
+        count: 1,
     })
 }
 
@@ -305,11 +309,16 @@ impl ValueKind {
         ValueType::ALL.iter().map(|value_type| value_type.kind())
     }
 
-    /// The section with a row for each element.
-    pub fn elements(&self) -> Option<Section> {
+    /// How many elements a row of a section holds. One that cannot be read counts as one.
+    pub fn elements_in(&self, section: Section, row: &KeyValue) -> usize {
         let mut sections = self.sections.iter();
-        let elements = sections.find(|kind| matches!(kind.holds, Holds::Elements(_)))?;
-        Some(elements.section)
+        match sections.find(|kind| kind.section == section) {
+            Some(SectionKind {
+                holds: Holds::Elements(read),
+                ..
+            }) => read(&row.value).map_or(1, |elements| elements.count),
+            _ => 1,
+        }
     }
 
     /// Whether clients may wait that need the key. Those that wait for elements of a type whose keys

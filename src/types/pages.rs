@@ -56,6 +56,15 @@ impl<'c, 't> Pages<'c, 't> {
         self
     }
 
+    /// The next rows, at most so many; `None` after the last.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn next_of(&mut self, rows: usize) -> Result<Option<Vec<KeyValue>>, StoreError> {
+        self.page_rows = rows.clamp(1, self.page_rows_max);
+        self.next().await
+    }
+
     /// The next rows; `None` after the last. A page is never empty.
     ///
     /// # Errors

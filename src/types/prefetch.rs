@@ -116,9 +116,13 @@ struct EndPlan {
 }
 
 impl EndPlan {
-    fn rows(&self) -> usize {
+    /// How many rows hold what is read, if a row holds about so many elements.
+    fn rows(&self, elements_per_row: usize) -> usize {
         let beyond = usize::from(self.reads_beyond);
-        self.taken.saturating_add(beyond).max(1)
+        // Of the first row, some elements may be popped already.
+        let partly = usize::from(elements_per_row > 1 && self.taken > 0);
+        let rows = self.taken.div_ceil(elements_per_row.max(1)) + partly;
+        rows.saturating_add(beyond).max(1)
     }
 }
 
@@ -203,6 +207,8 @@ struct Location {
     value_type: ValueType,
     /// About how large its rows are. 0 is not known.
     row_bytes: usize,
+    /// About how many elements a row holds. 0 is not known.
+    elements_per_row: usize,
     /// It had a copy of the metadata, which tells the metadata too.
     has_meta_copies: bool,
     /// The value lay in rows, not in the metadata.
@@ -214,6 +220,8 @@ struct Location {
 struct PrefetchedData {
     /// How large its rows are, if any were read.
     row_bytes: Option<usize>,
+    /// How many elements they hold.
+    elements_per_row: Option<usize>,
     copy: Option<MetaCopy>,
 }
 
@@ -222,6 +230,7 @@ impl Location {
     fn with(self, data: &PrefetchedData) -> Self {
         Self {
             row_bytes: data.row_bytes.unwrap_or(self.row_bytes),
+            elements_per_row: data.elements_per_row.unwrap_or(self.elements_per_row),
             has_meta_copies: data.copy.is_some() || self.has_meta_copies,
             ..self
         }
@@ -344,6 +353,7 @@ impl ReadContext<'_> {
             data: meta.data,
             value_type: meta.value_type,
             row_bytes: 0,
+            elements_per_row: 0,
             has_meta_copies: false,
             has_rows: meta.body.is_none(),
         };
@@ -386,7 +396,10 @@ impl ReadContext<'_> {
         };
         let is_wanted = |end: &&EndPlan| end.value_type == location.value_type;
         let ends = plan.ends.iter().filter(is_wanted);
-        let ends = ends.map(|end| self.prefetch_end(location.data, end, rows_max));
+        let ends = ends.map(|end| {
+            let rows = end.rows(location.elements_per_row).min(rows_max);
+            self.prefetch_end(location.data, end, rows)
+        });
         let section = section_by_name(location.value_type).filter(|_| location.has_rows);
         let members = plan.members.iter().filter_map(|(value_type, name)| {
             let section = section.filter(|_| *value_type == location.value_type)?;
@@ -412,6 +425,7 @@ impl ReadContext<'_> {
         for end in ends {
             let end = end?;
             data.row_bytes = data.row_bytes.max(end.row_bytes);
+            data.elements_per_row = data.elements_per_row.or(end.elements_per_row);
             data.copy = data.copy.or(end.copy);
         }
         Ok(data)
@@ -438,7 +452,7 @@ impl ReadContext<'_> {
         &self,
         data: Id,
         end: &EndPlan,
-        rows_max: usize,
+        rows: usize,
     ) -> Result<PrefetchedData, StoreError> {
         let Some(section) = end.value_type.section_popped(end.from_end) else {
             return Ok(PrefetchedData::default());
@@ -451,7 +465,7 @@ impl ReadContext<'_> {
             .get_range(RangeQuery {
                 begin: &range.begin,
                 end: &range.end,
-                limit: end.rows().min(rows_max).saturating_add(1),
+                limit: rows.saturating_add(1),
                 reverse: end.from_end,
                 isolation: Isolation::Snapshot,
             })
@@ -465,7 +479,14 @@ impl ReadContext<'_> {
         };
         let element_bytes = elements.iter().map(|row| row.key.len() + row.value.len());
         let row_bytes = element_bytes.sum::<usize>().checked_div(elements.len());
-        Ok(PrefetchedData { row_bytes, copy })
+        let kind = end.value_type.kind();
+        let counts = elements.iter().map(|row| kind.elements_in(section, row));
+        let elements_per_row = counts.sum::<usize>().checked_div(elements.len());
+        Ok(PrefetchedData {
+            row_bytes,
+            elements_per_row,
+            copy,
+        })
     }
 }
 

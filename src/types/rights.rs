@@ -7,7 +7,8 @@ use bytes::Bytes;
 
 /// Who knows what clients may do: this server.
 pub trait Rights: Send + Sync {
-    /// The rights of a client of this number; `None` where it may do everything.
+    /// The rights of a client of this number; `None` where it may do everything, as
+    /// [`NO_CLIENT`](super::tracking::NO_CLIENT) may. A number that no client has may do nothing.
     fn of(&self, client: u64) -> Option<Arc<dyn ClientRights>>;
 }
 

@@ -5,9 +5,10 @@ use crate::limits::INLINE_NAME_BYTES_MAX;
 
 use super::context::ReadContext;
 
-/// Bytes that an element of a list takes in the store beside its own, at the least. By this and
-/// the next, commands are refused that cannot fit into a transaction, before they make anything.
-const LIST_ELEMENT_BYTES_MIN: usize = 16;
+/// Bytes that an element of a list takes in the store beside its own, at the least: its length, in a
+/// run. By this and the next, commands are refused that cannot fit into a transaction, before they
+/// make anything.
+const LIST_ELEMENT_BYTES_MIN: usize = 1;
 /// Bytes that a member of a sorted set takes in its two rows beside its own, at the least.
 const SET_MEMBER_BYTES_MIN: usize = 48;
 

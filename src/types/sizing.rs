@@ -51,38 +51,45 @@ impl ReadContext<'_> {
         let prefix = self.layout().section_prefix(key.data(), kind.section);
         let range = KeyRange::children(&prefix);
         let mut pages = Pages::new(self, range, false, samples);
-        let mut rows_seen = 0_usize;
+        // Of rows that hold several elements these are counted.
+        let mut seen = 0_usize;
         let mut bytes_seen = 0_u64;
-        while rows_seen < samples
-            && let Some(rows) = pages.next().await?
-        {
-            for row in rows.iter().take(samples - rows_seen) {
-                bytes_seen += row_bytes(row, kind)?;
+        'samples: while let Some(rows) = pages.next().await? {
+            for row in &rows {
+                if seen >= samples {
+                    break 'samples;
+                }
+                let (count, bytes) = row_bytes(row, kind)?;
+                seen += count;
+                bytes_seen += bytes;
             }
-            rows_seen += rows.len().min(samples - rows_seen);
         }
-        if rows_seen < samples {
+        if seen < samples {
             return Ok(bytes_seen);
         }
-        let rows = match kind.holds {
+        let all = match kind.holds {
             // At most: there may be fewer pieces.
             Holds::Pieces => length.div_ceil(PIECE_BYTES as u64),
             _ => length,
         };
-        let total = u128::from(bytes_seen) * u128::from(rows) / rows_seen as u128;
+        let total = u128::from(bytes_seen) * u128::from(all) / seen as u128;
         Ok(u64::try_from(total).unwrap_or(u64::MAX))
     }
 }
 
-/// Bytes of one row, with the chunks that its value is split into (except for their keys).
-fn row_bytes(row: &KeyValue, kind: &SectionKind) -> Result<u64, DecodeError> {
+/// How many elements a row holds, and its bytes, with the chunks that its value is split into (except
+/// for their keys).
+fn row_bytes(row: &KeyValue, kind: &SectionKind) -> Result<(usize, u64), DecodeError> {
     let own_bytes = (row.key.len() + row.value.len()) as u64;
-    let value = match kind.holds {
-        Holds::Elements(read) => read(&row.value)?.value,
-        _ => None,
+    let (count, value) = match kind.holds {
+        Holds::Elements(read) => {
+            let element = read(&row.value)?;
+            (element.count, element.value)
+        }
+        _ => (1, None),
     };
     let split_bytes = value.as_ref().map(split_bytes).transpose()?;
-    Ok(own_bytes + split_bytes.unwrap_or(0))
+    Ok((count, own_bytes + split_bytes.unwrap_or(0)))
 }
 
 /// Bytes of a value that are not in its row.

@@ -15,7 +15,19 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails, or where chunks are missing.
     pub async fn load_value(&self, data: Id, row: &Bytes) -> Result<Bytes, StoreError> {
-        let (chunks, length) = match StoredValue::decode(row)? {
+        self.load_stored(data, StoredValue::decode(row)?).await
+    }
+
+    /// The bytes of a value of `data`, put together where it is split.
+    ///
+    /// # Errors
+    /// When the store fails, or where chunks are missing.
+    pub(super) async fn load_stored(
+        &self,
+        data: Id,
+        value: StoredValue,
+    ) -> Result<Bytes, StoreError> {
+        let (chunks, length) = match value {
             StoredValue::Plain(bytes) => return Ok(bytes),
             StoredValue::Split { chunks, length } => (chunks, length),
         };
@@ -56,10 +68,15 @@ impl WriteContext<'_> {
     /// # Errors
     /// Where the row is not of this layout.
     pub fn discard_value(&self, data: Id, row: &Bytes) -> Result<(), StoreError> {
-        if let StoredValue::Split { chunks, .. } = StoredValue::decode(row)? {
-            let range = KeyRange::children(&self.layout().chunks_prefix(data, chunks));
+        self.discard_stored(data, &StoredValue::decode(row)?);
+        Ok(())
+    }
+
+    /// Clears the chunks of a value that is about to go.
+    pub(super) fn discard_stored(&self, data: Id, value: &StoredValue) {
+        if let StoredValue::Split { chunks, .. } = value {
+            let range = KeyRange::children(&self.layout().chunks_prefix(data, *chunks));
             self.transaction.clear_range(&range.begin, &range.end);
         }
-        Ok(())
     }
 }

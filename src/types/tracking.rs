@@ -5,15 +5,33 @@ use bytes::Bytes;
 
 use super::key::ClientKey;
 
+/// The number of no client: the server's own work. Clients are counted from 1.
+pub const NO_CLIENT: u64 = 0;
+
 /// On whose behalf a command runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
-    /// The client's number on this server; 0 is no client.
+    /// The client's number on this server, or [`NO_CLIENT`].
     pub client: u64,
     /// Whether the keys that it reads are to be remembered.
     pub tracks: bool,
     /// Whether it may not read keys that it finds named in values (SORT).
     pub lacks_named_keys: bool,
+}
+
+impl Origin {
+    /// The server's own work.
+    pub const SERVER: Self = Self {
+        client: NO_CLIENT,
+        tracks: false,
+        lacks_named_keys: false,
+    };
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self::SERVER
+    }
 }
 
 /// What a command did to a key, or to all.

@@ -49,10 +49,10 @@ pub fn every_change_on_the_other_server_spoils_a_transaction(bench: &Bench) {
     // An expiry.
     bench.run(1, "DEL key");
     bench.run(1, "RPUSH key a");
-    bench.run(1, "PEXPIRE key 60");
+    bench.run(1, "PEXPIRE key 1000");
     let replies = bench.block_on(async {
         let watch = watching.watch(&["key"]).await;
-        tokio::time::sleep(Duration::from_millis(80)).await;
+        tokio::time::sleep(Duration::from_millis(1_050)).await;
         watching.exec_watching(watch, &["RPUSH done a"]).await
     });
     assert_eq!(replies, Reply::NullArray);

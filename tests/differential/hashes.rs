@@ -62,7 +62,7 @@ fn random_fields(dice: &mut Dice) -> Arguments {
     if dice.one_in(3) {
         return arguments;
     }
-    arguments.push(dice.integer());
+    arguments.push(dice.random_count());
     if dice.one_in(2) {
         arguments.push(dice.word("WITHVALUES"));
     }

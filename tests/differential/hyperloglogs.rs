@@ -1,12 +1,12 @@
 //! HyperLogLogs: the library's bytes and Quoin's replies beside those of `redis-server`, as they
-//! grow, become dense and are merged.
+//! grow, become dense and are merged. And random commands on them for the mix with all others.
 
 use std::io::Write;
 
 use quoin::types::string::hyperloglog::{Encoding, HyperLogLog, Registers};
 
 use crate::redis_server::Redis;
-use crate::resp::{Connection, Value};
+use crate::resp::{Connection, Value, Words};
 use crate::server::Server;
 use crate::words::Dice;
 use crate::{FIRST_SEED, number_of_environment};
@@ -14,6 +14,36 @@ use crate::{FIRST_SEED, number_of_environment};
 const ROUNDS: usize = 6;
 const STEPS: usize = 60;
 const KEYS: usize = 3;
+/// What the keys of the mix begin with.
+const FAMILY: char = 'p';
+
+/// A random command, mostly on keys that hold a HyperLogLog.
+pub fn command(dice: &mut Dice) -> Words {
+    let (name, arguments) = match dice.below(12) {
+        0..5 => {
+            let count = dice.pick(&[0, 1, 1, 3, 30, 300, 2_000]);
+            let mut arguments = vec![dice.key(FAMILY)];
+            arguments.extend((0..count).map(|_| match count {
+                0..=3 => dice.value(),
+                _ => dice.below(20_000).to_string().into_bytes(),
+            }));
+            ("PFADD", arguments)
+        }
+        5..8 => ("PFCOUNT", keys(dice)),
+        8..11 => ("PFMERGE", keys(dice)),
+        _ => {
+            let subcommand = dice.choose_word(&["ENCODING", "DECODE", "TODENSE", "NOSUCH"]);
+            ("PFDEBUG", vec![subcommand, dice.key(FAMILY)])
+        }
+    };
+    std::iter::once(dice.word(name)).chain(arguments).collect()
+}
+
+/// One, or some.
+fn keys(dice: &mut Dice) -> Words {
+    let more = dice.pick(&[0, 0, 1, 2, 3]);
+    (0..=more).map(|_| dice.key(FAMILY)).collect()
+}
 
 #[test]
 fn hyperloglogs_have_the_bytes_of_redis() {

@@ -137,13 +137,14 @@ fn history(seed: u64, version: (u32, u32), has_transactions: bool) -> Vec<Batch>
 }
 
 fn step(dice: &mut Dice, version: (u32, u32), session: Session) -> Step {
-    let words = match dice.below(56) {
+    let words = match dice.below(60) {
         26..32 => hashes::command(dice),
         32..38 => sets::command(dice),
         38..45 => strings::command(dice),
         45..49 => bitmaps::command(dice),
         49..53 => streams::command(dice),
-        53.. => stream_groups::command(dice),
+        53..56 => stream_groups::command(dice),
+        56.. => hyperloglogs::command(dice),
         0..8 => lists::command(dice),
         8..16 => sorted_sets::command(dice, version >= (7, 2)),
         16..21 => geo::command(dice),

@@ -20,7 +20,7 @@ pub fn command(dice: &mut Dice) -> Words {
         23 | 24 => {
             let mut arguments = vec![dice.key('m')];
             if dice.one_in(2) {
-                arguments.push(dice.integer());
+                arguments.push(dice.random_count());
             }
             ("SRANDMEMBER", arguments)
         }

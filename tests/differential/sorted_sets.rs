@@ -238,8 +238,7 @@ fn intersection_size(dice: &mut Dice) -> Arguments {
 fn random_members(dice: &mut Dice) -> Arguments {
     let mut arguments = vec![dice.key('z')];
     if dice.one_in(2) {
-        // A huge negative count would be answered at length.
-        arguments.push(dice.between(-20, 20).to_string().into_bytes());
+        arguments.push(dice.random_count());
         if dice.one_in(2) {
             arguments.push(dice.word("WITHSCORES"));
         }

@@ -12,8 +12,8 @@ pub struct Dice {
 }
 
 /// What keys begin with that commands of one family use: of lists, sorted sets, geo, hashes, strings,
-/// sets, streams.
-const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm', 's'];
+/// sets, streams, HyperLogLogs.
+const FAMILIES: &[char] = &['l', 'z', 'g', 'h', 't', 'm', 's', 'p'];
 
 /// Numbers that Redis parses, or just does not.
 const ODD_NUMBERS: &[&str] = &[
@@ -246,6 +246,20 @@ impl Dice {
             1 => b"-1".to_vec(),
             2 => b"0".to_vec(),
             _ => self.between(1, 8).to_string().into_bytes(),
+        }
+    }
+
+    /// A count of random items. A huge negative one would be answered at length.
+    pub fn random_count(&mut self) -> Vec<u8> {
+        match self.below(25) {
+            0 => self.text(&[
+                "9223372036854775807",
+                "-9223372036854775808",
+                "abc",
+                "",
+                "1.0",
+            ]),
+            _ => self.between(-20, 20).to_string().into_bytes(),
         }
     }
 

@@ -2,11 +2,14 @@
 //! works, retries, schedules, fails and cleans up while the server is killed and started again.
 //! No job is lost, none is stuck, and the outcomes are those on a `redis-server` that nobody kills.
 //!
+//! A client library of another project speaks TLS with it ([tls]).
+//!
 //! - `QUOIN_TEST_FRAMEWORKS=all`: all of them, which takes minutes; else a few.
 //! - `QUOIN_TEST_REQUIRE_REDIS`: fail where there is no `redis-server` to compare with.
 //!
 //! Packages come from pip and npm into the target folder. Where no registry can be reached, or
-//! Python or Node.js is missing, a test says so and does nothing, unless all are asked for.
+//! Python or Node.js is missing, a test says so and does nothing, unless all are asked for. What pip
+//! and npm do not carry runs where the machine has it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,6 +18,7 @@
     unreachable_pub
 )]
 
+mod installed;
 mod packages;
 mod process;
 #[path = "../support/redis.rs"]
@@ -22,6 +26,10 @@ mod redis_server;
 mod scenario;
 #[path = "../support/server.rs"]
 mod server;
+mod tls;
+
+#[path = "../support/authority.rs"]
+mod authority;
 
 use std::io::Write;
 
@@ -47,14 +55,29 @@ fn run(packages: Packages, script: &str) {
     }
 }
 
+fn run_where_installed(framework: &installed::Framework) {
+    match framework.command() {
+        Ok(command) => scenario::compare(&command),
+        Err(missing) => {
+            let _ = writeln!(std::io::stderr(), "a framework is not run: {missing}");
+        }
+    }
+}
+
 /// A test for each framework. Those of `few` run always, the others where all are asked for.
 macro_rules! frameworks {
     (few { $($few:ident: $few_packages:ident $few_script:literal,)* }
-     more { $($more:ident: $more_packages:ident $more_script:literal,)* }) => {
+     more { $($more:ident: $more_packages:ident $more_script:literal,)* }
+     where_installed { $($installed:ident: $framework:ident,)* }) => {
         $(#[test] fn $few() { run(Packages::$few_packages, $few_script); })*
         $(#[test] fn $more() {
             if is_all() {
                 run(Packages::$more_packages, $more_script);
+            }
+        })*
+        $(#[test] fn $installed() {
+            if is_all() {
+                run_where_installed(&installed::$framework);
             }
         })*
     };
@@ -79,6 +102,7 @@ frameworks! {
         limits: MorePython "run_limits.py",
         redbeat: MorePython "run_redbeat.py",
         redlock_and_rate_limiter_flexible: Node "locks_and_limits.mjs",
+        rq_dashboard_and_rq_scheduler: MorePython "run_rq_dashboard.py",
         rsmq: Node "rsmq.mjs",
         saq: OlderPython "run_saq.py",
         scrapy_redis: MorePython "run_scrapy_redis.py",
@@ -86,5 +110,10 @@ frameworks! {
         taskiq_with_a_list: MorePython "run_taskiq.py list",
         taskiq_with_a_stream: MorePython "run_taskiq.py stream",
         taskiq_with_pubsub: MorePython "run_taskiq.py pubsub",
+    }
+    where_installed {
+        laravel: LARAVEL,
+        resque: RESQUE,
+        sidekiq: SIDEKIQ,
     }
 }

@@ -8,6 +8,7 @@
 )]
 
 mod circles;
+mod links;
 mod modules;
 mod tokens;
 mod troubleshooting;

@@ -474,3 +474,56 @@ fn clients_are_listed_and_killed_by_their_users() {
     assert_eq!(admin.run("CLIENT KILL USER u"), ":1\r\n");
     assert_eq!(socket.rest(), "");
 }
+
+#[test]
+fn users_of_the_settings_file_hold_and_are_written_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("quoin.toml");
+    let text = "user = [\"alice on >p ~jobs:* -@all +@list\"] # all of them\n";
+    std::fs::write(&path, text).unwrap();
+    let flags = ["--config", path.to_str().unwrap()];
+    let start = || Server::start_in(folder.path(), &flags);
+    if is_on_foundationdb() {
+        let refused = start().err().unwrap();
+        assert!(refused.contains("are in its store"), "{refused}");
+        return;
+    }
+    let mut server = start().unwrap();
+    let mut alice = server.connect();
+    login(&mut alice, "alice");
+    assert_eq!(alice.run("RPUSH jobs:mail a"), ":1\r\n");
+    assert!(alice.run("RPUSH other a").starts_with("-NOPERM "));
+    assert!(alice.run("CONFIG GET user").starts_with("-NOPERM "));
+
+    let mut admin = server.connect();
+    assert_eq!(admin.run("CONFIG GET user"), "*0\r\n");
+    let line = "ACL SETUSER bob on nopass ~b:* resetchannels -@all +get";
+    assert_eq!(admin.run(line), simple("OK"));
+    assert_eq!(admin.run("CONFIG REWRITE"), simple("OK"));
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written.starts_with("user = [\n  \"alice on "), "{written}");
+    assert!(written.contains("+@all\",\n] # all of them\n"), "{written}");
+    let users = admin.run("ACL LIST");
+    // Users are read at the start only. Nothing has changed for SIGHUP either.
+    server.signal("HUP");
+    wait_until("the file is read", || {
+        server
+            .log()
+            .contains("SIGHUP: read the settings again, changed no setting")
+    });
+    std::fs::write(&path, text).unwrap();
+    server.signal("HUP");
+    wait_until("it is named", || {
+        server
+            .log()
+            .contains("a restart is needed for what has changed of user")
+    });
+    assert_eq!(admin.run("ACL LIST"), users);
+    assert_eq!(admin.run("CONFIG REWRITE"), simple("OK"));
+    server.signal("TERM");
+    server.wait();
+
+    let server = start().unwrap();
+    assert_eq!(server.connect().run("ACL LIST"), users);
+    login(&mut server.connect(), "alice");
+}

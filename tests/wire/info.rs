@@ -132,6 +132,25 @@ fn commands_and_errors_are_counted() {
 }
 
 #[test]
+fn latencies_are_shown_at_the_percentiles_that_are_asked_for() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    let percentiles = |socket: &mut Socket| {
+        let value = info(socket, "latencystats").remove("latency_percentiles_usec_set")?;
+        let names = value
+            .split(',')
+            .map(|one| one.split('=').next().unwrap_or_default());
+        Some(names.collect::<Vec<_>>().join(" "))
+    };
+    socket.run("SET k v");
+    assert_eq!(percentiles(&mut socket).as_deref(), Some("p50 p99 p99.9"));
+    socket.run("CONFIG SET latency-tracking-info-percentiles 0.0");
+    assert_eq!(percentiles(&mut socket).as_deref(), Some("p0"));
+    socket.run("CONFIG SET latency-tracking no");
+    assert_eq!(percentiles(&mut socket), None);
+}
+
+#[test]
 fn keys_are_counted_by_database() {
     let server = Server::start();
     let mut socket = server.connect();

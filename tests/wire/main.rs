@@ -6,6 +6,8 @@
     clippy::panic
 )]
 
+#[path = "../support/authority.rs"]
+mod authority;
 #[path = "../support/redis.rs"]
 mod redis_server;
 #[path = "../support/resp.rs"]

@@ -336,6 +336,7 @@ fn lengths_of_named_keys_are_shown_and_nothing_is_counted_as_looked_up() {
     };
     // The id is of 1970.
     assert!(age("log") > 1e9);
+    assert!(age("q:list") < 60.0 && age("q:pq") < 60.0 && age("mail") < 60.0);
     assert!(age("q:tasks") < 60.0);
     assert_eq!(metrics["quoin_task_deaths_total"], 1.0);
     assert_eq!(metrics["quoin_task_retries_total"], 0.0);

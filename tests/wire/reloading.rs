@@ -187,3 +187,38 @@ fn a_supervisor_is_told_of_the_life_of_the_server() {
     heard_next("STOPPING=1");
     assert!(server.wait().success());
 }
+
+#[test]
+fn a_password_that_the_file_changes_holds_from_sighup_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), "requirepass = \"first-secret\"\n");
+    let auth = |password: &str| server.connect().run(&format!("AUTH {password}"));
+    let mut before = server.connect();
+    assert_eq!(before.run("AUTH first-secret"), "+OK\r\n");
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    assert_eq!(auth("second-secret"), wrong);
+
+    reload(
+        &server,
+        "requirepass = \"second-secret\"\n",
+        "changed requirepass",
+    );
+    // The log comes first.
+    wait_until("the new password holds", || {
+        auth("second-secret") == "+OK\r\n"
+    });
+    assert_eq!(auth("first-secret"), wrong);
+    assert!(server.connect().run("PING").starts_with("-NOAUTH "));
+    // Those that have authenticated stay what they are, as in Redis.
+    assert_eq!(
+        before.run("CONFIG GET requirepass"),
+        "*2\r\n$11\r\nrequirepass\r\n$13\r\nsecond-secret\r\n"
+    );
+
+    reload(&server, "", "changed requirepass");
+    wait_until("no password is needed", || {
+        server.connect().run("PING") == "+PONG\r\n"
+    });
+    let log = server.log();
+    assert!(!log.contains("-secret"), "{log}");
+}

@@ -2,88 +2,35 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use crate::authority::Authority;
 use crate::server::{PATIENCE, Server, Socket, reply_end, request, wait_until};
 
-/// An authority, and what it has signed, in a folder.
-struct Authority {
-    folder: tempfile::TempDir,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new([]).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let folder = tempfile::tempdir().unwrap();
-        let certificate = params.self_signed(&key).unwrap();
-        std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
-        let issuer = Issuer::new(params, key);
-        Self { folder, issuer }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-
-    /// Makes NAME.pem and NAME.key for this machine.
-    fn sign(&self, name: &str) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(self.path(&format!("{name}.pem")), certificate.pem()).unwrap();
-        std::fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).unwrap();
-    }
-
-    /// Flags of a server that speaks TLS with the certificate of that name.
-    fn flags(&self, port: u16, name: &str, auth_clients: &str) -> Vec<String> {
-        [
-            "--tls-port",
-            &port.to_string(),
-            "--tls-cert-file",
-            &self.text(&format!("{name}.pem")),
-            "--tls-key-file",
-            &self.text(&format!("{name}.key")),
-            "--tls-ca-cert-file",
-            &self.text("ca.pem"),
-            "--tls-auth-clients",
-            auth_clients,
-        ]
-        .map(str::to_owned)
-        .to_vec()
-    }
-
-    /// A client that trusts this authority and shows the certificate of that name.
-    fn client(&self, name: Option<&str>) -> ClientConfig {
-        let mut roots = RootCertStore::empty();
-        let authority = CertificateDer::from_pem_file(self.path("ca.pem")).unwrap();
-        roots.add(authority).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots);
-        let Some(name) = name else {
-            return builder.with_no_client_auth();
-        };
-        let certificate = CertificateDer::from_pem_file(self.path(&format!("{name}.pem")));
-        let key = PrivateKeyDer::from_pem_file(self.path(&format!("{name}.key")));
-        builder
-            .with_client_auth_cert(vec![certificate.unwrap()], key.unwrap())
-            .unwrap()
-    }
+/// A client that trusts this authority and shows the certificate of that name.
+fn client(authority: &Authority, name: Option<&str>) -> ClientConfig {
+    let mut roots = RootCertStore::empty();
+    let root = CertificateDer::from_pem_file(authority.path("ca.pem")).unwrap();
+    roots.add(root).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let Some(name) = name else {
+        return builder.with_no_client_auth();
+    };
+    let certificate = CertificateDer::from_pem_file(authority.path(&format!("{name}.pem")));
+    let key = PrivateKeyDer::from_pem_file(authority.path(&format!("{name}.key")));
+    builder
+        .with_client_auth_cert(vec![certificate.unwrap()], key.unwrap())
+        .unwrap()
 }
 
 /// A port that nobody uses, outside of those that the system gives away by itself.
@@ -116,7 +63,10 @@ struct TlsSocket {
 
 impl TlsSocket {
     fn connect(address: SocketAddr, config: ClientConfig) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+        Self::over(TcpStream::connect(address).unwrap(), config)
+    }
+
+    fn over(stream: TcpStream, config: ClientConfig) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let connection = ClientConnection::new(Arc::new(config), name).unwrap();
@@ -189,7 +139,7 @@ fn a_server_may_have_nothing_but_tls() {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let server = Server::start_with(&flags);
     assert_eq!(server.address().port(), port);
-    let mut socket = TlsSocket::connect(server.address(), authority.client(None));
+    let mut socket = TlsSocket::connect(server.address(), client(&authority, None));
     assert_eq!(
         socket.run("CONFIG GET port"),
         "*2\r\n$4\r\nport\r\n$1\r\n0\r\n"
@@ -214,7 +164,7 @@ fn a_server_may_have_nothing_but_tls() {
 fn all_that_works_without_tls_works_with_it() {
     let authority = Authority::new();
     let (server, address) = start_both(&authority, "no");
-    let mut socket = TlsSocket::connect(address, authority.client(None));
+    let mut socket = TlsSocket::connect(address, client(&authority, None));
     let mut plain = server.connect();
     // Replies and requests that are larger than any buffer.
     let large = "x".repeat(5_000_000);
@@ -247,7 +197,7 @@ fn all_that_works_without_tls_works_with_it() {
         b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$3\r\nnow\r\n"
     );
     // It is noticed that a waiting client is gone.
-    let mut waiting = TlsSocket::connect(address, authority.client(None));
+    let mut waiting = TlsSocket::connect(address, client(&authority, None));
     waiting.send(&request(&["BLPOP", "list", "0"]));
     wait_until("it waits", || {
         plain.run("CLIENT LIST").contains("cmd=blpop")
@@ -275,7 +225,7 @@ fn certificates_of_clients_are_asked_for_as_the_setting_says() {
     ] {
         let set = plain.run(&format!("CONFIG SET tls-auth-clients {setting}"));
         assert_eq!(set, "+OK\r\n");
-        let served = who.map(|name| ping(address, ours.client(name)).is_ok());
+        let served = who.map(|name| ping(address, client(&ours, name)).is_ok());
         assert_eq!(served, expected, "{setting}");
     }
     wait_until("the refused are counted", || {
@@ -290,7 +240,7 @@ fn versions_are_those_of_the_setting() {
     let authority = Authority::new();
     let (server, address) = start_both(&authority, "no");
     let version = || {
-        let mut socket = TlsSocket::connect(address, authority.client(None));
+        let mut socket = TlsSocket::connect(address, client(&authority, None));
         socket.run("PING");
         socket.stream.conn.protocol_version().unwrap()
     };
@@ -306,10 +256,10 @@ fn versions_are_those_of_the_setting() {
 fn certificates_change_in_a_running_server() {
     let authority = Authority::new();
     let (server, address) = start_both(&authority, "no");
-    let show = || shown(address, authority.client(None));
+    let show = || shown(address, client(&authority, None));
     let first = show();
     let mut plain = server.connect();
-    let mut old = TlsSocket::connect(address, authority.client(None));
+    let mut old = TlsSocket::connect(address, client(&authority, None));
     assert_eq!(old.run("PING"), "+PONG\r\n");
 
     authority.sign("other");
@@ -378,7 +328,7 @@ fn plain_bytes_at_the_tls_port_end_their_connection_only() {
     wait_until("it is in the log", || {
         server.log().contains("no TLS handshake with 127.0.0.1:")
     });
-    ping(address, authority.client(None)).unwrap();
+    ping(address, client(&authority, None)).unwrap();
 }
 
 #[test]
@@ -397,7 +347,7 @@ fn a_client_that_never_shakes_hands_holds_up_nobody_and_is_disconnected() {
             // Half a record of a handshake.
             socket.send([22, 3, 1, 2, 0, 1]);
         }
-        ping(address, authority.client(None)).unwrap();
+        ping(address, client(&authority, None)).unwrap();
         let list = plain.run("CLIENT LIST");
         silent.iter().all(|socket| {
             let port = socket.local_address().port();
@@ -420,6 +370,104 @@ fn a_client_that_never_shakes_hands_holds_up_nobody_and_is_disconnected() {
             .contains(&format!("\r\nrejected_connections:{connected}\r\n"))
     });
     wait_until("it is logged", || server.log().contains("it took too long"));
+}
+
+#[test]
+fn clients_that_stall_in_their_handshakes_hold_up_only_their_own_address() {
+    let authority = Authority::new();
+    let (_server, address) = start_both(&authority, "no");
+    let config = Arc::new(client(&authority, None));
+    // More than there are places for all: each sends its whole first message, and no more.
+    let stalled: Vec<TcpStream> = (0..300)
+        .map(|_| {
+            let name = ServerName::try_from("127.0.0.1").unwrap();
+            let mut connection = ClientConnection::new(Arc::clone(&config), name).unwrap();
+            let mut stream = TcpStream::connect(address).unwrap();
+            connection.write_tls(&mut stream).unwrap();
+            stream
+        })
+        .collect();
+    let begun = Instant::now();
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let other_address: SocketAddr = ([127, 0, 0, 2], 0).into();
+    socket.bind(&other_address.into()).unwrap();
+    socket.connect(&address.into()).unwrap();
+    let mut other = TlsSocket::over(socket.into(), client(&authority, None));
+    assert_eq!(other.run("PING"), "+PONG\r\n");
+    // Those that stall have ten seconds.
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(stalled);
+}
+
+/// What redis-cli says to a command; `None` where it has no TLS.
+fn redis_cli(address: SocketAddr, options: &[&str], command: &[&str]) -> Option<String> {
+    let help = Command::new("redis-cli").arg("--help").output();
+    let has_tls = help.is_ok_and(|help| {
+        let text = [help.stdout, help.stderr].concat();
+        String::from_utf8_lossy(&text).contains("--tls ")
+    });
+    if !has_tls {
+        // Written past the capture of a passing test's output.
+        let _ = writeln!(
+            std::io::stderr(),
+            "redis-cli is not tried: none with TLS is installed"
+        );
+        return None;
+    }
+    let (ip, port) = (address.ip().to_string(), address.port().to_string());
+    let said = Command::new("redis-cli")
+        .args(["--tls", "-h", &ip, "-p", &port])
+        .args(options)
+        .args(command)
+        .output()
+        .unwrap();
+    let text = [said.stdout, said.stderr].concat();
+    Some(String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn redis_cli_speaks_tls_with_the_server() {
+    let (ours, theirs) = (Authority::new(), Authority::new());
+    ours.sign("client");
+    theirs.sign("client");
+    let (_server, address) = start_both(&ours, "yes");
+    let [ca, cert, key] = ["ca.pem", "client.pem", "client.key"].map(|name| ours.text(name));
+    let with_certificate = ["--cacert", &ca, "--cert", &cert, "--key", &key];
+    let cli = |options: &[&str], command: &[&str]| redis_cli(address, options, command);
+    let Some(pong) = cli(&with_certificate, &["PING"]) else {
+        return;
+    };
+    assert_eq!(pong, "PONG\n");
+    let large = "x".repeat(100_000);
+    assert_eq!(
+        cli(&with_certificate, &["SET", "large", &large]).unwrap(),
+        "OK\n"
+    );
+    assert_eq!(
+        cli(&with_certificate, &["GET", "large"]).unwrap(),
+        format!("{large}\n")
+    );
+    // Without a certificate, with one of a stranger, and where the server is a stranger.
+    let (their_ca, their_cert, their_key) = (
+        theirs.text("ca.pem"),
+        theirs.text("client.pem"),
+        theirs.text("client.key"),
+    );
+    for options in [
+        ["--cacert", &ca].as_slice(),
+        &["--cacert", &ca, "--cert", &their_cert, "--key", &their_key],
+        &["--cacert", &their_ca, "--cert", &cert, "--key", &key],
+    ] {
+        let said = cli(options, &["PING"]).unwrap();
+        assert!(
+            !said.contains("PONG") && !said.is_empty(),
+            "{options:?}: {said}"
+        );
+    }
 }
 
 #[test]

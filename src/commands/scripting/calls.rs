@@ -186,8 +186,8 @@ impl<'c> Calls<'c> {
     async fn call(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
-            pops_grants: false,
             is_in_script: true,
+            ..Mode::default()
         };
         let result = match self.unit {
             // Queues that other servers hold elements of come back for the whole script.

@@ -86,6 +86,7 @@ pub(super) fn wait(arguments: &[Bytes], now_ms: i64) -> Result<Option<WaitSpec>,
         timeout,
         wants: None,
         wake: Wake::All,
+        takes_first: false,
         needs_key: false,
     }))
 }

@@ -65,6 +65,7 @@ pub(super) fn wait_for_task(
         timeout,
         wants: Some(Arc::new(options.having)),
         wake: Wake::One,
+        takes_first: false,
         needs_key: false,
     }))
 }

@@ -188,7 +188,7 @@ fn a_new_log_level_is_told_once() {
 #[test]
 fn rewrite_needs_a_file() {
     assert_eq!(
-        config().rewrite(),
+        config().rewrite(None),
         Err("ERR The server is running without a config file".into())
     );
 }
@@ -200,7 +200,7 @@ fn rewrite_writes_what_was_set() {
     std::fs::write(&path, "timeout = 1 # idle\n").unwrap();
     let config = RuntimeConfig::new(load(Some(path.clone()), [], []).unwrap());
     set(&config, &["timeout", "9", "maxclients", "8", "hz", "20"]).unwrap();
-    config.rewrite().unwrap();
+    config.rewrite(None).unwrap();
     let again = load(Some(path.clone()), [], []).unwrap();
     assert_eq!(again.settings, config.settings());
     let text = std::fs::read_to_string(&path).unwrap();
@@ -221,12 +221,12 @@ fn rewrites_at_the_same_time_do_not_spoil_the_file() {
                 for number in 0..25 {
                     let length = 10_u64.pow((number % 9) as u32) + thread;
                     set(config, &["slowlog-max-len", &length.to_string()]).unwrap();
-                    config.rewrite().unwrap();
+                    config.rewrite(None).unwrap();
                 }
             });
         }
     });
-    config.rewrite().unwrap();
+    config.rewrite(None).unwrap();
     assert!(std::fs::read_to_string(&path).unwrap().starts_with(comment));
     let again = load(Some(path), [], []).unwrap();
     assert_eq!(again.settings, config.settings());

@@ -26,6 +26,8 @@ pub(super) struct Counts {
     length: i64,
     /// Rows by section; those of no section that its type has are under their number too.
     rows: BTreeMap<u64, u64>,
+    /// Elements. A row that cannot be read counts as one.
+    elements: i64,
     /// Elements by group.
     groups: BTreeMap<u8, i64>,
     /// What the type's counters of groups say, in their order.
@@ -72,6 +74,7 @@ pub(super) async fn count(
         meta: Meta::decode(&meta)?,
         length: decode_length(length.as_ref())?,
         rows: BTreeMap::new(),
+        elements: 0,
         groups: BTreeMap::new(),
         counters: Vec::new(),
         splits: 0,
@@ -118,12 +121,17 @@ impl Counts {
         match self.section(number).map(|kind| &kind.holds) {
             Some(Holds::Elements(read)) => match read(&row.value) {
                 Ok(element) => {
-                    *self.groups.entry(element.group).or_default() += 1;
+                    let count = i64::try_from(element.count).unwrap_or(i64::MAX);
+                    *self.groups.entry(element.group).or_default() += count;
+                    self.elements += count;
                     if let Some(value) = element.value {
                         self.take_value(&value);
                     }
                 }
-                Err(_) => self.unreadable += 1,
+                Err(_) => {
+                    self.elements += 1;
+                    self.unreadable += 1;
+                }
             },
             Some(Holds::Chunks) => match target.layout.read_chunk_key(data, &row.key) {
                 Ok(chunks) if self.last_chunks == Some(chunks) => {}
@@ -164,12 +172,6 @@ impl Counts {
         self.groups.get(&group).copied().unwrap_or(0)
     }
 
-    /// How many elements there are.
-    fn elements(&self) -> i64 {
-        let elements = self.meta.value_type.kind().elements();
-        elements.map_or(0, |section| self.rows(section))
-    }
-
     /// What the length counter should hold. Of a value in pieces that may be more than these, which
     /// zeros follow.
     fn expected_length(&self) -> i64 {
@@ -179,7 +181,7 @@ impl Counts {
         match is_in_pieces {
             true if self.length <= length_max => self.length.max(self.pieces_end),
             true => self.pieces_end,
-            false => self.elements(),
+            false => self.elements,
         }
     }
 
@@ -204,7 +206,7 @@ impl Counts {
             }),
             twins: disagree(|counts, section| {
                 matches!(section.holds, Holds::Twins)
-                    && counts.rows(section.section) != counts.elements()
+                    && counts.rows(section.section) != counts.elements
             }),
             chunks: self.splits != self.chunk_ids,
             foreign_rows: self
@@ -251,7 +253,7 @@ pub(super) async fn repair(target: &DoctorTarget<'_>, key: &FoundKey) -> Result<
                 return Ok(false);
             }
             // Elements that were popped for a server may return to an empty key.
-            let presence = target.presence(&counts.meta, counts.elements());
+            let presence = target.presence(&counts.meta, counts.elements);
             let is_removed = presence != Presence::Exists
                 && !target.has_grants(transaction, counts.meta.data).await?;
             correct(target, transaction, key, &counts, is_removed);

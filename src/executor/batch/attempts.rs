@@ -3,15 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+
 use super::running::Attempt;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::error::CommandError;
 use crate::executor::call::{Call, SubmissionResult, Work};
 use crate::executor::shared::Shared;
 use crate::executor::waiters::Cursor;
+use crate::layout::ValueType;
 use crate::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use crate::reply::Reply;
 use crate::store::{StoreError, Transaction};
+use crate::types::key::ClientKey;
 use crate::types::relay::write_messages;
 use crate::types::signals::{Ready, Signals};
 use crate::types::tracker_marks::has_other_trackers;
@@ -140,6 +144,9 @@ impl Batch<'_> {
         let mut attempt = Attempt::new(&*transaction, self.environment);
         attempt.unit.signals.changed_bodies = std::mem::take(&mut self.changed_bodies);
         let ended = self.run_all(&mut attempt).await;
+        if ended.is_ok() {
+            self.look_at_changes(&attempt).await;
+        }
         self.statistics
             .commands_rolled_back
             .add(attempt.unit.rollbacks());
@@ -147,6 +154,7 @@ impl Batch<'_> {
         if let Err(ended) = ended {
             return ended;
         }
+        self.shared.waiters.note_changes(&self.changes);
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
             return AttemptEnd::Committed;
@@ -199,6 +207,21 @@ impl Batch<'_> {
         }
     }
 
+    /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be
+    /// read is not.
+    async fn look_at_changes(&mut self, attempt: &Attempt<'_>) {
+        let keys = {
+            let changes = attempt.unit.signals.changes();
+            self.shared.waiters.concerned(&changes)
+        };
+        let looks = keys.into_iter().map(async |key| {
+            let context = attempt.unit.write_context(key.database);
+            let is_empty = context.is_empty(&key.key).await.unwrap_or(false);
+            (key, is_empty)
+        });
+        self.changes = join_all(looks).await.into_iter().collect();
+    }
+
     /// Whether clients of other servers track keys. If that begins before the batch commits, the batch
     /// conflicts.
     async fn look_for_trackers(&self, attempt: &Attempt<'_>) -> Result<bool, StoreError> {
@@ -233,8 +256,10 @@ impl Batch<'_> {
         self.signals = Signals::default();
         self.made_ready.clear();
         self.deferred.clear();
+        self.changes.clear();
         self.release_waiters();
         self.last_position = self.shared.waiters.last_position();
+        self.alarms = self.shared.waiters.alarms();
     }
 
     /// Removes the waiters that the attempt parked, and ends the service of all others.
@@ -296,22 +321,41 @@ impl Batch<'_> {
                 counter.tell(&call);
             }
         }
+        // Before the replies: a client may wait next for what this batch has left in a key.
+        waiters.note_committed(&self.changes);
         for (waiter, reply) in self.woken.drain(..) {
             waiters.answer(&waiter, reply);
         }
         // After these replies: a client hears of its own changes after the reply to its command.
         self.note_changes();
+        let single_writer = self.environment.capabilities.single_writer;
+        if single_writer && self.signals.has_new_namespace() {
+            waiters.forget_empty_keys();
+        }
         for waiter in self.parked.values() {
-            waiters.settle(waiter);
+            if single_writer && !self.signals.has_new_namespace() {
+                waiters.note_empty(waiter, &self.signals, &self.changes);
+            }
+            waiters.settle(waiter, self.alarms);
         }
         for (key, cursor) in self.deferred.drain() {
             waiters.schedule_wake_up(key, cursor);
         }
         // A client that began to wait in another batch may have run its command on a snapshot from
         // before this commit.
+        let has_nothing = |key: &ClientKey, value_type: ValueType| {
+            let is_empty = self.changes.get(key) == Some(&true);
+            is_empty && !waiters.types_needed(key).contains(&value_type)
+        };
         for ready in self.made_ready.drain(..) {
             match ready {
-                Ready::Key(key, value_type) | Ready::Gone(key, value_type)
+                Ready::Key(key, value_type)
+                    if !has_nothing(&key, value_type)
+                        && waiters.is_awaited_since(&key, value_type, self.last_position) =>
+                {
+                    waiters.schedule_wake_up(key, Cursor::START);
+                }
+                Ready::Gone(key, value_type)
                     if waiters.is_awaited_since(&key, value_type, self.last_position) =>
                 {
                     waiters.schedule_wake_up(key, Cursor::START);
@@ -319,6 +363,7 @@ impl Batch<'_> {
                 // `note_ready` records items as their keys.
                 Ready::Key(..) | Ready::Gone(..) | Ready::Items { .. } => {}
                 Ready::Database(database) => {
+                    waiters.note_new_namespace(database);
                     for key in waiters.keys_of(database) {
                         waiters.schedule_wake_up(key, Cursor::START);
                     }

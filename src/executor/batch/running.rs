@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::looks::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
 use crate::error::CommandError;
@@ -232,9 +233,14 @@ impl Batch<'_> {
         let unit = &attempt.unit;
         let result = match &call.work {
             Work::Command(invocation) => {
+                let keys = match &call.waiter {
+                    Some(waiter) => self.keys_of_new(waiter, unit),
+                    None => KeysByLook::All,
+                };
                 let mode = Mode {
                     is_strict: self.reads_strictly(call),
                     pops_grants: call.access.pops.is_some(),
+                    known_keys: keys.known(),
                     ..Mode::default()
                 };
                 call::call(unit, invocation, mode).await
@@ -243,7 +249,7 @@ impl Batch<'_> {
                 call::with_returns(unit, async || exec(unit, bundle).await).await
             }
             Work::WriteJob { database, run } => {
-                unit.signals.set_origin(Origin::default());
+                unit.signals.set_origin(Origin::SERVER);
                 let run = async || {
                     let savepoint = unit.savepoint();
                     let result = run(&unit.write_context(*database)).await;
@@ -257,7 +263,7 @@ impl Batch<'_> {
             }
             Work::WakeUp(key, cursor) => {
                 attempt.only_wakes = true;
-                let woken = self.wake_key(key, *cursor, attempt).await;
+                let woken = self.wake_key(key, *cursor, Look::Key(key), attempt).await;
                 attempt.only_wakes = false;
                 return woken.map(|()| Ran::Reply(Reply::OK));
             }
@@ -365,7 +371,6 @@ async fn exec_all(
 ) -> Result<Result<Reply, CommandError>, CallError> {
     let mode = Mode {
         is_strict: true,
-        pops_grants: false,
         ..Mode::default()
     };
     let mut replies = Vec::with_capacity(invocations.len());

@@ -45,7 +45,7 @@ impl Batch<'_> {
         };
         let unit = &attempt.unit;
         // Changes of several clients are those of none, so that each hears of the others'.
-        unit.signals.set_origin(Origin::default());
+        unit.signals.set_origin(Origin::SERVER);
         let savepoint = unit.savepoint();
         let context = unit.write_context(invocation.database);
         let result = (series.run)(&context, &arguments).await;

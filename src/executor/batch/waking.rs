@@ -16,12 +16,13 @@
 //! wake-up is part of its batch, so it survives conflicts like any command of the batch. If the
 //! batch fails, the wake-up is scheduled again a little later.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 
+use super::looks::Look;
 use super::running::Attempt;
 use super::{AttemptEnd, Batch, CommandId, WAITERS_TRIED_PER_KEY_MAX};
 use crate::commands::call::{self, CallError, Mode};
@@ -61,6 +62,14 @@ enum Woken {
     NoRoom,
 }
 
+/// Adds the keys of what has become ready.
+fn note_keys(keys: &mut HashSet<ClientKey>, ready: &VecDeque<Ready>) {
+    keys.extend(ready.iter().filter_map(|one| match one {
+        Ready::Key(key, _) | Ready::Gone(key, _) | Ready::Items { key, .. } => Some(key.clone()),
+        Ready::Database(_) => None,
+    }));
+}
+
 impl Batch<'_> {
     /// Whether what becomes ready concerns nobody: no client waits, and none can begin to in another
     /// batch that runs now.
@@ -76,18 +85,21 @@ impl Batch<'_> {
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let mut ready = self.note_ready(attempt);
+        let mut ready_keys = HashSet::new();
+        note_keys(&mut ready_keys, &ready);
         while let Some(next) = ready.pop_front() {
+            let look = Look::Ready(&ready_keys);
             if self.shared.waiters.is_empty() {
                 continue;
             }
             match next {
                 Ready::Key(key, value_type) => {
-                    self.wake_key_of_type(&key, value_type, None, attempt)
+                    self.wake_key_of_type(&key, value_type, None, look, attempt)
                         .await?;
                 }
                 Ready::Gone(key, value_type) => {
                     if self.shared.waiters.is_awaited_as(&key, value_type) {
-                        self.wake_key(&key, Cursor::START, attempt).await?;
+                        self.wake_key(&key, Cursor::START, look, attempt).await?;
                     }
                 }
                 Ready::Items {
@@ -97,16 +109,19 @@ impl Batch<'_> {
                     locations,
                 } => {
                     let items = ReadyItems { offer, locations };
-                    self.wake_key_of_type(&key, value_type, Some(&items), attempt)
+                    self.wake_key_of_type(&key, value_type, Some(&items), look, attempt)
                         .await?;
                 }
                 Ready::Database(database) => {
                     for key in self.shared.waiters.keys_of(database) {
-                        self.wake_key(&key, Cursor::START, attempt).await?;
+                        self.wake_key(&key, Cursor::START, Look::All, attempt)
+                            .await?;
                     }
                 }
             }
-            ready.extend(self.note_ready(attempt));
+            let more = self.note_ready(attempt);
+            note_keys(&mut ready_keys, &more);
+            ready.extend(more);
         }
         attempt.unit.signals.forget_items();
         Ok(())
@@ -141,6 +156,7 @@ impl Batch<'_> {
         key: &ClientKey,
         value_type: ValueType,
         items: Option<&ReadyItems>,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         // The key may have been replaced by another type later in the same EXEC. That must not
@@ -149,7 +165,7 @@ impl Batch<'_> {
             && self.type_of(key, attempt).await? == Some(value_type)
         {
             let by = WokenBy::Data(items);
-            self.wake_waiters(key, value_type, Cursor::START, by, attempt)
+            self.wake_waiters(key, value_type, Cursor::START, by, look, attempt)
                 .await?;
         }
         Ok(())
@@ -161,18 +177,20 @@ impl Batch<'_> {
         &mut self,
         key: &ClientKey,
         cursor: Cursor,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let current = self.type_of(key, attempt).await?;
         for value_type in self.shared.waiters.types_needed(key) {
             if current != Some(value_type) {
-                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, attempt)
+                self.wake_waiters(key, value_type, cursor, WokenBy::Loss, look, attempt)
                     .await?;
             }
         }
         match current {
             Some(value_type) => {
-                self.wake_waiters(key, value_type, cursor, WokenBy::Data(None), attempt)
+                let by = WokenBy::Data(None);
+                self.wake_waiters(key, value_type, cursor, by, look, attempt)
                     .await
             }
             None => Ok(()),
@@ -215,6 +233,7 @@ impl Batch<'_> {
         value_type: ValueType,
         cursor: Cursor,
         by: WokenBy<'_>,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
         let (items, is_lost) = match by {
@@ -253,7 +272,7 @@ impl Batch<'_> {
             let Some(waiter) = next else {
                 break;
             };
-            match self.run_waiter(&waiter, attempt).await? {
+            match self.run_waiter(&waiter, look, attempt).await? {
                 Woken::Replied => {}
                 Woken::Nothing => {
                     found_nothing += 1;
@@ -303,6 +322,7 @@ impl Batch<'_> {
     async fn run_waiter(
         &mut self,
         waiter: &Arc<Waiter>,
+        look: Look<'_>,
         attempt: &Attempt<'_>,
     ) -> Result<Woken, AttemptEnd> {
         let id = CommandId::Waiter(waiter.position());
@@ -316,11 +336,12 @@ impl Batch<'_> {
             Some(line) => Ok(Reply::Error(line)),
             None => {
                 let started = Instant::now();
+                let keys = self.keys_by_look(waiter, look, &attempt.unit);
                 let mode = Mode {
+                    known_keys: keys.known(),
                     // Its reads must still hold at the commit.
                     is_strict: only_reads(invocation)
                         && !self.environment.capabilities.single_writer,
-                    pops_grants: false,
                     ..Mode::default()
                 };
                 match call::call(&attempt.unit, invocation, mode).await {

@@ -72,7 +72,7 @@ fn awaited(bench: &Bench, key: &ClientKey) -> WriteLane {
     let blpop = invocation(key.database, &words_of("BLPOP q 0"));
     let (waiter, _outcome) = Waiter::new(blpop, spec);
     lane.shared.waiters.park(&waiter, 0);
-    lane.shared.waiters.settle(&waiter);
+    lane.shared.waiters.settle(&waiter, 0);
     lane.locked.add(&locks_of(key));
     lane
 }

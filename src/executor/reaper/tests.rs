@@ -210,7 +210,8 @@ fn a_large_list_is_cleared_in_several_passes() {
     let bench = Bench::embedded();
     let mut reaper = Reaper::new(&bench.executor);
     let mut words: Vec<&[u8]> = vec![b"RPUSH", b"l"];
-    words.extend(std::iter::repeat_n(&b"element"[..], 5_000));
+    // Each has a row of its own.
+    words.extend(std::iter::repeat_n(&[b'x'; 1_000][..], 5_000));
     bench.run_words(&words);
     bench.run("DEL l");
     bench.block_on(reaper.pass(&bench.executor)).unwrap();

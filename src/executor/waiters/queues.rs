@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cursor::Cursor;
+use super::quiet::QuietKeys;
 use super::waiter::Waiter;
 use crate::commands::Wake;
 use crate::layout::ValueType;
@@ -42,18 +43,31 @@ impl Queue {
 pub(super) struct Queues {
     /// The latest position that was given to a waiter.
     pub(super) last_position: u64,
-    pub(super) by_key: HashMap<ClientKey, Vec<Queue>>,
+    pub(super) by_key: HashMap<ClientKey, OfKey>,
     /// Keys whose waiters the write lane is to wake, and where to begin.
     pub(super) scheduled: HashMap<ClientKey, Cursor>,
-    /// Keys that got another waiter or lost their last, since the wake watches took them.
-    pub(super) changed_keys: HashSet<ClientKey>,
+    /// Awaited keys that no wake watch follows, since the wake watches took them.
+    pub(super) unfollowed_keys: HashSet<ClientKey>,
+    /// The keys that wake watches follow.
+    pub(super) quiet: QuietKeys,
+}
+
+/// The clients that wait for a key.
+#[derive(Default)]
+pub(super) struct OfKey {
+    /// By type.
+    pub(super) queues: Vec<Queue>,
+    /// Since the first of them came, a batch of this server has changed the key and may have left
+    /// something in it. Else the key is as empty as these clients have found it, as far as this
+    /// server knows.
+    is_suspect: bool,
 }
 
 impl Queues {
     pub(super) fn insert(&mut self, waiter: &Arc<Waiter>, position: u64) {
         let value_type = waiter.spec.value_type;
         for key in waiter.client_keys() {
-            let queues = self.by_key.entry(key).or_default();
+            let queues = &mut self.by_key.entry(key).or_default().queues;
             if !queues.iter().any(|queue| queue.value_type == value_type) {
                 queues.push(Queue {
                     value_type,
@@ -74,7 +88,7 @@ impl Queues {
 
     pub(super) fn remove(&mut self, waiter: &Waiter, position: u64) {
         for key in waiter.client_keys() {
-            let Some(queues) = self.by_key.get_mut(&key) else {
+            let Some(OfKey { queues, .. }) = self.by_key.get_mut(&key) else {
                 continue;
             };
             for queue in queues.iter_mut() {
@@ -92,8 +106,20 @@ impl Queues {
     }
 
     pub(super) fn queue(&self, key: &ClientKey, value_type: ValueType) -> Option<&Queue> {
-        let mut queues = self.by_key.get(key)?.iter();
+        let mut queues = self.by_key.get(key)?.queues.iter();
         queues.find(|queue| queue.value_type == value_type)
+    }
+
+    /// A batch is about to commit a change of a key.
+    pub(super) fn note_change(&mut self, key: &ClientKey, is_empty: bool) {
+        if let Some(of_key) = self.by_key.get_mut(key) {
+            of_key.is_suspect = !is_empty;
+        }
+    }
+
+    /// Whether a key may have something that none of its clients was given.
+    pub(super) fn is_suspect(&self, key: &ClientKey) -> bool {
+        self.by_key.get(key).is_some_and(|of_key| of_key.is_suspect)
     }
 
     /// Schedules a wake-up of a key. One wake-up replaces those that are scheduled already.

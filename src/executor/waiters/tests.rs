@@ -1,3 +1,4 @@
+mod quiet;
 mod together;
 
 use std::sync::Arc;
@@ -338,7 +339,7 @@ fn one_parked_by_a_batch_that_may_run_again_is_not_woken_by_another() {
     );
     assert!(waiters.take_scheduled(1).is_empty());
     // Another batch has passed over it, so a wake-up is scheduled now.
-    waiters.settle(&waiter);
+    waiters.settle(&waiter, 0);
     assert_eq!(waiters.take_scheduled(1), [(list_key(), Cursor::START)]);
     assert!(
         waiters
@@ -370,7 +371,7 @@ fn nothing_is_popped_for_one_that_gives_up_in_service() {
     let bench = Bench::embedded();
     let (waiter, outcome) = slow_blpop();
     bench.executor.waiters().park(&waiter, 0);
-    bench.executor.waiters().settle(&waiter);
+    bench.executor.waiters().settle(&waiter, 0);
     let pushed = bench.block_on(async {
         let executor = Arc::clone(&bench.executor);
         let pushing =
@@ -408,9 +409,9 @@ fn without_wake_watches_no_keys_are_kept_for_them() {
     let waiters = Waiters::new(false);
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
-    waiters.settle(&waiter);
+    waiters.settle(&waiter, 0);
     assert!(waiters.cancel(&waiter));
-    assert!(waiters.queues().changed_keys.is_empty());
+    assert!(waiters.queues().unfollowed_keys.is_empty());
 }
 
 /// A client that waits, and is in service.
@@ -418,7 +419,7 @@ fn in_service() -> (Arc<Waiters>, Wait, Arc<Waiter>) {
     let waiters = Arc::new(Waiters::default());
     let (waiter, outcome) = slow_blpop();
     waiters.park(&waiter, 0);
-    waiters.settle(&waiter);
+    waiters.settle(&waiter, 0);
     let wait = Wait::new(&waiters, (waiter, outcome));
     let in_service = waiters.begin_service(&list_key(), ValueType::List, 1, 0, |_| true);
     (waiters, wait, in_service.unwrap())
@@ -452,7 +453,7 @@ fn a_wait_ends_with_its_connection() {
     let (waiter, outcome) = slow_blpop();
     let wait = Wait::new(&waiters, (Arc::clone(&waiter), outcome));
     waiters.park(&waiter, 0);
-    waiters.settle(&waiter);
+    waiters.settle(&waiter, 0);
     assert!(!waiters.is_empty());
     drop(wait);
     assert!(waiters.is_empty());
@@ -468,7 +469,7 @@ fn woken_up_to(from: u64) -> Waiters {
     let waiters = Waiters::default();
     let (waiter, _outcome) = slow_blpop();
     waiters.park(&waiter, 0);
-    waiters.settle(&waiter);
+    waiters.settle(&waiter, 0);
     waiters.schedule_wake_up(list_key(), Cursor::START.at(from));
     waiters
 }
@@ -540,7 +541,7 @@ fn the_tables_of_a_burst_are_given_back() {
     let blpop = with_handler("BLPOP list 0", write_handler!(find_nothing));
     let (waiter, _outcome) = Waiter::new(blpop, spec);
     waiters.park(&waiter, 0);
-    waiters.settle(&waiter);
+    waiters.settle(&waiter, 0);
     assert_eq!(waiters.key_count(), 50_000);
     waiters.cancel(&waiter);
     assert_eq!(waiters.key_count(), 0);

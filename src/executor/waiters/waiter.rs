@@ -1,6 +1,7 @@
 //! A client that waits in a blocking command.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -26,6 +27,8 @@ pub struct Waiter {
     pub invocation: Invocation,
     /// What it waits for.
     pub(in crate::executor) spec: WaitSpec,
+    /// It waits although not all of its keys were looked at.
+    is_unseen: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -72,6 +75,7 @@ impl Waiter {
         let waiter = Arc::new(Self {
             invocation,
             spec,
+            is_unseen: AtomicBool::new(false),
             state: Mutex::new(State {
                 position: None,
                 stage: Stage::Away,
@@ -98,6 +102,16 @@ impl Waiter {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it waits although not all of its keys were looked at, because they are quiet. Before
+    /// its client is told that there is nothing, they must be.
+    pub fn is_unseen(&self) -> bool {
+        self.is_unseen.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn note_unseen(&self) {
+        self.is_unseen.store(true, Ordering::SeqCst);
     }
 
     /// Its position among all waiters since the server started.

@@ -6,9 +6,11 @@ use std::time::Duration;
 use super::state::{Connection, Ended, Queued};
 use super::waiting::Waiting;
 use crate::acl::log::Context;
-use crate::executor::Outcome;
+use crate::error::CommandError;
+use crate::executor::{Call, Executor, Outcome, Waiter};
 use crate::reply::Reply;
 use crate::server::clients::Unblock;
+use crate::types::rights::ClientRights;
 
 /// Why a wait ended without a reply.
 enum Interrupted {
@@ -65,6 +67,9 @@ impl Connection {
         }
         let reply = match (outcome, interrupted) {
             (Outcome::Replied(reply), _) => reply,
+            (Outcome::Cancelled, Interrupted::TimeUp) if waiter.is_unseen() => {
+                look_once(&self.state.executor, &waiter).await
+            }
             (Outcome::Cancelled, Interrupted::TimeUp) => Reply::NullArray,
             (Outcome::Cancelled, Interrupted::Unblocked) => {
                 Reply::Error("UNBLOCKED client unblocked via CLIENT UNBLOCK".to_owned())
@@ -87,4 +92,25 @@ impl Connection {
         self.answer(&reply, queued.is_answered);
         Ok(())
     }
+}
+
+/// Runs a command whose time is up once more, without waiting. Not all of its keys were looked at. One
+/// that its client may not run any more finds nothing.
+async fn look_once(executor: &Executor, waiter: &Waiter) -> Reply {
+    let invocation = &waiter.invocation;
+    let rights = executor.environment().rights.get();
+    let rights = rights.and_then(|rights| rights.of(invocation.origin.client));
+    let is_refused = |rights: Arc<dyn ClientRights>| {
+        let checked = rights.check(invocation.row.id, &invocation.arguments);
+        checked.is_err()
+    };
+    if rights.is_some_and(is_refused) {
+        return Reply::NullArray;
+    }
+    let call = Call::command(invocation.clone(), executor.plans());
+    match executor.submit(vec![call]).await {
+        Ok(finished) => finished.replies.into_iter().next(),
+        Err(error) => Some(Reply::Error(CommandError::Store(error).to_line())),
+    }
+    .unwrap_or(Reply::NullArray)
 }

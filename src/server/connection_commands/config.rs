@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::errors::not_implemented;
+use crate::acl::{DEFAULT_USER, User};
 use crate::commands::arguments::{is_word, rest};
 use crate::commands::help::help;
 use crate::config::RuntimeConfig;
@@ -99,7 +100,8 @@ async fn set_all(
 /// `CONFIG REWRITE`, on a thread that may wait for the disk.
 async fn rewrite(state: &ServerState) -> Result<Reply, CommandError> {
     let config = Arc::clone(&state.config);
-    let written = tokio::task::spawn_blocking(move || config.rewrite()).await;
+    let users = users_to_write(state)?;
+    let written = tokio::task::spawn_blocking(move || config.rewrite(users.as_deref())).await;
     match written {
         Ok(Ok(())) => Ok(Reply::OK),
         Ok(Err(line)) => Err(CommandError::Text(line.into())),
@@ -107,6 +109,33 @@ async fn rewrite(state: &ServerState) -> Result<Reply, CommandError> {
             format!("ERR Rewriting config file: {error}").into(),
         )),
     }
+}
+
+/// The users as the settings file holds them, unless they are elsewhere (`aclfile`, the store of a
+/// cluster), or there is none but `default` as the settings have it.
+fn users_to_write(state: &ServerState) -> Result<Option<Vec<String>>, CommandError> {
+    if user_store::is_used(state) || state.config.aclfile().is_some() {
+        return Ok(None);
+    }
+    let users = state.access.users.all();
+    let is_configured = |user: &Arc<User>| {
+        user.name().as_ref() == DEFAULT_USER.as_bytes()
+            && *user.definition() == state.access.configured_default()
+    };
+    if state.config.file_users().is_none() && users.iter().all(is_configured) {
+        return Ok(None);
+    }
+    let line = |user: &Arc<User>| {
+        let rules = user.definition().describe();
+        String::from_utf8([user.name().as_ref(), b" ", &rules].concat())
+    };
+    let lines: Result<Vec<String>, _> = users.iter().map(line).collect();
+    lines.map(Some).map_err(|_| {
+        CommandError::text(
+            "ERR Rewriting config file: the rules of a user are not UTF-8, which the settings file \
+             cannot hold; use aclfile",
+        )
+    })
 }
 
 const HELP_TITLE: &str = "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:";

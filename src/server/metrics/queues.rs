@@ -1,8 +1,8 @@
 //! The keys that the setting `metrics-keys` names: which there are, and how much they hold.
 //!
 //! Looked up in rounds in the background, so that a reader of metrics costs the store nothing. A round
-//! looks at a bounded number of names, in the order of SCAN, and goes on there in the next round. It
-//! never reads elements. A key that was found stays shown, with a length of 0 once it is gone, until
+//! looks at a bounded number of names, in the order of SCAN, and goes on there in the next round. Of
+//! elements it reads only those at the ends. A key that was found stays shown, with a length of 0 once it is gone, until
 //! its place is needed: a queue does not disappear when it is empty.
 
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use crate::limits::{
     METRICS_NAMES_PER_ROUND_MAX,
 };
 use crate::log_throttle::LogThrottle;
+use crate::server::metrics::ages::Ages;
 use crate::server::state::ServerState;
 use crate::types::key_figures::KeyFigures;
 use crate::types::scanning::{ScanQuery, TypeFilter, name_pattern};
@@ -99,6 +100,7 @@ struct Watched {
     /// What was there last.
     figures: Option<KeyFigures>,
     is_there: bool,
+    ages: Ages,
 }
 
 /// One look at all names.
@@ -167,10 +169,11 @@ impl Rounds {
             for some in group.chunks(KEY_READS_AT_ONCE) {
                 let database = some.first().map_or(0, |key| key.0);
                 let names: Arc<[Bytes]> = some.iter().map(|key| key.1.clone()).collect();
+                let now_ms = state.clock.now_ms();
                 let figures = read_figures(state, database, Arc::clone(&names)).await?;
                 for (name, figures) in names.iter().zip(figures) {
                     if let Some(watched) = self.watched.get_mut(&(database, name.clone())) {
-                        watched.found(figures);
+                        watched.found(figures, now_ms);
                     }
                 }
             }
@@ -244,16 +247,16 @@ impl Rounds {
 }
 
 impl Watched {
-    fn found(&mut self, figures: Option<KeyFigures>) {
+    fn found(&mut self, figures: Option<KeyFigures>, now_ms: i64) {
         self.is_there = figures.is_some();
-        match (figures, &mut self.figures) {
-            (Some(figures), last) => *last = Some(figures),
-            (None, Some(last)) => {
-                for state in &mut last.states {
-                    (state.length, state.since_ms) = (0, None);
-                }
-            }
-            (None, None) => {}
+        if let Some(mut figures) = figures {
+            self.ages.date(&mut figures, now_ms);
+            self.figures = Some(figures);
+            return;
+        }
+        self.ages = Ages::default();
+        for state in self.figures.iter_mut().flat_map(|last| &mut last.states) {
+            (state.length, state.since_ms) = (0, None);
         }
     }
 }
@@ -304,6 +307,7 @@ mod tests {
                 state: "ready",
                 length,
                 since_ms: Some(1),
+                spans: Vec::new(),
             }],
         })
     }
@@ -313,8 +317,8 @@ mod tests {
         let mut rounds = rounds(&[(0, "mail")]);
         assert!(rounds.shown().keys.is_empty());
         let key = (0, Bytes::from("mail"));
-        rounds.watched.get_mut(&key).unwrap().found(figures(3));
-        rounds.watched.get_mut(&key).unwrap().found(None);
+        rounds.watched.get_mut(&key).unwrap().found(figures(3), 0);
+        rounds.watched.get_mut(&key).unwrap().found(None, 0);
         let shown = rounds.shown();
         assert_eq!(shown.keys[0].2.states[0].length, 0);
         assert_eq!(shown.keys[0].2.states[0].since_ms, None);
@@ -325,11 +329,11 @@ mod tests {
         let mut rounds = rounds(&[(0, "*"), (0, "mail")]);
         for number in 1..METRICS_KEYS_MAX {
             let name = Bytes::from(number.to_string());
-            rounds.place(0, name).unwrap().found(figures(1));
+            rounds.place(0, name).unwrap().found(figures(1), 0);
         }
         assert!(rounds.place(0, Bytes::from("more")).is_none());
         let key = (0, Bytes::from("7"));
-        rounds.watched.get_mut(&key).unwrap().found(None);
+        rounds.watched.get_mut(&key).unwrap().found(None, 0);
         assert!(rounds.place(0, Bytes::from("more")).is_some());
         assert!(!rounds.watched.contains_key(&key));
         let long = Bytes::from(vec![b'x'; METRICS_KEY_NAME_BYTES_MAX + 1]);

@@ -47,6 +47,7 @@ macro_rules! transact {
 }
 
 mod returning;
+mod runs;
 
 fn commit(bench: &Bench, transaction: Box<dyn Transaction + '_>) -> Result<(), StoreError> {
     bench.block_on(transaction.commit())

@@ -34,7 +34,8 @@ fn descriptors_do_not_contradict_themselves() {
         );
         let popped = kind.queue.iter().flat_map(|queue| queue.sections).flatten();
         for section in popped {
-            assert_eq!(Some(section), kind.elements(), "{name}");
+            let elements = kind.sections.iter().find(is_elements);
+            assert_eq!(Some(section), elements.map(|kind| kind.section), "{name}");
         }
         let mut indexed = kind.sections.iter().filter_map(|kind| match kind.holds {
             Holds::Index(groups) => Some(groups),

@@ -4,19 +4,18 @@ use bytes::Bytes;
 
 use crate::dump::{DumpError, ListElements, ListWriter, Payload};
 use crate::error::CommandError;
-use crate::layout::{KeyRange, PoppedElement, Section, ValueType, successor};
+use crate::layout::{DecodeError, ListValue, Section, ValueType};
 use crate::limits::RANGE_PAGE_ROWS;
-use crate::store::{Isolation, StoreError};
+use crate::store::StoreError;
 use crate::types::context::{ReadContext, WriteContext};
-use crate::types::delegation::row_key;
 use crate::types::dumping::check_size;
 use crate::types::key::OpenKey;
 use crate::types::kind::{
-    QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind, plain_element,
+    ElementRow, QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind, plain_element,
 };
-use crate::types::pages::Pages;
 
-use super::{End, elements};
+use super::End;
+use super::rows::{ListRows, rows_of};
 
 /// The descriptor of lists.
 pub static KIND: ValueKind = ValueKind {
@@ -26,7 +25,7 @@ pub static KIND: ValueKind = ValueKind {
     body: None,
     is_waited_for: true,
     sections: &[
-        SectionKind::elements(Section::Elements, plain_element),
+        SectionKind::elements(Section::Elements, element_row),
         SectionKind::CHUNKS,
     ],
     counters: &[],
@@ -37,7 +36,7 @@ pub static KIND: ValueKind = ValueKind {
             Box::pin(context.list_pop_placed(key, count, end(from_end)))
         },
         put_back: |context, key, elements, from_end| {
-            Box::pin(async move { Ok(context.list_put_back(key, &elements, from_end).await?) })
+            Box::pin(async move { Ok(context.list_put_back(key, &elements, end(from_end)).await?) })
         },
     }),
     on_put: None,
@@ -48,6 +47,17 @@ pub static KIND: ValueKind = ValueKind {
         read: restorable,
     }),
 };
+
+fn element_row(row: &Bytes) -> Result<ElementRow, DecodeError> {
+    match ListValue::decode(row)? {
+        ListValue::One(_) => plain_element(row),
+        ListValue::Run(run) => Ok(ElementRow {
+            value: None,
+            group: 0,
+            count: run.elements.len(),
+        }),
+    }
+}
 
 fn end(from_end: bool) -> End {
     if from_end { End::Right } else { End::Left }
@@ -75,12 +85,12 @@ impl ReadContext<'_> {
     }
 
     async fn list_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
-        let (range, _) = elements(self, key.data());
-        let mut pages = Pages::new(self, range, false, 0);
+        let (range, _) = rows_of(self, key.data());
+        let mut rows = ListRows::new(self, range, false);
         let mut writer = ListWriter::new();
-        while let Some(rows) = pages.next().await? {
-            for row in rows {
-                writer.push(&self.load_value(key.data(), &row.value).await?);
+        while let Some(page) = rows.next(usize::MAX).await? {
+            for (_, value) in page.iter().flat_map(|row| row.elements(false)) {
+                writer.push(&self.load_stored(key.data(), value).await?);
                 check_size(writer.size_bytes())?;
             }
         }
@@ -124,41 +134,5 @@ impl WriteContext<'_> {
                 return Ok(());
             }
         }
-    }
-
-    /// Puts popped elements back at their old places, unless the list was empty meanwhile and has
-    /// begun again in front of those.
-    async fn list_put_back(
-        &self,
-        key: &OpenKey,
-        elements: &[PoppedElement],
-        from_end: bool,
-    ) -> Result<(), StoreError> {
-        let prefix = self.layout().section_prefix(key.data(), Section::Elements);
-        let first = self
-            .outermost(&KeyRange::children(&prefix), from_end, Isolation::Snapshot)
-            .await?;
-        let last = elements.last().map(|last| row_key(&prefix, last));
-        let are_outside = match (&first, &last) {
-            (Some(first), Some(last)) if from_end => last.as_slice() > first.key.as_ref(),
-            (Some(first), Some(last)) => last.as_slice() < first.key.as_ref(),
-            _ => true,
-        };
-        if !are_outside {
-            let values = elements.iter().rev().map(|element| element.value.clone());
-            self.list_push(key, &values.collect::<Vec<_>>(), end(from_end))
-                .await?;
-            return Ok(());
-        }
-        for element in elements {
-            let row = row_key(&prefix, element);
-            // An LINSERT between the same neighbours comes to the same place.
-            self.transaction
-                .add_read_conflict_range(&row, &successor(&row));
-            let value = self.store_value(key.data(), &element.value);
-            self.transaction.set(&row, &value);
-        }
-        self.add_length(key, i64::try_from(elements.len()).unwrap_or(i64::MAX));
-        Ok(())
     }
 }

@@ -1,21 +1,25 @@
 //! Lists: the queue recipe of FoundationDB with Redis's operations.
 //!
-//! An element is `(…, index, random, sequence) = value`. A push takes the index next to the last
-//! one that its snapshot shows, and a random number of its own, so that pushes never conflict;
-//! all its elements share both and stay together. A pop conflicts with pops of the same elements
-//! (and with pushes in front of them), not with pushes at the other end.
+//! A row is `(…, index, random, sequence) = element`, or a run: elements that one unit of work has
+//! pushed and that follow each other. A push takes the index next to the last one that its snapshot
+//! shows, and a random number of its unit, so that pushes never conflict. A pop conflicts with pops
+//! of the same rows (and with pushes in front of them), not with pushes at the other end.
 
 use bytes::Bytes;
 
-use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, PoppedElement, Position, Section, successor};
-use crate::store::{Isolation, KeyValue, StoreError};
+use crate::store::StoreError;
 
-use super::context::{ReadContext, WriteContext};
+use super::context::ReadContext;
 use super::key::OpenKey;
-use super::pages::Pages;
+use rows::{ListRow, ListRows, rows_of};
 
+mod edit;
 mod kind;
+mod pop;
+mod push;
+mod rows;
+#[cfg(test)]
+mod tests;
 
 pub use kind::KIND;
 
@@ -52,11 +56,6 @@ pub struct PositionQuery {
     pub maxlen: Option<usize>,
 }
 
-fn elements(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
-    let prefix = context.layout().elements_prefix(data);
-    (KeyRange::children(&prefix), prefix.len())
-}
-
 /// A redis index range as offset and count, for a list or set of `length` elements.
 pub fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)> {
     let from_end = |index: i64| {
@@ -76,36 +75,62 @@ pub fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)>
     Some((offset, count))
 }
 
+/// Whether `count` elements from `offset` on are nearer to the end of a list, and how many are to be
+/// skipped in front of them from the nearer end on.
+fn from_nearer_end(length: i64, offset: usize, count: usize) -> (bool, usize) {
+    let length = usize::try_from(length).unwrap_or(0);
+    let after = length.saturating_sub(offset.saturating_add(count));
+    (after < offset, after.min(offset))
+}
+
 impl ReadContext<'_> {
     /// The value of the element at `index` (negative: from the tail).
     ///
     /// # Errors
     /// When the store fails.
     pub async fn list_index(&self, key: &OpenKey, index: i64) -> Result<Option<Bytes>, StoreError> {
-        match self.list_row_at(key, index).await? {
-            Some(row) => Ok(Some(self.load_value(key.data(), &row.value).await?)),
+        let found = self.list_find(key, index).await?;
+        match found.and_then(|(row, number)| row.element(number)) {
+            Some(value) => Ok(Some(self.load_stored(key.data(), value).await?)),
             None => Ok(None),
         }
     }
 
-    async fn list_row_at(&self, key: &OpenKey, index: i64) -> Result<Option<KeyValue>, StoreError> {
+    /// The row of the element at `index` (negative: from the tail), and the element's number in it.
+    async fn list_find(
+        &self,
+        key: &OpenKey,
+        index: i64,
+    ) -> Result<Option<(ListRow, usize)>, StoreError> {
         let length = self.length(key, self.isolation).await?;
-        let Some((offset, _)) = clamp_range(index, index, length) else {
-            return Ok(None);
-        };
-        Ok(self.list_slice(key, length, offset, 1).await?.pop())
+        match clamp_range(index, index, length) {
+            Some((offset, _)) => self.list_at(key, length, offset).await,
+            None => Ok(None),
+        }
     }
 
-    /// Rows of the list from `offset` on, read from the nearer end.
-    async fn list_slice(
+    /// The row of the element at `offset`, and the element's number in it, looked for from the nearer
+    /// end.
+    async fn list_at(
         &self,
         key: &OpenKey,
         length: i64,
         offset: usize,
-        count: usize,
-    ) -> Result<Vec<KeyValue>, StoreError> {
-        let (range, _) = elements(self, key.data());
-        self.rows_by_rank(range, length, false, offset, count).await
+    ) -> Result<Option<(ListRow, usize)>, StoreError> {
+        let (range, _) = rows_of(self, key.data());
+        let (reverse, mut skip) = from_nearer_end(length, offset, 1);
+        let mut rows = ListRows::new(self, range, reverse);
+        while let Some(page) = rows.next(skip.saturating_add(1)).await? {
+            for row in page {
+                let count = row.count();
+                if skip < count {
+                    let number = if reverse { count - 1 - skip } else { skip };
+                    return Ok(Some((row, number)));
+                }
+                skip -= count;
+            }
+        }
+        Ok(None)
     }
 
     /// The values of LRANGE.
@@ -122,14 +147,28 @@ impl ReadContext<'_> {
         let Some((offset, count)) = clamp_range(start, stop, length) else {
             return Ok(Vec::new());
         };
-        let rows = self.list_slice(key, length, offset, count).await?;
-        self.load_values(key.data(), &rows).await
-    }
-
-    async fn load_values(&self, data: Id, rows: &[KeyValue]) -> Result<Vec<Bytes>, StoreError> {
-        let mut values = Vec::with_capacity(rows.len());
-        for row in rows {
-            values.push(self.load_value(data, &row.value).await?);
+        let (range, _) = rows_of(self, key.data());
+        let (reverse, mut skip) = from_nearer_end(length, offset, count);
+        let mut rows = ListRows::new(self, range, reverse);
+        let mut values = Vec::new();
+        'all: while values.len() < count {
+            let missing = count - values.len();
+            let Some(page) = rows.next(skip.saturating_add(missing)).await? else {
+                break;
+            };
+            for row in page {
+                let skipped = skip.min(row.count());
+                skip -= skipped;
+                for (_, value) in row.elements(reverse).skip(skipped) {
+                    values.push(self.load_stored(key.data(), value).await?);
+                    if values.len() == count {
+                        break 'all;
+                    }
+                }
+            }
+        }
+        if reverse {
+            values.reverse();
         }
         Ok(values)
     }
@@ -144,19 +183,20 @@ impl ReadContext<'_> {
         query: &PositionQuery,
     ) -> Result<Vec<i64>, StoreError> {
         let length = self.length(key, self.isolation).await?;
-        let (range, _) = elements(self, key.data());
-        let mut pages = Pages::new(self, range, query.reverse, 0);
+        let (range, _) = rows_of(self, key.data());
+        let mut rows = ListRows::new(self, range, query.reverse);
         let mut skip = query.skip_matches;
         let mut compared = 0_usize;
         let mut found = Vec::new();
-        while let Some(rows) = pages.next().await? {
-            for row in rows {
+        while let Some(page) = rows.next(query.maxlen.unwrap_or(usize::MAX)).await? {
+            let elements = page.iter().flat_map(|row| row.elements(query.reverse));
+            for (_, value) in elements {
                 if query.maxlen.is_some_and(|maxlen| compared >= maxlen) {
                     return Ok(found);
                 }
                 let offset = i64::try_from(compared).unwrap_or(i64::MAX);
                 compared += 1;
-                if self.load_value(key.data(), &row.value).await? != query.element {
+                if self.load_stored(key.data(), value).await? != query.element {
                     continue;
                 }
                 if skip > 0 {
@@ -174,250 +214,5 @@ impl ReadContext<'_> {
             }
         }
         Ok(found)
-    }
-}
-
-impl WriteContext<'_> {
-    /// Adds values at one end, the first of them first (so that LPUSH a b leaves b in front),
-    /// and answers the new length as this transaction sees it.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_push<'v>(
-        &self,
-        key: &OpenKey,
-        values: impl IntoIterator<Item = &'v Bytes>,
-        end: End,
-    ) -> Result<i64, StoreError> {
-        let (range, prefix_length) = elements(self, key.data());
-        let outermost = self
-            .outermost(&range, end == End::Right, Isolation::Snapshot)
-            .await?;
-        let index = match outermost {
-            // Not the same for both ends: where two servers push to an empty list at the same
-            // moment, what goes to the head stands in front of what goes to the tail.
-            None if end == End::Left => -1,
-            None => 0,
-            Some(row) => {
-                let outermost = Position::read_index(prefix_length, &row.key)?;
-                match end {
-                    End::Left => outermost - 1,
-                    End::Right => outermost + 1,
-                }
-            }
-        };
-        let random = self.environment.position_random();
-        let mut element_key = self.layout().elements_prefix(key.data());
-        let mut count = 0;
-        for value in values {
-            let sequence = match end {
-                End::Left => -count,
-                End::Right => count,
-            };
-            count += 1;
-            let row = self.store_value(key.data(), value);
-            element_key.truncate(prefix_length);
-            Position::pack_pushed(index, random, sequence, &mut element_key);
-            self.transaction.set(&element_key, &row);
-        }
-        self.add_length(key, count);
-        self.length(key, Isolation::Snapshot).await
-    }
-
-    /// Takes up to `count` elements off one end, the outermost first. The caller ends with
-    /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_pop(
-        &self,
-        key: &OpenKey,
-        count: usize,
-        end: End,
-    ) -> Result<Vec<Bytes>, StoreError> {
-        let elements = self.pop_elements(key, end == End::Right, count).await?;
-        Ok(elements.into_iter().map(|element| element.value).collect())
-    }
-
-    /// Takes elements off the list itself, and tells their positions.
-    pub(super) async fn list_pop_placed(
-        &self,
-        key: &OpenKey,
-        count: usize,
-        end: End,
-    ) -> Result<Vec<PoppedElement>, StoreError> {
-        let (range, prefix_length) = elements(self, key.data());
-        let to_pop = self.rows_to_pop(&range, end == End::Right, count).await?;
-        self.pop_rows(key, &to_pop, prefix_length).await
-    }
-
-    fn list_clear_row(&self, key: &OpenKey, row: &KeyValue) -> Result<(), StoreError> {
-        self.discard_value(key.data(), &row.value)?;
-        self.transaction.clear(&row.key);
-        Ok(())
-    }
-
-    /// Replaces the element at `index`; false where there is none.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_set(
-        &self,
-        key: &OpenKey,
-        index: i64,
-        value: &[u8],
-    ) -> Result<bool, StoreError> {
-        let Some(row) = self.list_row_at(key, index).await? else {
-            return Ok(false);
-        };
-        self.discard_value(key.data(), &row.value)?;
-        let stored = self.store_value(key.data(), value);
-        self.transaction.set(&row.key, &stored);
-        self.mark_changed(key);
-        Ok(true)
-    }
-
-    /// Inserts beside the first element that equals `pivot`, and answers the new length; `None`
-    /// where there is no such element.
-    ///
-    /// # Errors
-    /// `Text` where a million of alternating insertions at one spot have used up the room that
-    /// a key has for positions; when the store fails.
-    pub async fn list_insert(
-        &self,
-        key: &OpenKey,
-        side: Side,
-        pivot: &[u8],
-        value: &[u8],
-    ) -> Result<Option<i64>, CommandError> {
-        let (range, prefix_length) = elements(self, key.data());
-        let mut pages = Pages::new(self, range, false, 0);
-        let mut previous: Option<Position> = None;
-        let mut pivot_position: Option<Position> = None;
-        let mut next: Option<Position> = None;
-        'search: while let Some(rows) = pages.next().await? {
-            for row in rows {
-                let position = self.layout().read_position(prefix_length, &row.key)?;
-                if pivot_position.is_some() {
-                    next = Some(position);
-                    break 'search;
-                }
-                if self.load_value(key.data(), &row.value).await? == pivot {
-                    pivot_position = Some(position);
-                    if side == Side::Before {
-                        break 'search;
-                    }
-                } else {
-                    previous = Some(position);
-                }
-            }
-        }
-        let Some(pivot_position) = pivot_position else {
-            return Ok(None);
-        };
-        let position = match side {
-            Side::Before => Position::between(previous.as_ref(), Some(&pivot_position)),
-            Side::After => Position::between(Some(&pivot_position), next.as_ref()),
-        };
-        let element_key = self.layout().element_key(key.data(), &position);
-        if element_key.len() > crate::limits::ELEMENT_KEY_BYTES_MAX {
-            return Err(CommandError::text(
-                "ERR too many insertions between the same two elements",
-            ));
-        }
-        let row = self.store_value(key.data(), value);
-        self.transaction.set(&element_key, &row);
-        self.add_length(key, 1);
-        Ok(Some(self.length(key, Isolation::Snapshot).await?))
-    }
-
-    /// Removes up to `count` elements (`None`: all) that equal `value`, searching from one end,
-    /// and answers how many. The caller ends with [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_remove(
-        &self,
-        key: &OpenKey,
-        value: &[u8],
-        count: Option<usize>,
-        from: End,
-    ) -> Result<i64, StoreError> {
-        let (range, _) = elements(self, key.data());
-        let mut pages = Pages::new(self, range, from == End::Right, 0);
-        let mut removed = 0_usize;
-        'search: while let Some(rows) = pages.next().await? {
-            for row in rows {
-                if self.load_value(key.data(), &row.value).await? == value {
-                    self.list_clear_row(key, &row)?;
-                    removed += 1;
-                    if count.is_some_and(|count| removed >= count) {
-                        break 'search;
-                    }
-                }
-            }
-        }
-        let removed = i64::try_from(removed).unwrap_or(i64::MAX);
-        self.add_length(key, -removed);
-        Ok(removed)
-    }
-
-    /// Keeps only the elements of an index range. The caller ends with
-    /// [`WriteContext::remove_if_empty`].
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn list_trim(&self, key: &OpenKey, start: i64, stop: i64) -> Result<(), StoreError> {
-        let length = self.length(key, Isolation::Serializable).await?;
-        let (range, _) = elements(self, key.data());
-        let Some((offset, count)) = clamp_range(start, stop, length) else {
-            self.list_clear_range(key, &range).await?;
-            self.add_length(key, -length);
-            return Ok(());
-        };
-        let kept = i64::try_from(count).unwrap_or(i64::MAX);
-        let offset_last = offset + count - 1;
-        let first = self.list_slice(key, length, offset, 1).await?.pop();
-        let last = self.list_slice(key, length, offset_last, 1).await?.pop();
-        let (Some(first), Some(last)) = (first, last) else {
-            return Err(StoreError::Corrupt(
-                "length of a list disagrees with its elements",
-            ));
-        };
-        for outside in [
-            KeyRange {
-                begin: range.begin.clone(),
-                end: first.key.to_vec(),
-            },
-            KeyRange {
-                begin: successor(&last.key),
-                end: range.end.clone(),
-            },
-        ] {
-            self.list_clear_range(key, &outside).await?;
-        }
-        if kept == length {
-            // Redis tells WATCH of an LTRIM that takes nothing away too.
-            self.mark_changed(key);
-        }
-        self.add_length(key, kept - length);
-        Ok(())
-    }
-
-    /// Clears elements without reading them, unless some of the list's values are split and
-    /// their chunks have to be found.
-    async fn list_clear_range(&self, key: &OpenKey, range: &KeyRange) -> Result<(), StoreError> {
-        let chunks = KeyRange::children(&self.layout().section_prefix(key.data(), Section::Chunks));
-        let chunk = self.outermost(&chunks, false, Isolation::Serializable);
-        if chunk.await?.is_some() {
-            let mut pages = Pages::new(self, range.clone(), false, 0);
-            while let Some(rows) = pages.next().await? {
-                for row in rows {
-                    self.discard_value(key.data(), &row.value)?;
-                }
-            }
-        }
-        self.transaction.clear_range(&range.begin, &range.end);
-        Ok(())
     }
 }

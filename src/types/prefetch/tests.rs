@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::{EndPlan, LocationCache, Prefetch, PrefetchPlan};
+use super::{LocationCache, Prefetch, PrefetchPlan};
 use crate::commands::testing::Bench;
 use crate::layout::{Id, KeyName, Meta, ValueType};
 use crate::random::{Random, SeededRandom};
@@ -295,7 +295,7 @@ fn however_many_pushes_look_at_the_outermost_element_only() {
     }
     let ends = &plan.keys.values().next().unwrap().ends;
     // Two that are taken, and the one behind them.
-    assert_eq!(ends.iter().map(EndPlan::rows).collect::<Vec<_>>(), [3]);
+    assert_eq!(ends.iter().map(|end| end.rows(1)).collect::<Vec<_>>(), [3]);
 }
 
 #[test]

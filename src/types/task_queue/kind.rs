@@ -27,6 +27,7 @@ pub static KIND: ValueKind = ValueKind {
             Ok(ElementRow {
                 value: Some(task.payload),
                 group: task.state as u8,
+                count: 1,
             })
         })
         .checked(EntryCheck {

@@ -98,6 +98,17 @@ impl ReadContext<'_> {
         Ok(TaskRegistry::decode(value.as_ref())?)
     }
 
+    /// The prefixes of the orders of ready tasks, one for each class.
+    pub(super) async fn task_order_prefixes(
+        &self,
+        key: &OpenKey,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let registry = self.task_registry(key, Isolation::Snapshot).await?;
+        let classes = (0_u32..).take(registry.classes.len());
+        let prefix = |class| self.layout().task_order_prefix(key.data(), class);
+        Ok(classes.map(prefix).collect())
+    }
+
     async fn task_row(
         &self,
         key: &OpenKey,

@@ -19,3 +19,7 @@ def later():
 
 def after():
     return "after"
+
+
+def tick():
+    note("tick", time.time())

@@ -56,7 +56,8 @@ async def rest(queue):
     await hopeless.refresh(20)
     outcomes["hopeless"] = [hopeless.status, hopeless.error.strip().splitlines()[-1]]
     outcomes["applied"] = await queue.apply("again", times=0)
-    outcomes["mapped"] = await queue.map("again", [{"times": 0}, {"times": 1}])
+    # In the order in which they end.
+    outcomes["mapped"] = sorted(await queue.map("again", [{"times": 0}, {"times": 1}]))
     return outcomes
 
 

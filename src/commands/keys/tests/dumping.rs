@@ -1,6 +1,8 @@
 use super::{on_both_stores, split_value};
 use crate::commands::testing::{Bench, START_MS, bulk, bulks};
 use crate::error::CommandError;
+use crate::layout::RUN_ELEMENT_BYTES_MAX;
+use crate::limits::FDB_TRANSACTION_BYTES_MAX;
 use crate::reply::Reply;
 use crate::types::ReadContext;
 use crate::types::context::NamespaceCache;
@@ -266,10 +268,11 @@ fn what_no_transaction_can_hold_is_refused_and_changes_nothing() {
     let refused = restore(&bench, "list", "0", &payload, &["REPLACE"]);
     assert_eq!(refused, error(too_large));
     // So many elements that only writing them shows it.
-    let many = 500_000_u32;
+    let element = [b'x'; RUN_ELEMENT_BYTES_MAX + 1];
+    let many = FDB_TRANSACTION_BYTES_MAX / (element.len() + 1);
     let mut value = vec![1, 0x80];
-    value.extend(many.to_be_bytes());
-    value.extend([1, b'x'].repeat(many as usize));
+    value.extend(u32::try_from(many).unwrap().to_be_bytes());
+    value.extend(crate::dump::testing::string(&element).repeat(many));
     let payload = crate::dump::testing::sealed(10, &value);
     assert_eq!(
         restore(&bench, "list", "0", &payload, &["REPLACE"]),

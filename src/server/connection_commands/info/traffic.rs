@@ -109,29 +109,44 @@ fn safe(letter: char) -> char {
     }
 }
 
+/// The percentiles that `latency-tracking-info-percentiles` asks for; nothing without `latency-tracking`.
 pub(super) fn latency_statistics(state: &ServerState, text: &mut String) {
     text.push_str("# Latencystats\r\n");
+    let setting = |name: &[u8]| {
+        let found = state.config.get(&[name]).into_iter().next();
+        found.map(|(_, value)| value).unwrap_or_default()
+    };
+    let percentiles = setting(b"latency-tracking-info-percentiles");
+    if setting(b"latency-tracking") == "no" || percentiles.is_empty() {
+        return;
+    }
     for (row, command) in state.statistics.commands() {
         if command.calls.get() == 0 {
             continue;
         }
-        let [p50, p99, p999] =
-            [(1, 2), (99, 100), (999, 1000)].map(|share| percentile_us(command, share));
+        let values: Vec<String> = percentiles
+            .split(' ')
+            .filter_map(|percentile| {
+                let value_us = percentile_us(command, percentile.parse().ok()?);
+                Some(format!("p{percentile}={value_us}.000"))
+            })
+            .collect();
         text.push_str(&format!(
-            "latency_percentiles_usec_{}:p50={p50}.000,p99={p99}.000,p99.9={p999}.000\r\n",
-            row.name
+            "latency_percentiles_usec_{}:{}\r\n",
+            row.name,
+            values.join(",")
         ));
     }
 }
 
 /// The end of the bucket that contains this percentile of the durations.
-fn percentile_us(command: &CommandStatistics, (part, whole): (u64, u64)) -> u64 {
+fn percentile_us(command: &CommandStatistics, percentile: f64) -> u64 {
     let calls = command
         .durations
         .cumulative_us()
         .last()
         .map_or(0, |(_, calls)| calls);
-    let wanted = calls.saturating_mul(part).div_ceil(whole);
+    let wanted = ((calls as f64 * percentile / 100.0).ceil() as u64).max(1);
     command
         .durations
         .cumulative_us()

@@ -56,7 +56,7 @@ pub(super) fn write(
     )?;
     writer.gauges(
         "queue_oldest_age_seconds",
-        "How long the oldest element has been in its state, where that is known",
+        "How long, at least, the oldest element has been in its state",
         ages.into_iter(),
     )?;
     writer.gauge(

@@ -1,0 +1,89 @@
+//! At which of its keys a command looks that may wait: when it runs for the first time, and when its
+//! client is woken ([decision 024](../../../docs/understand/decisions/024-quiet-keys.md)).
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use super::Batch;
+use crate::executor::waiters::Waiter;
+use crate::types::Unit;
+use crate::types::key::ClientKey;
+use crate::types::known_keys::KnownKeys;
+use crate::types::tracking::Change;
+
+/// At which of its keys a waiter's command that takes from the first with something looks.
+#[derive(Clone, Copy)]
+pub(super) enum Look<'k> {
+    /// At all of them.
+    All,
+    /// At those that have become ready by one command or EXEC of the batch, and at others of which
+    /// this server does not know that they are empty, or that other servers may have filled. Redis's
+    /// client has been served from any other key before.
+    Ready(&'k HashSet<ClientKey>),
+    /// At this key and those before it, and at others that are not quiet.
+    Key(&'k ClientKey),
+}
+
+/// What is known of a waiter's keys.
+pub(super) enum KeysByLook {
+    All,
+    Only(HashSet<Bytes>),
+    WereEmpty(HashSet<Bytes>),
+}
+
+impl KeysByLook {
+    pub(super) fn known(&self) -> KnownKeys<'_> {
+        match self {
+            KeysByLook::All => KnownKeys::Nothing,
+            KeysByLook::Only(keys) => KnownKeys::OnlyThese(keys),
+            KeysByLook::WereEmpty(keys) => KnownKeys::WereEmpty(keys),
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// What is known of the keys of a command that may wait, when it runs for the first time.
+    pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
+        let waiters = &self.shared.waiters;
+        if self.environment.capabilities.single_writer {
+            let unknown = waiters.unknown_keys(waiter, &unit.signals);
+            return unknown.map_or(KeysByLook::All, KeysByLook::Only);
+        }
+        KeysByLook::WereEmpty(self.still_quiet(waiter, unit))
+    }
+
+    /// The quiet keys of a waiter that the batch has not changed.
+    fn still_quiet(&self, waiter: &Waiter, unit: &Unit<'_>) -> HashSet<Bytes> {
+        let mut quiet = self.shared.waiters.quiet_keys(waiter);
+        if !quiet.is_empty() {
+            let changes = unit.signals.changes();
+            for key in changes.iter().filter_map(Change::watched_key) {
+                quiet.remove(&key.key);
+            }
+        }
+        quiet
+    }
+
+    /// What is known of a waiter's keys when it is woken.
+    pub(super) fn keys_by_look(
+        &self,
+        waiter: &Waiter,
+        look: Look<'_>,
+        unit: &Unit<'_>,
+    ) -> KeysByLook {
+        if !waiter.spec.takes_first || waiter.spec.keys.len() < 2 {
+            return KeysByLook::All;
+        }
+        let waiters = &self.shared.waiters;
+        match look {
+            Look::All => KeysByLook::All,
+            Look::Ready(ready) => KeysByLook::Only(waiters.keys_to_try(waiter, ready)),
+            Look::Key(key) => {
+                let mut quiet = self.still_quiet(waiter, unit);
+                quiet.remove(&key.key);
+                KeysByLook::WereEmpty(quiet)
+            }
+        }
+    }
+}

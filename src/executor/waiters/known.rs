@@ -1,0 +1,248 @@
+//! What is known of awaited keys without a look: for clients that come, for batches that wake them, and
+//! for the wake watches that learn it ([`super::quiet`]).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use super::waiter::Stage;
+use super::{Waiter, Waiters};
+use crate::types::key::ClientKey;
+use crate::types::signals::Signals;
+use crate::types::tracking::Change;
+
+impl Waiters {
+    /// Has a client wait without a look at its keys, if all of them are quiet.
+    pub(in crate::executor) fn park_quietly(&self, waiter: &Arc<Waiter>) -> bool {
+        if !self.has_wake_watches || !waiter.spec.takes_first {
+            return false;
+        }
+        let mut queues = self.queues();
+        let mut state = waiter.state();
+        if state.stage != Stage::Away || state.is_given_up || state.position.is_some() {
+            return false;
+        }
+        if !waiter.client_keys().all(|key| queues.quiet.is_quiet(&key)) {
+            return false;
+        }
+        queues.last_position += 1;
+        let position = queues.last_position;
+        state.position = Some(position);
+        state.stage = Stage::Waiting;
+        waiter.note_unseen();
+        self.put_in(&mut queues, waiter, position);
+        self.parked_quietly.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
+    /// How many clients have begun to wait without a batch so far.
+    pub(in crate::executor) fn parked_quietly(&self) -> u64 {
+        self.parked_quietly.load(Ordering::SeqCst)
+    }
+
+    /// The keys of a waiter that need no look to know that they have nothing.
+    pub(in crate::executor) fn quiet_keys(&self, waiter: &Waiter) -> HashSet<Bytes> {
+        if !self.has_wake_watches || !waiter.spec.takes_first {
+            return HashSet::new();
+        }
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let quiet: HashSet<Bytes> = keys
+            .filter(|key| queues.quiet.is_quiet(key))
+            .map(|key| key.key)
+            .collect();
+        if !quiet.is_empty() {
+            waiter.note_unseen();
+        }
+        quiet
+    }
+
+    /// On a store with a single writer: the keys of a waiter that have to be looked at, because it is
+    /// not known that they are empty. `None` if that is all of them. `signals`: what the batch has
+    /// done so far.
+    pub(in crate::executor) fn unknown_keys(
+        &self,
+        waiter: &Waiter,
+        signals: &Signals,
+    ) -> Option<HashSet<Bytes>> {
+        if !waiter.spec.takes_first || !self.knows_keys() || signals.has_new_namespace() {
+            return None;
+        }
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let mut unknown: HashSet<Bytes> = keys
+            .filter(|key| !queues.quiet.is_quiet(key))
+            .map(|key| key.key)
+            .collect();
+        drop(queues);
+        if unknown.len() == waiter.spec.keys.len() {
+            return None;
+        }
+        let mine: HashSet<&Bytes> = waiter.spec.keys.iter().collect();
+        let changes = signals.changes();
+        let touched = changes.iter().filter_map(Change::watched_key);
+        let touched = touched.map(|key| &key.key);
+        unknown.extend(touched.filter(|key| mine.contains(key)).cloned());
+        Some(unknown)
+    }
+
+    /// On a store with a single writer: a batch that is durable had a client wait, so its keys are
+    /// empty, except those that the batch has changed and did not leave empty. `changes`: what it has
+    /// found of those keys that it changed. It does not look at a key whose client was gone by then.
+    pub(in crate::executor) fn note_empty(
+        &self,
+        waiter: &Waiter,
+        signals: &Signals,
+        changes: &HashMap<ClientKey, bool>,
+    ) {
+        if waiter.spec.takes_first {
+            let mut keys: HashSet<ClientKey> = waiter.client_keys().collect();
+            let touched = signals.changes();
+            for key in touched.iter().filter_map(Change::watched_key) {
+                if changes.get(key) != Some(&true) {
+                    keys.remove(key);
+                }
+            }
+            let mut queues = self.queues();
+            for key in keys {
+                queues.quiet.note_empty(key);
+            }
+            self.knows_keys.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether any key is followed, or known to be empty.
+    fn knows_keys(&self) -> bool {
+        self.has_wake_watches || self.knows_keys.load(Ordering::SeqCst)
+    }
+
+    /// Databases show other keys than before.
+    pub(in crate::executor) fn forget_empty_keys(&self) {
+        if !self.has_wake_watches {
+            self.queues().quiet.clear();
+            self.knows_keys.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// How often a key has turned out not to be quiet so far.
+    pub(in crate::executor) fn alarms(&self) -> u64 {
+        self.queues().quiet.alarms()
+    }
+
+    /// A wake watch begins to follow a key. Returns what is notified when a batch of this server has
+    /// committed a change of the key.
+    pub(in crate::executor) fn follow(&self, key: &ClientKey) -> Arc<Notify> {
+        self.queues().quiet.follow(key)
+    }
+
+    /// Whether a client waits for a key, or has begun to since this was asked last.
+    pub(in crate::executor) fn was_awaited(&self, key: &ClientKey) -> bool {
+        let mut queues = self.queues();
+        queues.quiet.take_new_awaited(key) || queues.by_key.contains_key(key)
+    }
+
+    /// A batch has committed changes of these keys, and which of them it leaves empty.
+    pub(in crate::executor) fn note_committed(&self, changes: &HashMap<ClientKey, bool>) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for (key, is_empty) in changes {
+            queues.quiet.note_committed(key, *is_empty);
+        }
+    }
+
+    /// A batch of this server has made a database show other keys than before.
+    pub(in crate::executor) fn note_new_namespace(&self, database: u32) {
+        self.queues().quiet.note_new_namespace(database);
+    }
+
+    /// A wake watch is about to look at a key.
+    pub(in crate::executor) fn begin_look(&self, key: &ClientKey) {
+        self.queues().quiet.begin_look(key);
+    }
+
+    /// A wake watch has looked at a key. `is_quiet`: it has no elements, and is watched. Returns whether
+    /// it has to look again, because it may have looked before this server put something into the key.
+    pub(in crate::executor) fn end_look(
+        &self,
+        key: &ClientKey,
+        has_elements: bool,
+        is_quiet: bool,
+    ) -> bool {
+        self.queues().quiet.end_look(key, has_elements, is_quiet)
+    }
+
+    /// The watch of a key has fired. Returns whether this server's own change of the key may be why.
+    pub(in crate::executor) fn watch_fired(&self, key: &ClientKey) -> bool {
+        self.queues().quiet.fired(key)
+    }
+
+    /// Ends the look-out for a key, unless a client waits for it.
+    pub(in crate::executor) fn forget_if_unawaited(&self, key: &ClientKey) -> bool {
+        let mut queues = self.queues();
+        let is_unawaited = !queues.by_key.contains_key(key);
+        if is_unawaited {
+            queues.quiet.forget(key);
+        }
+        is_unawaited
+    }
+
+    /// Those of some changed keys that clients wait for, or wait for from time to time.
+    pub(in crate::executor) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
+        if changes.is_empty() || (self.is_empty() && !self.knows_keys()) {
+            return HashSet::new();
+        }
+        let queues = self.queues();
+        let is_concerned =
+            |key: &&ClientKey| queues.quiet.is_followed(key) || queues.by_key.contains_key(*key);
+        let touched = changes.iter().filter_map(Change::watched_key);
+        touched.filter(is_concerned).cloned().collect()
+    }
+
+    /// A batch is about to commit changes of these keys, and which of them it leaves empty.
+    pub(in crate::executor) fn note_changes(&self, changes: &HashMap<ClientKey, bool>) {
+        if changes.is_empty() {
+            return;
+        }
+        let mut queues = self.queues();
+        for (key, is_empty) in changes {
+            if self.has_wake_watches {
+                queues.quiet.changed_here(key, *is_empty);
+            } else if !is_empty {
+                queues.quiet.forget(key);
+            }
+            queues.note_change(key, *is_empty);
+        }
+        if queues.quiet.is_empty() {
+            self.knows_keys.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// The command of the oldest waiter of a key.
+    pub(in crate::executor) fn first_command(&self, key: &ClientKey) -> Option<Arc<Waiter>> {
+        let queues = self.queues();
+        let mut of_key = queues.by_key.get(key)?.queues.iter();
+        of_key.find_map(|queue| queue.waiters.values().next().cloned())
+    }
+
+    /// The keys of a waiter that may have something, now that these have become ready: also those that
+    /// other servers may have filled, as far as this one has heard.
+    pub(in crate::executor) fn keys_to_try(
+        &self,
+        waiter: &Waiter,
+        ready: &HashSet<ClientKey>,
+    ) -> HashSet<Bytes> {
+        let queues = self.queues();
+        let keys = waiter.client_keys();
+        let may_have = |key: &ClientKey| {
+            ready.contains(key)
+                || queues.is_suspect(key)
+                || (self.has_wake_watches && !queues.quiet.is_quiet(key))
+        };
+        keys.filter(may_have).map(|key| key.key).collect()
+    }
+}

@@ -1,0 +1,305 @@
+//! What changes a list in the middle: LSET, LINSERT, LREM, LTRIM. A run is split where that takes
+//! place.
+
+use bytes::Bytes;
+
+use super::rows::{ListRow, ListRows, rows_of};
+use super::{End, Side, clamp_range};
+use crate::error::CommandError;
+use crate::layout::{Id, KeyRange, ListValue, Position, RUN_ELEMENT_BYTES_MAX, Section, successor};
+use crate::store::{Isolation, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::key::OpenKey;
+
+impl WriteContext<'_> {
+    /// Replaces the element at `index`; false where there is none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_set(
+        &self,
+        key: &OpenKey,
+        index: i64,
+        value: &Bytes,
+    ) -> Result<bool, StoreError> {
+        let Some((row, number)) = self.list_find(key, index).await? else {
+            return Ok(false);
+        };
+        self.mark_changed(key);
+        let (_, prefix_length) = rows_of(self, key.data());
+        match &row.value {
+            ListValue::One(old) => {
+                self.discard_stored(key.data(), old);
+                let stored = self.store_value(key.data(), value);
+                self.transaction.set(&row.key, &stored);
+            }
+            ListValue::Run(run) if value.len() <= RUN_ELEMENT_BYTES_MAX => {
+                let mut elements = run.elements.clone();
+                if let Some(element) = elements.get_mut(number) {
+                    *element = value.clone();
+                }
+                self.list_write_run(&row.key, run.skipped, &elements);
+            }
+            ListValue::Run(_) => {
+                let place = row.place(self, prefix_length, number)?;
+                self.list_split(key.data(), prefix_length, &row, number, 1)?;
+                let stored = self.store_value(key.data(), value);
+                let own_row = self.layout().element_key(key.data(), &place);
+                self.transaction.set(&own_row, &stored);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Divides a run in front of element `number`, and leaves out `removed` elements from there on.
+    fn list_split(
+        &self,
+        data: Id,
+        prefix_length: usize,
+        row: &ListRow,
+        number: usize,
+        removed: usize,
+    ) -> Result<(), StoreError> {
+        let ListValue::Run(run) = &row.value else {
+            return Ok(());
+        };
+        let right = number + removed;
+        let before = run.elements.get(..number).unwrap_or_default();
+        self.list_write_run(&row.key, run.skipped, before);
+        let after = run.elements.get(right..).unwrap_or_default();
+        if !after.is_empty() {
+            let place = row.place(self, prefix_length, right)?;
+            self.list_write_run(&self.layout().element_key(data, &place), 0, after);
+        }
+        Ok(())
+    }
+
+    /// Inserts beside the first element that equals `pivot`, and answers the new length; `None`
+    /// where there is no such element.
+    ///
+    /// # Errors
+    /// `Text` where a million of alternating insertions at one spot have used up the room that
+    /// a key has for positions; when the store fails.
+    pub async fn list_insert(
+        &self,
+        key: &OpenKey,
+        side: Side,
+        pivot: &[u8],
+        value: &[u8],
+    ) -> Result<Option<i64>, CommandError> {
+        let Some(gap) = self.list_find_gap(key, side, pivot).await? else {
+            return Ok(None);
+        };
+        let (_, prefix_length) = rows_of(self, key.data());
+        let position = Position::between(gap.before.as_ref(), gap.after.as_ref());
+        let element_key = self.layout().element_key(key.data(), &position);
+        if element_key.len() > crate::limits::ELEMENT_KEY_BYTES_MAX {
+            return Err(CommandError::text(
+                "ERR too many insertions between the same two elements",
+            ));
+        }
+        if let Some((row, number)) = &gap.within {
+            self.list_split(key.data(), prefix_length, row, *number, 0)?;
+        }
+        let row = self.store_value(key.data(), value);
+        self.transaction.set(&element_key, &row);
+        self.add_length(key, 1);
+        Ok(Some(self.length(key, Isolation::Snapshot).await?))
+    }
+
+    /// The gap beside the first element that equals `pivot`.
+    async fn list_find_gap(
+        &self,
+        key: &OpenKey,
+        side: Side,
+        pivot: &[u8],
+    ) -> Result<Option<Gap>, StoreError> {
+        let (range, prefix_length) = rows_of(self, key.data());
+        let mut rows = ListRows::new(self, range, false);
+        // Of the element before, once the row of the pivot is passed: of the pivot.
+        let mut previous: Option<Position> = None;
+        let mut is_found = false;
+        while let Some(page) = rows.next(usize::MAX).await? {
+            for row in page {
+                let position = row.position(self, prefix_length)?;
+                if is_found {
+                    return Ok(Some(Gap {
+                        before: previous,
+                        after: Some(position),
+                        within: None,
+                    }));
+                }
+                for (number, value) in row.elements(false) {
+                    if self.load_stored(key.data(), value).await? != pivot {
+                        continue;
+                    }
+                    let split = match side {
+                        Side::Before => number,
+                        Side::After => number + 1,
+                    };
+                    if split == 0 {
+                        return Ok(Some(Gap {
+                            before: previous,
+                            // No row may come to lie between that of a run and its first element.
+                            after: Some(position),
+                            within: None,
+                        }));
+                    }
+                    if split < row.count() {
+                        return Ok(Some(Gap {
+                            before: Some(row.place(self, prefix_length, split - 1)?),
+                            after: Some(row.place(self, prefix_length, split)?),
+                            within: Some((row.clone(), split)),
+                        }));
+                    }
+                    is_found = true;
+                    break;
+                }
+                previous = Some(row.place(self, prefix_length, row.count() - 1)?);
+            }
+        }
+        Ok(is_found.then_some(Gap {
+            before: previous,
+            after: None,
+            within: None,
+        }))
+    }
+
+    /// Removes up to `count` elements (`None`: all) that equal `value`, searching from one end,
+    /// and answers how many. The caller ends with [`WriteContext::remove_if_empty`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_remove(
+        &self,
+        key: &OpenKey,
+        value: &[u8],
+        count: Option<usize>,
+        from: End,
+    ) -> Result<i64, StoreError> {
+        let (range, _) = rows_of(self, key.data());
+        let mut rows = ListRows::new(self, range, from == End::Right);
+        let mut left = count.unwrap_or(usize::MAX);
+        let mut removed = 0;
+        'search: while let Some(page) = rows.next(usize::MAX).await? {
+            for row in page {
+                let mut found = Vec::new();
+                for (number, element) in row.elements(from == End::Right) {
+                    if left > 0 && self.load_stored(key.data(), element).await? == value {
+                        found.push(number);
+                        left -= 1;
+                    }
+                }
+                removed += i64::try_from(found.len()).unwrap_or(i64::MAX);
+                self.list_remove_from(key.data(), &row, &found);
+                if left == 0 {
+                    break 'search;
+                }
+            }
+        }
+        self.add_length(key, -removed);
+        Ok(removed)
+    }
+
+    /// Removes elements of a row. Those after them move up.
+    fn list_remove_from(&self, data: Id, row: &ListRow, numbers: &[usize]) {
+        if numbers.is_empty() {
+            return;
+        }
+        let ListValue::Run(run) = &row.value else {
+            self.list_clear_row(data, row);
+            return;
+        };
+        let elements = run.elements.iter().enumerate();
+        let left = elements.filter(|(number, _)| !numbers.contains(number));
+        let left: Vec<Bytes> = left.map(|(_, element)| element.clone()).collect();
+        self.list_write_run(&row.key, run.skipped, &left);
+    }
+
+    /// Keeps only the elements of an index range. The caller ends with
+    /// [`WriteContext::remove_if_empty`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn list_trim(&self, key: &OpenKey, start: i64, stop: i64) -> Result<(), StoreError> {
+        let length = self.length(key, Isolation::Serializable).await?;
+        let (range, _) = rows_of(self, key.data());
+        let Some((offset, count)) = clamp_range(start, stop, length) else {
+            self.list_clear_range(key, &range).await?;
+            self.add_length(key, -length);
+            return Ok(());
+        };
+        let kept = i64::try_from(count).unwrap_or(i64::MAX);
+        let first = self.list_at(key, length, offset).await?;
+        let last = self.list_at(key, length, offset + count - 1).await?;
+        let (Some((first, first_kept)), Some((last, last_kept))) = (first, last) else {
+            return Err(StoreError::Corrupt(
+                "length of a list disagrees with its elements",
+            ));
+        };
+        for outside in [
+            KeyRange {
+                begin: range.begin.clone(),
+                end: first.key.to_vec(),
+            },
+            KeyRange {
+                begin: successor(&last.key),
+                end: range.end.clone(),
+            },
+        ] {
+            self.list_clear_range(key, &outside).await?;
+        }
+        if first.key == last.key {
+            self.list_trim_row(&first, first_kept, last_kept);
+        } else {
+            self.list_trim_row(&first, first_kept, first.count() - 1);
+            self.list_trim_row(&last, 0, last_kept);
+        }
+        if kept == length {
+            // Redis tells WATCH of an LTRIM that takes nothing away too.
+            self.mark_changed(key);
+        }
+        self.add_length(key, kept - length);
+        Ok(())
+    }
+
+    /// Keeps only these elements of a row.
+    fn list_trim_row(&self, row: &ListRow, first: usize, last: usize) {
+        let ListValue::Run(run) = &row.value else {
+            return;
+        };
+        if first > 0 || last + 1 < run.elements.len() {
+            let kept = run.elements.get(first..=last).unwrap_or_default();
+            self.list_write_run(&row.key, run.skipped + first, kept);
+        }
+    }
+
+    /// Clears elements without reading them, unless some of the list's values are split and
+    /// their chunks have to be found.
+    async fn list_clear_range(&self, key: &OpenKey, range: &KeyRange) -> Result<(), StoreError> {
+        let chunks = KeyRange::children(&self.layout().section_prefix(key.data(), Section::Chunks));
+        let chunk = self.outermost(&chunks, false, Isolation::Serializable);
+        if chunk.await?.is_some() {
+            let mut rows = ListRows::new(self, range.clone(), false);
+            while let Some(page) = rows.next(usize::MAX).await? {
+                for row in &page {
+                    if let ListValue::One(value) = &row.value {
+                        self.discard_stored(key.data(), value);
+                    }
+                }
+            }
+        }
+        self.transaction.clear_range(&range.begin, &range.end);
+        Ok(())
+    }
+}
+
+/// Where LINSERT puts an element.
+struct Gap {
+    /// The place of the element before, if there is one.
+    before: Option<Position>,
+    /// The place of what comes after.
+    after: Option<Position>,
+    /// The run that has to be divided, and in front of which of its elements.
+    within: Option<(ListRow, usize)>,
+}

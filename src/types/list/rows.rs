@@ -1,0 +1,139 @@
+//! A list's rows: each an element, or a run of them.
+
+use bytes::Bytes;
+
+use crate::layout::{Id, KeyRange, ListValue, Position, Run, StoredValue};
+use crate::limits::RANGE_PAGE_ROWS;
+use crate::store::{KeyValue, StoreError};
+use crate::types::context::{ReadContext, WriteContext};
+use crate::types::pages::Pages;
+
+/// Rows that are read first, while it is not known how many elements a row holds.
+const FIRST_ROWS_MAX: usize = 16;
+
+/// All rows of a list, and how long the part of their keys is that they share.
+pub(super) fn rows_of(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
+    let prefix = context.layout().elements_prefix(data);
+    (KeyRange::children(&prefix), prefix.len())
+}
+
+/// A row of a list.
+#[derive(Debug, Clone)]
+pub(super) struct ListRow {
+    pub(super) key: Bytes,
+    pub(super) value: ListValue,
+}
+
+impl ListRow {
+    fn read(row: KeyValue) -> Result<Self, StoreError> {
+        Ok(Self {
+            key: row.key,
+            value: ListValue::decode(&row.value)?,
+        })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.value.count()
+    }
+
+    /// An element, the leftmost of the row being number 0.
+    pub(super) fn element(&self, number: usize) -> Option<StoredValue> {
+        match &self.value {
+            ListValue::One(value) => (number == 0).then(|| value.clone()),
+            ListValue::Run(run) => run.elements.get(number).cloned().map(StoredValue::Plain),
+        }
+    }
+
+    /// The elements from one end on.
+    pub(super) fn elements(&self, reverse: bool) -> impl Iterator<Item = (usize, StoredValue)> {
+        let count = self.count();
+        (0..count).filter_map(move |step| {
+            let number = if reverse { count - 1 - step } else { step };
+            Some((number, self.element(number)?))
+        })
+    }
+
+    /// The position that the key says.
+    pub(super) fn position(
+        &self,
+        context: &ReadContext<'_>,
+        prefix_length: usize,
+    ) -> Result<Position, StoreError> {
+        Ok(context.layout().read_position(prefix_length, &self.key)?)
+    }
+
+    /// The place of an element.
+    pub(super) fn place(
+        &self,
+        context: &ReadContext<'_>,
+        prefix_length: usize,
+        number: usize,
+    ) -> Result<Position, StoreError> {
+        let position = self.position(context, prefix_length)?;
+        Ok(match &self.value {
+            ListValue::One(_) => position,
+            ListValue::Run(run) => run.place_of(&position, number),
+        })
+    }
+}
+
+/// Reads a list's rows from one end on, about as many at a time as hold the elements that are wanted.
+pub(super) struct ListRows<'c, 't> {
+    pages: Pages<'c, 't>,
+    rows_seen: usize,
+    elements_seen: usize,
+}
+
+impl<'c, 't> ListRows<'c, 't> {
+    pub(super) fn new(context: &'c ReadContext<'t>, range: KeyRange, reverse: bool) -> Self {
+        Self {
+            pages: Pages::new(context, range, reverse, 0),
+            rows_seen: 0,
+            elements_seen: 0,
+        }
+    }
+
+    pub(super) fn with_snapshot_reads(mut self) -> Self {
+        self.pages = self.pages.with_snapshot_reads();
+        self
+    }
+
+    /// The next rows, if possible with so many elements; `None` after the last.
+    pub(super) async fn next(&mut self, wanted: usize) -> Result<Option<Vec<ListRow>>, StoreError> {
+        // No more elements at a time than of any other type.
+        let wanted = wanted.clamp(1, RANGE_PAGE_ROWS);
+        let rows = match self.elements_seen {
+            0 => wanted.min(FIRST_ROWS_MAX),
+            seen => (wanted * self.rows_seen).div_ceil(seen),
+        };
+        let Some(rows) = self.pages.next_of(rows).await? else {
+            return Ok(None);
+        };
+        let rows: Vec<ListRow> = { rows.into_iter() }
+            .map(ListRow::read)
+            .collect::<Result<_, _>>()?;
+        self.rows_seen += rows.len();
+        self.elements_seen += rows.iter().map(ListRow::count).sum::<usize>();
+        Ok(Some(rows))
+    }
+}
+
+impl WriteContext<'_> {
+    /// Writes what is left of a run, or clears its row if that is nothing.
+    pub(super) fn list_write_run(&self, key: &[u8], skipped: usize, elements: &[Bytes]) {
+        if elements.is_empty() {
+            self.transaction.clear(key);
+            return;
+        }
+        let value = Run::encode_elements(skipped, elements.iter());
+        self.transaction.set(key, &value);
+    }
+
+    /// Clears a row, and the chunks of its element.
+    pub(super) fn list_clear_row(&self, data: Id, row: &ListRow) {
+        if let ListValue::One(value) = &row.value {
+            self.discard_stored(data, value);
+        }
+        self.transaction.clear(&row.key);
+    }
+}
