@@ -36,7 +36,7 @@ impl<'l> Deletions<'l> {
     /// Whether it must be gone: 1 stands for an entry that is deleted.
     pub fn is_gone(&self, id: EntryId) -> bool {
         let deleted = |act: &&Act| act.answer.is_some_and(|(answer, _)| answer == 1);
-        self.of_entry(id).iter().any(|act| deleted(act))
+        self.of_entry(id).iter().any(deleted)
     }
 
     /// How many XDELEX say that they have deleted it.
