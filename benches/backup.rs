@@ -12,15 +12,17 @@
 mod resp;
 #[path = "../tests/support/server.rs"]
 mod server;
+#[path = "support/settings.rs"]
+mod settings;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::ArgMatches;
 
 use resp::{Connection, Words};
 use server::Server;
+use settings::{count, folder, number};
 
 const MIB: u64 = 1024 * 1024;
 /// Elements of the ballast that one command pushes.
@@ -28,47 +30,24 @@ const BALLAST_ELEMENTS: u64 = 64;
 
 fn main() {
     let matches = settings();
-    let folder = matches
-        .get_one::<PathBuf>("folder")
-        .cloned()
-        .unwrap_or_else(std::env::temp_dir);
+    let folder = folder(&matches);
     for fsync in ["always", "everysec"] {
         measure(&matches, &folder, fsync);
     }
 }
 
 fn settings() -> ArgMatches {
-    let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .default_value(default)
-            .value_parser(value_parser!(u64))
-    };
-    clap::Command::new("backup")
-        .arg(number("ballast", "1024", "MiB that lie in the store"))
-        .arg(number("clients", "16", "Clients that push and pop"))
-        .arg(number("pipeline", "16", "Commands that each sends at once"))
-        .arg(number("payload", "200", "Bytes of an element"))
-        .arg(number("seconds", "10", "Seconds of a turn"))
-        .arg(number("turns", "3", "Turns without and with a backup"))
-        .arg(
-            Arg::new("folder")
-                .long("folder")
-                .help("Where the servers' temporary folders are made")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("bench")
-                .long("bench")
-                .hide(true)
-                .action(ArgAction::SetTrue),
-        )
-        .get_matches()
-}
-
-fn count(matches: &ArgMatches, name: &str) -> u64 {
-    *matches.get_one(name).unwrap()
+    settings::read(
+        "backup",
+        [
+            number("ballast", "1024", "MiB that lie in the store"),
+            number("clients", "16", "Clients that push and pop"),
+            number("pipeline", "16", "Commands that each sends at once"),
+            number("payload", "200", "Bytes of an element"),
+            number("seconds", "10", "Seconds of a turn"),
+            number("turns", "3", "Turns without and with a backup"),
+        ],
+    )
 }
 
 fn measure(matches: &ArgMatches, folder: &std::path::Path, fsync: &str) {

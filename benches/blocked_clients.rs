@@ -11,28 +11,31 @@
     clippy::panic
 )]
 
+#[path = "support/measures.rs"]
+mod measures;
 #[path = "../tests/support/redis.rs"]
 mod redis_server;
 #[path = "../tests/support/resp.rs"]
 mod resp;
 #[path = "../tests/support/server.rs"]
 mod server;
+#[path = "support/settings.rs"]
+mod settings;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::ArgMatches;
 
+use measures::{median, used_cpu_us};
 use redis_server::Redis;
 use resp::Connection;
 use server::{Server, request, wait_until};
+use settings::{count, folder, number};
 
 /// Keys that each client waits for, as a worker that serves several queues does.
 const KEYS_OF_EACH: usize = 4;
-/// Clock ticks in a second, in which Linux tells processor time (`USER_HZ`).
-const TICKS_PER_SECOND: f64 = 100.0;
 const MEMORY_MAX_MB: f64 = 300.0;
 
 /// Clients that wait.
@@ -98,10 +101,7 @@ fn wake_readers(sockets: &mut [TcpStream], probe: &mut Connection, added: &[Vec<
 
 fn main() {
     let matches = settings();
-    let folder = matches
-        .get_one::<PathBuf>("folder")
-        .cloned()
-        .unwrap_or_else(std::env::temp_dir);
+    let folder = folder(&matches);
     for crowd in &CROWDS {
         of_crowd(crowd, &matches, &folder);
     }
@@ -109,44 +109,16 @@ fn main() {
 }
 
 fn settings() -> ArgMatches {
-    let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .default_value(default)
-            .value_parser(value_parser!(u64))
-    };
-    clap::Command::new("blocked_clients")
-        .arg(number("clients", "9900", "Clients that wait at once"))
-        .arg(number("keys", "1000", "Keys that they wait for, some each"))
-        .arg(number(
-            "idle",
-            "10",
-            "Seconds for which processor time is measured",
-        ))
-        .arg(number(
-            "turns",
-            "2000",
-            "Turns of two clients that wake each other",
-        ))
-        .arg(number("rounds", "3", "Rounds of turns for each server"))
-        .arg(
-            Arg::new("folder")
-                .long("folder")
-                .help("Where the servers' temporary folders are made")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("bench")
-                .long("bench")
-                .hide(true)
-                .action(ArgAction::SetTrue),
-        )
-        .get_matches()
-}
-
-fn count(matches: &ArgMatches, name: &str) -> u64 {
-    *matches.get_one(name).unwrap()
+    settings::read(
+        "blocked_clients",
+        [
+            number("clients", "9900", "Clients that wait at once"),
+            number("keys", "1000", "Keys that they wait for, some each"),
+            number("idle", "10", "Seconds for which processor time is measured"),
+            number("turns", "2000", "Turns of two clients that wake each other"),
+            number("rounds", "3", "Rounds of turns for each server"),
+        ],
+    )
 }
 
 fn field_of(process: u32, file: &str, name: &str) -> u64 {
@@ -160,16 +132,6 @@ fn resident_mb(server: &Server) -> f64 {
     field_of(server.process_id(), "status", "VmRSS:") as f64 / 1024.0
 }
 
-/// Processor time that a process has used, in seconds.
-fn processor_s(server: &Server) -> f64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/stat", server.process_id())).unwrap();
-    // Behind the name in parentheses, which may hold blanks.
-    let (_, fields) = text.rsplit_once(") ").unwrap();
-    let fields: Vec<&str> = fields.split(' ').collect();
-    let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
-    ticks as f64 / TICKS_PER_SECOND
-}
-
 fn info(probe: &mut Connection, name: &str) -> u64 {
     let reply = probe.command(&["INFO", "clients"]).unwrap();
     let text = String::from_utf8_lossy(reply.bytes().unwrap()).into_owned();
@@ -181,9 +143,9 @@ fn info(probe: &mut Connection, name: &str) -> u64 {
 /// The part of one processor that a server uses while nobody sends anything.
 fn idle_percent(matches: &ArgMatches, server: &Server) -> f64 {
     let idle = Duration::from_secs(count(matches, "idle"));
-    let before_s = processor_s(server);
+    let before_us = used_cpu_us(server.address());
     std::thread::sleep(idle);
-    (processor_s(server) - before_s) * 100.0 / idle.as_secs_f64()
+    (used_cpu_us(server.address()) - before_us) / idle.as_micros() as f64 * 100.0
 }
 
 /// Very many clients that wait.
@@ -305,10 +267,7 @@ fn hand_offs(matches: &ArgMatches, folder: &std::path::Path) {
             medians.push(at(0.5));
         }
     }
-    let [ours, theirs] = medians.map(|mut medians| {
-        medians.sort_by(f64::total_cmp);
-        medians[medians.len() / 2]
-    });
+    let [ours, theirs] = medians.map(|mut medians| median(&mut medians));
     println!("  quoin takes {:.2} of redis's time", ours / theirs);
 }
 

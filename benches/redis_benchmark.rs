@@ -10,23 +10,28 @@
     clippy::panic
 )]
 
+#[path = "support/measures.rs"]
+mod measures;
 #[path = "../tests/support/redis.rs"]
 mod redis_server;
 #[path = "../tests/support/resp.rs"]
 mod resp;
 #[path = "../tests/support/server.rs"]
 mod server;
+#[path = "support/settings.rs"]
+mod settings;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::ArgMatches;
 
+use measures::{median, used_cpu_us};
 use redis_server::Redis;
 use resp::{Connection, Words};
 use server::Server;
+use settings::{count, folder, number};
 
 /// 100 bytes, the twelve digits that redis-benchmark fills in among them.
 const VALUE_PADDING: usize = 88;
@@ -75,10 +80,7 @@ const COMMANDS: [&str; 4] = ["lpush", "rpop", "zadd", "zpopmin"];
 
 fn main() {
     let matches = settings();
-    let folder = matches
-        .get_one::<PathBuf>("folder")
-        .cloned()
-        .unwrap_or_else(std::env::temp_dir);
+    let folder = folder(&matches);
     let quoin_folder = tempfile::tempdir_in(&folder).unwrap();
     let redis_folder = tempfile::tempdir_in(&folder).unwrap();
     let quoin = Server::start_in(quoin_folder.path(), &[]).unwrap();
@@ -89,52 +91,19 @@ fn main() {
 }
 
 fn settings() -> ArgMatches {
-    let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .default_value(default)
-            .value_parser(value_parser!(u64))
-    };
-    clap::Command::new("redis_benchmark")
-        .arg(number(
-            "rounds",
-            "3",
-            "Rounds of which the medians are taken",
-        ))
-        .arg(number(
-            "requests",
-            "20000",
-            "Requests of each run with -c 50 -P 1",
-        ))
-        .arg(number(
-            "long",
-            "300000",
-            "Elements of the long list (to judge by: 10000000)",
-        ))
-        .arg(number("pops", "4000", "Pops on each list"))
-        .arg(
-            Arg::new("folder")
-                .long("folder")
-                .help("Where the servers' temporary folders are made")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("bench")
-                .long("bench")
-                .hide(true)
-                .action(ArgAction::SetTrue),
-        )
-        .get_matches()
-}
-
-fn count(matches: &ArgMatches, name: &str) -> u64 {
-    *matches.get_one(name).unwrap()
-}
-
-fn median(numbers: &mut [f64]) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers[numbers.len() / 2]
+    settings::read(
+        "redis_benchmark",
+        [
+            number("rounds", "3", "Rounds of which the medians are taken"),
+            number("requests", "20000", "Requests of each run with -c 50 -P 1"),
+            number(
+                "long",
+                "300000",
+                "Elements of the long list (to judge by: 10000000)",
+            ),
+            number("pops", "4000", "Pops on each list"),
+        ],
+    )
 }
 
 fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
@@ -192,18 +161,6 @@ fn speeds(matches: &ArgMatches, quoin: SocketAddr, redis: SocketAddr) {
             );
         }
     }
-}
-
-/// Processor time that a server has used, in microseconds.
-fn used_cpu_us(address: SocketAddr) -> f64 {
-    let mut connection = Connection::open(address).unwrap();
-    let reply = connection.command(&["INFO", "cpu"]).unwrap();
-    let text = String::from_utf8_lossy(reply.bytes().unwrap()).into_owned();
-    let seconds_of = |name: &str| -> f64 {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap().parse().unwrap()
-    };
-    (seconds_of("used_cpu_sys:") + seconds_of("used_cpu_user:")) * 1e6
 }
 
 /// Runs redis-benchmark once.

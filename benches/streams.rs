@@ -8,22 +8,27 @@
     clippy::panic
 )]
 
+#[path = "support/measures.rs"]
+mod measures;
 #[path = "../tests/support/redis.rs"]
 mod redis_server;
 #[path = "../tests/support/resp.rs"]
 mod resp;
 #[path = "../tests/support/server.rs"]
 mod server;
+#[path = "support/settings.rs"]
+mod settings;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::ArgMatches;
 
+use measures::{median, used_cpu_us};
 use redis_server::Redis;
 use resp::{Connection, Value, Words};
 use server::Server;
+use settings::{count, folder, number};
 
 /// Entries of the range that is read.
 const RANGE: usize = 100;
@@ -57,10 +62,7 @@ const WORKS: [(&str, Work); 6] = [
 
 fn main() {
     let matches = settings();
-    let folder = matches
-        .get_one::<PathBuf>("folder")
-        .cloned()
-        .unwrap_or_else(std::env::temp_dir);
+    let folder = folder(&matches);
     let (quoin_folder, redis_folder) = (
         tempfile::tempdir_in(&folder).unwrap(),
         tempfile::tempdir_in(&folder).unwrap(),
@@ -94,8 +96,8 @@ fn main() {
                     costs_us[which].push((used_cpu_us(address) - before_us) / done);
                 }
             }
-            let [ours, theirs] = speeds.map(median);
-            let [our_us, their_us] = costs_us.map(median);
+            let [ours, theirs] = speeds.map(|mut speeds| median(&mut speeds));
+            let [our_us, their_us] = costs_us.map(|mut costs_us| median(&mut costs_us));
             println!(
                 "{:11} {name:20} {ours:>9.0} {theirs:>9.0} {:>6.2} {our_us:>9.2} {their_us:>9.2} \
                  {:>6.2}",
@@ -108,46 +110,17 @@ fn main() {
 }
 
 fn settings() -> ArgMatches {
-    let number = |name: &'static str, default: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .default_value(default)
-            .value_parser(value_parser!(u64))
-    };
-    clap::Command::new("streams")
-        .arg(number(
-            "rounds",
-            "3",
-            "Rounds of which the medians are taken",
-        ))
-        .arg(number(
-            "commands",
-            "10000",
-            "Commands of each run with -P 1; four times as many with -P 16",
-        ))
-        .arg(
-            Arg::new("folder")
-                .long("folder")
-                .help("Where the servers' temporary folders are made")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("bench")
-                .long("bench")
-                .hide(true)
-                .action(ArgAction::SetTrue),
-        )
-        .get_matches()
-}
-
-fn count(matches: &ArgMatches, name: &str) -> u64 {
-    *matches.get_one(name).unwrap()
-}
-
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers[numbers.len() / 2]
+    settings::read(
+        "streams",
+        [
+            number("rounds", "3", "Rounds of which the medians are taken"),
+            number(
+                "commands",
+                "10000",
+                "Commands of each run with -P 1; four times as many with -P 16",
+            ),
+        ],
+    )
 }
 
 fn words(line: &str) -> Words {
@@ -244,16 +217,4 @@ fn first_id(reply: &Value) -> Option<Vec<u8>> {
     let stream = reply.items()?.first()?;
     let entry = stream.items()?.get(1)?.items()?.first()?;
     Some(entry.items()?.first()?.bytes()?.to_vec())
-}
-
-/// Processor time that a server has used, in microseconds.
-fn used_cpu_us(address: SocketAddr) -> f64 {
-    let mut connection = Connection::open(address).unwrap();
-    let reply = connection.command(&["INFO", "cpu"]).unwrap();
-    let text = String::from_utf8_lossy(reply.bytes().unwrap()).into_owned();
-    let seconds_of = |name: &str| -> f64 {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap().parse().unwrap()
-    };
-    (seconds_of("used_cpu_sys:") + seconds_of("used_cpu_user:")) * 1e6
 }

@@ -250,6 +250,15 @@ impl StreamReader {
         }
     }
 
+    /// A writer that keeps all that this payload says of consumers.
+    pub fn writer(&self) -> StreamWriter {
+        let mut writer = StreamWriter::new();
+        if self.rdb_type == THIRD_FORM {
+            writer.form = THIRD_FORM;
+        }
+        writer
+    }
+
     /// What follows the entries, all of which were read.
     ///
     /// # Errors
@@ -379,6 +388,7 @@ fn big_endian_id(value: &mut Reader) -> Result<EntryId, DumpError> {
 /// Writes a stream: the entries in their order, and then the rest.
 #[derive(Debug)]
 pub struct StreamWriter {
+    form: u8,
     bytes: Vec<u8>,
     /// Entries of the node that is not full.
     node: Vec<DumpedEntry>,
@@ -398,6 +408,7 @@ impl StreamWriter {
     /// Without entries.
     pub fn new() -> Self {
         Self {
+            form: SECOND_FORM,
             bytes: vec![0; HEAD_BYTES],
             node: Vec::new(),
             node_bytes: 0,
@@ -493,7 +504,7 @@ impl StreamWriter {
         for group in &stream.groups {
             self.put_group(group);
         }
-        let mut head = vec![SECOND_FORM];
+        let mut head = vec![self.form];
         put_length(&mut head, self.node_count);
         // The head ends where the nodes begin; what is free in front of it is cut off.
         let start = HEAD_BYTES - head.len();
@@ -517,6 +528,10 @@ impl StreamWriter {
         for consumer in &group.consumers {
             put_string(&mut self.bytes, &consumer.name);
             self.bytes.extend(consumer.seen_at_ms.to_le_bytes());
+            if self.form == THIRD_FORM {
+                let active_at_ms = consumer.active_at_ms.unwrap_or(-1);
+                self.bytes.extend(active_at_ms.to_le_bytes());
+            }
             self.put_count(consumer.pending.len());
             for id in &consumer.pending {
                 self.put_big_endian(*id);

@@ -472,3 +472,57 @@ proptest! {
         prop_assert_eq!(elements.next(), expected);
     }
 }
+
+#[test]
+fn a_stream_keeps_when_consumers_were_active_if_its_source_knows() {
+    let consumer = |active_at_ms| DumpedConsumer {
+        name: Bytes::from(format!("consumer {active_at_ms:?}")),
+        seen_at_ms: 7,
+        active_at_ms,
+        pending: Vec::new(),
+    };
+    let stream = DumpedStream {
+        last: (5, 1),
+        deleted: (3, 0),
+        added: 9,
+        groups: vec![DumpedGroup {
+            name: Bytes::from("group"),
+            last: (4, 0),
+            entries_read: None,
+            pending: Vec::new(),
+            consumers: vec![consumer(Some(5)), consumer(None)],
+        }],
+    };
+    let mut writer = StreamWriter::new();
+    writer.push((5, 1), vec![Bytes::from("name"), Bytes::from("value")]);
+    let second = writer.finish(&stream);
+    // The later form differs in its number and in a time for each consumer, of which the last is -1.
+    let mut value = vec![21];
+    value.extend(&second[1..second.len() - FOOTER_BYTES]);
+    let seen = 7_i64.to_le_bytes();
+    let places: Vec<usize> = (0..value.len())
+        .filter(|at| value[*at..].starts_with(&seen))
+        .collect();
+    let [first, last] = places[..] else {
+        panic!("{places:?}")
+    };
+    value.splice(last + 8..last + 8, (-1_i64).to_le_bytes());
+    value.splice(first + 8..first + 8, 5_i64.to_le_bytes());
+    let payload: Bytes = sealed(VERSION_WRITTEN, &value).into();
+    for (payload, read) in [
+        (&second, vec![Some(7), Some(7)]),
+        (&payload, vec![Some(5), None]),
+    ] {
+        let mut reader = StreamReader::new(open(payload).unwrap()).unwrap();
+        let mut writer = reader.writer();
+        while let Some((id, fields)) = reader.next_entry().unwrap() {
+            writer.push(id, fields);
+        }
+        let found = reader.finish().unwrap();
+        let times = found.groups[0].consumers.iter();
+        assert_eq!(times.map(|one| one.active_at_ms).collect::<Vec<_>>(), read);
+        // The versions of the footers may differ.
+        let value = |payload: &Bytes| payload.slice(..payload.len() - FOOTER_BYTES);
+        assert_eq!(value(&writer.finish(&found)), value(payload));
+    }
+}

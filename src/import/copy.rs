@@ -10,7 +10,7 @@
 use super::counts::Counts;
 use super::pace::{first_size, next_size, size_max};
 use super::source::{Source, SourceKey, Watched, Whole};
-use super::target::{ATTEMPTS_MAX, Attempt, RETRY_PAUSE, Target};
+use super::target::{ATTEMPTS_MAX, Attempt, NOT_WHOLE, RETRY_PAUSE, Target};
 use crate::limits::IMPORT_CHUNK_BYTES;
 use crate::redis_client::ClientError;
 
@@ -24,9 +24,6 @@ pub(super) struct Copier<'a> {
 
 /// Why a key was not copied that was busy at every attempt.
 const CHANGED: &str = "it changed at the source each time while it was being read";
-
-/// Why one was not copied of which the target lost a part each time.
-const NOT_WHOLE: &str = "the target has lost a part of its temporary key";
 
 impl Copier<'_> {
     /// Copies keys; calls `after_each` from time to time.
@@ -47,7 +44,7 @@ impl Copier<'_> {
         let sizes = self.source.sizes(&few)?;
         for (key, bytes) in few.into_iter().zip(sizes) {
             let is_large = bytes.is_some_and(|bytes| bytes > IMPORT_CHUNK_BYTES as u64);
-            if is_large && !key.kind.is_dumped() {
+            if is_large {
                 large.push(key);
             } else {
                 small.push((key, bytes));
@@ -129,7 +126,7 @@ impl Copier<'_> {
                 false => (key.kind.elements_in)(&words) as u64,
             };
             let is_small = count <= key.kind.small_max.unsigned_abs();
-            let payload = match is_small && (bytes <= IMPORT_CHUNK_BYTES || key.kind.is_dumped()) {
+            let payload = match is_small && bytes <= IMPORT_CHUNK_BYTES {
                 true => (key.kind.payload)(words),
                 false => None,
             };
@@ -186,7 +183,7 @@ impl Copier<'_> {
                 std::thread::sleep(RETRY_PAUSE);
             }
             let tried = match key.kind.is_dumped() {
-                true => self.try_copy_dumped(key)?,
+                true => self.try_copy_dumped(key, &temporary, after_each)?,
                 false => self.try_copy_large(key, &temporary, after_each)?,
             };
             match tried {
@@ -215,8 +212,13 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Copies a key that is read as a whole.
-    fn try_copy_dumped(&mut self, key: &SourceKey) -> Result<Attempt, ClientError> {
+    /// Copies a key that is read as a whole, and written in parts where it is large.
+    fn try_copy_dumped(
+        &mut self,
+        key: &SourceKey,
+        temporary: &[u8],
+        after_each: &mut dyn FnMut(&Counts),
+    ) -> Result<Attempt, ClientError> {
         self.source.queue_whole(key);
         self.source.client().send()?;
         let Some(Whole {
@@ -229,10 +231,25 @@ impl Copier<'_> {
         let Some(payload) = words.pop() else {
             return Ok(Attempt::Vanished);
         };
-        self.target.queue_restore(&key.name, expire_at_ms, &payload);
-        self.target.client.send()?;
-        let reply = self.target.client.read()?;
-        Ok(Target::restored(&reply, key.count.unsigned_abs()))
+        if payload.len() <= IMPORT_CHUNK_BYTES {
+            self.target.queue_restore(&key.name, expire_at_ms, &payload);
+            self.target.client.send()?;
+            let reply = self.target.client.read()?;
+            return Ok(Target::restored(&reply, key.count.unsigned_abs()));
+        }
+        let counts = &mut *self.counts;
+        let put = self
+            .target
+            .put_stream(&payload.into(), temporary, &mut |entries| {
+                counts.copied_elements += entries;
+                after_each(counts);
+            })?;
+        match put {
+            Ok(count) => self
+                .target
+                .finish_large(&key.name, temporary, expire_at_ms, count),
+            Err(refusal) => Ok(Attempt::Refused(refusal)),
+        }
     }
 
     fn try_copy_large(

@@ -208,7 +208,7 @@ impl Copier<'_> {
         if self.options.is_dry_run {
             return self.look(&waiting);
         }
-        if waiting.payload.len() > IMPORT_CHUNK_BYTES && !kind.is_dumped() {
+        if waiting.payload.len() > IMPORT_CHUNK_BYTES {
             self.flush()?;
             return self.large(&waiting);
         }
@@ -250,7 +250,7 @@ impl Copier<'_> {
         for (key, (attempt, there)) in waiting.iter().zip(replies) {
             match attempt {
                 // Too large for one transaction of the store, most likely.
-                Attempt::Refused(_) if !key.kind.is_dumped() => self.large(key)?,
+                Attempt::Refused(_) => self.large(key)?,
                 attempt => self.note(key, attempt, there),
             }
         }
@@ -312,6 +312,18 @@ impl Copier<'_> {
     }
 
     fn try_large(&mut self, key: &Waiting, temporary: &[u8]) -> Result<Attempt, ClientError> {
+        let expire_at_ms = key.expire_at_ms;
+        if key.kind.is_dumped() {
+            let put = self
+                .target
+                .put_stream(&key.payload, temporary, &mut |_| ())?;
+            return match put {
+                Ok(count) => self
+                    .target
+                    .finish_large(&key.name, temporary, expire_at_ms, count),
+                Err(refusal) => Ok(Attempt::Refused(refusal)),
+            };
+        }
         let mut elements = match Elements::new(&key.payload) {
             Ok(elements) => elements,
             Err(error) => return Ok(Attempt::Refused(error.to_string())),
@@ -328,7 +340,6 @@ impl Copier<'_> {
                 return Ok(Attempt::Refused(refusal));
             }
         }
-        let expire_at_ms = key.expire_at_ms;
         self.target
             .finish_large(&key.name, temporary, expire_at_ms, key.count)
     }

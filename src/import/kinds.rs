@@ -48,7 +48,8 @@ pub(super) enum Reading {
     Ranks(&'static [u8], &'static [&'static [u8]]),
     /// In no order, some of them twice: the command that iterates.
     Iteration(&'static [u8]),
-    /// Whole, however large, as a payload: what `reading_whole` answers.
+    /// Whole, however large, as a payload: what `reading_whole` answers. A large one is written in
+    /// parts (`streams`).
     Dump,
 }
 

@@ -14,6 +14,7 @@ mod kinds;
 mod options;
 mod pace;
 mod source;
+mod streams;
 mod target;
 
 pub use counts::Counts;

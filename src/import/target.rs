@@ -14,7 +14,10 @@ pub(super) const ATTEMPTS_MAX: u32 = 5;
 /// Pause between two of them.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Time after which a temporary key of an import goes away where nothing more is added to it.
-const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
+pub(super) const TEMPORARY_LIFETIME_MS: u64 = 15 * 60 * 1_000;
+
+/// Why a key was not copied of which the target has lost a part each time.
+pub(super) const NOT_WHOLE: &str = "the target has lost a part of its temporary key";
 
 /// What came of copying one key.
 pub(super) enum Attempt {
@@ -193,7 +196,7 @@ impl Target {
     }
 
     /// Runs commands at the target, all or none: their replies, or why it refuses them.
-    fn transaction(
+    pub(super) fn transaction(
         &mut self,
         commands: &[&[&[u8]]],
     ) -> Result<Result<Vec<Value>, String>, ClientError> {

@@ -20,6 +20,7 @@ mod conservation;
 mod contents;
 mod fleet;
 mod history;
+mod jobs;
 mod linear;
 mod nemesis;
 mod order;

@@ -14,13 +14,17 @@ use crate::client::{Client, HANG};
 use crate::fleet::Fleet;
 use crate::history::{Call, Moment};
 use crate::transfers::Ledger;
-use crate::{conservation, contents, linear, nemesis, order, streams, transfers, waking, workers};
+use crate::{
+    conservation, contents, jobs, linear, nemesis, order, streams, transfers, waking, workers,
+};
 
 const PRODUCERS: u32 = 5;
 const CONSUMERS: u32 = 7;
 const TRANSFERRERS: u32 = 3;
 /// Clients that add to streams, that read as consumers of groups, and that follow.
 const STREAM_CLIENTS: [u32; 3] = [2, 4, 2];
+/// Clients that add to job streams, and that work on them.
+const JOB_CLIENTS: [u32; 2] = [2, 5];
 const LINEAR: u32 = linear::CLIENTS as u32;
 const WORKERS: u32 = PRODUCERS
     + CONSUMERS
@@ -28,6 +32,8 @@ const WORKERS: u32 = PRODUCERS
     + STREAM_CLIENTS[0]
     + STREAM_CLIENTS[1]
     + STREAM_CLIENTS[2]
+    + JOB_CLIENTS[0]
+    + JOB_CLIENTS[1]
     + LINEAR;
 
 /// How long the load goes on once nothing is broken any more.
@@ -145,10 +151,12 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     let returned_before = fleet.returned();
     let rounds = linear::Rounds::default();
     streams::prepare(&mut fleet.connections()[0]);
+    jobs::prepare(&mut fleet.connections()[0]);
     let Load {
         calls,
         transfers: ledgers,
         streams: stream_ledgers,
+        jobs: job_ledgers,
     } = load(fleet, &shared, &rounds, seed, faults_for);
     let mut wrongs = std::mem::take(&mut *shared.wrongs.lock().unwrap());
     fleet.examine();
@@ -182,6 +190,12 @@ pub fn run(fleet: &Fleet, seed: u64, faults_for: Duration) -> Result<String, Str
     let streamed = streams::read_state(&mut connections)
         .and_then(|state| streams::check(&stream_ledgers, &state));
     wrongs.extend(streamed.err());
+    let worked =
+        jobs::read_state(&mut connections).and_then(|state| jobs::check(&job_ledgers, &state));
+    match worked {
+        Ok(of_jobs) => told.push_str(&of_jobs),
+        Err(wrong) => wrongs.push(wrong),
+    }
     wrongs.extend(waking::check(fleet).err());
     wrongs.extend(fleet.examine_store().err());
     let mut connections = fleet.connections();
@@ -207,6 +221,8 @@ enum Role {
     StreamAdder,
     StreamConsumer,
     StreamFollower,
+    JobAdder,
+    JobWorker,
     /// Its place among those of the short histories.
     Linear(usize),
 }
@@ -215,6 +231,7 @@ impl Role {
     fn of(worker: u32) -> Self {
         let mut left = worker;
         let [adders, readers, followers] = STREAM_CLIENTS;
+        let [job_adders, job_workers] = JOB_CLIENTS;
         for (clients, role) in [
             (PRODUCERS, Self::Producer),
             (CONSUMERS, Self::Consumer),
@@ -222,6 +239,8 @@ impl Role {
             (adders, Self::StreamAdder),
             (readers, Self::StreamConsumer),
             (followers, Self::StreamFollower),
+            (job_adders, Self::JobAdder),
+            (job_workers, Self::JobWorker),
         ] {
             if left < clients {
                 return role;
@@ -237,6 +256,7 @@ struct Load {
     calls: Vec<Call>,
     transfers: Vec<Ledger>,
     streams: Vec<streams::Ledger>,
+    jobs: Vec<jobs::Ledger>,
 }
 
 fn load(
@@ -253,6 +273,7 @@ fn load(
         let mut calling = Vec::new();
         let mut transferring = Vec::new();
         let mut streaming = Vec::new();
+        let mut working = Vec::new();
         for number in 0..WORKERS {
             let mut client = Client::new(fleet, shared, random(u64::from(number)));
             let goes_on = move || shared.goes_on(number);
@@ -280,6 +301,14 @@ fn load(
                 Role::StreamFollower => {
                     let work = move || streams::follow(&mut client, goes_on);
                     streaming.push(scope.spawn(work));
+                }
+                Role::JobAdder => {
+                    let work = move || jobs::add(&mut client, name, goes_on);
+                    working.push(scope.spawn(work));
+                }
+                Role::JobWorker => {
+                    let work = move || jobs::work(&mut client, name, goes_on);
+                    working.push(scope.spawn(work));
                 }
                 Role::Linear(place) => {
                     scope.spawn(move || rounds.take_part(&mut client, place, goes_on));
@@ -312,10 +341,12 @@ fn load(
         let calls = calls.collect();
         let transfers = transferring.into_iter();
         let streams = streaming.into_iter();
+        let jobs = working.into_iter();
         Load {
             calls,
             transfers: transfers.map(|worker| worker.join().unwrap()).collect(),
             streams: streams.map(|worker| worker.join().unwrap()).collect(),
+            jobs: jobs.map(|worker| worker.join().unwrap()).collect(),
         }
     })
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::importing::{contents, long_list, run};
+use crate::importing::{contents, knowledge, large_stream, long_list, run};
 use crate::or_say_so;
 use crate::redis_server::Redis;
 use crate::resp::Connection;
@@ -130,6 +130,23 @@ fn a_file_of_redis_arrives_whole() {
         let called = run(&mut quoin, "FCALL f 0");
         assert_eq!(called.bytes(), Some(&b"from f"[..]));
     }
+}
+
+#[test]
+fn a_large_stream_of_a_file_arrives_with_its_groups() {
+    let Some(source) = Source::start() else {
+        return;
+    };
+    let mut redis = source.connect();
+    large_stream(&mut redis, "stream");
+    let expected = (contents(&mut redis, 0), knowledge(&mut redis, "stream"));
+    let file = source.save();
+    let server = Server::start();
+    let (code, text) = import(&file, &server, &[]);
+    assert_eq!(code, 0, "{text}");
+    let mut quoin = Connection::open(server.address()).unwrap();
+    let arrived = (contents(&mut quoin, 0), knowledge(&mut quoin, "stream"));
+    assert_eq!(arrived, expected);
 }
 
 #[test]

@@ -193,6 +193,93 @@ fn values_of_all_databases_arrive_with_their_expiry() {
     );
 }
 
+/// Makes a stream of some 15 MB, more than a transaction of FoundationDB holds, with deleted entries,
+/// and groups that have pending ones.
+pub fn large_stream(connection: &mut Connection, key: &str) {
+    let value = "v".repeat(50_000);
+    for number in 1..=300 {
+        let id = format!("{number}-{}", number % 3 + 1);
+        let reply = connection.command(&["XADD", key, &id, "n", &id, "value", &value]);
+        assert_eq!(reply.unwrap().error(), None);
+    }
+    for line in [
+        "XGROUP CREATE {} first 0",
+        "XGROUP CREATE {} second 250-2 ENTRIESREAD 250",
+        "XREADGROUP GROUP first one COUNT 5 STREAMS {} >",
+        "XREADGROUP GROUP first two COUNT 5 STREAMS {} >",
+        "XCLAIM {} first two 0 3-1 RETRYCOUNT 7",
+        "XACK {} first 1-2",
+        "XGROUP CREATECONSUMER {} second idler",
+        // One of these is pending.
+        "XDEL {} 2-3 300-1",
+    ] {
+        assert_eq!(run(connection, &line.replace("{}", key)).error(), None);
+    }
+}
+
+/// What a stream and its groups know besides entries, without times that pass.
+pub fn knowledge(connection: &mut Connection, key: &str) -> Vec<Value> {
+    let mut told = Vec::new();
+    let facts = run(connection, &format!("XINFO STREAM {key}"));
+    let facts = facts.items().unwrap();
+    for name in [
+        "last-generated-id",
+        "max-deleted-entry-id",
+        "entries-added",
+        "groups",
+    ] {
+        let at = facts
+            .iter()
+            .position(|fact| fact.bytes() == Some(name.as_bytes()));
+        told.push(facts[at.unwrap() + 1].clone());
+    }
+    for group in ["first", "second"] {
+        let rows = run(connection, &format!("XPENDING {key} {group} - + 100"));
+        for row in rows.items().unwrap() {
+            let [id, consumer, _, deliveries] = row.items().unwrap() else {
+                panic!("{row:?}")
+            };
+            told.extend([id, consumer, deliveries].map(Value::clone));
+        }
+        let consumers = run(connection, &format!("XINFO CONSUMERS {key} {group}"));
+        for consumer in consumers.items().unwrap() {
+            told.extend(consumer.items().unwrap()[..4].to_vec());
+        }
+    }
+    told
+}
+
+#[test]
+fn a_stream_that_no_transaction_holds_arrives_in_parts_with_its_groups() {
+    let Some(pair) = Pair::start(&[]) else { return };
+    let (mut redis, mut quoin) = (pair.redis(), pair.quoin());
+    large_stream(&mut redis, "stream");
+    run(&mut redis, "PEXPIREAT stream 4000000000000");
+    let expected = (contents(&mut redis, 0), knowledge(&mut redis, "stream"));
+    let (code, text) = pair.import(&[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("1 keys copied, with 298 elements\n"),
+        "{text}"
+    );
+    let arrived = (contents(&mut quoin, 0), knowledge(&mut quoin, "stream"));
+    assert_eq!(arrived, expected);
+    // The groups go on where they were.
+    for connection in [&mut redis, &mut quoin] {
+        let read = run(
+            connection,
+            "XREADGROUP GROUP first one COUNT 1 STREAMS stream >",
+        );
+        assert!(format!("{read:?}").contains("\"11-3\""), "{read:?}");
+    }
+    // What is there already stays, and is replaced where that is asked for.
+    let (code, text) = pair.import(&[]);
+    assert_eq!(code, 1, "{text}");
+    let (code, text) = pair.import(&["--replace"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(contents(&mut quoin, 0), contents(&mut redis, 0));
+}
+
 #[test]
 fn an_import_that_was_killed_ends_the_same_when_it_is_run_again() {
     let Some(pair) = Pair::start(&[]) else { return };

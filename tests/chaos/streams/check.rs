@@ -85,7 +85,7 @@ fn check_entries<'l>(
 
 /// The first of some calls, in the order in which they took effect, that began after a later one had
 /// ended.
-fn out_of_time(calls: &[(Moment, Moment)]) -> Option<usize> {
+pub fn out_of_time(calls: &[(Moment, Moment)]) -> Option<usize> {
     let mut first_end = Moment::MAX;
     for (at, (invoked, ended)) in calls.iter().enumerate().rev() {
         if *invoked > first_end {

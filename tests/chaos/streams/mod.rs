@@ -16,9 +16,9 @@ use std::str::FromStr;
 use crate::history::{Moment, Payload};
 use crate::resp::{Connection, Value};
 
-pub use check::check;
-pub use state::read_state;
-pub use work::{add, consume, follow};
+pub use check::{check, out_of_time};
+pub use state::{count_of_group, drain, entries_everywhere, pending, pending_rows, read_state};
+pub use work::{add, consume, follow, pause};
 
 /// How many streams there are.
 const STREAMS: u8 = 2;
@@ -27,7 +27,7 @@ const GROUPS: u8 = 2;
 
 /// The id of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EntryId(u64, u64);
+pub struct EntryId(pub u64, pub u64);
 
 impl fmt::Display for EntryId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,7 +119,8 @@ pub fn prepare(connection: &mut Connection) {
     }
 }
 
-fn line(text: &str) -> Vec<String> {
+/// The words of a command.
+pub fn line(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
 
@@ -140,7 +141,10 @@ fn entries(reply: &Value) -> Result<Vec<Entry>, String> {
 }
 
 /// The entries of a reply of XREAD or XREADGROUP of one stream.
-fn entries_read(reply: &Value) -> Result<Vec<Entry>, String> {
+///
+/// # Errors
+/// Where it is none.
+pub fn entries_read(reply: &Value) -> Result<Vec<Entry>, String> {
     match reply.items() {
         None => Ok(Vec::new()),
         Some([stream]) => match stream.items() {

@@ -26,38 +26,52 @@ fn run(connection: &mut Connection, text: &str) -> Value {
 pub fn read_state(connections: &mut [Connection]) -> Result<State, String> {
     let mut state = State::default();
     for stream in 0..STREAMS {
-        let key = key(stream);
-        let all = connections.iter_mut().map(|connection| {
-            let length = run(connection, &format!("XLEN {key}")).integer();
-            let found = entries(&run(connection, &format!("XRANGE {key} - +")))?;
-            match length == i64::try_from(found.len()).ok() {
-                true => Ok(found),
-                false => Err(format!(
-                    "{key}: XLEN is {length:?}, there are {}",
-                    found.len()
-                )),
-            }
-        });
-        let mut all = all.collect::<Result<Vec<_>, String>>()?;
-        all.dedup();
-        let [found] = all.as_slice() else {
-            return Err(format!("servers disagree about {key}"));
-        };
-        state.streams.push(found.clone());
+        state
+            .streams
+            .push(entries_everywhere(connections, &key(stream))?);
     }
     for group in Group::all() {
-        let drained = drain(connections, group)?;
-        state.drained.insert(group, drained);
-        let pending = pending(&mut connections[0], group)?;
+        let (name, key) = (format!("g{}", group.number), key(group.stream));
+        state
+            .drained
+            .insert(group, drain(connections, &name, &key)?);
+        let pending = pending(&mut connections[0], &group.words())?;
         check_counts(&mut connections[0], &state, group, pending.len())?;
         state.pending.insert(group, pending);
     }
     Ok(state)
 }
 
-fn drain(connections: &mut [Connection], group: Group) -> Result<Vec<Entry>, String> {
-    let (number, key) = (group.number, key(group.stream));
-    let text = format!("XREADGROUP GROUP g{number} drain COUNT 7 STREAMS {key} >");
+/// The entries of a stream, of which all servers must say the same.
+///
+/// # Errors
+/// Where they do not, or count others than they have.
+pub fn entries_everywhere(connections: &mut [Connection], key: &str) -> Result<Vec<Entry>, String> {
+    let all = connections.iter_mut().map(|connection| {
+        let length = run(connection, &format!("XLEN {key}")).integer();
+        let found = entries(&run(connection, &format!("XRANGE {key} - +")))?;
+        match length == i64::try_from(found.len()).ok() {
+            true => Ok(found),
+            false => Err(format!(
+                "{key}: XLEN is {length:?}, there are {}",
+                found.len()
+            )),
+        }
+    });
+    let mut all = all.collect::<Result<Vec<_>, String>>()?;
+    all.dedup();
+    match all.pop() {
+        Some(found) if all.is_empty() => Ok(found),
+        _ => Err(format!("servers disagree about {key}")),
+    }
+}
+
+/// Has a group read what is left for it, through all servers by turns.
+///
+/// # Errors
+/// Where a reply holds no entries.
+pub fn drain(connections: &mut [Connection], group: &str, key: &str) -> Result<Vec<Entry>, String> {
+    let text = format!("XREADGROUP GROUP {group} drain COUNT 7 STREAMS {key} >");
     let mut drained = Vec::new();
     let servers = connections.len();
     for turn in 0.. {
@@ -70,9 +84,19 @@ fn drain(connections: &mut [Connection], group: Group) -> Result<Vec<Entry>, Str
     Ok(drained)
 }
 
-fn pending(connection: &mut Connection, group: Group) -> Result<BTreeMap<EntryId, u64>, String> {
-    let text = format!("XPENDING {} - + 10000000", group.words());
-    let reply = run(connection, &text);
+/// What is pending in a group, and how often it was delivered.
+///
+/// # Errors
+/// Where the reply is none of XPENDING.
+pub fn pending(connection: &mut Connection, group: &str) -> Result<BTreeMap<EntryId, u64>, String> {
+    pending_rows(&run(connection, &format!("XPENDING {group} - + 10000000")))
+}
+
+/// The rows of a reply of XPENDING.
+///
+/// # Errors
+/// Where it is none.
+pub fn pending_rows(reply: &Value) -> Result<BTreeMap<EntryId, u64>, String> {
     let rows = reply.items().unwrap_or_default().iter();
     let rows = rows.map(|row| match row.items() {
         Some([id, _, _, deliveries]) => {
@@ -80,9 +104,30 @@ fn pending(connection: &mut Connection, group: Group) -> Result<BTreeMap<EntryId
             let deliveries = deliveries.integer().and_then(|count| count.try_into().ok());
             Ok((id, deliveries.ok_or("no number of deliveries")?))
         }
-        _ => Err(format!("{text}: {row:?}")),
+        _ => Err(format!("XPENDING: {row:?}")),
     });
     rows.collect()
+}
+
+/// What a server counts of a group: a field of XINFO GROUPS.
+///
+/// # Errors
+/// Where there is no such group or field.
+pub fn count_of_group(
+    connection: &mut Connection,
+    key: &str,
+    group: &str,
+    field: &str,
+) -> Result<i64, String> {
+    let reply = run(connection, &format!("XINFO GROUPS {key}"));
+    let groups = reply.items().unwrap_or_default().iter();
+    let fields = groups
+        .filter_map(Value::items)
+        .find(|fields| fields.get(1).map(texts) == Some(vec![group.to_owned()]))
+        .ok_or(format!("{key} has no group {group}"))?;
+    let at = fields.iter().position(|name| texts(name) == [field]);
+    let value = at.and_then(|at| fields.get(at + 1)?.integer());
+    value.ok_or(format!("{key} {group}: no {field}"))
 }
 
 /// What a server counts of a group that has read everything.
@@ -92,21 +137,13 @@ fn check_counts(
     group: Group,
     pending: usize,
 ) -> Result<(), String> {
-    let key = key(group.stream);
-    let reply = run(connection, &format!("XINFO GROUPS {key}"));
-    let name = format!("g{}", group.number);
-    let groups = reply.items().unwrap_or_default().iter();
-    let fields = groups
-        .filter_map(Value::items)
-        .find(|fields| fields.get(1).map(texts) == Some(vec![name.clone()]))
-        .ok_or(format!("{key} has no group {name}"))?;
-    let field = |name: &str| {
-        let at = fields.iter().position(|field| texts(field) == [name])?;
-        fields.get(at + 1)?.integer()
-    };
-    let counted = [field("pending"), field("entries-read"), field("lag")];
+    let (key, name) = (key(group.stream), format!("g{}", group.number));
+    let mut counted = [0; 3];
+    for (count, field) in counted.iter_mut().zip(["pending", "entries-read", "lag"]) {
+        *count = count_of_group(connection, &key, &name, field)?;
+    }
     let length = state.streams[usize::from(group.stream)].len();
-    let expected = [pending as i64, length as i64, 0].map(Some);
+    let expected = [pending as i64, length as i64, 0];
     match counted == expected {
         true => Ok(()),
         false => Err(format!(

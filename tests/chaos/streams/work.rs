@@ -22,7 +22,8 @@ fn a_group(client: &mut Client<'_>) -> Group {
     }
 }
 
-fn pause(client: &mut Client<'_>, up_to_ms: u64) {
+/// Sleeps for a random while.
+pub fn pause(client: &mut Client<'_>, up_to_ms: u64) {
     let ms = client.random.random_range(0..up_to_ms);
     std::thread::sleep(Duration::from_millis(ms));
 }

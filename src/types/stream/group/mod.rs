@@ -19,6 +19,7 @@
 //! - `release`: XNACK;
 //! - `references`: deleting entries with what groups know of them: XDELEX and XACKDEL;
 //! - `policy`: XGROUP SETPOLICY, and what a policy has XREADGROUP do;
+//! - `dead_letter`: entries that were delivered too often;
 //! - `checks`: what `quoin doctor` looks up.
 
 use bytes::Bytes;
@@ -35,6 +36,7 @@ mod acknowledge;
 pub(super) mod checks;
 mod claim;
 mod consumers;
+mod dead_letter;
 mod deliver;
 mod lag;
 mod pending;

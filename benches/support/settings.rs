@@ -1,0 +1,44 @@
+//! Settings that benchmarks have in common, from the command line.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+/// A benchmark with these settings, with `--folder` and with what cargo passes to every benchmark.
+pub(crate) fn read(name: &'static str, numbers: impl IntoIterator<Item = Arg>) -> ArgMatches {
+    Command::new(name)
+        .args(numbers)
+        .arg(
+            Arg::new("folder")
+                .long("folder")
+                .help("Where the servers' temporary folders are made")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("bench")
+                .long("bench")
+                .hide(true)
+                .action(ArgAction::SetTrue),
+        )
+        .get_matches()
+}
+
+/// A setting that is a number.
+pub(crate) fn number(name: &'static str, default: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .help(help)
+        .default_value(default)
+        .value_parser(value_parser!(u64))
+}
+
+/// What a number was set to.
+pub(crate) fn count(matches: &ArgMatches, name: &str) -> u64 {
+    *matches.get_one(name).unwrap()
+}
+
+/// Where temporary folders are made.
+pub(crate) fn folder(matches: &ArgMatches) -> PathBuf {
+    let folder = matches.get_one("folder").cloned();
+    folder.unwrap_or_else(std::env::temp_dir)
+}

@@ -1,0 +1,136 @@
+//! Streams that are too large for one transaction of the target's store.
+//!
+//! First comes a RESTORE of the stream without its entries: its groups, with their consumers and
+//! pending entries. Then entries are added in parts, which no group notices. At last XSETID says what
+//! the stream knows of itself.
+
+use bytes::Bytes;
+
+use super::target::{NOT_WHOLE, TEMPORARY_LIFETIME_MS, Target};
+use crate::dump::{self, DumpError, DumpedStream, StreamReader};
+use crate::limits::IMPORT_CHUNK_BYTES;
+use crate::redis_client::ClientError;
+use crate::wire::reply_reader::Value;
+
+/// Bytes that a command takes besides an entry's, in a part.
+const COMMAND_BYTES: usize = 128;
+
+type Words = Vec<Vec<u8>>;
+
+fn id_text((ms, seq): (u64, u64)) -> Vec<u8> {
+    format!("{ms}-{seq}").into_bytes()
+}
+
+/// What a payload holds besides its entries, and that as a payload.
+fn without_entries(payload: &Bytes) -> Result<(DumpedStream, Bytes), DumpError> {
+    let mut reader = StreamReader::new(dump::open(payload)?)?;
+    while reader.next_entry()?.is_some() {}
+    let writer = reader.writer();
+    let stream = reader.finish()?;
+    let groups = DumpedStream {
+        last: (0, 0),
+        deleted: (0, 0),
+        added: 0,
+        groups: stream.groups.clone(),
+    };
+    Ok((stream, writer.finish(&groups)))
+}
+
+/// The commands that add the next entries, of about [`IMPORT_CHUNK_BYTES`]; empty at the end.
+fn next_commands(reader: &mut StreamReader, name: &[u8]) -> Result<Vec<Words>, DumpError> {
+    let mut commands = Vec::new();
+    let mut bytes = 0;
+    while bytes < IMPORT_CHUNK_BYTES
+        && let Some((id, fields)) = reader.next_entry()?
+    {
+        bytes += COMMAND_BYTES + fields.iter().map(Bytes::len).sum::<usize>();
+        let mut words = vec![b"XADD".to_vec(), name.to_vec(), b"NOMKSTREAM".to_vec()];
+        words.push(id_text(id));
+        words.extend(fields.iter().map(|field| field.to_vec()));
+        commands.push(words);
+    }
+    Ok(commands)
+}
+
+impl Target {
+    /// Puts a stream together under a temporary name, and answers how many entries it has, or why
+    /// that is refused. Calls `after_each` with the number of entries of each part.
+    pub(super) fn put_stream(
+        &mut self,
+        payload: &Bytes,
+        temporary: &[u8],
+        after_each: &mut dyn FnMut(u64),
+    ) -> Result<Result<u64, String>, ClientError> {
+        let opened = without_entries(payload).and_then(|(stream, groups)| {
+            Ok((stream, groups, StreamReader::new(dump::open(payload)?)?))
+        });
+        let (stream, groups, mut entries) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        // What a killed import leaves behind goes away by itself.
+        let lifetime = TEMPORARY_LIFETIME_MS.to_string();
+        let restore = [b"RESTORE", temporary, lifetime.as_bytes(), &groups];
+        if let Some(error) = self.client.call(&restore)?.error_text() {
+            return Ok(Err(error.into_owned()));
+        }
+        let mut count = 0;
+        loop {
+            let commands = match next_commands(&mut entries, temporary) {
+                Ok(commands) if commands.is_empty() => break,
+                Ok(commands) => commands,
+                Err(error) => return Ok(Err(error.to_string())),
+            };
+            let added = commands.len() as u64;
+            if let Err(refusal) = self.add_entries(&commands, temporary, &lifetime)? {
+                return Ok(Err(refusal));
+            }
+            count += added;
+            after_each(added);
+        }
+        let (last, deleted) = (id_text(stream.last), id_text(stream.deleted));
+        let added = stream.added.to_string();
+        let set_id: [&[u8]; 7] = [
+            b"XSETID",
+            temporary,
+            &last,
+            b"ENTRIESADDED",
+            added.as_bytes(),
+            b"MAXDELETEDID",
+            &deleted,
+        ];
+        if let Some(error) = self.client.call(&set_id)?.error_text() {
+            return Ok(Err(error.into_owned()));
+        }
+        Ok(Ok(count))
+    }
+
+    /// Adds entries in one transaction.
+    fn add_entries(
+        &mut self,
+        commands: &[Words],
+        temporary: &[u8],
+        lifetime: &str,
+    ) -> Result<Result<(), String>, ClientError> {
+        let expire: [&[u8]; 3] = [b"PEXPIRE", temporary, lifetime.as_bytes()];
+        let words: Vec<Vec<&[u8]>> = commands
+            .iter()
+            .map(|words| words.iter().map(Vec::as_slice).collect())
+            .collect();
+        let mut all: Vec<&[&[u8]]> = words.iter().map(Vec::as_slice).collect();
+        all.push(&expire);
+        let replies = match self.transaction(&all)? {
+            Ok(replies) => replies,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if let Some(error) = replies.iter().find_map(Value::error_text) {
+            return Ok(Err(error.into_owned()));
+        }
+        // An import that was paused for longer than the temporary key lives adds to nothing.
+        let are_added = replies
+            .iter()
+            .zip(commands)
+            .all(|(id, _)| id.bytes().is_some());
+        Ok(are_added.then_some(()).ok_or(NOT_WHOLE.to_owned()))
+    }
+}
