@@ -63,7 +63,7 @@ impl ListValue {
 impl Run {
     /// A run of these elements, the leftmost first, after `skipped` places that hold none.
     pub fn new<'e>(skipped: usize, elements: impl IntoIterator<Item = &'e Bytes>) -> Self {
-        let (mut count, mut packed) = (0, Vec::new());
+        let (mut count, mut packed) = (0, Vec::with_capacity(RUN_BYTES_MAX));
         for element in elements {
             count += 1;
             match u8::try_from(element.len()) {
