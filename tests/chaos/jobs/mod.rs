@@ -3,7 +3,7 @@
 //! are done with.
 //!
 //! Of the first stream entries are deleted only where all groups have acknowledged them, of the second
-//! also while groups still need them. Group `g0` has dead letters and `g1` tries for ever. What a
+//! also while groups still need them. Group `g0` has dead letters and `g1` tries without end. What a
 //! reader is given is read together with the number of its deliveries, so the checks know of most
 //! entries whether they were given as new or again.
 

@@ -326,7 +326,7 @@ fn workers_of_many_queues_on_two_servers_get_each_element_once() {
         let mut got = Vec::new();
         for worker in workers {
             let ended = tokio::time::timeout(Duration::from_secs(60), worker).await;
-            got.extend(ended.expect("a worker waits for ever").unwrap());
+            got.extend(ended.expect("a worker has no end").unwrap());
         }
         got
     });
