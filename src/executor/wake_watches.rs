@@ -115,6 +115,8 @@ impl Drop for ArmedWatch<'_> {
 
 /// A key's length row as it was read last.
 struct Observation<'c> {
+    /// The namespace that its database had.
+    namespace: Id,
     value: Option<Bytes>,
     /// A watch for the next change of this value. `None` if the key is polled.
     watch: Option<ArmedWatch<'c>>,
@@ -194,8 +196,9 @@ impl WakeWatches {
         let waiters = &self.shared.waiters;
         let changed_here = waiters.follow(&key);
         let mut last_awaited = Instant::now();
-        // The row's value at the last observation. `None` makes the next one count as a change.
-        let mut last_value: Option<Option<Bytes>> = None;
+        // The namespace and the row's value at the last observation. `None` makes the next one count as
+        // a change.
+        let mut last_seen: Option<(Id, Option<Bytes>)> = None;
         // Another server may push and feed its own waiter at once, so the key is empty again by the
         // time this server is notified. This can happen repeatedly.
         let mut fruitless_changes = 0_u32;
@@ -213,21 +216,25 @@ impl WakeWatches {
                     tracing::debug!(%error, "a key that clients wait for cannot be watched");
                     waiters.end_look(&key, false, false);
                     pause_after(&error).await;
-                    last_value = None;
+                    last_seen = None;
                     if self.is_forgotten(&key, &mut last_awaited) {
                         return Ended::Key(key);
                     }
                     continue;
                 }
             };
-            // Beside the length the row holds a counter of changes, so every change gives another
-            // value, even where the length is the same again. That is why comparing values is
-            // right. See docs/understand/decisions/009-length-counts-changes.md.
-            let has_changed = last_value.as_ref() != Some(&observation.value);
             // A length row that cannot be decoded does not count as empty, so that the wake-up reports
             // it: its batch logs a row that it cannot read, the length or the metadata, and wakes no
             // client.
             let is_empty = matches!(decode_length(observation.value.as_ref()), Ok(0));
+            let is_gone = observation.value.is_none();
+            // Beside the length the row holds a counter of changes, so a change gives another value,
+            // even where the length is the same again. See
+            // docs/understand/decisions/009-length-counts-changes.md. A key that is gone loses its
+            // counter: it may have been there since the last observation, and clients that began to
+            // wait meanwhile have not heard that it is gone again.
+            let seen = Some((observation.namespace, observation.value));
+            let has_changed = last_seen != seen || is_gone;
             let looks_again = waiters.end_look(&key, !is_empty, observation.is_quiet);
             fruitless_changes = match is_empty {
                 true => fruitless_changes + u32::from(has_fired),
@@ -239,7 +246,7 @@ impl WakeWatches {
             if has_changed && (!is_empty || is_needed()) {
                 self.request_wake_up(&key);
             }
-            last_value = Some(observation.value);
+            last_seen = seen;
             if looks_again {
                 tokio::time::sleep(FRUITLESS_CHANGES_BACKOFF).await;
                 if self.is_forgotten(&key, &mut last_awaited) {
@@ -260,6 +267,8 @@ impl WakeWatches {
                     fired = watch_fired(watch.as_mut()) => {
                         let is_own = waiters.watch_fired(&key);
                         has_fired = fired.is_ok() && !is_own;
+                        // The key may be gone and back, with the same counter.
+                        last_seen = None;
                         match fired {
                             // Those who wait here were served by the batch that changed it, or are
                             // woken after the look.
@@ -281,13 +290,13 @@ impl WakeWatches {
                         // A renewal wakes the waiters even if the value is unchanged, in case an
                         // earlier wake-up saw the data and passed the waiters over.
                         if is_watched {
-                            last_value = None;
+                            last_seen = None;
                         }
                         break;
                     }
                     Ok(()) = current_namespace.changed() => {
                         waiters.end_look(&key, false, false);
-                        last_value = None;
+                        last_seen = None;
                         break;
                     }
                 }
@@ -347,6 +356,7 @@ impl WakeWatches {
             let counted = Counted::new(&self.polled);
             let transaction = self.store.begin_read()?;
             return Ok(Observation {
+                namespace,
                 value: transaction.get(&length_key, Isolation::Snapshot).await?,
                 watch: None,
                 is_quiet: false,
@@ -367,6 +377,7 @@ impl WakeWatches {
             }
         }
         Ok(Observation {
+            namespace,
             value,
             watch: Some(watch),
             is_quiet,

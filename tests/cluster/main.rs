@@ -101,6 +101,7 @@ macro_rules! every_case {
             streams {
                 an_entry_of_the_other_server_wakes_followers_and_a_consumer
                 who_waits_hears_that_the_other_server_has_removed_group_or_stream
+                who_waits_hears_that_a_group_is_gone_again
                 an_entry_that_is_idle_for_too_long_goes_to_who_waits_on_the_other_server
                 two_servers_add_in_order_and_deliver_each_entry_once
             }

@@ -1,6 +1,7 @@
 //! Streams that two servers write, read and wait for.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use quoin::reply::Reply;
 
@@ -50,6 +51,26 @@ pub fn who_waits_hears_that_the_other_server_has_removed_group_or_stream(bench: 
         assert!(!matches!(bench.run(0, line), Reply::Error(_)), "{line}");
         let expected = Reply::Error(expected.to_owned());
         assert_eq!(bench.served(waiting), expected, "{line}");
+    }
+}
+
+/// The group is there for so short a time that the other server finds no stream before and after.
+pub fn who_waits_hears_that_a_group_is_gone_again(bench: &Bench) {
+    for _ in 0..10 {
+        bench.run(0, "DEL s");
+        // Has the other server follow the stream.
+        let follower = bench.wait(1, "XREAD BLOCK 0 STREAMS s $");
+        std::thread::sleep(Duration::from_millis(50));
+        let made = [
+            "XGROUP CREATE s g 0 MKSTREAM",
+            "XGROUP CREATECONSUMER s g a",
+        ];
+        bench.block_on(bench.servers[0].exec(&made));
+        let waiting = bench.wait(1, READ);
+        bench.run(0, "DEL s");
+        assert!(matches!(bench.served(waiting), Reply::Error(_)));
+        bench.run(0, "XADD s 1-0 n 1");
+        assert_eq!(bench.served(follower), read(1));
     }
 }
 
