@@ -142,13 +142,20 @@ pub type SeriesFuture<'c> = Pin<Box<dyn Future<Output = Result<Vec<Reply>, Comma
 /// written is undone, and the commands run one by one. So it need not say which of them fails.
 pub type SeriesHandler = for<'c> fn(&'c WriteContext<'c>, &'c [&'c [Bytes]]) -> SeriesFuture<'c>;
 
-/// How commands of one kind that follow each other on one key, the first argument, run as one.
+/// How commands of one kind that follow each other on one key run as one.
 #[derive(Clone, Copy)]
 pub struct Series {
     /// Whether a command with these arguments may be part of it.
     pub accepts: fn(&[Bytes]) -> bool,
+    /// Whether commands with these arguments, which both are accepted, may be part of one.
+    pub are_alike: fn(&[Bytes], &[Bytes]) -> bool,
     /// Its code.
     pub run: SeriesHandler,
+}
+
+/// Whether the keys of two commands, their first arguments, are the same.
+pub fn have_one_key(one: &[Bytes], other: &[Bytes]) -> bool {
+    one.get(1) == other.get(1)
 }
 
 /// Code of a command that needs neither data nor a connection.
@@ -483,8 +490,12 @@ macro_rules! script_handler {
 #[macro_export]
 macro_rules! series {
     ($accepts:path, $function:path) => {
+        $crate::series!($accepts, $crate::commands::row::have_one_key, $function)
+    };
+    ($accepts:path, $are_alike:path, $function:path) => {
         $crate::commands::row::Series {
             accepts: $accepts,
+            are_alike: $are_alike,
             run: |context, arguments| Box::pin($function(context, arguments)),
         }
     };

@@ -233,7 +233,7 @@ pub struct EntryFault {
     pub text: &'static str,
     /// What to do about it.
     pub advice: &'static str,
-    /// Whether such entries can be removed.
+    /// Whether such entries can be removed. A check that counts again may write them again at once.
     pub is_removable: bool,
     /// The name that clients know an entry by, from its key.
     pub entry_name: Option<NameFn>,

@@ -130,7 +130,7 @@ fn a_consumer_whose_group_is_gone() {
 #[test]
 fn a_counter_of_pending_entries_that_is_wrong() {
     for of_group in [true, false] {
-        assert_told(
+        assert_repaired(
             "indexes",
             Level::Fail,
             "1 counters of pending entries of streams that are wrong (\"groups\")",

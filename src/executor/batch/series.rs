@@ -96,8 +96,8 @@ fn find_series(
         bytes += bytes_of(&other.arguments);
         std::ptr::eq(other.row, invocation.row)
             && other.database == invocation.database
-            && other.arguments.get(1) == invocation.arguments.get(1)
             && (series.accepts)(&other.arguments)
+            && (series.are_alike)(&invocation.arguments, &other.arguments)
             && bytes <= SERIES_BYTES_MAX
     });
     let second = others.next()?;

@@ -34,8 +34,8 @@ mod trim;
 pub use append::{Appending, NewId};
 pub use delete::StreamSettings;
 pub use group::{
-    AutoClaim, Claim, Claimed, Deletion, HistoryEntry, OpenConsumer, OpenGroup, PendingEntry,
-    References, Release, ReleaseMode, StreamFacts,
+    AutoClaim, Claim, Claimed, Deletion, Delivering, HistoryEntry, OpenConsumer, OpenGroup,
+    PendingEntry, References, Release, ReleaseMode, StreamFacts,
 };
 pub use kind::KIND;
 pub use trim::{Trim, TrimTo};

@@ -35,6 +35,38 @@ pub(super) async fn xack(
     Ok(Reply::Integer(count))
 }
 
+/// Whether two of [`xack`] are of one group.
+pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
+    one.get(1..3) == other.get(1..3)
+}
+
+/// Several of [`xack`] of one group.
+pub(super) async fn xack_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let first = commands.first().ok_or(CommandError::Syntax)?;
+    let key = context.find(argument(first, 1)?, ValueType::Stream).await?;
+    let group = match &key {
+        Some(key) => {
+            let group = context.stream_group(key, argument(first, 2)?, context.relaxed());
+            group.await?
+        }
+        None => None,
+    };
+    let (Some(key), Some(group)) = (key, group) else {
+        return Ok(vec![Reply::Integer(0); commands.len()]);
+    };
+    let mut ids = Vec::with_capacity(commands.len());
+    for arguments in commands {
+        let of_one = rest(arguments, 3).iter().map(|id| strict_id(id, 0));
+        ids.push(of_one.collect::<Result<Vec<StreamId>, _>>()?);
+    }
+    let ids: Vec<&[StreamId]> = ids.iter().map(Vec::as_slice).collect();
+    let counts = context.stream_acknowledge_each(&key, &group, &ids).await?;
+    Ok(counts.into_iter().map(Reply::Integer).collect())
+}
+
 /// XACK reads the row of its group.
 pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
     Some(Plan::Read(vec![Prefetch::Stream {

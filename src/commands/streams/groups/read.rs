@@ -21,7 +21,7 @@ use crate::error::CommandError;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
 use crate::types::prefetch::Prefetch;
-use crate::types::stream::{HistoryEntry, OpenGroup};
+use crate::types::stream::{Delivering, HistoryEntry, OpenGroup};
 use crate::types::wants::{Offer, Wants};
 use crate::types::{OpenKey, WriteContext};
 
@@ -90,6 +90,67 @@ pub(super) async fn xreadgroup(
         return Ok(Reply::NullArray);
     }
     Ok(Reply::Keyed(answer))
+}
+
+/// Entries that an XREADGROUP asks for at most where it may be part of a series.
+const SERIES_COUNT_MAX: usize = 64;
+/// Bytes of replies after which a series ends.
+const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
+
+/// What an XREADGROUP of a series reads: new entries of one stream.
+fn of_series(arguments: &[Bytes]) -> Option<(ReadArguments<'_>, &Bytes, &Bytes, &Bytes)> {
+    let read = read_arguments(arguments, 0, true).ok()?;
+    let (group, consumer) = read.group?;
+    match (read.keys, read.ids) {
+        ([key], [id]) if id.as_ref() == b">" && !read.no_ack && read.count <= SERIES_COUNT_MAX => {
+            Some((read, key, group, consumer))
+        }
+        _ => None,
+    }
+}
+
+/// Whether an XREADGROUP may be one of several that run as one.
+pub(super) fn reads_new_entries(arguments: &[Bytes]) -> bool {
+    of_series(arguments).is_some()
+}
+
+/// Whether two XREADGROUPs of series are of one group.
+pub(super) fn have_one_group(one: &[Bytes], other: &[Bytes]) -> bool {
+    let group_of = |arguments| of_series(arguments).map(|(_, key, group, _)| (key, group));
+    group_of(one) == group_of(other)
+}
+
+/// Several of [`xreadgroup`] of one group. A group with a policy, which hands out idle entries first,
+/// is not read so.
+pub(super) async fn xreadgroup_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let first = commands.first().and_then(|arguments| of_series(arguments));
+    let (_, name, group, _) = first.ok_or(CommandError::Syntax)?;
+    let key = context.find(name, ValueType::Stream).await?;
+    let key = key.ok_or(CommandError::Syntax)?;
+    let group = context.stream_group(&key, group, context.isolation).await?;
+    let group = group.filter(|group| group.row.policy.is_none());
+    let group = group.ok_or(CommandError::Syntax)?;
+    let mut delivering = Delivering::begin(context, &key, name, group);
+    let mut replies = Vec::with_capacity(commands.len());
+    let mut bytes = 0;
+    for arguments in commands {
+        if bytes >= SERIES_REPLY_BYTES_MAX {
+            break;
+        }
+        let (read, _, _, consumer) = of_series(arguments).ok_or(CommandError::Syntax)?;
+        let entries = delivering.deliver(consumer, read.count).await?;
+        let reply = match entries.is_empty() {
+            true => Reply::NullArray,
+            false => Reply::Keyed(vec![(Reply::Bulk(name.clone()), entries_reply(entries))]),
+        };
+        bytes += reply.size_hint();
+        replies.push(reply);
+    }
+    delivering.end().await?;
+    Ok(replies)
 }
 
 fn group_and_consumer<'a>(

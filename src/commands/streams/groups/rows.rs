@@ -6,9 +6,10 @@ use crate::commands::grammar::{
     Argument, COUNT, block, integer, key, oneof, string, token, unix_time,
 };
 use crate::commands::key_specs::{DELETE, INSERT, READ, UPDATE, after_word, at, streams};
+use crate::commands::popping::is_any;
 use crate::commands::row::{Group, Handler, Row};
 use crate::commands::streams::rows::{IDS, REFERENCES, stream};
-use crate::{read_handler, write_handler};
+use crate::{read_handler, series, write_handler};
 
 const GROUP: Argument = string("group");
 const CONSUMER: Argument = string("consumer");
@@ -34,7 +35,12 @@ pub const ROWS: &[Row] = &[
             block("streams", &[key(0).multiple(), string("id").multiple()]).token("STREAMS"),
         ])
         .plan(read::plan)
-        .waits(read::wait),
+        .waits(read::wait)
+        .series(series!(
+            read::reads_new_entries,
+            read::have_one_group,
+            read::xreadgroup_series
+        )),
     stream("xack", -4, "5.0.0", write_handler!(acknowledge::xack))
         .summary(
             "Returns the number of messages that were successfully acknowledged by the consumer \
@@ -44,6 +50,11 @@ pub const ROWS: &[Row] = &[
         .flags(Flags::FAST)
         .keys(&[at(1, UPDATE)])
         .plan(acknowledge::plan)
+        .series(series!(
+            is_any,
+            acknowledge::have_one_group,
+            acknowledge::xack_series
+        ))
         .arguments(&[key(0), GROUP, string("id").multiple()]),
     stream("xackdel", -6, "8.2.0", write_handler!(acknowledge::xackdel))
         .summary(

@@ -54,6 +54,94 @@ fn a_batch_replies_as_its_commands_one_by_one() {
     }
 }
 
+/// A command on the stream `t` with the groups `g` and `h`, or on another stream.
+fn stream_command(random: &SeededRandom, last: &mut u64) -> String {
+    let key = ["t", "t", "t", "u", "s"][random.below(5) as usize];
+    let group = ["g", "g", "h", "none"][random.below(4) as usize];
+    let consumer = random.below(3);
+    let id = random.below(*last + 1);
+    match random.below(12) {
+        0..4 => {
+            *last += 1 + random.below(2);
+            format!("XADD {key} 0-{last} f {last}")
+        }
+        4..7 => {
+            let count = 1 + random.below(3);
+            format!("XREADGROUP GROUP {group} c{consumer} COUNT {count} STREAMS {key} >")
+        }
+        7 => format!("XREADGROUP GROUP {group} c{consumer} COUNT 2 NOACK STREAMS {key} >"),
+        8 => format!("XACK {key} {group} 0-{id} 0-{} 0-{id}", id / 2),
+        9 => format!("XACK {key} {group} 0-{id}"),
+        10 => format!("XDEL {key} 0-{id}"),
+        _ => format!("XGROUP SETID {key} {group} 0-{}", id / 2),
+    }
+}
+
+#[test]
+fn readers_of_groups_are_replied_in_series_as_one_by_one() {
+    for seed in 0..8 {
+        let random = SeededRandom::new(seed);
+        let (together, alone) = (Bench::embedded(), Bench::embedded());
+        let made = ["g", "h"].map(|group| format!("XGROUP CREATE t {group} 0 MKSTREAM"));
+        let mut commands = made.to_vec();
+        commands.push("ZADD s 1 a".to_owned());
+        if seed % 2 == 1 {
+            commands.push("XGROUP SETPOLICY t h MAXTRIES 2 MINIDLE 0".to_owned());
+        }
+        let mut last = 0;
+        for _ in 0..4 {
+            while commands.len() < 120 {
+                let one = stream_command(&random, &mut last);
+                // Commands that are all alike are found more often one after the other.
+                let times = if one.starts_with("XADD") {
+                    1
+                } else {
+                    1 + random.below(12)
+                };
+                commands.extend(vec![one; times as usize]);
+                let consumer = random.below(4);
+                let read = "COUNT 1 STREAMS t >";
+                commands.push(format!("XREADGROUP GROUP g c{consumer} {read}"));
+                commands.push(format!("XREADGROUP GROUP g d{consumer} {read}"));
+            }
+            let calls = commands.iter().map(|one| unplanned(one)).collect();
+            let replies = submit(&together, calls);
+            let expected: Vec<Reply> = commands.iter().map(|one| alone.run(one)).collect();
+            for (at, command) in commands.iter().enumerate() {
+                assert_eq!(replies[at], expected[at], "{at}: {command}, seed {seed}");
+            }
+            commands.clear();
+            let left = [
+                "XRANGE t - +",
+                "XPENDING t g",
+                "XPENDING t h",
+                "XPENDING t g IDLE 0 - + 1000",
+                "XINFO GROUPS t",
+            ];
+            for left in left {
+                assert_eq!(together.run(left), alone.run(left), "{left}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_series_of_readers_ends_where_its_replies_grow_large() {
+    let bench = Bench::embedded();
+    bench.run("XGROUP CREATE t g 0 MKSTREAM");
+    let value = "v".repeat(SUBMISSION_REPLY_BYTES_MAX / 8);
+    for _ in 0..40 {
+        bench.run(&format!("XADD t * f {value}"));
+    }
+    let read = "XREADGROUP GROUP g c COUNT 1 STREAMS t >";
+    let calls = (0..41).map(|_| unplanned(read)).collect();
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    assert!(finished.replies.len() < 20, "{}", finished.replies.len());
+    let rest = submit(&bench, finished.rest);
+    assert_eq!(rest.len() + finished.replies.len(), 41);
+    assert_eq!(rest.last(), Some(&Reply::NullArray));
+}
+
 #[test]
 fn commands_of_many_clients_run_in_series() {
     let bench = Bench::embedded();

@@ -21,17 +21,35 @@ impl WriteContext<'_> {
         group: &OpenGroup,
         ids: &[StreamId],
     ) -> Result<i64, StoreError> {
-        let mut seen = HashSet::with_capacity(ids.len());
-        let ids: Vec<StreamId> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
-        let found = self
-            .stream_pending_each(key, group, &ids, self.isolation)
-            .await?;
+        let counts = self.stream_acknowledge_each(key, group, &[ids]).await?;
+        Ok(counts.into_iter().sum())
+    }
+
+    /// [`Self::stream_acknowledge`] for several clients, one after the other, which counts once.
+    /// Answers how many entries of each were pending.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn stream_acknowledge_each(
+        &self,
+        key: &OpenKey,
+        group: &OpenGroup,
+        ids_of_each: &[&[StreamId]],
+    ) -> Result<Vec<i64>, StoreError> {
+        let mut seen = HashSet::new();
         let mut changes = PendingChanges::default();
-        for entry in found.iter().flatten() {
-            self.remove_pending(key, group, entry, &mut changes);
+        let mut counts = Vec::with_capacity(ids_of_each.len());
+        for ids in ids_of_each {
+            let ids: Vec<StreamId> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
+            let found = self.stream_pending_each(key, group, &ids, self.isolation);
+            let mut count = 0;
+            for entry in found.await?.iter().flatten() {
+                self.remove_pending(key, group, entry, &mut changes);
+                count += 1;
+            }
+            counts.push(count);
         }
-        let count = -changes.of_group();
         self.count_pending(key, group, changes);
-        Ok(count)
+        Ok(counts)
     }
 }

@@ -36,7 +36,7 @@ pub(in crate::types::stream) const CONSUMERS: EntryCheck = EntryCheck {
 pub(in crate::types::stream) const COUNTS: EntryCheck = EntryCheck {
     fault: &COUNTS_FAULT,
     are_sound: |entries| Box::pin(are_right(entries)),
-    recount: None,
+    recount: Some(|entries, transaction| Box::pin(count_again(entries, transaction))),
 };
 
 /// Rows by time of entries that are not pending since then.
@@ -82,8 +82,8 @@ static CONSUMERS_FAULT: EntryFault = EntryFault {
 
 static COUNTS_FAULT: EntryFault = EntryFault {
     text: "counters of pending entries of streams that are wrong",
-    advice: "XPENDING and XINFO show wrong numbers; RESTORE of a DUMP counts again",
-    is_removable: false,
+    advice: "XPENDING and XINFO show wrong numbers; --repair counts again",
+    is_removable: true,
     entry_name: None,
 };
 
@@ -136,11 +136,36 @@ async fn recount(entries: Entries<'_>, transaction: &dyn Transaction) -> Result<
         };
         for counted in [None, Some(consumer)] {
             let counter = layout.stream_pending_count_key(data, group, counted);
-            match count(entries, group, counted).await? {
-                0 => transaction.clear(&counter),
-                count => transaction.set(&counter, &encode_counter(count)),
-            }
+            set_count(entries, transaction, group, counted, &counter).await?;
         }
+    }
+    Ok(())
+}
+
+/// Counts again what counters of removed rows counted.
+async fn count_again(
+    entries: Entries<'_>,
+    transaction: &dyn Transaction,
+) -> Result<(), StoreError> {
+    let Entries { layout, data, .. } = entries;
+    for row in entries.rows {
+        if let Ok((group, counted)) = layout.read_stream_pending_count_key(data, &row.key) {
+            set_count(entries, transaction, group, counted, &row.key).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn set_count(
+    entries: Entries<'_>,
+    transaction: &dyn Transaction,
+    group: Id,
+    counted: Option<Id>,
+    counter: &[u8],
+) -> Result<(), StoreError> {
+    match count(entries, group, counted).await? {
+        0 => transaction.clear(counter),
+        count => transaction.set(counter, &encode_counter(count)),
     }
     Ok(())
 }

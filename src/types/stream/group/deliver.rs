@@ -65,7 +65,8 @@ impl WriteContext<'_> {
             self.stream_consumer_seen(key, group, consumer, !delivered.is_empty());
             return Ok(delivered);
         };
-        group.row.entries_read = self.read_after(key, group, &entries).await?;
+        let ids = entries.iter().map(|entry| entry.id);
+        group.row.entries_read = self.read_after(key, group, ids).await?;
         group.row.last = last.id;
         self.set_stream_group(key, group);
         if !no_ack {
@@ -82,22 +83,22 @@ impl WriteContext<'_> {
     }
 
     /// How many entries a group has read when it has been given these.
-    async fn read_after(
+    pub(super) async fn read_after(
         &self,
         key: &OpenKey,
         group: &OpenGroup,
-        entries: &[StreamEntry],
+        ids: impl ExactSizeIterator<Item = StreamId>,
     ) -> Result<Option<u64>, StoreError> {
         let view = self.relaxed_view();
         let mut read = group.row.entries_read;
         if let Some(read) = read
             && view.stream_deleted(key).await? == StreamId::MIN
         {
-            return Ok(Some(read.saturating_add(entries.len() as u64)));
+            return Ok(Some(read.saturating_add(ids.len() as u64)));
         }
         let facts = view.stream_facts(key).await?;
-        for entry in entries {
-            read = facts.read_after(read, entry.id);
+        for id in ids {
+            read = facts.read_after(read, id);
         }
         Ok(read)
     }
@@ -118,14 +119,7 @@ impl WriteContext<'_> {
             before.into_iter().map(|entry| (entry.id, entry)).collect();
         let mut changes = PendingChanges::default();
         for entry in entries {
-            let pending = PendingEntry {
-                id: entry.id,
-                row: StreamPending {
-                    consumer: Some(consumer.row.id),
-                    delivered_at_ms: self.now_ms,
-                    deliveries: 1,
-                },
-            };
+            let pending = first_delivery(entry.id, consumer, self.now_ms);
             let before = before.get(&entry.id);
             self.put_pending(key, group, pending, before, &mut changes);
         }
@@ -173,5 +167,17 @@ impl WriteContext<'_> {
         }
         self.count_pending(key, group, changes);
         Ok(history)
+    }
+}
+
+/// An entry once its group gives it to a consumer.
+pub(super) fn first_delivery(id: StreamId, consumer: &OpenConsumer, now_ms: i64) -> PendingEntry {
+    PendingEntry {
+        id,
+        row: StreamPending {
+            consumer: Some(consumer.row.id),
+            delivered_at_ms: now_ms,
+            deliveries: 1,
+        },
     }
 }

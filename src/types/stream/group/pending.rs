@@ -121,6 +121,10 @@ impl ReadContext<'_> {
         ids: &[StreamId],
         isolation: Isolation,
     ) -> Result<Vec<Option<PendingEntry>>, StoreError> {
+        if let [id] = ids {
+            let entry = self.stream_pending_entry(key, group, *id, isolation);
+            return Ok(vec![entry.await?]);
+        }
         let mut found = Vec::with_capacity(ids.len());
         for some in ids.chunks(KEY_READS_AT_ONCE) {
             let reads = some
