@@ -142,7 +142,15 @@ impl WriteLane {
                     slot,
                     submissions,
                 );
-                under_way.push(batch.run());
+                let turn = &shared.lone_client.turn;
+                let single_writer = environment.capabilities.single_writer;
+                under_way.push(async move {
+                    let _turn = match single_writer {
+                        true => Some(turn.lock().await),
+                        false => None,
+                    };
+                    batch.run().await
+                });
             }
             tokio::select! {
                 biased;
