@@ -21,6 +21,7 @@ use crate::store::{Store, StoreError};
 use crate::types::tracker_marks::set_mark;
 use crate::types::{Environment, WriteContext};
 
+mod alone;
 mod batch;
 mod call;
 mod delegation;
