@@ -123,6 +123,9 @@ fn main() {
                 Among::Keys => keys,
                 Among::Jobs => JOBS,
             };
+            if name == "SPOP" {
+                addresses.map(|address| fill_set(address, requests * rounds));
+            }
             let mut rates = [Vec::new(), Vec::new()];
             let mut costs = rates.clone();
             for turn in 0..rounds * 2 {
@@ -187,6 +190,17 @@ fn fill(address: SocketAddr, keys: u64) {
         for reply in connection.pipeline(&pipeline).unwrap() {
             assert_eq!(reply.error(), None);
         }
+    }
+}
+
+/// As many members as are popped.
+fn fill_set(address: SocketAddr, members: u64) {
+    let mut connection = Connection::open(address).unwrap();
+    for from in (0..members).step_by(usize::try_from(FILL_KEYS).unwrap()) {
+        let mut words: Words = vec![b"SADD".to_vec(), b"set".to_vec()];
+        let numbers = from..(from + FILL_KEYS).min(members);
+        words.extend(numbers.map(|number| format!("filled:{number:012}").into_bytes()));
+        assert_eq!(connection.command(&words).unwrap().error(), None);
     }
 }
 
