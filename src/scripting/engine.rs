@@ -15,7 +15,7 @@ use super::runners::Runners;
 use super::running::Run;
 use super::sandbox::Globals;
 use super::script::Script;
-use super::state::{Desk, End, Event, Order, State, Stop};
+use super::state::{Desk, End, Event, Order, Origin, State, Stop};
 use super::{api, raw, sandbox, values};
 use crate::limits::{
     LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
@@ -118,7 +118,8 @@ impl Engine<'_> {
                 mlua::Error::MemoryError(_) => "not enough memory".to_owned(),
                 error => error.to_string(),
             };
-            End::Failed(format!("ERR Error running script {name}, {reason}"))
+            let line = format!("ERR Error running script {name}, {reason}");
+            End::Failed(line, Origin::Script)
         });
         match self.state.stopping.get() {
             None => end,
@@ -142,7 +143,7 @@ impl Engine<'_> {
         };
         let function = match function {
             Ok(function) => function,
-            Err(line) => return Ok(End::Failed(line)),
+            Err(line) => return Ok(End::Failed(line, Origin::Script)),
         };
         let (keys, values) = self.state.make(self.lua, || {
             let (keys, values) = (self.array(keys)?, self.array(values)?);
@@ -159,9 +160,11 @@ impl Engine<'_> {
         if is_done {
             let is_resp3 = self.state.is_resp3.get();
             let reply = || values::to_reply(&value, is_resp3);
-            return Ok(End::Replied(self.state.make(self.lua, reply)?));
+            let reply = self.state.make(self.lua, reply)?;
+            return Ok(End::Replied(reply, values::origin(&value)?));
         }
-        Ok(End::Failed(self.error_line(program.name(), &value)?))
+        let line = self.error_line(program.name(), &value)?;
+        Ok(End::Failed(line, values::origin(&value)?))
     }
 
     fn array(&self, values: &[Bytes]) -> Result<Table> {

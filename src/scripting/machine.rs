@@ -10,7 +10,7 @@ use super::engine::run_fiber;
 use super::functions::{Function, Program};
 use super::running::Run;
 use super::script::Script;
-use super::state::{Answer, Ask, End, Event, Order};
+use super::state::{Answer, Ask, End, Event, Order, Origin};
 use crate::limits::SCRIPT_STACK_BYTES;
 
 /// How often a script that is ended may call commands before its machine is given up.
@@ -139,6 +139,7 @@ impl Machine {
                 self.is_spent = true;
                 Step::Ended(End::Failed(
                     "ERR the script's machine has failed".to_owned(),
+                    Origin::Script,
                 ))
             }
         }

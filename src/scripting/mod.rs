@@ -39,4 +39,4 @@ pub use machine::{Machine, Step};
 pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
 pub use running::{Caller, KillError, Run, RunGuard, Scripts};
 pub use script::{Script, ScriptFlags, sha1_hex};
-pub use state::{Answer, End};
+pub use state::{Answer, End, Origin};

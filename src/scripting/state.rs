@@ -29,16 +29,25 @@ pub enum Answer {
 /// How a script has ended.
 #[derive(Debug, PartialEq)]
 pub enum End {
-    /// With this reply. An error in it is one that the script has returned.
-    Replied(Reply),
+    /// With this reply. An error is one that the script has returned.
+    Replied(Reply, Origin),
     /// With an error that it has not caught: the error line.
-    Failed(String),
+    Failed(String, Origin),
     /// By SCRIPT KILL: the error line.
     Killed(String),
     /// It took too long.
     Late,
     /// By [`Answer::Abort`].
     Aborted,
+}
+
+/// Where the error comes from with which a script ends, if it ends with one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The script itself.
+    Script,
+    /// A command that the script has called. It is one error for both.
+    Call,
 }
 
 /// Why a script is ended before its end.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use mlua::{Lua, Result, Table, Value};
 
+use super::state::Origin;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::number::{LongDouble, format_double};
 use crate::reply::Reply;
@@ -104,8 +105,22 @@ pub(super) fn error_table(lua: &Lua, line: &str) -> Result<Table> {
 
 fn error_of_command(lua: &Lua, line: &str) -> Result<Table> {
     let table = error_table(lua, line)?;
-    table.raw_set("ignore_error_stats_update", true)?;
+    table.raw_set(OF_COMMAND, true)?;
     Ok(table)
+}
+
+/// The field of errors of commands: Redis's name, which scripts may see.
+const OF_COMMAND: &str = "ignore_error_stats_update";
+
+/// Where an error comes from that a script has returned or raised.
+pub(super) fn origin(value: &Value) -> Result<Origin> {
+    let Value::Table(table) = value else {
+        return Ok(Origin::Script);
+    };
+    Ok(match table.raw_get::<Value>(OF_COMMAND)? {
+        Value::Nil | Value::Boolean(false) => Origin::Script,
+        _ => Origin::Call,
+    })
 }
 
 fn without_line_ends(bytes: &[u8]) -> Bytes {

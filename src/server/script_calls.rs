@@ -21,9 +21,15 @@ impl ScriptCalls for CallCounter {
     }
 
     fn tell(&self, call: &ScriptCall) {
+        if let Some(code) = &call.error {
+            self.statistics.record_error(code);
+        }
+        let Some(command_id) = call.command_id else {
+            return;
+        };
         let is_failed = match call.result {
             CallResult::Rejected => {
-                self.statistics.record_rejection(call.command_id);
+                self.statistics.record_rejection(command_id);
                 if let Some(refused) = &call.refused {
                     let (client, refused) = &**refused;
                     self.access.note_refused_call(*client, refused);
@@ -34,9 +40,9 @@ impl ScriptCalls for CallCounter {
         };
         self.statistics.commands_processed.add(1);
         self.statistics
-            .record_call(call.command_id, call.duration, is_failed);
+            .record_call(command_id, call.duration, is_failed);
         if let (Some((database, arguments)), Some(row)) =
-            (&call.shown, table::all().get(call.command_id))
+            (&call.shown, table::all().get(command_id))
         {
             self.monitors.note_script(row, *database, arguments);
         }

@@ -25,12 +25,15 @@ pub enum CallResult {
 /// A command that a script has called.
 #[derive(Debug, Clone)]
 pub struct ScriptCall {
-    /// Its place in the command table.
-    pub command_id: usize,
+    /// Its place in the command table; `None` if there is no such command.
+    pub command_id: Option<usize>,
     /// How long it took.
     pub duration: Duration,
     /// What became of it.
     pub result: CallResult,
+    /// The code of its error, if it is to be counted. One that the script ends with is counted as
+    /// the script's.
+    pub error: Option<Box<str>>,
     /// Its database and arguments, if somebody wants to see them.
     pub shown: Option<(u32, Vec<Bytes>)>,
     /// Why the script's client may not call it, if so, and the client's number.

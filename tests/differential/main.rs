@@ -16,6 +16,7 @@ mod acl;
 mod bitmaps;
 mod channels;
 mod differences;
+mod errors;
 mod events;
 mod functions;
 mod geo;

@@ -16,7 +16,7 @@ use crate::limits::DATABASES;
 use crate::reply::Reply;
 use crate::scripting::Run;
 use crate::store::StoreError;
-use crate::types::rights::{ClientRights, RefusedCall};
+use crate::types::rights::ClientRights;
 use crate::types::script_calls::{CallResult, ScriptCall};
 use crate::types::unit::AnyUnit;
 
@@ -63,44 +63,49 @@ impl<'c> Calls<'c> {
             Err(refusal) => {
                 let reason = match refusal.row {
                     None => "ERR Unknown Redis command called from script",
-                    Some(row) => {
-                        self.note(row, started, CallResult::Rejected, None);
-                        "ERR Wrong number of args calling Redis command from script"
-                    }
+                    Some(_) => "ERR Wrong number of args calling Redis command from script",
                 };
-                return Ok(Reply::Error(reason.to_owned()));
+                return Ok(self.reject(refusal.row, started, reason));
             }
         };
         let row = invocation.row;
         if let Err(reason) = self.check(row) {
-            self.note(row, started, CallResult::Rejected, None);
-            return Ok(Reply::Error(reason.to_owned()));
+            return Ok(self.reject(Some(row), started, reason));
         }
         if let Some(rights) = &self.rights {
             let (id, arguments) = (row.id, invocation.arguments.as_slice());
             if let Err(refused) = rights.check(id, arguments) {
                 let line = format!("ERR ACL failure in script: {}", refused.message);
-                self.note_refused(row, started, refused);
-                return Ok(Reply::Error(line));
+                let reply = self.reject(Some(row), started, &line);
+                if let Some(call) = self.made.last_mut() {
+                    call.refused = Some(Box::new((self.unit.client(), refused)));
+                }
+                return Ok(reply);
             }
             let names_keys = row.names_keys_by_values();
             invocation.origin.lacks_named_keys =
                 names_keys && !rights.reads_all_keys(id, arguments);
         }
         if let Err(reason) = self.check_writes(row) {
-            self.note(row, started, CallResult::Rejected, None);
-            return Ok(Reply::Error(reason.to_owned()));
+            return Ok(self.reject(Some(row), started, reason));
         }
         let database = self.database;
         let reply = self.run_checked(&invocation).await?;
-        let result = match reply {
-            Reply::Error(_) => CallResult::Failed,
-            _ => CallResult::Done,
+        let (result, error) = match &reply {
+            Reply::Error(line) => (CallResult::Failed, Some(code_of(line).into())),
+            _ => (CallResult::Done, None),
         };
         let counter = self.unit.environment().script_calls.get();
         let is_shown = counter.is_some_and(|counter| counter.are_shown());
         let shown = is_shown.then_some((database, invocation.arguments));
-        self.note(row, started, result, shown);
+        self.note(ScriptCall {
+            command_id: Some(row.id),
+            duration: started.elapsed(),
+            result,
+            error,
+            shown,
+            refused: None,
+        });
         Ok(reply)
     }
 
@@ -143,29 +148,33 @@ impl<'c> Calls<'c> {
         }
     }
 
-    fn note(
-        &mut self,
-        row: &Row,
-        started: Instant,
-        result: CallResult,
-        shown: Option<(u32, Vec<Bytes>)>,
-    ) {
+    /// The error of a call that is refused before it runs.
+    fn reject(&mut self, row: Option<&Row>, started: Instant, line: &str) -> Reply {
+        self.note(ScriptCall {
+            command_id: row.map(|row| row.id),
+            duration: started.elapsed(),
+            result: CallResult::Rejected,
+            error: Some(code_of(line).into()),
+            shown: None,
+            refused: None,
+        });
+        Reply::Error(line.to_owned())
+    }
+
+    fn note(&mut self, call: ScriptCall) {
         if self.made.len() >= MADE_MAX {
             self.tell();
         }
-        self.made.push(ScriptCall {
-            command_id: row.id,
-            duration: started.elapsed(),
-            result,
-            shown,
-            refused: None,
-        });
+        self.made.push(call);
     }
 
-    fn note_refused(&mut self, row: &Row, started: Instant, refused: RefusedCall) {
-        self.note(row, started, CallResult::Rejected, None);
-        if let Some(call) = self.made.last_mut() {
-            call.refused = Some(Box::new((self.unit.client(), refused)));
+    /// The script ends with this error of a call, which its reply counts. So the call does not, unless
+    /// the script has made [`MADE_MAX`] calls since.
+    pub(super) fn leave_to_reply(&mut self, line: &str) {
+        let code = code_of(line);
+        let mut latest = self.made.iter_mut().rev();
+        if let Some(call) = latest.find(|call| call.error.as_deref() == Some(code)) {
+            call.error = None;
         }
     }
 
@@ -207,6 +216,11 @@ impl<'c> Calls<'c> {
             text(self.now_us.rem_euclid(1_000_000)),
         ])
     }
+}
+
+/// The code of an error line.
+fn code_of(line: &str) -> &str {
+    line.split(' ').next().unwrap_or(line)
 }
 
 /// What the client may do on whose behalf a script runs, where that is not everything.

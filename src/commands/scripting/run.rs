@@ -8,7 +8,7 @@ use super::reading::Reading;
 use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
-use crate::scripting::{Answer, Caller, End, Program, Step};
+use crate::scripting::{Answer, Caller, End, Origin, Program, Step};
 use crate::store::StoreError;
 use crate::types::unit::AnyUnit;
 
@@ -60,8 +60,8 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
         return Err(StoreError::TooLarge.into());
     }
     let has_failed = match &end {
-        End::Replied(reply) => is_atomic && matches!(reply, Reply::Error(_)),
-        End::Failed(_) | End::Killed(_) => is_atomic,
+        End::Replied(reply, _) => is_atomic && matches!(reply, Reply::Error(_)),
+        End::Failed(..) | End::Killed(_) => is_atomic,
         End::Late | End::Aborted => true,
     };
     match has_failed {
@@ -73,8 +73,8 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
 
 fn to_result(end: End) -> Result<Reply, CommandError> {
     match end {
-        End::Replied(reply) => Ok(reply),
-        End::Failed(line) | End::Killed(line) => Err(CommandError::Text(line.into())),
+        End::Replied(reply, _) => Ok(reply),
+        End::Failed(line, _) | End::Killed(line) => Err(CommandError::Text(line.into())),
         End::Late => Err(LATE),
         End::Aborted => Err(CommandError::text("ERR the script was ended")),
     }
@@ -104,7 +104,12 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
         step = machine.answer(answer);
     };
     machines::give_back(machine);
-    if end.is_ok() {
+    if let Ok(end) = &end {
+        if let End::Replied(Reply::Error(line), Origin::Call) | End::Failed(line, Origin::Call) =
+            end
+        {
+            calls.leave_to_reply(line);
+        }
         calls.tell();
     }
     end
