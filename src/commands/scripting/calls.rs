@@ -14,7 +14,7 @@ use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
-use crate::scripting::Run;
+use crate::scripting::{Commands, End, Fiber, Run};
 use crate::store::StoreError;
 use crate::types::rights::{ClientRights, RefusedCall};
 use crate::types::script_calls::{CallResult, ScriptCall};
@@ -33,6 +33,36 @@ pub(super) struct Calls<'c> {
     rights: Option<Arc<dyn ClientRights>>,
     /// What was called and is not counted yet.
     made: Vec<ScriptCall>,
+    /// Why the script was ended by a call, if it was.
+    stop: Option<CallStop>,
+}
+
+/// Why a script ends where it calls a command.
+enum CallStop {
+    /// It takes longer than a transaction of the store may last.
+    Late,
+    /// The store has failed, or the transaction cannot hold it.
+    Store(StoreError),
+}
+
+impl Commands for Calls<'_> {
+    fn call(&mut self, arguments: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
+        if self.run.is_late() {
+            self.stop = Some(CallStop::Late);
+            return None;
+        }
+        match fiber.wait(self.run(arguments))? {
+            Ok(reply) => Some(reply),
+            Err(error) => {
+                self.stop = Some(CallStop::Store(error));
+                None
+            }
+        }
+    }
+
+    fn check(&mut self, arguments: Vec<Bytes>) -> Reply {
+        check(self.unit, &arguments)
+    }
 }
 
 /// Calls that are counted together.
@@ -49,14 +79,29 @@ impl<'c> Calls<'c> {
             now_us: unit.environment().clock.now_us(),
             rights: rights_of(unit),
             made: Vec::new(),
+            stop: None,
         }
+    }
+
+    /// How the script has ended, once it has. Its calls are counted.
+    ///
+    /// # Errors
+    /// The store's, or that the transaction cannot hold it.
+    pub(super) fn end(mut self, end: End) -> Result<End, StoreError> {
+        let end = match self.stop.take() {
+            Some(CallStop::Store(error)) => return Err(error),
+            Some(CallStop::Late) => End::Late,
+            None => end,
+        };
+        self.tell();
+        Ok(end)
     }
 
     /// Runs a command. Its errors are replies.
     ///
     /// # Errors
     /// The store's, or that the transaction cannot hold it: the script ends.
-    pub(super) async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
+    async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
         let started = Instant::now();
         let mut invocation = match Invocation::resolve(self.database, arguments) {
             Ok(invocation) => invocation,
@@ -72,7 +117,7 @@ impl<'c> Calls<'c> {
             }
         };
         let row = invocation.row;
-        if let Err(reason) = self.check(row) {
+        if let Err(reason) = self.check_row(row) {
             self.note(row, started, CallResult::Rejected, None);
             return Ok(Reply::Error(reason.to_owned()));
         }
@@ -105,7 +150,7 @@ impl<'c> Calls<'c> {
     }
 
     /// Whether any script may call it.
-    fn check(&self, row: &Row) -> Result<(), &'static str> {
+    fn check_row(&self, row: &Row) -> Result<(), &'static str> {
         match row.flags.contains(Flags::NOSCRIPT) {
             true => Err("ERR This Redis command is not allowed from script"),
             false => Ok(()),
@@ -139,7 +184,7 @@ impl<'c> Calls<'c> {
             // There are no replicas, and scripts do not wait.
             Handler::Connection(ConnectionCommand::Wait) => Ok(Reply::Integer(0)),
             _ if invocation.row.name == "time" => Ok(self.time()),
-            _ => self.call(invocation).await,
+            _ => self.run_row(invocation).await,
         }
     }
 
@@ -170,7 +215,7 @@ impl<'c> Calls<'c> {
     }
 
     /// Has the calls counted: those of a transaction when it is committed.
-    pub(super) fn tell(&mut self) {
+    fn tell(&mut self) {
         let made = std::mem::take(&mut self.made);
         let at_once = match self.unit {
             AnyUnit::Write(unit) => unit.signals.script_calls.keep(made),
@@ -183,7 +228,7 @@ impl<'c> Calls<'c> {
         }
     }
 
-    async fn call(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
+    async fn run_row(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
             is_in_script: true,
@@ -216,7 +261,7 @@ fn rights_of(unit: AnyUnit<'_>) -> Option<Arc<dyn ClientRights>> {
 }
 
 /// `redis.acl_check_cmd`: whether the script's client may call a command.
-pub(super) fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
+fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
     let row = match resolve(arguments) {
         Ok(row) => Some(row),
         // As in Redis, their number does not matter.
