@@ -22,6 +22,7 @@ mod msgpack;
 mod numbers;
 mod random;
 mod raw;
+mod recent;
 mod registration;
 mod runners;
 mod running;
@@ -35,8 +36,8 @@ mod values;
 mod tests;
 
 pub use api::REDIS_VERSION;
-pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
 pub use fiber::{Commands, Fiber};
+pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
 pub use machine::Machine;
 pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
 pub use running::{Caller, KillError, Run, RunGuard, Scripts};
