@@ -117,7 +117,7 @@ def run_on_cluster(options):
     words = ["cc", "-O2", "-shared", "-fPIC", "-I", options.headers, source, "-o", library]
     subprocess.run(words, check=True)
     environment = {**os.environ, "LD_PRELOAD": library, "TRIPS": trips}
-    further = ["--cluster-file", options.cluster_file]
+    further = ["--store", "fdb", "--cluster-file", options.cluster_file]
     print(f"{'':36} {'ms a job':>9} {'trips':>6} {'reads':>6} {'commits':>7}")
     for client in options.clients:
         server = Server(options.quoin, True, further, environment)

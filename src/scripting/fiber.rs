@@ -1,7 +1,7 @@
 //! The fiber of a machine: what it and its driver tell each other, and how what runs there waits.
 
 use std::cell::RefCell;
-use std::pin::pin;
+use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -92,8 +92,7 @@ impl<'y> Fiber<'y> {
 
     /// What a future results in. The fiber stands still while it is pending. Nothing if the script's
     /// run is given up meanwhile.
-    pub fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        let mut future = pin!(future);
+    pub fn wait<T>(&self, mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         loop {
             let polled = {
                 let waker = self.waker.borrow();

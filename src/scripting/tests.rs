@@ -213,7 +213,7 @@ struct Stuck<'g>(&'g Cell<usize>);
 
 impl Commands for Stuck<'_> {
     fn call(&mut self, _: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
-        let answer = fiber.wait(std::future::pending());
+        let answer = fiber.wait(pin!(std::future::pending()));
         self.0.set(self.0.get() + 1);
         answer
     }
@@ -246,14 +246,14 @@ fn a_script_goes_on_when_what_it_waits_for_is_there() {
         fn call(&mut self, _: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
             self.0 += 1;
             let mut polls = 0;
-            fiber.wait(poll_fn(|context| {
+            fiber.wait(pin!(poll_fn(|context| {
                 polls += 1;
                 context.waker().wake_by_ref();
                 match polls < 3 {
                     true => Poll::Pending,
                     false => Poll::Ready(Reply::count(self.0)),
                 }
-            }))
+            })))
         }
 
         fn check(&mut self, _: Vec<Bytes>) -> Reply {

@@ -1,5 +1,6 @@
 //! What a script calls: checked as Redis checks it, then run as any command.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -51,7 +52,12 @@ impl Commands for Calls<'_> {
             self.stop = Some(CallStop::Late);
             return None;
         }
-        match fiber.wait(self.run(arguments))? {
+        // Pinned where it is made: it is large, and not moved.
+        let reply = {
+            let reply = pin!(self.run(arguments));
+            fiber.wait(reply)?
+        };
+        match reply {
             Ok(reply) => Some(reply),
             Err(error) => {
                 self.stop = Some(CallStop::Store(error));
