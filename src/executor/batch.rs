@@ -1,6 +1,7 @@
 //! One batch: many clients' commands in one store transaction.
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ pub(super) struct Batch<'s> {
     statistics: &'s ExecutorStatistics,
     shared: &'s Arc<Shared>,
     slot: Slot,
-    submissions: Vec<Submission>,
+    submissions: Rc<Vec<Submission>>,
     /// Replies of the latest attempt: of each submission, those of its first commands.
     replies: Vec<Vec<Reply>>,
     /// Commands that get this error instead of being run, because the store refused a transaction
@@ -202,7 +203,7 @@ impl<'s> Batch<'s> {
             delegation: BatchDelegation::new(store, environment, statistics, shared),
             read_window: None,
             is_tracked: false,
-            submissions,
+            submissions: Rc::new(submissions),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::commands::{Access, KeyLocks};
 use crate::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
-    GATHER_CLUSTER_MIN, GATHER_MAX, GATHER_STEP,
+    GATHER_CLUSTER_MIN, GATHER_DURATION_MIN, GATHER_MAX, GATHER_STEP,
 };
 use crate::store::Store;
 use crate::types::Environment;
@@ -73,7 +73,9 @@ impl Held {
 /// Clients that wait for each reply come in cohorts: while one cohort's batch is being synced to
 /// disk, the other cohort's commands arrive. A short pause after a commit lets both join in one
 /// batch and share one sync. The pause is a fraction of a commit's duration and ends as soon as all
-/// clients are back. It follows only a commit with several clients: an idle server commits at once.
+/// clients are back. It follows only a commit with several clients: an idle server commits at once. It
+/// also follows only a long commit. Where a sync is short, the two cohorts had better take turns: one
+/// is synced while the other's commands are read and answered.
 struct Gathering {
     /// Clients that were in the last batch or waited for it to end.
     expected: usize,
@@ -140,7 +142,15 @@ impl WriteLane {
                     slot,
                     submissions,
                 );
-                under_way.push(batch.run());
+                let turn = &shared.lone_client.turn;
+                let single_writer = environment.capabilities.single_writer;
+                under_way.push(async move {
+                    let _turn = match single_writer {
+                        true => Some(turn.lock().await),
+                        false => None,
+                    };
+                    batch.run().await
+                });
             }
             tokio::select! {
                 biased;
@@ -275,8 +285,9 @@ impl WriteLane {
     fn plan_gathering(&self, done: &BatchResult, waiting: usize) -> Option<Gathering> {
         let pause = (done.duration / GATHER_DIVISOR).min(GATHER_MAX);
         let expected = done.answered + self.pending.len() + waiting;
-        let is_worthwhile =
-            self.environment.capabilities.single_writer && done.answered > 1 && pause > GATHER_STEP;
+        let is_worthwhile = self.environment.capabilities.single_writer
+            && done.answered > 1
+            && done.duration >= GATHER_DURATION_MIN;
         is_worthwhile.then(|| Gathering {
             expected,
             until: Instant::now() + pause,

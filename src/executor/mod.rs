@@ -21,12 +21,14 @@ use crate::store::{Store, StoreError};
 use crate::types::tracker_marks::set_mark;
 use crate::types::{Environment, WriteContext};
 
+mod alone;
 mod batch;
 mod call;
 mod delegation;
 mod jobs;
 mod lane;
 mod lock_set;
+mod lone_client;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
@@ -74,6 +76,7 @@ impl Default for ExecutorOptions {
 
 /// Runs commands on a store.
 pub struct Executor {
+    store: Arc<dyn Store>,
     write_lane: mpsc::Sender<Submission>,
     read_lanes: Vec<mpsc::Sender<Submission>>,
     next_read_lane: AtomicUsize,
@@ -142,10 +145,12 @@ impl Executor {
             threads.push(spawn_lane("quoin-watches", move || watching.run(stop))?);
             let (sender, stop) = oneshot::channel();
             relay = Some(sender);
-            let relaying = relay::Relay::new(store, Arc::clone(&environment), Arc::clone(&shared));
+            let (store, environment) = (Arc::clone(&store), Arc::clone(&environment));
+            let relaying = relay::Relay::new(store, environment, Arc::clone(&shared));
             threads.push(spawn_lane("quoin-relay", move || relaying.run(stop))?);
         }
         Ok(Self {
+            store,
             write_lane,
             read_lanes,
             next_read_lane: AtomicUsize::new(0),
@@ -248,6 +253,13 @@ impl Executor {
                 is_parked: true,
             });
         }
+        let single_writer = self.environment.capabilities.single_writer;
+        if single_writer && self.shared.lone_client.note(&calls) {
+            match self.run_alone(calls) {
+                Ok(done) => return Ok(done),
+                Err(not_run) => calls = not_run,
+            }
+        }
         // One that may wait is parked by a batch.
         let is_read = |call: &&Call| call.work.only_reads() && call.waiter.is_none();
         let reads = calls.iter().take_while(is_read).count();
@@ -255,7 +267,7 @@ impl Executor {
             return self.submit_to(self.pick_read_lane(), calls).await;
         }
         // Where others write meanwhile, a read in a batch has to conflict with them.
-        if reads == 0 || self.environment.capabilities.single_writer {
+        if reads == 0 || single_writer {
             return self.submit_to(&self.write_lane, calls).await;
         }
         let from_first_write = calls.split_off(reads);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
 
 use crate::commands::call::{self, CallError};
@@ -70,6 +70,13 @@ impl ReadLane {
                 else => {}
             }
         }
+    }
+
+    /// Answers submissions if nothing has to be waited for. Returns those that are left.
+    pub(super) fn serve_at_once(&self, mut submissions: Vec<Submission>) -> Vec<Submission> {
+        // What fails is tried again where it can be waited for.
+        let _ = self.serve_on_one_snapshot(&mut submissions).now_or_never();
+        submissions
     }
 
     async fn serve(&self, mut submissions: Vec<Submission>) {

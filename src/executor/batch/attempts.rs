@@ -1,14 +1,16 @@
 //! Attempts at a batch, until it is durable or given up.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 
 use super::running::Attempt;
 use super::{AttemptEnd, BACKOFF_FIRST_MS, BACKOFF_MAX_MS, Batch, BatchResult, CommandId};
 use crate::error::CommandError;
-use crate::executor::call::{Call, SubmissionResult, Work};
+use crate::executor::call::{Call, Submission, SubmissionResult, Work};
 use crate::executor::shared::Shared;
 use crate::executor::waiters::Cursor;
 use crate::layout::ValueType;
@@ -69,6 +71,20 @@ impl Batch<'_> {
             self.statistics.retries.add(1);
         };
         self.finish(failure, started.elapsed())
+    }
+
+    /// Runs the batch, if one attempt is enough and has to wait for nothing, and answers its clients.
+    /// Else returns its submissions: nothing was done.
+    pub(in crate::executor) fn run_at_once(mut self) -> Result<BatchResult, Vec<Submission>> {
+        let started = Instant::now();
+        match self.attempt().now_or_never() {
+            Some(AttemptEnd::Committed) => Ok(self.finish(None, started.elapsed())),
+            Some(AttemptEnd::Failed(error)) => Ok(self.finish(Some(error), started.elapsed())),
+            Some(AttemptEnd::Again { .. }) | None => {
+                self.release_waiters();
+                Err(take_submissions(self.submissions))
+            }
+        }
     }
 
     /// What a batch pops for the clients that it wakes may conflict with pops of other servers. The
@@ -438,7 +454,7 @@ impl Batch<'_> {
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.statistics.batches_duration_us.add(duration_us);
         let mut replies_of_each = self.replies.into_iter();
-        for (number, mut submission) in self.submissions.into_iter().enumerate() {
+        for (number, mut submission) in take_submissions(self.submissions).into_iter().enumerate() {
             if uses_locks {
                 let its_locks = submission
                     .calls
@@ -500,6 +516,11 @@ impl Batch<'_> {
             duration,
         }
     }
+}
+
+/// The submissions of a batch that no attempt works on.
+fn take_submissions(submissions: Rc<Vec<Submission>>) -> Vec<Submission> {
+    Rc::try_unwrap(submissions).unwrap_or_default()
 }
 
 /// Schedules wake-ups again whose batch failed, when the store may have recovered.

@@ -1,5 +1,6 @@
 //! Running a batch's commands in its transaction.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::looks::{KeysByLook, Look};
@@ -90,10 +91,8 @@ impl Batch<'_> {
         &mut self,
         attempt: &mut Attempt<'_>,
     ) -> Result<(), AttemptEnd> {
-        let submissions = std::mem::take(&mut self.submissions);
-        let ended = self.run_submissions(&submissions, attempt).await;
-        self.submissions = submissions;
-        ended
+        let submissions = Rc::clone(&self.submissions);
+        self.run_submissions(&submissions, attempt).await
     }
 
     async fn run_submissions(
