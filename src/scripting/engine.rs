@@ -91,7 +91,7 @@ impl Engine<'_> {
                     waker,
                 } => {
                     fiber.set_waker(waker);
-                    // SAFETY: whoever gives the order keeps them until this run has ended.
+                    // SAFETY: `Machine::run` keeps them until this run has ended.
                     unsafe { self.calling.set_commands(Some(commands)) };
                     let end = self.run(&program, &keys, &arguments, run);
                     // SAFETY: there are none.
