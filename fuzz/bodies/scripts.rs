@@ -1,12 +1,14 @@
 //! Whatever a script is, its machine runs it to an end: a reply, an error, or no more memory. The
 //! libraries read whatever bytes they are given.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
 use quoin::reply::Reply;
-use quoin::scripting::{Answer, Caller, Machine, Program, Script, Scripts, Step};
+use quoin::scripting::{Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts};
 
 /// A script that never ends is ended after so long.
 const LONGEST: Duration = Duration::from_millis(200);
@@ -30,12 +32,23 @@ fn play(text: Bytes, arguments: Vec<Bytes>) {
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, Some(LONGEST));
     let mut machine = Machine::new().expect("a machine starts");
-    let mut step = machine.begin(&Program::Script(script), Vec::new(), arguments, guard.run());
-    while !matches!(step, Step::Ended(_)) {
-        let answer = match guard.run().is_late() {
-            true => Answer::Abort,
-            false => Answer::Reply(Reply::Map(vec![(Reply::OK, Reply::Null)])),
-        };
-        step = machine.answer(answer);
+    let run = Arc::clone(guard.run());
+    let program = Program::Script(script);
+    let mut commands = Answers(run);
+    let ended = machine.run(&program, Vec::new(), arguments, guard.run(), &mut commands);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(pin!(ended).poll(&mut context).is_ready(), "nothing waits");
+}
+
+/// Answers every command at once, until the run is late.
+struct Answers(Arc<Run>);
+
+impl Commands for Answers {
+    fn call(&mut self, _: Vec<Bytes>, _: &Fiber<'_>) -> Option<Reply> {
+        (!self.0.is_late()).then(|| Reply::Map(vec![(Reply::OK, Reply::Null)]))
+    }
+
+    fn check(&mut self, _: Vec<Bytes>) -> Reply {
+        Reply::OK
     }
 }

@@ -9,7 +9,7 @@ use super::calling::Calling;
 use super::library::{Outcome, Raise, put, to_results};
 use super::raw;
 use super::script::sha1_hex;
-use super::state::{Answer, Ask, State, Stop};
+use super::state::{State, Stop};
 use super::values::{error_table, from_reply, number_argument};
 use crate::reply::Reply;
 
@@ -31,7 +31,7 @@ const REPLICATION: [(&str, i32); 5] = [
     ("REPL_ALL", 3),
 ];
 
-/// The library. Its `call` and `pcall` hand their arguments to the desk.
+/// The library. Its `call` and `pcall` hand their arguments to what runs commands.
 pub(super) fn library<'scope, 'env>(
     lua: &Lua,
     scope: &'scope Scope<'scope, 'env>,
@@ -132,13 +132,13 @@ fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> 
         Some(answer) => answer,
         None if state.is_stopping() => return Err(stopped()),
         None => match to_arguments(arguments) {
-            Ok(arguments) => calling.desk.ask(Ask::Call(arguments)),
+            Ok(arguments) => calling.run(arguments),
             Err(line) if raises => return Err(raised(lua, line)),
             Err(line) => return answered(lua, line),
         },
     };
     match answer {
-        Answer::Reply(reply) => {
+        Some(reply) => {
             let is_resp3 = state.is_resp3.get();
             let value = state.make(lua, || from_reply(lua, &reply, is_resp3))?;
             match reply {
@@ -146,7 +146,7 @@ fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> 
                 _ => Ok(vec![value]),
             }
         }
-        Answer::Abort => {
+        None => {
             state.stop(lua, Stop::Aborted)?;
             Err(stopped())
         }
@@ -162,13 +162,13 @@ fn check_command(lua: &Lua, calling: &Calling<'_>, arguments: &[Value]) -> Outco
         Ok(arguments) => arguments,
         Err(line) => return Err(raised(lua, line)),
     };
-    match calling.desk.ask(Ask::Check(arguments)) {
-        Answer::Reply(Reply::Error(line)) => Err(raised(lua, &line)),
-        Answer::Reply(reply) => {
+    match calling.check(arguments) {
+        Some(Reply::Error(line)) => Err(raised(lua, &line)),
+        Some(reply) => {
             let is_allowed = matches!(reply, Reply::Boolean(true));
             Ok(vec![Value::Boolean(is_allowed)])
         }
-        Answer::Abort => {
+        None => {
             state.stop(lua, Stop::Aborted)?;
             Err(stopped())
         }

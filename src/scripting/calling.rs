@@ -1,7 +1,7 @@
 //! `redis.call` and `redis.pcall` as functions of C: what a script calls most costs no bindings.
 //!
-//! Arguments that are texts and numbers, and replies without errors in RESP2, go between Lua and the
-//! desk here. Everything else is left to a function of the bindings, `api.rs`.
+//! Arguments that are texts and numbers, and replies without errors in RESP2, go between Lua and what
+//! runs commands here. Everything else is left to a function of the bindings, `api.rs`.
 //!
 //! Lua raises an error by a jump over the frames of these functions, for want of memory too. So none
 //! of them owns anything while Lua may raise: a reply is held by [`Calling`].
@@ -9,39 +9,66 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_int;
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, LightUserData, Lua, Result, Scope};
 
-use super::state::{Answer, Ask, Desk, State};
+use super::fiber::{Commands, Fiber};
+use super::state::State;
 use super::values::number_argument;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::reply::Reply;
 
 /// What the calls of a machine share. It outlives the machine's scripts.
 pub(super) struct Calling<'y> {
-    pub(super) desk: Desk<'y>,
+    pub(super) fiber: Fiber<'y>,
     pub(super) state: Rc<State>,
+    /// What runs the commands of the script that runs.
+    commands: Cell<Option<NonNull<dyn Commands>>>,
     /// The reply that Lua is given.
     held: UnsafeCell<Reply>,
-    /// An answer for the function of the bindings.
-    left: Cell<Option<Answer>>,
+    /// A reply for the function of the bindings. Within it: nothing if the script ends.
+    left: Cell<Option<Option<Reply>>>,
 }
 
 impl<'y> Calling<'y> {
-    pub(super) fn new(desk: Desk<'y>, state: Rc<State>) -> Self {
+    pub(super) fn new(fiber: Fiber<'y>, state: Rc<State>) -> Self {
         Self {
-            desk,
+            fiber,
             state,
+            commands: Cell::new(None),
             held: UnsafeCell::new(Reply::Null),
             left: Cell::new(None),
         }
     }
 
+    /// From now on these run commands; nothing runs them where there are none.
+    ///
+    /// # Safety
+    /// Until the next call of this, they stay where they are, and nothing else uses them.
+    pub(super) unsafe fn set_commands(&self, commands: Option<NonNull<dyn Commands>>) {
+        self.commands.set(commands);
+    }
+
+    /// Runs a command. Nothing if the script ends.
+    pub(super) fn run(&self, arguments: Vec<Bytes>) -> Option<Reply> {
+        let mut commands = self.commands.get()?;
+        // SAFETY: see `set_commands`. Lua does not run while a command does, so this is the only use.
+        unsafe { commands.as_mut() }.call(arguments, &self.fiber)
+    }
+
+    /// Whether a command may be called. Nothing if the script ends.
+    pub(super) fn check(&self, arguments: Vec<Bytes>) -> Option<Reply> {
+        let mut commands = self.commands.get()?;
+        // SAFETY: as above.
+        Some(unsafe { commands.as_mut() }.check(arguments))
+    }
+
     /// The answer to a command that was called here and is given to Lua elsewhere.
-    pub(super) fn take_left(&self) -> Option<Answer> {
+    pub(super) fn take_left(&self) -> Option<Option<Reply>> {
         self.left.take()
     }
 
@@ -65,8 +92,8 @@ impl<'y> Calling<'y> {
 
     /// Whether the command was called, and its reply is held.
     fn ask(&self, arguments: Vec<Bytes>) -> bool {
-        match self.desk.ask(Ask::Call(arguments)) {
-            Answer::Reply(reply) if !self.state.is_resp3.get() && is_plain(&reply, 0) => {
+        match self.run(arguments) {
+            Some(reply) if !self.state.is_resp3.get() && is_plain(&reply, 0) => {
                 // SAFETY: nothing refers to what is held: it is read while it is pushed, and no
                 // script runs meanwhile.
                 unsafe { *self.held.get() = reply };

@@ -1,4 +1,5 @@
 //! What stands on a machine's fiber: Lua, and the scripts and functions that it has compiled.
+#![allow(unsafe_code)]
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,15 +8,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use corosensei::Yielder;
-use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
+use mlua::{Function, Lua, LuaOptions, Result, StdLib, Value};
 
 use super::calling::Calling;
+use super::entering::{Done, Entry};
+use super::fiber::{Event, Fiber, Order};
 use super::functions::{Library, Program, library_source};
 use super::runners::Runners;
 use super::running::Run;
 use super::sandbox::Globals;
 use super::script::Script;
-use super::state::{Desk, End, Event, Order, Origin, State, Stop};
+use super::state::{End, Origin, State, Stop};
 use super::{api, raw, sandbox, values};
 use crate::limits::{
     LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
@@ -28,18 +31,19 @@ const INSTRUCTIONS_PER_LOOK: u32 = 10_000;
 /// Lua and what it needs to run scripts.
 struct Engine<'l> {
     lua: &'l Lua,
+    calling: &'l Calling<'l>,
     state: Rc<State>,
     globals: Globals,
     runners: Runners,
-    compiled: RefCell<HashMap<String, Function>>,
+    compiled: RefCell<HashMap<String, Rc<Function>>>,
     /// The functions of libraries, by the libraries' ids.
-    loaded: RefCell<HashMap<u64, HashMap<String, Function>>>,
+    loaded: RefCell<HashMap<u64, HashMap<String, Rc<Function>>>>,
 }
 
 /// Serves orders until it is told to stop.
 pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
     let served = open().and_then(|(lua, state)| {
-        let calling = Calling::new(Desk(yielder), Rc::clone(&state));
+        let calling = Calling::new(Fiber::new(yielder), Rc::clone(&state));
         lua.scope(|scope| {
             let redis = api::library(&lua, scope, &calling)?;
             let runners = Runners::new(&lua)?;
@@ -49,13 +53,14 @@ pub(super) fn run_fiber(yielder: &Yielder<Order, Event>, _: Order) {
             state.look_every(&lua, INSTRUCTIONS_PER_LOOK)?;
             let engine = Engine {
                 lua: &lua,
+                calling: &calling,
                 state: Rc::clone(&state),
                 globals,
                 runners,
                 compiled: RefCell::default(),
                 loaded: RefCell::default(),
             };
-            engine.serve(yielder);
+            engine.serve();
             Ok(())
         })
     });
@@ -72,17 +77,25 @@ fn open() -> Result<(Lua, Rc<State>)> {
 }
 
 impl Engine<'_> {
-    fn serve(&self, yielder: &Yielder<Order, Event>) {
+    fn serve(&self) {
+        let fiber = &self.calling.fiber;
         let mut event = Event::Idle;
         loop {
-            event = match yielder.suspend(event) {
+            event = match fiber.next(event) {
                 Order::Run {
                     program,
                     keys,
                     arguments,
                     run,
+                    commands,
+                    waker,
                 } => {
+                    fiber.set_waker(waker);
+                    // SAFETY: `Machine::run` keeps them until this run has ended.
+                    unsafe { self.calling.set_commands(Some(commands)) };
                     let end = self.run(&program, &keys, &arguments, run);
+                    // SAFETY: there are none.
+                    unsafe { self.calling.set_commands(None) };
                     let is_spent = self.is_spent();
                     Event::Ended { end, is_spent }
                 }
@@ -96,7 +109,7 @@ impl Engine<'_> {
                         is_spent: self.is_spent(),
                     }
                 }
-                Order::Answer(_) => Event::Idle,
+                Order::Poll(_) | Order::Abort => Event::Idle,
                 Order::Stop => return,
             };
         }
@@ -145,34 +158,29 @@ impl Engine<'_> {
             Ok(function) => function,
             Err(line) => return Ok(End::Failed(line, Origin::Script)),
         };
-        let (keys, values) = self.state.make(self.lua, || {
-            let (keys, values) = (self.array(keys)?, self.array(values)?);
-            if let Program::Script(_) = program {
-                self.globals.scripts.raw_set("KEYS", &keys)?;
-                self.globals.scripts.raw_set("ARGV", &values)?;
-            }
-            Ok((keys, values))
-        })?;
-        let (is_done, value): (bool, Value) = match program {
-            Program::Script(_) => self.runners.script.call(function)?,
-            Program::Function(..) => self.runners.function.call((function, keys, values))?,
+        let is_script = matches!(program, Program::Script(_));
+        let entry = Entry {
+            function: &function,
+            handler: &self.runners.handler,
+            globals: is_script.then_some(&self.globals.scripts),
+            keys,
+            arguments: values,
+            is_resp3: &self.state.is_resp3,
         };
-        if is_done {
-            let is_resp3 = self.state.is_resp3.get();
-            let reply = || values::to_reply(&value, is_resp3);
-            let reply = self.state.make(self.lua, reply)?;
-            return Ok(End::Replied(reply, values::origin(&value)?));
-        }
-        let line = self.error_line(program.name(), &value)?;
-        Ok(End::Failed(line, values::origin(&value)?))
-    }
-
-    fn array(&self, values: &[Bytes]) -> Result<Table> {
-        let table = self.lua.create_table_with_capacity(values.len(), 0)?;
-        for (place, value) in (1_i64..).zip(values) {
-            table.raw_set(place, self.lua.create_string(value)?)?;
-        }
-        Ok(table)
+        Ok(match entry.run(self.lua)? {
+            // It has no error in it.
+            Done::Replied(reply) => End::Replied(reply, Origin::Script),
+            Done::Returned(value) => {
+                let is_resp3 = self.state.is_resp3.get();
+                let reply = || values::to_reply(&value, is_resp3);
+                let reply = self.state.make(self.lua, reply)?;
+                End::Replied(reply, values::origin(&value)?)
+            }
+            Done::Raised(error) => {
+                let line = self.error_line(program.name(), &error)?;
+                End::Failed(line, values::origin(&error)?)
+            }
+        })
     }
 
     /// The error line of a script that has raised this.
@@ -197,9 +205,9 @@ impl Engine<'_> {
     }
 
     /// The script's function, compiled if this machine has not seen it.
-    fn compiled(&self, script: &Script) -> std::result::Result<Function, String> {
+    fn compiled(&self, script: &Script) -> std::result::Result<Rc<Function>, String> {
         if let Some(function) = self.compiled.borrow().get(&script.sha) {
-            return Ok(function.clone());
+            return Ok(Rc::clone(function));
         }
         let failed = |reason: String| {
             let line = format!("ERR Error compiling script (new function): {reason}");
@@ -213,7 +221,8 @@ impl Engine<'_> {
         if all.len() >= SCRIPTS_COMPILED_MAX {
             all.clear();
         }
-        all.insert(script.sha.clone(), function.clone());
+        let function = Rc::new(function);
+        all.insert(script.sha.clone(), Rc::clone(&function));
         Ok(function)
     }
 
@@ -222,11 +231,11 @@ impl Engine<'_> {
         &self,
         library: &Library,
         name: &str,
-    ) -> std::result::Result<Function, String> {
+    ) -> std::result::Result<Rc<Function>, String> {
         if !self.loaded.borrow().contains_key(&library.id) {
             let functions = self.load(&library_source(&library.code))?;
             let named = functions.into_iter();
-            let named = named.map(|(described, function)| (described.name, function));
+            let named = named.map(|(described, function)| (described.name, Rc::new(function)));
             let mut loaded = self.loaded.borrow_mut();
             if loaded.len() >= LIBRARIES_LOADED_MAX {
                 loaded.clear();

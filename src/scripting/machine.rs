@@ -1,36 +1,30 @@
 //! A machine: Lua on a fiber, which runs one script after the other.
+#![allow(unsafe_code)]
 
+use std::future::poll_fn;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 
 use super::engine::run_fiber;
+use super::fiber::{Commands, Event, Order};
 use super::functions::{Function, Program};
 use super::running::Run;
 use super::script::Script;
-use super::state::{Answer, Ask, End, Event, Order, Origin};
+use super::state::{End, Origin};
 use crate::limits::SCRIPT_STACK_BYTES;
 
-/// How often a script that is ended may call commands before its machine is given up.
-const ABORTS_MAX: usize = 10_000;
-
-/// What a machine does next.
-#[derive(Debug)]
-pub enum Step {
-    /// The script calls a command and needs its reply.
-    Calls(Vec<Bytes>),
-    /// The script asks whether its user may call a command. An error is raised, anything else is
-    /// yes.
-    Checks(Vec<Bytes>),
-    /// The script has ended.
-    Ended(End),
-}
+/// How often a script that is given up may wait before its machine is.
+const ABORTS_MAX: usize = 100;
 
 /// A machine. It runs one script at a time and stays on its thread.
 pub struct Machine {
-    fiber: Coroutine<Order, Event, ()>,
+    fiber: ManuallyDrop<Coroutine<Order, Event, ()>>,
     is_running: bool,
     is_spent: bool,
 }
@@ -42,39 +36,49 @@ impl Machine {
     /// Why there is none: no memory.
     pub fn new() -> std::result::Result<Self, String> {
         let stack = DefaultStack::new(SCRIPT_STACK_BYTES).map_err(|error| error.to_string())?;
-        let fiber = Coroutine::with_stack(stack, run_fiber);
-        let mut machine = Self {
-            fiber,
-            is_running: false,
-            is_spent: false,
-        };
-        match machine.fiber.resume(Order::Answer(Answer::Abort)) {
-            CoroutineResult::Yield(Event::Idle) => Ok(machine),
+        let mut fiber = Coroutine::with_stack(stack, run_fiber);
+        match fiber.resume(Order::Abort) {
+            CoroutineResult::Yield(Event::Idle) => Ok(Self {
+                fiber: ManuallyDrop::new(fiber),
+                is_running: false,
+                is_spent: false,
+            }),
             CoroutineResult::Yield(Event::Broken(reason)) => Err(reason),
             _ => Err("a machine for scripts does not start".to_owned()),
         }
     }
 
-    /// Runs a script or a function until it asks or ends.
-    pub fn begin(
+    /// Runs a script or a function, and its commands by `commands`.
+    pub async fn run(
         &mut self,
         program: &Program,
         keys: Vec<Bytes>,
         arguments: Vec<Bytes>,
         run: &Arc<Run>,
-    ) -> Step {
-        self.is_running = true;
-        self.resume(Order::Run {
-            program: program.clone(),
-            keys,
-            arguments,
-            run: Arc::clone(run),
+        commands: &mut (dyn Commands + '_),
+    ) -> End {
+        let commands: NonNull<dyn Commands + '_> = commands.into();
+        // SAFETY: only the lifetime changes. The fiber uses it until the script has ended, and
+        // `Running`, which is dropped before the borrow ends, sees to that.
+        let commands: NonNull<dyn Commands> = unsafe { std::mem::transmute(commands) };
+        let running = Running(self);
+        let mut begin = Some((program.clone(), keys, arguments, Arc::clone(run)));
+        poll_fn(|context| {
+            let waker = context.waker().clone();
+            let order = match begin.take() {
+                Some((program, keys, arguments, run)) => Order::Run {
+                    program,
+                    keys,
+                    arguments,
+                    run,
+                    commands,
+                    waker,
+                },
+                None => Order::Poll(waker),
+            };
+            running.0.resume(order)
         })
-    }
-
-    /// Goes on with a script that has asked.
-    pub fn answer(&mut self, answer: Answer) -> Step {
-        self.resume(Order::Answer(answer))
+        .await
     }
 
     /// Compiles a script.
@@ -118,7 +122,8 @@ impl Machine {
         !self.is_running && !self.is_spent
     }
 
-    fn resume(&mut self, order: Order) -> Step {
+    fn resume(&mut self, order: Order) -> Poll<End> {
+        self.is_running = true;
         let event = match self.fiber.done() {
             true => None,
             false => match self.fiber.resume(order) {
@@ -126,37 +131,45 @@ impl Machine {
                 CoroutineResult::Return(()) => None,
             },
         };
-        match event {
-            Some(Event::Asks(Ask::Call(arguments))) => Step::Calls(arguments),
-            Some(Event::Asks(Ask::Check(arguments))) => Step::Checks(arguments),
-            Some(Event::Ended { end, is_spent }) => {
-                self.is_running = false;
-                self.is_spent = is_spent;
-                Step::Ended(end)
-            }
+        let (end, is_spent) = match event {
+            Some(Event::Waits) => return Poll::Pending,
+            Some(Event::Ended { end, is_spent }) => (end, is_spent),
             _ => {
-                self.is_running = false;
-                self.is_spent = true;
-                Step::Ended(End::Failed(
-                    "ERR the script's machine has failed".to_owned(),
-                    Origin::Script,
-                ))
+                let line = "ERR the script's machine has failed";
+                (End::Failed(line.to_owned(), Origin::Script), true)
             }
+        };
+        self.is_running = false;
+        self.is_spent = is_spent;
+        Poll::Ready(end)
+    }
+}
+
+/// A run that ends when this is dropped, whether its script has ended or not.
+struct Running<'m>(&'m mut Machine);
+
+impl Drop for Running<'_> {
+    /// A fiber is never unwound: the script on it is ended by errors of its own.
+    fn drop(&mut self) {
+        for _ in 0..ABORTS_MAX {
+            if !self.0.is_running {
+                break;
+            }
+            let _ = self.0.resume(Order::Abort);
         }
     }
 }
 
 impl Drop for Machine {
-    /// A fiber is never unwound: the script on it is ended by errors of its own.
     fn drop(&mut self) {
-        for _ in 0..ABORTS_MAX {
-            if !self.is_running {
-                break;
-            }
-            self.answer(Answer::Abort);
+        // What waits on the fiber may refer to what is no more: the fiber stays as it is.
+        if self.is_running {
+            return;
         }
         if !self.fiber.done() {
             self.fiber.resume(Order::Stop);
         }
+        // SAFETY: it is dropped here only.
+        unsafe { ManuallyDrop::drop(&mut self.fiber) };
     }
 }

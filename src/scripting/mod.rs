@@ -1,10 +1,9 @@
 //! Lua for scripts: machines of Lua 5.1 with Redis's libraries, each on a fiber of its own.
 //!
-//! A script runs on the fiber of its [`Machine`]. Where it calls a command, the fiber hands out the
-//! arguments ([`Step::Calls`]) and stands still until it is given the reply. So a script may wait
-//! for the store wherever it stands: in `pcall`, in `table.sort`, in a metamethod, in a coroutine.
-//! Whoever drives the machine runs the commands; nothing in here knows of stores
-//! (docs/understand/decisions/022-scripts-on-fibers.md).
+//! A script runs on the fiber of its [`Machine`]. The commands that it calls run there too
+//! ([`Commands`]), and the fiber stands still while one is pending ([`Fiber::wait`]). So a script may
+//! wait for the store wherever it stands: in `pcall`, in `table.sort`, in a metamethod, in a coroutine.
+//! Nothing in here knows of stores (docs/understand/decisions/022-scripts-on-fibers.md).
 //!
 //! Scripts see stock Lua 5.1 with the gaps closed that Redis closes in its own copy of it:
 //! [`raw`] and [`sandbox`].
@@ -13,6 +12,8 @@ mod api;
 mod bits;
 mod calling;
 mod engine;
+mod entering;
+mod fiber;
 mod functions;
 mod json;
 mod library;
@@ -21,6 +22,7 @@ mod msgpack;
 mod numbers;
 mod random;
 mod raw;
+mod recent;
 mod registration;
 mod runners;
 mod running;
@@ -34,9 +36,10 @@ mod values;
 mod tests;
 
 pub use api::REDIS_VERSION;
+pub use fiber::{Commands, Fiber};
 pub use functions::{Function, FunctionFlags, Libraries, Library, Program, library_source};
-pub use machine::{Machine, Step};
+pub use machine::Machine;
 pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
 pub use running::{Caller, KillError, Run, RunGuard, Scripts};
 pub use script::{Script, ScriptFlags, sha1_hex};
-pub use state::{Answer, End, Origin};
+pub use state::{End, Origin};

@@ -1,40 +1,27 @@
-//! The functions of Lua that run scripts and functions, and give errors a place.
+//! How errors of scripts and functions get a place, and how libraries are run.
 
 use mlua::{Function, Lua, Result, Value};
 
 /// Frames in which the line of an error is looked for.
 const FRAMES_MAX: usize = 16;
 
-/// Functions of Lua that call one and return whether it succeeded, and its result or error.
+/// What runs what a machine has compiled.
 pub(super) struct Runners {
-    /// A script.
-    pub(super) script: Function,
-    /// A function, with two arguments.
-    pub(super) function: Function,
-    /// A library that is loaded. Its errors stay as they are.
+    /// Calls the function of a library that is loaded: whether it succeeded, and its error. Errors stay
+    /// as they are.
     pub(super) library: Function,
-    /// What makes errors tables that say where they were raised.
+    /// What makes errors of scripts and functions tables that say where they were raised.
     pub(super) handler: Function,
 }
 
 impl Runners {
     pub(super) fn new(lua: &Lua) -> Result<Self> {
-        let code = "local xpcall, handler = ... \
-             local function script(f) return xpcall(f, handler) end \
-             local function called(f, keys, args) \
-                 return xpcall(function() return f(keys, args) end, handler) end \
-             local function library(f) return xpcall(f, function(e) return e end) end \
-             return script, called, library";
+        let code = "local xpcall = ... \
+             return function(f) return xpcall(f, function(e) return e end) end";
         let protected: Function = lua.globals().raw_get("xpcall")?;
+        let library = lua.load(code).set_name("=quoin").call(protected)?;
         let handler = error_handler(lua)?;
-        let chunk = lua.load(code).set_name("=quoin");
-        let (script, function, library) = chunk.call((protected, &handler))?;
-        Ok(Self {
-            script,
-            function,
-            library,
-            handler,
-        })
+        Ok(Self { library, handler })
     }
 }
 

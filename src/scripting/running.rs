@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::functions::Libraries;
+use super::recent::Recent;
 use super::script::Script;
 use crate::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
 
@@ -105,6 +106,8 @@ struct Known {
     epoch: u64,
     bytes: usize,
     scripts: HashMap<String, Arc<Script>>,
+    /// By their texts, found in the store or not.
+    recent: Recent,
 }
 
 impl Default for Scripts {
@@ -208,6 +211,31 @@ impl Scripts {
         }
     }
 
+    /// The script with this text.
+    ///
+    /// # Errors
+    /// Redis's error line where its first line is not as it should be.
+    pub fn of_text(&self, text: &Bytes) -> Result<Arc<Script>, String> {
+        let recent = &mut lock(&self.known).recent;
+        match recent.find(text) {
+            Some(script) => Ok(script),
+            None => recent.parse(text),
+        }
+    }
+
+    /// Whether a script was found in the store since the last flush, of which `epoch` is the number.
+    pub fn is_known(&self, epoch: u64, script: &Arc<Script>) -> bool {
+        let mut known = lock(&self.known);
+        if known.recent.is_stored(epoch, script) {
+            return true;
+        }
+        let is_known = known.epoch == epoch && known.scripts.contains_key(&script.sha);
+        if is_known {
+            known.recent.note_stored(epoch, script);
+        }
+        is_known
+    }
+
     /// Remembers a script that was found in the store.
     pub fn remember(&self, epoch: u64, script: Arc<Script>) {
         let mut known = lock(&self.known);
@@ -216,6 +244,7 @@ impl Scripts {
         if known.epoch != epoch || is_full {
             *known = Known {
                 epoch,
+                recent: std::mem::take(&mut known.recent),
                 ..Known::default()
             };
         }

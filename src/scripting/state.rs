@@ -1,30 +1,17 @@
-//! What the fiber of a machine and its driver tell each other, and what the functions of a machine
-//! share.
+//! What the functions of a machine share, and how its scripts end.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use corosensei::Yielder;
 use mlua::{HookTriggers, Lua, Result, VmState};
 
-use super::functions::{Function, Program};
+use super::functions::Function;
 use super::json;
 use super::random::Random;
 use super::running::Run;
-use super::script::Script;
 use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
 use crate::reply::Reply;
-
-/// What a script is told of the command that it has called.
-#[derive(Debug)]
-pub enum Answer {
-    /// Its reply.
-    Reply(Reply),
-    /// The script ends here: the store has failed.
-    Abort,
-}
 
 /// How a script has ended.
 #[derive(Debug, PartialEq)]
@@ -37,7 +24,7 @@ pub enum End {
     Killed(String),
     /// It took too long.
     Late,
-    /// By [`Answer::Abort`].
+    /// Its run was given up, or [`Commands`](super::Commands) have ended it.
     Aborted,
 }
 
@@ -119,60 +106,5 @@ impl State {
         // Coroutines have hooks of their own.
         self.stop(lua, why)?;
         Err(mlua::Error::runtime("the script is ended"))
-    }
-}
-
-/// What a fiber is told.
-pub(super) enum Order {
-    Run {
-        program: Program,
-        keys: Vec<Bytes>,
-        arguments: Vec<Bytes>,
-        run: Arc<Run>,
-    },
-    Compile(Arc<Script>),
-    /// Loads the source of a library, to see what it registers.
-    Load(Bytes, Arc<Run>),
-    Answer(Answer),
-    Stop,
-}
-
-/// What a fiber asks while a script runs.
-pub(super) enum Ask {
-    Call(Vec<Bytes>),
-    Check(Vec<Bytes>),
-}
-
-/// What a fiber tells when it stands still.
-pub(super) enum Event {
-    /// It could not be set up.
-    Broken(String),
-    /// It waits for an order.
-    Idle,
-    Compiled(std::result::Result<(), String>),
-    Loaded {
-        result: std::result::Result<Vec<Function>, String>,
-        /// The machine is of no more use.
-        is_spent: bool,
-    },
-    Asks(Ask),
-    Ended {
-        end: End,
-        /// The machine is of no more use.
-        is_spent: bool,
-    },
-}
-
-/// Where scripts hand in what they ask.
-#[derive(Clone, Copy)]
-pub(super) struct Desk<'y>(pub(super) &'y Yielder<Order, Event>);
-
-impl Desk<'_> {
-    /// Stands still until there is an answer.
-    pub(super) fn ask(self, ask: Ask) -> Answer {
-        match self.0.suspend(Event::Asks(ask)) {
-            Order::Answer(answer) => answer,
-            _ => Answer::Abort,
-        }
     }
 }

@@ -1,9 +1,32 @@
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 
-use super::{Answer, Caller, End, Machine, Program, Script, Scripts, Step};
+use super::{Caller, Commands, End, Fiber, Machine, Origin, Program, Script, Scripts};
 use crate::reply::Reply;
+
+/// Commands that are all answered with `+OK`.
+struct Fine;
+
+impl Commands for Fine {
+    fn call(&mut self, _: Vec<Bytes>, _: &Fiber<'_>) -> Option<Reply> {
+        Some(Reply::OK)
+    }
+
+    fn check(&mut self, _: Vec<Bytes>) -> Reply {
+        Reply::OK
+    }
+}
+
+/// What is there at once.
+fn poll<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().unwrap()
+}
 
 /// Runs a script whose calls are all answered with `+OK`.
 fn run(text: &str) -> End {
@@ -14,18 +37,8 @@ fn run_on(machine: &mut Machine, text: &str) -> End {
     let script = Arc::new(Script::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, None);
-    let mut step = machine.begin(
-        &Program::Script(script),
-        Vec::new(),
-        Vec::new(),
-        guard.run(),
-    );
-    loop {
-        match step {
-            Step::Ended(end) => return end,
-            Step::Calls(_) | Step::Checks(_) => step = machine.answer(Answer::Reply(Reply::OK)),
-        }
-    }
+    let program = Program::Script(script);
+    poll(machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut Fine))
 }
 
 fn replied(text: &str) -> Reply {
@@ -183,18 +196,9 @@ fn a_killed_script_ends_whatever_it_catches() {
         });
         let guard = scripts.begin(Caller::Script, None);
         let mut machine = Machine::new().unwrap();
-        let mut step = machine.begin(
-            &Program::Script(script),
-            Vec::new(),
-            Vec::new(),
-            guard.run(),
-        );
-        let end = loop {
-            match step {
-                Step::Ended(end) => break end,
-                _ => step = machine.answer(Answer::Reply(Reply::OK)),
-            }
-        };
+        let program = Program::Script(script);
+        let (keys, arguments) = (Vec::new(), Vec::new());
+        let end = poll(machine.run(&program, keys, arguments, guard.run(), &mut Fine));
         let End::Killed(line) = end else {
             panic!("{text}: {end:?}");
         };
@@ -204,21 +208,77 @@ fn a_killed_script_ends_whatever_it_catches() {
     }
 }
 
+/// Commands that never have an answer, and note that they are given up.
+struct Stuck<'g>(&'g Cell<usize>);
+
+impl Commands for Stuck<'_> {
+    fn call(&mut self, _: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
+        let answer = fiber.wait(pin!(std::future::pending()));
+        self.0.set(self.0.get() + 1);
+        answer
+    }
+
+    fn check(&mut self, _: Vec<Bytes>) -> Reply {
+        Reply::OK
+    }
+}
+
 #[test]
-fn a_script_that_is_given_up_ends_with_its_machine() {
+fn a_script_that_waits_ends_when_its_run_is_given_up() {
     let text = "while true do pcall(redis.call, 'PING') end";
     let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
     let guard = scripts.begin(Caller::Script, None);
     let mut machine = Machine::new().unwrap();
-    let step = machine.begin(
-        &Program::Script(script),
-        Vec::new(),
-        Vec::new(),
-        guard.run(),
-    );
-    assert!(matches!(step, Step::Calls(_)));
-    drop(machine);
+    let given_up = Cell::new(0);
+    let mut stuck = Stuck(&given_up);
+    let program = Program::Script(script);
+    let run = machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut stuck);
+    assert!(run.now_or_never().is_none());
+    assert_eq!(given_up.get(), 1);
+    assert!(!machine.is_reusable());
+}
+
+#[test]
+fn a_script_goes_on_when_what_it_waits_for_is_there() {
+    struct Slow(usize);
+    impl Commands for Slow {
+        fn call(&mut self, _: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
+            self.0 += 1;
+            let mut polls = 0;
+            fiber.wait(pin!(poll_fn(|context| {
+                polls += 1;
+                context.waker().wake_by_ref();
+                match polls < 3 {
+                    true => Poll::Pending,
+                    false => Poll::Ready(Reply::count(self.0)),
+                }
+            })))
+        }
+
+        fn check(&mut self, _: Vec<Bytes>) -> Reply {
+            Reply::OK
+        }
+    }
+    let text = "local co = coroutine.wrap(function() coroutine.yield(redis.call('A')) end) \
+                return {co(), select(2, pcall(redis.call, 'B'))}";
+    let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
+    let scripts = Scripts::default();
+    let guard = scripts.begin(Caller::Script, None);
+    let mut machine = Machine::new().unwrap();
+    let (program, mut slow) = (Program::Script(script), Slow(0));
+    let run = machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut slow);
+    let mut run = pin!(run);
+    let mut polls = 0;
+    let end = loop {
+        polls += 1;
+        let mut context = Context::from_waker(Waker::noop());
+        if let Poll::Ready(end) = run.as_mut().poll(&mut context) {
+            break end;
+        }
+    };
+    let expected = Reply::Array(vec![Reply::Integer(1), Reply::Integer(2)]);
+    assert_eq!((end, polls), (End::Replied(expected, Origin::Script), 5));
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn nested_reply(value: &Value, is_resp3: bool, depth: usize) -> Result<Reply> {
 }
 
 /// As C on x86-64 casts a double to a `long long`: what does not fit is the least.
-fn truncated(number: f64) -> i64 {
+pub(super) fn truncated(number: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
     } else {

@@ -225,14 +225,16 @@ impl ReadContext<'_> {
         key: &Bytes,
         value_types: &[ValueType],
     ) -> Result<Option<OpenKey>, CommandError> {
-        let found = match self.look_up(key).await? {
-            Some(found) if value_types.contains(&found.meta.value_type) => Some(found),
-            Some(other) if self.has_elements(&other).await? => {
+        let mut found = self.look_up(key).await?;
+        if let Some(other) = &found
+            && !value_types.contains(&other.meta.value_type)
+        {
+            if self.has_elements(other).await? {
                 self.count_lookup(true);
                 return Err(CommandError::WrongType);
             }
-            _ => None,
-        };
+            found = None;
+        }
         self.count_lookup(found.is_some());
         Ok(found)
     }
@@ -243,9 +245,10 @@ impl ReadContext<'_> {
         if let Some(granted) = self.find_granted(&location.meta_key) {
             return Ok(Some(granted));
         }
-        let meta = self.read_meta(&location).await?;
-        let current = meta.filter(|meta| !self.is_expired(meta));
-        Ok(current.map(|meta| open(location, meta)))
+        match self.read_meta(&location).await? {
+            Some(meta) if !self.is_expired(&meta) => Ok(Some(open(location, meta))),
+            _ => Ok(None),
+        }
     }
 }
 

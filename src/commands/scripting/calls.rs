@@ -1,5 +1,6 @@
 //! What a script calls: checked as Redis checks it, then run as any command.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
-use crate::scripting::Run;
+use crate::scripting::{Commands, End, Fiber, Origin, Run};
 use crate::store::StoreError;
 use crate::types::rights::ClientRights;
 use crate::types::script_calls::{CallResult, ScriptCall};
@@ -33,6 +34,41 @@ pub(super) struct Calls<'c> {
     rights: Option<Arc<dyn ClientRights>>,
     /// What was called and is not counted yet.
     made: Vec<ScriptCall>,
+    /// Why the script was ended by a call, if it was.
+    stop: Option<CallStop>,
+}
+
+/// Why a script ends where it calls a command.
+enum CallStop {
+    /// It takes longer than a transaction of the store may last.
+    Late,
+    /// The store has failed, or the transaction cannot hold it.
+    Store(StoreError),
+}
+
+impl Commands for Calls<'_> {
+    fn call(&mut self, arguments: Vec<Bytes>, fiber: &Fiber<'_>) -> Option<Reply> {
+        if self.run.is_late() {
+            self.stop = Some(CallStop::Late);
+            return None;
+        }
+        // Pinned where it is made: it is large, and not moved.
+        let reply = {
+            let reply = pin!(self.run(arguments));
+            fiber.wait(reply)?
+        };
+        match reply {
+            Ok(reply) => Some(reply),
+            Err(error) => {
+                self.stop = Some(CallStop::Store(error));
+                None
+            }
+        }
+    }
+
+    fn check(&mut self, arguments: Vec<Bytes>) -> Reply {
+        check(self.unit, &arguments)
+    }
 }
 
 /// Calls that are counted together.
@@ -49,14 +85,34 @@ impl<'c> Calls<'c> {
             now_us: unit.environment().clock.now_us(),
             rights: rights_of(unit),
             made: Vec::new(),
+            stop: None,
         }
+    }
+
+    /// How the script has ended, once it has. Its calls are counted.
+    ///
+    /// # Errors
+    /// The store's, or that the transaction cannot hold it.
+    pub(super) fn end(mut self, end: End) -> Result<End, StoreError> {
+        let end = match self.stop.take() {
+            Some(CallStop::Store(error)) => return Err(error),
+            Some(CallStop::Late) => End::Late,
+            None => end,
+        };
+        if let End::Replied(Reply::Error(line), Origin::Call) | End::Failed(line, Origin::Call) =
+            &end
+        {
+            self.leave_to_reply(line);
+        }
+        self.tell();
+        Ok(end)
     }
 
     /// Runs a command. Its errors are replies.
     ///
     /// # Errors
     /// The store's, or that the transaction cannot hold it: the script ends.
-    pub(super) async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
+    async fn run(&mut self, arguments: Vec<Bytes>) -> Result<Reply, StoreError> {
         let started = Instant::now();
         let mut invocation = match Invocation::resolve(self.database, arguments) {
             Ok(invocation) => invocation,
@@ -69,7 +125,7 @@ impl<'c> Calls<'c> {
             }
         };
         let row = invocation.row;
-        if let Err(reason) = self.check(row) {
+        if let Err(reason) = self.check_row(row) {
             return Ok(self.reject(Some(row), started, reason));
         }
         if let Some(rights) = &self.rights {
@@ -110,7 +166,7 @@ impl<'c> Calls<'c> {
     }
 
     /// Whether any script may call it.
-    fn check(&self, row: &Row) -> Result<(), &'static str> {
+    fn check_row(&self, row: &Row) -> Result<(), &'static str> {
         match row.flags.contains(Flags::NOSCRIPT) {
             true => Err("ERR This Redis command is not allowed from script"),
             false => Ok(()),
@@ -144,7 +200,7 @@ impl<'c> Calls<'c> {
             // There are no replicas, and scripts do not wait.
             Handler::Connection(ConnectionCommand::Wait) => Ok(Reply::Integer(0)),
             _ if invocation.row.name == "time" => Ok(self.time()),
-            _ => self.call(invocation).await,
+            _ => self.run_row(invocation).await,
         }
     }
 
@@ -170,7 +226,7 @@ impl<'c> Calls<'c> {
 
     /// The script ends with this error of a call, which its reply counts. So the call does not, unless
     /// the script has made [`MADE_MAX`] calls since.
-    pub(super) fn leave_to_reply(&mut self, line: &str) {
+    fn leave_to_reply(&mut self, line: &str) {
         let code = code_of(line);
         let mut latest = self.made.iter_mut().rev();
         if let Some(call) = latest.find(|call| call.error.as_deref() == Some(code)) {
@@ -179,7 +235,7 @@ impl<'c> Calls<'c> {
     }
 
     /// Has the calls counted: those of a transaction when it is committed.
-    pub(super) fn tell(&mut self) {
+    fn tell(&mut self) {
         let made = std::mem::take(&mut self.made);
         let at_once = match self.unit {
             AnyUnit::Write(unit) => unit.signals.script_calls.keep(made),
@@ -192,7 +248,7 @@ impl<'c> Calls<'c> {
         }
     }
 
-    async fn call(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
+    async fn run_row(&self, invocation: &Invocation) -> Result<Reply, StoreError> {
         let mode = Mode {
             is_strict: !invocation.row.flags.contains(Flags::AT_SNAPSHOT),
             is_in_script: true,
@@ -230,7 +286,7 @@ fn rights_of(unit: AnyUnit<'_>) -> Option<Arc<dyn ClientRights>> {
 }
 
 /// `redis.acl_check_cmd`: whether the script's client may call a command.
-pub(super) fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
+fn check(unit: AnyUnit<'_>, arguments: &[Bytes]) -> Reply {
     let row = match resolve(arguments) {
         Ok(row) => Some(row),
         // As in Redis, their number does not matter.

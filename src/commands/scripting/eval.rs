@@ -78,9 +78,9 @@ async fn eval_text(
 ) -> Result<Reply, CommandError> {
     check_enabled(unit)?;
     let inputs = keys_and_values(arguments)?;
-    let text = argument(arguments, 1)?.clone();
-    let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
-    let script = Arc::new(script);
+    let scripts = &unit.environment().scripts;
+    let script = scripts.of_text(argument(arguments, 1)?);
+    let script = script.map_err(|line| CommandError::Text(line.into()))?;
     keep(unit, database, &script).await?;
     run_script(unit, database, &script, inputs, is_ro).await
 }
@@ -156,7 +156,7 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
     let AnyUnit::Write(writable) = unit else {
         let flushes = unit.read_context(database).script_flushes().await?;
         let scripts = &unit.environment().scripts;
-        if scripts.known(flushes, &script.sha).is_none() {
+        if !scripts.is_known(flushes, script) {
             scripts.remember(flushes, Arc::clone(script));
         }
         return Ok(());
@@ -164,7 +164,7 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
     let scripts = &unit.environment().scripts;
     let context = writable.write_context(database);
     let flushes = context.script_flushes().await?;
-    if scripts.known(flushes, &script.sha).is_some() {
+    if scripts.is_known(flushes, script) {
         return Ok(());
     }
     let stored = context.stored_script(&script.sha).await?;

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::calls::{Calls, check};
+use super::calls::Calls;
 use super::machines;
 use super::reading::Reading;
 use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
-use crate::scripting::{Answer, Caller, End, Origin, Program, Step};
+use crate::scripting::{Caller, End, Program};
 use crate::store::StoreError;
 use crate::types::unit::AnyUnit;
 
@@ -89,28 +89,14 @@ async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandEr
     let guard = environment.scripts.begin(call.caller, longest);
     let mut machine = machines::take().map_err(|line| CommandError::Text(line.into()))?;
     let mut calls = Calls::new(unit, call.database, call.only_reads, guard.run());
-    let mut step = machine.begin(call.program, call.keys, call.arguments, guard.run());
-    let end = loop {
-        let answer = match step {
-            Step::Ended(end) => break Ok(end),
-            Step::Checks(arguments) => Answer::Reply(check(unit, &arguments)),
-            Step::Calls(_) if guard.run().is_late() => break Ok(End::Late),
-            Step::Calls(arguments) => match calls.run(arguments).await {
-                Ok(reply) => Answer::Reply(reply),
-                // Dropping the machine ends the script.
-                Err(error) => break Err(CommandError::Store(error)),
-            },
-        };
-        step = machine.answer(answer);
-    };
+    let Call {
+        program,
+        keys,
+        arguments,
+        ..
+    } = call;
+    let end = machine.run(program, keys, arguments, guard.run(), &mut calls);
+    let end = end.await;
     machines::give_back(machine);
-    if let Ok(end) = &end {
-        if let End::Replied(Reply::Error(line), Origin::Call) | End::Failed(line, Origin::Call) =
-            end
-        {
-            calls.leave_to_reply(line);
-        }
-        calls.tell();
-    }
-    end
+    calls.end(end).map_err(CommandError::Store)
 }
