@@ -124,7 +124,9 @@ fn main() {
                 Among::Jobs => JOBS,
             };
             if name == "SPOP" {
-                addresses.map(|address| fill_set(address, requests * rounds));
+                for address in addresses {
+                    fill_set(address, requests * rounds);
+                }
             }
             let mut rates = [Vec::new(), Vec::new()];
             let mut costs = rates.clone();
