@@ -28,7 +28,7 @@ use measures::{median, used_cpu_us};
 use redis_server::Redis;
 use resp::{Connection, Value, Words};
 use server::Server;
-use settings::{count, folder, number};
+use settings::{count, folder, number, text};
 
 /// Entries of the range that is read.
 const RANGE: usize = 100;
@@ -79,9 +79,10 @@ fn main() {
         "{:11} {:20} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}",
         "load", "commands", "Quoin", "Redis", "ratio", "Quoin µs", "Redis µs", "ratio"
     );
+    let only: &String = matches.get_one("only").unwrap();
     for (clients, pipeline) in LOADS {
         let commands = count(&matches, "commands") * if pipeline > 1 { 4 } else { 1 };
-        for (name, work) in WORKS {
+        for (name, work) in WORKS.into_iter().filter(|(name, _)| name.contains(only)) {
             // By server, by round.
             let mut speeds = [Vec::new(), Vec::new()];
             let mut costs_us = [Vec::new(), Vec::new()];
@@ -119,6 +120,7 @@ fn settings() -> ArgMatches {
                 "10000",
                 "Commands of each run with -P 1; four times as many with -P 16",
             ),
+            text("only", "Only commands whose name contains this"),
         ],
     )
 }

@@ -13,11 +13,14 @@ use foundationdb::{Database, FdbResult, RangeOption, Transaction};
 use futures_util::future::try_join_all;
 
 use quoin::layout::{
-    Id, KeyName, KeyRange, Layout, Member, MemberEntry, Position, StoredValue, length_delta,
+    Id, KeyName, KeyRange, Layout, Member, MemberEntry, Position, StoredValue, StreamId,
+    length_delta,
 };
 
 use crate::ledger::Ticket;
 
+/// Bytes of a row that says who has an entry.
+const PENDING_BYTES: usize = 20;
 /// Rows of one transaction when queues are filled.
 const FILL_ROWS: usize = 500;
 /// Transactions of that kind under way.
@@ -30,15 +33,21 @@ pub struct Mix {
     pub list_pops: f64,
     pub set_pushes: f64,
     pub set_pops: f64,
+    /// Entries that are read in a group and acknowledged one transaction later.
+    pub deliveries: f64,
 }
 
+/// Kinds of what a transaction does.
+const KINDS: usize = 5;
+
 impl Mix {
-    fn parts(self) -> [f64; 4] {
+    fn parts(self) -> [f64; KINDS] {
         [
             self.list_pushes,
             self.list_pops,
             self.set_pushes,
             self.set_pops,
+            self.deliveries,
         ]
     }
 }
@@ -70,6 +79,13 @@ pub struct BareMeasured {
 struct Queue {
     data: Id,
     length_key: Vec<u8>,
+    /// Its only group.
+    group: Id,
+    /// How many entries the group has read, and after which row it goes on.
+    delivered: Cell<u64>,
+    read_to: RefCell<Vec<u8>>,
+    /// The entries that are pending.
+    pending: Cell<(u64, u64)>,
 }
 
 /// One transaction after the other.
@@ -80,9 +96,9 @@ pub struct Writer {
     payload: Vec<u8>,
     queues: Vec<Queue>,
     /// By kind of element: the queue for the next push and for the next pop.
-    cursors: [usize; 4],
+    cursors: [usize; KINDS],
     /// What is owed to the mix: parts of elements.
-    owed: [f64; 4],
+    owed: [f64; KINDS],
     pushed: u32,
     transactions: u64,
 }
@@ -109,12 +125,17 @@ impl Writer {
         let queues = (0..queues.max(1)).map(|queue| {
             let name = Bytes::from(format!("queue:{number}:{queue}"));
             let meta_key = layout.meta_key(namespace, &KeyName::new(&name));
+            let data = Id {
+                instance: number as u64 + 1,
+                sequence: queue as u64,
+            };
             Queue {
-                data: Id {
-                    instance: number as u64 + 1,
-                    sequence: queue as u64,
-                },
+                data,
                 length_key: layout.length_key(&meta_key),
+                group: data,
+                delivered: Cell::new(0),
+                read_to: RefCell::new(layout.elements_prefix(data)),
+                pending: Cell::new((0, 0)),
             }
         });
         Self {
@@ -123,8 +144,8 @@ impl Writer {
             layout,
             number: number as u64,
             payload: vec![b'.'; payload_bytes],
-            cursors: [0; 4],
-            owed: [0.0; 4],
+            cursors: [0; KINDS],
+            owed: [0.0; KINDS],
             pushed: 0,
             transactions: 0,
         }
@@ -133,8 +154,8 @@ impl Writer {
     /// Carries out the next transaction of a mix, until it is committed. Answers whether all pops
     /// found something.
     pub async fn run(&mut self, mix: Mix) -> FdbResult<bool> {
-        let mut counts = [0; 4];
-        while counts == [0; 4] {
+        let mut counts = [0; KINDS];
+        while counts == [0; KINDS] {
             for ((owed, part), count) in self.owed.iter_mut().zip(mix.parts()).zip(&mut counts) {
                 *owed += part;
                 *count = *owed as usize;
@@ -169,7 +190,11 @@ impl Writer {
         parts
     }
 
-    async fn attempt(&mut self, transaction: &Transaction, counts: [usize; 4]) -> FdbResult<bool> {
+    async fn attempt(
+        &mut self,
+        transaction: &Transaction,
+        counts: [usize; KINDS],
+    ) -> FdbResult<bool> {
         let Self {
             layout,
             queues,
@@ -178,8 +203,8 @@ impl Writer {
             pushed,
             ..
         } = self;
-        let [list_pushes, list_pops, set_pushes, set_pops] = {
-            let mut kind = 0..4;
+        let [list_pushes, list_pops, set_pushes, set_pops, deliveries] = {
+            let mut kind = 0..KINDS;
             cursors.each_mut().map(|cursor| {
                 let count = counts[kind.next().unwrap()];
                 Self::parts(queues, cursor, count)
@@ -216,10 +241,23 @@ impl Writer {
             });
             try_join_all(reads.collect::<Vec<_>>())
         };
-        let (tails, list_heads, set_heads, _) = futures_util::try_join!(
+        let read_on = deliveries.iter().map(|part| {
+            let prefix = layout.elements_prefix(part.queue.data);
+            let range = KeyRange::children(&prefix);
+            let after = quoin::layout::successor(&part.queue.read_to.borrow());
+            let option = RangeOption {
+                limit: Some(part.count),
+                mode: StreamingMode::Exact,
+                ..RangeOption::from((after, range.end))
+            };
+            transaction.get_range(&option, 1, false)
+        });
+        let read_on = try_join_all(read_on.collect::<Vec<_>>());
+        let (tails, list_heads, set_heads, entries, _) = futures_util::try_join!(
             read(&list_pushes, false, true),
             read(&list_pops, false, false),
             read(&set_pops, true, false),
+            read_on,
             try_join_all(member_reads),
         )?;
         for (part, tail) in list_pushes.iter().zip(&tails) {
@@ -265,6 +303,10 @@ impl Writer {
             }
             add(transaction, part.queue, -(heads.len() as i64));
         }
+        for (part, entries) in deliveries.iter().zip(&entries) {
+            is_full &= entries.len() == part.count;
+            deliver(transaction, layout, part.queue, entries);
+        }
         // By which a server recognises a commit of unknown result.
         self.transactions += 1;
         let key = self.layout.operation_key(self.number, 0);
@@ -292,6 +334,34 @@ fn clear(transaction: &Transaction, rows: &FdbValues) -> usize {
         transaction.clear(row.key());
     }
     rows.len()
+}
+
+/// Makes entries pending, and acknowledges those of the delivery before.
+fn deliver(transaction: &Transaction, layout: &Layout, queue: &Queue, entries: &FdbValues) {
+    let Queue { data, group, .. } = *queue;
+    let keys = |number| {
+        let id = StreamId { ms: number, seq: 0 };
+        [
+            layout.stream_pending_key(data, group, id),
+            layout.stream_consumer_pending_key(data, group, group, id),
+        ]
+    };
+    let (first, end) = queue.pending.get();
+    for key in (first..end).flat_map(keys) {
+        transaction.clear(&key);
+    }
+    let new = queue.delivered.get()..queue.delivered.get() + entries.len() as u64;
+    for [of_group, of_consumer] in new.clone().map(keys) {
+        transaction.set(&of_group, &[0; PENDING_BYTES]);
+        transaction.set(&of_consumer, b"");
+    }
+    queue.pending.set((new.start, new.end));
+    queue.delivered.set(new.end);
+    if let Some(last) = entries.iter().last() {
+        queue.read_to.replace(last.key().to_vec());
+    }
+    // The group's own row.
+    transaction.set(&queue.length_key, &new.end.to_le_bytes());
 }
 
 /// Runs the bare client to its end. The rows stay.
@@ -356,7 +426,7 @@ pub async fn run(case: &BareCase<'_>) -> FdbResult<BareMeasured> {
 }
 
 async fn fill(writer: &mut Writer, mix: Mix, count: usize) -> FdbResult<()> {
-    let (lists, sets) = (mix.list_pops, mix.set_pops);
+    let (lists, sets) = (mix.list_pops + mix.deliveries, mix.set_pops);
     let of_lists = count as f64 * lists / (lists + sets).max(f64::MIN_POSITIVE);
     let mut left = [of_lists as usize, count - of_lists as usize];
     if lists + sets == 0.0 {

@@ -220,12 +220,14 @@ impl Bench {
         let work = measured.reading.work;
         let each = |count: u64| count as f64 / commits;
         let mix = Mix {
-            list_pushes: each(work.list_pushes),
+            // An entry of a stream is a row and a part of its length too.
+            list_pushes: each(work.list_pushes + work.stream_pushes),
             list_pops: each(work.list_pops),
             set_pushes: each(work.set_pushes),
             set_pops: each(work.set_pops),
+            deliveries: each(work.stream_pops),
         };
-        let pops = mix.list_pops + mix.set_pops;
+        let pops = mix.list_pops + mix.set_pops + mix.deliveries;
         let at_once = (row.at_once.round() as usize).max(1);
         let fill = match load {
             _ if load.is_filled() => self.settings.fill,

@@ -6,14 +6,16 @@ use std::net::SocketAddr;
 use futures_util::future::try_join_all;
 
 use crate::ledger::{Ledger, Ticket};
-use crate::settings::Load;
+use crate::settings::{Kind, Load};
 use crate::wire::{Client, Piece, walk, write_command};
 use crate::workload::Shared;
 
 /// Elements of one command when queues are filled.
 const FILL_ELEMENTS: usize = 100;
-/// Such commands that a connection sends at once.
-const FILL_PIPELINE: usize = 8;
+/// Elements that a connection sends at once, in some commands.
+const FILL_PIPELINE_ELEMENTS: usize = 800;
+/// The group of each stream.
+pub const GROUP: &[u8] = b"group";
 /// Elements of one command when queues are emptied, and queues at once.
 const DRAIN_ELEMENTS: &[u8] = b"200";
 const DRAIN_QUEUES: usize = 16;
@@ -59,18 +61,34 @@ impl Names {
         &self.done[number % self.done.len()]
     }
 
-    /// Every key in use, and whether it is a sorted set.
-    fn all(&self) -> Vec<(&[u8], bool)> {
-        let of = |names, is_set| {
+    /// Every key in use, and its type.
+    fn all(&self) -> Vec<(&[u8], Kind)> {
+        let of = |names, kind| {
             let names: &[Vec<u8>] = names;
-            names.iter().map(move |name| (name.as_slice(), is_set))
+            names.iter().map(move |name| (name.as_slice(), kind))
         };
-        let mut all: Vec<_> = of(&self.queues, self.load.uses_sets()).collect();
+        let mut all: Vec<_> = of(&self.queues, self.load.kind()).collect();
         if self.load == Load::Multi {
-            all.extend(of(&self.times, true).chain(of(&self.done, false)));
+            all.extend(of(&self.times, Kind::SortedSet).chain(of(&self.done, Kind::List)));
         }
         all
     }
+}
+
+/// Appends a command that reads so many new entries of a stream for a consumer.
+pub fn write_group_read(requests: &mut Vec<u8>, key: &[u8], consumer: &[u8], count: &[u8]) {
+    let words: [&[u8]; 9] = [
+        b"XREADGROUP",
+        b"GROUP",
+        GROUP,
+        consumer,
+        b"COUNT",
+        count,
+        b"STREAMS",
+        key,
+        b">",
+    ];
+    write_command(requests, &words);
 }
 
 /// The score of an element, in digits: in no order.
@@ -87,6 +105,14 @@ pub async fn fill(
     source: u32,
 ) -> io::Result<()> {
     let of_each = count.div_ceil(names.count());
+    let kind = names.load.kind();
+    if kind == Kind::Stream {
+        make_groups(addresses, names).await?;
+    }
+    let of_command = match kind {
+        Kind::Stream => 1,
+        Kind::List | Kind::SortedSet => FILL_ELEMENTS,
+    };
     let mut commands = vec![Vec::new(); addresses.len().clamp(2, 4)];
     let lanes = commands.len();
     let payload_bytes = ledger.payload_bytes();
@@ -96,21 +122,25 @@ pub async fn fill(
     // All queues grow at once, as they would with clients.
     while left.iter().any(|left| *left > 0) {
         for (queue, left) in left.iter_mut().enumerate() {
-            let now = (*left).min(FILL_ELEMENTS);
+            let now = (*left).min(of_command);
             if now == 0 {
                 continue;
             }
             *left -= now;
-            let mut words = vec![b"RPUSH".to_vec(), names.queue(queue).to_vec()];
-            if names.load.uses_sets() {
-                words[0] = b"ZADD".to_vec();
-            }
+            let command: &[u8] = match kind {
+                Kind::List => b"RPUSH",
+                Kind::SortedSet => b"ZADD",
+                Kind::Stream => b"XADD",
+            };
+            let mut words = vec![command.to_vec(), names.queue(queue).to_vec()];
             for _ in 0..now {
                 let ticket = ledger.issue(source, 0);
                 ledger.pushed(ticket, true);
                 ticket.write(&mut payload);
-                if names.load.uses_sets() {
-                    words.push(score(ticket).into_bytes());
+                match kind {
+                    Kind::List => {}
+                    Kind::SortedSet => words.push(score(ticket).into_bytes()),
+                    Kind::Stream => words.extend([b"*".to_vec(), b"f".to_vec()]),
                 }
                 words.push(payload.clone());
             }
@@ -123,14 +153,24 @@ pub async fn fill(
     }
     let sending = commands.into_iter().enumerate().map(|(lane, commands)| {
         let address = addresses[lane % addresses.len()];
-        send_all(address, commands)
+        send_all(address, commands, FILL_PIPELINE_ELEMENTS / of_command)
     });
     try_join_all(sending).await.map(drop)
 }
 
-async fn send_all(address: SocketAddr, commands: Vec<Vec<u8>>) -> io::Result<()> {
+async fn make_groups(addresses: &[SocketAddr], names: &Names) -> io::Result<()> {
+    let make = names.queues.iter().map(|name| {
+        let mut command = Vec::new();
+        let words: [&[u8]; 6] = [b"XGROUP", b"CREATE", name, GROUP, b"0", b"MKSTREAM"];
+        write_command(&mut command, &words);
+        command
+    });
+    send_all(addresses[0], make.collect(), FILL_PIPELINE_ELEMENTS).await
+}
+
+async fn send_all(address: SocketAddr, commands: Vec<Vec<u8>>, pipeline: usize) -> io::Result<()> {
     let mut client = Client::connect(address).await?;
-    for some in commands.chunks(FILL_PIPELINE) {
+    for some in commands.chunks(pipeline) {
         let mut error = None;
         client
             .exchange(&some.concat(), some.len(), |_, reply| {
@@ -153,9 +193,9 @@ pub async fn drain(addresses: &[SocketAddr], shared: &Shared) -> io::Result<u64>
     let mut counted = 0;
     let all = shared.names.all();
     for some in all.chunks(DRAIN_QUEUES) {
-        match shared.load {
-            Load::Push | Load::Zadd => counted += count(&mut client, some).await?,
-            _ => empty(&mut client, some, shared).await?,
+        match shared.load.only_pushes() {
+            true => counted += count(&mut client, some).await?,
+            false => empty(&mut client, some, shared).await?,
         }
     }
     let flushed = client.command(&[b"FLUSHALL"]).await?;
@@ -163,10 +203,14 @@ pub async fn drain(addresses: &[SocketAddr], shared: &Shared) -> io::Result<u64>
     Ok(counted)
 }
 
-async fn count(client: &mut Client, keys: &[(&[u8], bool)]) -> io::Result<u64> {
+async fn count(client: &mut Client, keys: &[(&[u8], Kind)]) -> io::Result<u64> {
     let mut requests = Vec::new();
-    for (key, is_set) in keys {
-        let command: &[u8] = if *is_set { b"ZCARD" } else { b"LLEN" };
+    for (key, kind) in keys {
+        let command: &[u8] = match kind {
+            Kind::List => b"LLEN",
+            Kind::SortedSet => b"ZCARD",
+            Kind::Stream => b"XLEN",
+        };
         write_command(&mut requests, &[command, key]);
     }
     let mut sum = 0;
@@ -182,15 +226,18 @@ async fn count(client: &mut Client, keys: &[(&[u8], bool)]) -> io::Result<u64> {
     Ok(sum)
 }
 
-async fn empty(client: &mut Client, keys: &[(&[u8], bool)], shared: &Shared) -> io::Result<()> {
+async fn empty(client: &mut Client, keys: &[(&[u8], Kind)], shared: &Shared) -> io::Result<()> {
     let mut keys = keys.to_vec();
     while !keys.is_empty() {
         // A few queues are asked several times at once.
         let rounds = DRAIN_QUEUES / keys.len();
         let mut requests = Vec::new();
-        for (key, is_set) in keys.repeat(rounds) {
-            let command: &[u8] = if is_set { b"ZPOPMIN" } else { b"LPOP" };
-            write_command(&mut requests, &[command, key, DRAIN_ELEMENTS]);
+        for (key, kind) in keys.repeat(rounds) {
+            match kind {
+                Kind::List => write_command(&mut requests, &[b"LPOP", key, DRAIN_ELEMENTS]),
+                Kind::SortedSet => write_command(&mut requests, &[b"ZPOPMIN", key, DRAIN_ELEMENTS]),
+                Kind::Stream => write_group_read(&mut requests, key, b"drain", DRAIN_ELEMENTS),
+            }
         }
         let mut is_empty = vec![false; keys.len()];
         client

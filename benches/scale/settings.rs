@@ -25,12 +25,25 @@ pub enum Load {
     Zsteady,
     /// MULTI, five commands on a queue and two keys beside it, EXEC.
     Multi,
+    /// XADD only.
+    Xadd,
+    /// XREADGROUP of one entry and XACK, in groups of streams that were filled before.
+    Xreadgroup,
     /// One request at a time on an idle server, beside a bare transaction.
     Idle,
 }
 
+/// The type of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    List,
+    SortedSet,
+    /// With one group.
+    Stream,
+}
+
 impl Load {
-    const NAMES: [(&'static str, Load); 9] = [
+    const NAMES: [(&'static str, Load); 11] = [
         ("push", Load::Push),
         ("pop", Load::Pop),
         ("steady", Load::Steady),
@@ -39,6 +52,8 @@ impl Load {
         ("zpopmin", Load::Zpopmin),
         ("zsteady", Load::Zsteady),
         ("multi", Load::Multi),
+        ("xadd", Load::Xadd),
+        ("xreadgroup", Load::Xreadgroup),
         ("idle", Load::Idle),
     ];
 
@@ -55,9 +70,18 @@ impl Load {
             .ok_or(format!("one of {names}"))
     }
 
-    /// Whether the queues are sorted sets.
-    pub fn uses_sets(self) -> bool {
-        matches!(self, Load::Zadd | Load::Zpopmin | Load::Zsteady)
+    /// The type of the queues.
+    pub fn kind(self) -> Kind {
+        match self {
+            Load::Zadd | Load::Zpopmin | Load::Zsteady => Kind::SortedSet,
+            Load::Xadd | Load::Xreadgroup => Kind::Stream,
+            _ => Kind::List,
+        }
+    }
+
+    /// Whether clients only push: what is in the queues at the end is counted.
+    pub fn only_pushes(self) -> bool {
+        matches!(self, Load::Push | Load::Zadd | Load::Xadd)
     }
 
     /// Whether some clients push and others pop.
@@ -67,7 +91,7 @@ impl Load {
 
     /// Whether everything is in the queues before the measuring begins.
     pub fn is_filled(self) -> bool {
-        matches!(self, Load::Pop | Load::Zpopmin)
+        matches!(self, Load::Pop | Load::Zpopmin | Load::Xreadgroup)
     }
 }
 
@@ -156,9 +180,14 @@ fn command() -> clap::Command {
         .arg(
             Arg::new("load")
                 .long("load")
-                .help("push, pop, steady, blocking, zadd, zpopmin, zsteady, multi, idle")
+                .help(
+                    "push, pop, steady, blocking, zadd, zpopmin, zsteady, multi, xadd, \
+                     xreadgroup, idle",
+                )
                 .value_delimiter(',')
-                .default_value("idle,push,pop,steady,blocking,zadd,zpopmin,zsteady,multi")
+                .default_value(
+                    "idle,push,pop,steady,blocking,zadd,zpopmin,zsteady,multi,xadd,xreadgroup",
+                )
                 .value_parser(Load::parse),
         )
         .arg(

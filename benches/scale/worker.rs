@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::ledger::Ticket;
-use crate::queues::score;
+use crate::queues::{GROUP, score, write_group_read};
 use crate::settings::Load;
 use crate::wire::{Client, Piece, walk, write_command};
 use crate::workload::Shared;
@@ -25,6 +25,9 @@ pub enum Role {
     BlockingList,
     PushSet,
     PopSet,
+    PushStream,
+    /// Reads entries in a group, and acknowledges them with its next requests.
+    PopStream,
     Multi,
 }
 
@@ -40,6 +43,13 @@ pub struct Worker {
     requests: Vec<u8>,
     payload: Vec<u8>,
     tickets: Vec<Ticket>,
+    /// Entries that were read and are not acknowledged yet: streams, and ids in them.
+    read: Vec<Entry>,
+}
+
+struct Entry {
+    queue: usize,
+    id: Vec<u8>,
 }
 
 impl Worker {
@@ -67,6 +77,7 @@ impl Worker {
             requests: Vec::new(),
             payload: vec![b'.'; shared.payload_bytes],
             tickets: Vec::new(),
+            read: Vec::new(),
             shared,
         }
     }
@@ -80,17 +91,19 @@ impl Worker {
         while shared.may_go_on(self.role, count).await {
             self.requests.clear();
             self.tickets.clear();
+            let acknowledgements = self.write_acknowledgements();
+            let queue = self.cursor;
             for _ in 0..count {
                 self.write_request();
             }
             let replies = match self.role {
                 Role::Multi => count * MULTI_REPLIES,
-                _ => count,
+                _ => acknowledgements + count,
             };
             let sent = Instant::now();
-            let (role, tickets) = (self.role, &self.tickets);
-            let enter = |number, reply: &[u8]| match role {
-                Role::PushList | Role::PushSet => {
+            let (role, tickets, read) = (self.role, &self.tickets, &mut self.read);
+            let enter = |number: usize, reply: &[u8]| match role {
+                Role::PushList | Role::PushSet | Role::PushStream => {
                     enter_push(&shared, role, tickets[number], reply, sent);
                 }
                 Role::Multi if number % MULTI_REPLIES == MULTI_REPLIES - 1 => {
@@ -99,8 +112,20 @@ impl Worker {
                     enter_exec(&shared, tickets, reply, sent);
                 }
                 Role::Multi => {}
+                Role::PopStream if number < acknowledgements => {
+                    if reply.first() != Some(&b':') {
+                        shared.note_error(reply);
+                    }
+                }
+                Role::PopStream => {
+                    let queue = queue + number - acknowledgements;
+                    enter_pop(&shared, role, reply, sent, |id| {
+                        let id = id.to_vec();
+                        read.push(Entry { queue, id });
+                    });
+                }
                 Role::PopList | Role::PopSet | Role::BlockingList => {
-                    enter_pop(&shared, role, reply, sent);
+                    enter_pop(&shared, role, reply, sent, |_| {});
                 }
             };
             self.client.exchange(&self.requests, replies, enter).await?;
@@ -114,6 +139,26 @@ impl Worker {
         self.tickets.push(ticket);
         ticket.write(&mut self.payload);
         ticket
+    }
+
+    /// Acknowledges what was read, with a command for each stream. Answers how many commands.
+    fn write_acknowledgements(&mut self) -> usize {
+        let names = &self.shared.names;
+        let count = names.count();
+        self.read.sort_by_key(|entry| entry.queue % count);
+        let of_streams = self
+            .read
+            .chunk_by(|one, other| one.queue % count == other.queue % count);
+        let mut commands = 0;
+        for entries in of_streams {
+            let ids = entries.iter().map(|entry| entry.id.as_slice());
+            let words: [&[u8]; 3] = [b"XACK", names.queue(entries[0].queue), GROUP];
+            let words: Vec<&[u8]> = words.into_iter().chain(ids).collect();
+            write_command(&mut self.requests, &words);
+            commands += 1;
+        }
+        self.read.clear();
+        commands
     }
 
     fn write_request(&mut self) {
@@ -131,6 +176,15 @@ impl Worker {
                 let score = score(self.issue());
                 let words: [&[u8]; 4] = [b"ZADD", key, score.as_bytes(), &self.payload];
                 write_command(&mut self.requests, &words);
+            }
+            Role::PushStream => {
+                self.issue();
+                let words: [&[u8]; 5] = [b"XADD", key, b"*", b"f", &self.payload];
+                write_command(&mut self.requests, &words);
+            }
+            Role::PopStream => {
+                let consumer = self.source.to_string();
+                write_group_read(&mut self.requests, key, consumer.as_bytes(), b"1");
             }
             Role::PopList => write_command(&mut self.requests, &[b"LPOP", key]),
             Role::PopSet => write_command(&mut self.requests, &[b"ZPOPMIN", key]),
@@ -172,7 +226,12 @@ impl Worker {
 }
 
 fn enter_push(shared: &Shared, role: Role, ticket: Ticket, reply: &[u8], sent: Instant) {
-    let is_certain = reply.first() == Some(&b':');
+    let answer = match role {
+        // The entry's id.
+        Role::PushStream => b'$',
+        _ => b':',
+    };
+    let is_certain = reply.first() == Some(&answer);
     shared.ledger.borrow_mut().pushed(ticket, is_certain);
     if !is_certain {
         shared.note_error(reply);
@@ -180,25 +239,36 @@ fn enter_push(shared: &Shared, role: Role, ticket: Ticket, reply: &[u8], sent: I
     }
     shared.add_work(|work| match role {
         Role::PushSet => work.set_pushes += 1,
+        Role::PushStream => work.stream_pushes += 1,
         _ => work.list_pushes += 1,
     });
     shared.note_pushed();
     match shared.load {
         // There the time counts that an element takes from one client to another.
         Load::Blocking => {}
-        Load::Push | Load::Zadd => shared.sample(sent.elapsed(), true),
-        _ => shared.sample(sent.elapsed(), false),
+        load => shared.sample(sent.elapsed(), load.only_pushes()),
     }
 }
 
-fn enter_pop(shared: &Shared, role: Role, reply: &[u8], sent: Instant) {
+/// Enters what was popped, and says the id of each entry that was read.
+fn enter_pop(
+    shared: &Shared,
+    role: Role,
+    reply: &[u8],
+    sent: Instant,
+    mut was_read: impl FnMut(&[u8]),
+) {
+    let mut id = Vec::new();
     walk(reply, 0, &mut |piece| match piece {
+        Piece::Bulk(bulk) if role == Role::PopStream && is_id(bulk) => id = bulk.to_vec(),
         Piece::Bulk(payload) => {
             let Some(ticket) = shared.ledger.borrow_mut().popped(payload) else {
                 return;
             };
+            was_read(&id);
             shared.add_work(|work| match role {
                 Role::PopSet => work.set_pops += 1,
+                Role::PopStream => work.stream_pops += 1,
                 _ => work.list_pops += 1,
             });
             shared.note_popped();
@@ -214,6 +284,13 @@ fn enter_pop(shared: &Shared, role: Role, reply: &[u8], sent: Instant) {
         Piece::Error(line) => shared.note_error(line),
         Piece::Nil | Piece::Integer(_) | Piece::Other => {}
     });
+}
+
+/// Whether a bulk string has the form of an entry's id. No key or field here has.
+fn is_id(bulk: &[u8]) -> bool {
+    let is_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let mut parts = bulk.splitn(2, |byte| *byte == b'-');
+    parts.next().is_some_and(is_digits) && parts.next().is_some_and(is_digits)
 }
 
 fn enter_exec(shared: &Shared, tickets: &[Ticket], reply: &[u8], sent: Instant) {

@@ -68,6 +68,8 @@ pub struct Work {
     pub list_pops: u64,
     pub set_pushes: u64,
     pub set_pops: u64,
+    pub stream_pushes: u64,
+    pub stream_pops: u64,
     pub transactions: u64,
 }
 
@@ -110,6 +112,8 @@ impl Reading {
             list_pops,
             set_pushes,
             set_pops,
+            stream_pushes,
+            stream_pops,
             transactions,
         } = before.work;
         Self {
@@ -119,6 +123,8 @@ impl Reading {
                 list_pops: self.work.list_pops - list_pops,
                 set_pushes: self.work.set_pushes - set_pushes,
                 set_pops: self.work.set_pops - set_pops,
+                stream_pushes: self.work.stream_pushes - stream_pushes,
+                stream_pops: self.work.stream_pops - stream_pops,
                 transactions: self.work.transactions - transactions,
             },
             counters: self.counters.since(&before.counters),
@@ -196,7 +202,7 @@ impl Shared {
                     self.outstanding.get() + count <= self.outstanding_max
                 }
                 Role::PopList | Role::PopSet => self.available.get() >= count,
-                Role::BlockingList | Role::Multi => true,
+                Role::BlockingList | Role::Multi | Role::PushStream | Role::PopStream => true,
             };
             if is_free {
                 match role {
@@ -206,7 +212,7 @@ impl Shared {
                     Role::PopList | Role::PopSet => {
                         self.available.set(self.available.get() - count);
                     }
-                    Role::BlockingList | Role::Multi => {}
+                    Role::BlockingList | Role::Multi | Role::PushStream | Role::PopStream => {}
                 }
                 return true;
             }
@@ -295,9 +301,9 @@ pub async fn run(case: &Case<'_>) -> io::Result<Measured> {
 /// What counts as an operation of a load: an element that went through, or a transaction.
 pub fn operations(load: Load, work: &Work) -> u64 {
     match load {
-        Load::Push | Load::Zadd => work.list_pushes + work.set_pushes,
         Load::Multi => work.transactions,
-        _ => work.list_pops + work.set_pops,
+        _ if load.only_pushes() => work.list_pushes + work.set_pushes + work.stream_pushes,
+        _ => work.list_pops + work.set_pops + work.stream_pops,
     }
 }
 
@@ -310,6 +316,8 @@ fn role_of(load: Load, number: usize, clients: usize) -> (Role, usize) {
         Load::Pop => Role::PopList,
         Load::Zadd => Role::PushSet,
         Load::Zpopmin => Role::PopSet,
+        Load::Xadd => Role::PushStream,
+        Load::Xreadgroup => Role::PopStream,
         Load::Multi | Load::Idle => Role::Multi,
         Load::Steady | Load::Blocking if is_producer => Role::PushList,
         Load::Steady => Role::PopList,

@@ -32,6 +32,12 @@ pub(crate) fn number(name: &'static str, default: &'static str, help: &'static s
         .value_parser(value_parser!(u64))
 }
 
+/// A setting that is a text, by default an empty one.
+#[allow(dead_code)] // not every benchmark has one
+pub(crate) fn text(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).default_value("")
+}
+
 /// What a number was set to.
 pub(crate) fn count(matches: &ArgMatches, name: &str) -> u64 {
     *matches.get_one(name).unwrap()

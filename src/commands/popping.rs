@@ -168,34 +168,44 @@ pub(super) async fn pop_series<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
-    let name = commands.first().ok_or(CommandError::Syntax)?;
-    let mut replies = Vec::with_capacity(commands.len());
-    let absent = || P::single_reply(None);
-    let Some(key) = context.find(argument(name, 1)?, P::VALUE_TYPE).await? else {
-        replies.resize_with(commands.len(), absent);
-        return Ok(replies);
+    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let found = context.find(name, P::VALUE_TYPE).await?;
+    let pop = async |wanted| match &found {
+        Some(key) => P::pop(context, key, wanted, FROM_END).await,
+        None => Ok(Vec::new()),
     };
-    let (mut step, mut bytes, mut has_popped) = (STEP_MIN, 0, false);
-    while replies.len() < commands.len() && bytes < SERIES_REPLY_BYTES_MAX {
-        let wanted = step.min(commands.len() - replies.len());
-        let elements = P::pop(context, &key, wanted, FROM_END).await?;
+    let replies = pop_each(commands.len(), pop, P::single_reply).await?;
+    if let Some(key) = &found {
+        context.remove_if_empty(key).await?;
+    }
+    Ok(replies)
+}
+
+/// Pops an element for each of so many commands, some at a time. Ends early where their replies are
+/// large. `reply` makes the reply of an element, or of none.
+pub(super) async fn pop_each<E>(
+    commands: usize,
+    mut pop: impl AsyncFnMut(usize) -> Result<Vec<E>, StoreError>,
+    reply: impl Fn(Option<E>) -> Reply,
+) -> Result<Vec<Reply>, CommandError> {
+    let mut replies = Vec::with_capacity(commands);
+    let (mut step, mut bytes) = (STEP_MIN, 0);
+    while replies.len() < commands && bytes < SERIES_REPLY_BYTES_MAX {
+        let wanted = step.min(commands - replies.len());
+        let elements = pop(wanted).await?;
         let has_more = elements.len() == wanted;
-        has_popped |= !elements.is_empty();
         for element in elements {
-            let reply = P::single_reply(Some(element));
+            let reply = reply(Some(element));
             bytes += reply.size_hint();
             replies.push(reply);
         }
         if !has_more {
-            replies.resize_with(commands.len(), absent);
+            replies.resize_with(commands, || reply(None));
         }
         step = match bytes <= replies.len() * SMALL_REPLY_BYTES {
             true => step * STEP_GROWTH,
             false => 1,
         };
-    }
-    if has_popped {
-        context.remove_if_empty(&key).await?;
     }
     Ok(replies)
 }

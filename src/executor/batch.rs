@@ -28,6 +28,8 @@ mod running;
 mod series;
 mod waking;
 
+pub(super) use series::bring_together;
+
 /// First pause before a batch is tried again; doubles up to [`BACKOFF_MAX_MS`].
 const BACKOFF_FIRST_MS: u64 = 1;
 const BACKOFF_MAX_MS: u64 = 100;

@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::types::Environment;
 use crate::types::key::ClientKey;
 
-use super::batch::{Batch, BatchResult, Slot};
+use super::batch::{Batch, BatchResult, Slot, bring_together};
 use super::call::{Call, Submission, Work};
 use super::lock_set::LockSet;
 use super::shared::Shared;
@@ -366,6 +366,8 @@ impl WriteLane {
             for call in chosen.iter().flat_map(|submission| &submission.calls) {
                 self.locked.add(&call.access.locks);
             }
+        } else {
+            bring_together(&mut chosen);
         }
         chosen
     }

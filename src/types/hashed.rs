@@ -2,31 +2,24 @@
 //! drawing them.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use bytes::Bytes;
 
 use crate::layout::name::HASH_BITS;
-use crate::layout::{Id, Section};
+use crate::layout::{Id, KeyRange, Section};
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
 use super::pages::Pages;
 
-/// Rows that a draw expects in the slice of hashes that it looks at.
-const SLICE_ROWS: u64 = 16;
-/// Rows in a slice beyond which all count as so many. Hashes are spread evenly, so a slice has more
-/// with a probability below 10^-9, and a draw is fair except for that.
-const SLICE_ROWS_MAX: u64 = 48;
-/// Slices that a draw looks at. About one in three is accepted, so running out of attempts means
-/// that the length is wrong.
-const DRAW_ATTEMPTS_MAX: usize = 1_000;
+/// Neighbours of which a draw takes one. Redis's `GETFAIR_NUM_ENTRIES` has one fewer.
+const DRAW_ROWS: usize = 16;
 /// Where more than one row in so many is wanted, all of them are read once.
 const SCAN_RATIO: i64 = 16;
 /// So are so few rows. Where a read is a round trip, a page costs less than the slices of a draw.
 const SCAN_ROWS_MAX: i64 = crate::limits::RANGE_PAGE_ROWS as i64;
 /// The same on a store with a single writer, whose reads are cheap.
-const LOCAL_SCAN_ROWS_MAX: i64 = 4 * SLICE_ROWS_MAX as i64;
+const LOCAL_SCAN_ROWS_MAX: i64 = 192;
 /// Draws for each of the distinct rows wanted. At most a third of a section is drawn this way, so
 /// fewer than two are needed.
 const DISTINCT_DRAWS_MAX: usize = 64;
@@ -71,7 +64,8 @@ impl ReadContext<'_> {
         Ok((0, found))
     }
 
-    /// `count` random rows of a section that has `length` of them, each drawn from all.
+    /// `count` random rows of a section that has `length` of them, each drawn from all. Every row of
+    /// a small section has the same chance, and nearly the same of a large one.
     ///
     /// # Errors
     /// When the store fails.
@@ -88,7 +82,7 @@ impl ReadContext<'_> {
         if length > self.scan_rows_max() && to_i64(count).saturating_mul(SCAN_RATIO) < length {
             let mut rows = Vec::with_capacity(count);
             while rows.len() < count {
-                rows.push(self.hashed_draw(data, section, length).await?);
+                rows.push(self.hashed_draw(data, section).await?);
             }
             return Ok(rows);
         }
@@ -124,7 +118,7 @@ impl ReadContext<'_> {
                 if rows.len() == count {
                     break;
                 }
-                let row = self.hashed_draw(data, section, length).await?;
+                let row = self.hashed_draw(data, section).await?;
                 if seen.insert(row.key.clone()) {
                     rows.push(row);
                 }
@@ -181,54 +175,36 @@ impl ReadContext<'_> {
         }
     }
 
-    /// One random row of a section that has `length` of them, not few. Draws slices of equal width
-    /// from the range of hashes until one is accepted, with a probability proportional to its rows,
-    /// then draws one of those: so every row has the same chance.
+    /// One random row of a section that has not few: one of the [`DRAW_ROWS`] that follow a random
+    /// hash. Hashes are spread evenly, but the gaps between them are not equal. So a row's chance
+    /// is that of the others within about a quarter, as in Redis (`dictGetFairRandomKey`).
     ///
     /// # Errors
-    /// `Corrupt` where there are fewer rows than that; when the store fails.
-    async fn hashed_draw(
-        &self,
-        data: Id,
-        section: Section,
-        length: i64,
-    ) -> Result<KeyValue, StoreError> {
-        for _ in 0..DRAW_ATTEMPTS_MAX {
-            if let ControlFlow::Break(row) = self.try_draw(data, section, length).await? {
-                return Ok(row);
-            }
-        }
-        Err(StoreError::Corrupt("a key has fewer rows than its length"))
-    }
-
-    async fn try_draw(
-        &self,
-        data: Id,
-        section: Section,
-        length: i64,
-    ) -> Result<ControlFlow<KeyValue>, StoreError> {
+    /// `Corrupt` where there is none; when the store fails.
+    async fn hashed_draw(&self, data: Id, section: Section) -> Result<KeyValue, StoreError> {
         let random = &self.environment.random;
-        let hashes = 1_u64 << HASH_BITS;
-        let slices = (length.unsigned_abs() / SLICE_ROWS).clamp(1, hashes);
-        let width = hashes.div_ceil(slices);
-        let begin = random.below(slices) * width;
-        let mut range = self.layout().hashed_from(data, section, begin);
-        let behind = begin.saturating_add(width);
-        if behind < hashes {
-            range.end = self.layout().hashed_from(data, section, behind).begin;
-        }
-        if range.begin >= range.end {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let mut rows = Pages::new(self, range, false, 0)
-            .slice(0, usize::MAX)
+        let first = self
+            .layout()
+            .hashed_from(data, section, random.below(1_u64 << HASH_BITS));
+        let mut rows = Pages::new(self, first.clone(), false, DRAW_ROWS)
+            .slice(0, DRAW_ROWS)
             .await?;
-        let found = rows.len() as u64;
-        if random.below(SLICE_ROWS_MAX) >= found {
-            return Ok(ControlFlow::Continue(()));
+        if rows.len() < DRAW_ROWS {
+            // The rows of the lowest hashes follow those of the highest.
+            let all = self.layout().hashed_from(data, section, 0);
+            let others = KeyRange {
+                begin: all.begin,
+                end: first.begin,
+            };
+            let missing = DRAW_ROWS - rows.len();
+            let others = Pages::new(self, others, false, missing).slice(0, missing);
+            rows.extend(others.await?);
         }
-        let drawn = usize::try_from(random.below(found)).unwrap_or(0);
-        Ok(ControlFlow::Break(rows.swap_remove(drawn)))
+        let drawn = usize::try_from(random.below(rows.len().max(1) as u64)).unwrap_or(0);
+        if drawn >= rows.len() {
+            return Err(StoreError::Corrupt("a key has fewer rows than its length"));
+        }
+        Ok(rows.swap_remove(drawn))
     }
 }
 

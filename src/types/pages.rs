@@ -94,20 +94,6 @@ impl<'c, 't> Pages<'c, 't> {
         Ok(Some(rows))
     }
 
-    /// The row `offset` places behind the first; `None` beyond the end.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn nth(mut self, mut offset: usize) -> Result<Option<KeyValue>, StoreError> {
-        while let Some(rows) = self.next().await? {
-            match rows.get(offset) {
-                Some(row) => return Ok(Some(row.clone())),
-                None => offset = offset.saturating_sub(rows.len()),
-            }
-        }
-        Ok(None)
-    }
-
     /// Up to `count` rows behind the first `offset`.
     ///
     /// # Errors

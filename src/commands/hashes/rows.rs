@@ -6,8 +6,9 @@ use crate::commands::grammar::{
     Argument, COUNT, block, double, integer, key, pattern, string, token,
 };
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, READ_UPDATE, UPDATE, at};
+use crate::commands::popping::is_any;
 use crate::commands::row::{Group, Handler, Row};
-use crate::{read_handler, write_handler};
+use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -30,7 +31,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, UPDATE)])
         .history(&[("4.0.0", "Accepts multiple `field` and `value` arguments.")])
         .arguments(&[key(0), FIELDS_AND_VALUES])
-        .plan(write::plan_put),
+        .plan(write::plan_put)
+        .series(series!(is_any, write::hset_series)),
     hash("hmset", -4, "2.0.0", write_handler!(write::hmset))
         .summary("Sets the values of multiple fields.")
         .complexity(EACH_FIELD)

@@ -8,8 +8,9 @@ use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{Entry, ValueType};
 use crate::reply::Reply;
-use crate::types::WriteContext;
+use crate::types::fields::Changed;
 use crate::types::prefetch::Prefetch;
+use crate::types::{OpenKey, WriteContext};
 
 /// `HSET key field value [field value …]` → how many fields are new.
 pub(super) async fn hset(
@@ -17,6 +18,23 @@ pub(super) async fn hset(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     Ok(Reply::Integer(put(context, arguments, "hset").await?))
+}
+
+/// Several HSETs of one hash.
+pub(super) async fn hset_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let mut found = context.find(name, ValueType::Hash).await?;
+    let mut replies = Vec::with_capacity(commands.len());
+    for arguments in commands {
+        let entries = entries(arguments, "hset")?;
+        let changed = put_entries(context, name, found, entries).await?;
+        replies.push(Reply::Integer(changed.added));
+        found = Some(changed.key);
+    }
+    Ok(replies)
 }
 
 /// `HMSET key field value [field value …]` → OK.
@@ -33,21 +51,37 @@ async fn put(
     arguments: &[Bytes],
     command: &str,
 ) -> Result<i64, CommandError> {
+    let entries = entries(arguments, command)?;
+    let name = argument(arguments, 1)?;
+    let found = context.find(name, ValueType::Hash).await?;
+    let changed = put_entries(context, name, found, entries).await?;
+    Ok(changed.added)
+}
+
+/// The fields and values among the arguments of a command.
+fn entries(arguments: &[Bytes], command: &str) -> Result<Vec<Entry>, CommandError> {
     let (pairs, odd) = rest(arguments, 2).as_chunks::<2>();
     if !odd.is_empty() {
         return Err(CommandError::WrongArity(command.to_owned()));
     }
-    let name = argument(arguments, 1)?;
     let entries = pairs.iter().map(|[name, value]| Entry {
         name: name.clone(),
         value: value.clone(),
     });
-    let found = context.find(name, ValueType::Hash).await?;
+    Ok(entries.collect())
+}
+
+async fn put_entries(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    found: Option<OpenKey>,
+    entries: Vec<Entry>,
+) -> Result<Changed, CommandError> {
     let changed = context
-        .fields_put(name, ValueType::Hash, found, entries.collect())
+        .fields_put(name, ValueType::Hash, found, entries)
         .await?;
     context.notify(EventClasses::HASH, "hset", name);
-    Ok(changed.added)
+    Ok(changed)
 }
 
 /// `HSETNX key field value` → 1, or 0 where the field is there.

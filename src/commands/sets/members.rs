@@ -8,8 +8,9 @@ use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{Entry, ValueType};
 use crate::reply::Reply;
+use crate::types::fields::Changed;
 use crate::types::prefetch::Prefetch;
-use crate::types::{ReadContext, WriteContext};
+use crate::types::{OpenKey, ReadContext, WriteContext};
 
 /// `SADD key member [member …]` → how many are new.
 pub(super) async fn sadd(
@@ -17,15 +18,41 @@ pub(super) async fn sadd(
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
     let name = argument(arguments, 1)?;
-    let members = rest(arguments, 2).iter().map(entry).collect();
     let found = context.find(name, ValueType::Set).await?;
+    let changed = add(context, name, found, arguments).await?;
+    Ok(Reply::Integer(changed.added))
+}
+
+/// Several SADDs to one set.
+pub(super) async fn sadd_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let mut found = context.find(name, ValueType::Set).await?;
+    let mut replies = Vec::with_capacity(commands.len());
+    for arguments in commands {
+        let changed = add(context, name, found, arguments).await?;
+        replies.push(Reply::Integer(changed.added));
+        found = Some(changed.key);
+    }
+    Ok(replies)
+}
+
+async fn add(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    found: Option<OpenKey>,
+    arguments: &[Bytes],
+) -> Result<Changed, CommandError> {
+    let members = rest(arguments, 2).iter().map(entry).collect();
     let changed = context
         .fields_put(name, ValueType::Set, found, members)
         .await?;
     if changed.added > 0 {
         context.notify(EventClasses::SET, "sadd", name);
     }
-    Ok(Reply::Integer(changed.added))
+    Ok(changed)
 }
 
 /// A member as an entry.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, count, rest, to_usize};
+use crate::commands::popping::pop_each;
 use crate::commands::random_draw::{Draw, OUT_OF_RANGE};
 use crate::error::CommandError;
 use crate::events::EventClasses;
@@ -26,6 +27,27 @@ pub(super) async fn spop(
     }
     let taken = take(context, name, to_usize(count(word)?)).await?;
     Ok(Reply::Set(names(taken)))
+}
+
+/// Several SPOPs of one member each from one set.
+pub(super) async fn spop_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let mut found = context.find(name, ValueType::Set).await?;
+    let pop = async |wanted| {
+        let Some(key) = &mut found else {
+            return Ok(Vec::new());
+        };
+        context.fields_take_random(key, wanted).await
+    };
+    let reply = |taken: Option<Entry>| taken.map_or(Reply::Null, |one| Reply::Bulk(one.name));
+    let replies = pop_each(commands.len(), pop, reply).await?;
+    if let Some(key) = &found {
+        context.remove_if_empty(key).await?;
+    }
+    Ok(replies)
 }
 
 async fn take(

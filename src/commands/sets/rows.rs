@@ -6,8 +6,9 @@ use crate::commands::grammar::{Argument, COUNT, integer, key, pattern, string};
 use crate::commands::key_specs::{
     DELETE, INSERT, LOOK, OVERWRITE, READ, TAKE, UPDATE, at, counted_at, up_to,
 };
+use crate::commands::popping::{has_no_count, is_any};
 use crate::commands::row::{Group, Handler, Row};
-use crate::{read_handler, write_handler};
+use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 
@@ -34,7 +35,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, INSERT)])
         .history(&[("2.4.0", "Accepts multiple `member` arguments.")])
         .arguments(&[key(0), string("member").multiple()])
-        .plan(members::plan_members),
+        .plan(members::plan_members)
+        .series(series!(is_any, members::sadd_series)),
     set("srem", -3, "1.0.0", write_handler!(members::srem))
         .summary(
             "Removes one or more members from a set. Deletes the set if the last member was \
@@ -86,7 +88,8 @@ pub const ROWS: &[Row] = &[
         .keys(&[at(1, TAKE)])
         .tips(&["nondeterministic_output"])
         .history(&[("3.2.0", "Added the `count` argument.")])
-        .arguments(&[key(0), integer("count").since("3.2.0").optional()]),
+        .arguments(&[key(0), integer("count").since("3.2.0").optional()])
+        .series(series!(has_no_count, random::spop_series)),
     set(
         "srandmember",
         -2,

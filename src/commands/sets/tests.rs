@@ -182,11 +182,12 @@ fn every_member_is_popped_once() {
 #[test]
 fn each_member_is_drawn_as_often_as_another() {
     let bench = Bench::embedded();
-    for count in [10, 100, 400] {
+    // Many at once, and so few at once of a large set that each is drawn by itself.
+    for (count, at_once) in [(10, 10), (100, 100), (400, 400), (400, 10)] {
         fill(&bench, "s", count);
         let mut times = vec![0; count];
-        for _ in 0..20 {
-            let Reply::Array(drawn) = bench.run(&format!("SRANDMEMBER s -{}", count)) else {
+        for _ in 0..20 * count / at_once {
+            let Reply::Array(drawn) = bench.run(&format!("SRANDMEMBER s -{at_once}")) else {
                 panic!("no array");
             };
             for one in drawn {

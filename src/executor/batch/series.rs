@@ -16,6 +16,10 @@ use crate::executor::call::{Call, Submission, Work};
 use crate::reply::Reply;
 use crate::types::tracking::Origin;
 
+mod order;
+
+pub(in crate::executor) use order::bring_together;
+
 /// Commands of a series.
 const SERIES_COMMANDS_MAX: usize = 256;
 /// Bytes of arguments after which a series takes no more commands.

@@ -91,7 +91,7 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Takes up to `count` random entries away and answers them. Conflicts on these, not on others
+    /// Takes up to `count` random entries away and answers them in random order. Conflicts on these, not on others
     /// among which they were drawn. The caller ends with [`WriteContext::remove_if_empty`].
     ///
     /// # Errors
@@ -102,16 +102,18 @@ impl WriteContext<'_> {
         count: usize,
     ) -> Result<Vec<Entry>, StoreError> {
         if let Some(mut entries) = body_entries(key)? {
-            let taken = self.distinct_entries(&entries, count);
+            let mut taken = self.distinct_entries(&entries, count);
             let names: Vec<&Bytes> = taken.iter().map(|entry| &entry.name).collect();
             entries.retain(|entry| !names.contains(&&entry.name));
             if !taken.is_empty() {
                 self.write_left(key, &entries);
             }
+            self.shuffle(&mut taken);
             return Ok(taken);
         }
         let rows = self.relaxed_view().random_rows(key, count).await?;
-        let taken = self.row_entries(key, &rows).await?;
+        let mut taken = self.row_entries(key, &rows).await?;
+        self.shuffle(&mut taken);
         for row in &rows {
             self.transaction
                 .add_read_conflict_range(&row.key, &successor(&row.key));
@@ -119,6 +121,14 @@ impl WriteContext<'_> {
         }
         self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
         Ok(taken)
+    }
+
+    /// Fisher and Yates's.
+    fn shuffle(&self, entries: &mut [Entry]) {
+        for left in (2..=entries.len()).rev() {
+            let drawn = self.environment.random.below(left as u64);
+            entries.swap(left - 1, usize::try_from(drawn).unwrap_or(0));
+        }
     }
 }
 

@@ -19,7 +19,8 @@ fn command(random: &SeededRandom) -> String {
     // `s` is a sorted set to start with: commands of lists fail there.
     let key = ["a", "a", "b", "s"][random.below(4) as usize];
     let value = random.below(1000);
-    match random.below(9) {
+    let few = value % 9;
+    match random.below(12) {
         0 => format!("LPUSH {key} {value} x{value}"),
         1 => format!("RPUSH {key} {value}"),
         2 => format!("LPOP {key}"),
@@ -28,6 +29,15 @@ fn command(random: &SeededRandom) -> String {
         5 => format!("ZADD s {value} m{value}"),
         6 => format!("ZPOPMIN {key}"),
         7 => format!("ZPOPMAX {key}"),
+        8 => format!(
+            "SADD {} m{value} m{few} m{few}",
+            ["t", "s"][few as usize / 8]
+        ),
+        9 => format!(
+            "HSET h f{few} {value} f{value} {value}{}",
+            ["", " odd"][few as usize / 8]
+        ),
+        10 => format!("HSET h f{value} {}", "v".repeat(1 + few as usize * 20)),
         _ => format!("DEL {key}"),
     }
 }
@@ -47,7 +57,14 @@ fn a_batch_replies_as_its_commands_one_by_one() {
             let replies = submit(&together, calls);
             let expected: Vec<Reply> = commands.iter().map(|one| alone.run(one)).collect();
             assert_eq!(replies, expected, "{commands:?}");
-            for left in ["LRANGE a 0 -1", "LRANGE b 0 -1", "ZRANGE s 0 -1", "KEYS *"] {
+            for left in [
+                "LRANGE a 0 -1",
+                "LRANGE b 0 -1",
+                "ZRANGE s 0 -1",
+                "SMEMBERS t",
+                "HGETALL h",
+                "KEYS *",
+            ] {
                 assert_eq!(together.run(left), alone.run(left));
             }
         }
@@ -193,6 +210,30 @@ fn a_series_of_pops_ends_where_its_replies_grow_large() {
         submit(&bench, finished.rest).len() + finished.replies.len(),
         40
     );
+}
+
+#[test]
+fn random_members_that_are_popped_in_series_are_each_popped_once() {
+    // In the set's own row, and in rows of their own.
+    for members in [10, 700] {
+        let bench = Bench::embedded();
+        let mut expected: Vec<String> = (0..members).map(|n| format!("m{n:03}")).collect();
+        bench.run(&format!("SADD s {}", expected.join(" ")));
+        let calls = (0..members + 3).map(|_| unplanned("SPOP s")).collect();
+        let replies = submit(&bench, calls);
+        let name = |reply: &Reply| match reply {
+            Reply::Bulk(name) => String::from_utf8_lossy(name).into_owned(),
+            other => panic!("{other:?}"),
+        };
+        let (popped, nothing) = replies.split_at(members);
+        assert_eq!(nothing, [Reply::Null, Reply::Null, Reply::Null]);
+        let mut popped: Vec<String> = popped.iter().map(name).collect();
+        assert_ne!(popped, expected, "they are in random order");
+        popped.sort();
+        expected.sort();
+        assert_eq!(popped, expected);
+        assert_eq!(bench.run("EXISTS s"), Reply::Integer(0));
+    }
 }
 
 #[test]
