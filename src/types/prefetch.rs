@@ -15,10 +15,13 @@ use futures_util::future::join_all;
 
 use super::context::ReadContext;
 use super::key::ClientKey;
-use crate::layout::{FieldRow, Id, KeyName, Member, Meta, MetaCopy, Section, ValueType, successor};
+use crate::layout::{
+    FieldRow, Id, KeyName, Member, Meta, MetaCopy, Section, StreamGroup, StreamId, ValueType,
+    successor,
+};
 use crate::store::{Isolation, RangeQuery, StoreError};
 
-/// Members of one command that are prefetched.
+/// Members of one command that are prefetched, or entries of streams.
 const PREFETCHED_MEMBERS_MAX: usize = 64;
 
 /// Keys that are prefetched side by side.
@@ -61,9 +64,20 @@ pub enum Prefetch {
     Stream {
         /// Its head.
         head: bool,
-        /// The row of this group.
-        group: Option<Bytes>,
+        /// What is read of a consumer group.
+        group: Option<GroupPrefetch>,
     },
+}
+
+/// What a command reads of a consumer group besides the group's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupPrefetch {
+    /// The group's name.
+    pub name: Bytes,
+    /// The row of this consumer.
+    pub consumer: Option<Bytes>,
+    /// What is pending of these entries.
+    pub pending: Vec<StreamId>,
 }
 
 impl Prefetch {
@@ -98,10 +112,18 @@ struct KeyPlan {
     ends: Vec<EndPlan>,
     members: Vec<(ValueType, Bytes)>,
     stream_head: bool,
-    stream_groups: BTreeSet<Bytes>,
+    /// By their names.
+    stream_groups: BTreeMap<Bytes, GroupPlan>,
     with_length: bool,
     /// The requests of other servers.
     with_requests: bool,
+}
+
+/// What commands read of a consumer group.
+#[derive(Debug, Default)]
+struct GroupPlan {
+    consumers: BTreeSet<Bytes>,
+    pending: BTreeSet<StreamId>,
 }
 
 /// What commands read at one end of a queue.
@@ -147,7 +169,12 @@ impl PrefetchPlan {
             }
             Prefetch::Stream { head, group } => {
                 plan.stream_head |= head;
-                plan.stream_groups.extend(group.clone());
+                if let Some(group) = group {
+                    let of_group = plan.stream_groups.entry(group.name.clone()).or_default();
+                    of_group.consumers.extend(group.consumer.clone());
+                    let pending = group.pending.iter().take(PREFETCHED_MEMBERS_MAX);
+                    of_group.pending.extend(pending.copied());
+                }
             }
         }
     }
@@ -418,7 +445,8 @@ impl ReadContext<'_> {
         let (ends, members, stream, requests) =
             futures_util::join!(join_all(ends), join_all(members), stream, requests);
         requests?;
-        for read in members.into_iter().chain(stream) {
+        stream?;
+        for read in members {
             read?;
         }
         let mut data = PrefetchedData::default();
@@ -431,21 +459,52 @@ impl ReadContext<'_> {
         Ok(data)
     }
 
-    async fn prefetch_stream(
-        &self,
-        plan: &KeyPlan,
-        location: Location,
-    ) -> Vec<Result<Option<Bytes>, StoreError>> {
+    async fn prefetch_stream(&self, plan: &KeyPlan, location: Location) -> Result<(), StoreError> {
         if location.value_type != ValueType::Stream {
-            return Vec::new();
+            return Ok(());
         }
-        let (layout, data) = (self.layout(), location.data);
-        let head = plan.stream_head.then(|| layout.stream_head_key(data));
+        let data = location.data;
+        let head = async {
+            match plan.stream_head {
+                true => self.prefetch_row(self.layout().stream_head_key(data)).await,
+                false => Ok(None),
+            }
+        };
         let groups = plan.stream_groups.iter();
-        let groups = groups.map(|group| layout.stream_group_key(data, group));
-        let rows = head.into_iter().chain(groups);
-        let reads = rows.map(async |row| self.transaction.get(&row, Isolation::Snapshot).await);
-        join_all(reads).await
+        let groups = groups.map(|(name, group)| self.prefetch_group(data, name, group));
+        let (head, groups) = futures_util::join!(head, join_all(groups));
+        head?;
+        groups.into_iter().collect()
+    }
+
+    /// Reads a group's row, and then what lies under the id that is in it.
+    async fn prefetch_group(
+        &self,
+        data: Id,
+        name: &Bytes,
+        plan: &GroupPlan,
+    ) -> Result<(), StoreError> {
+        let layout = self.layout();
+        let row = self
+            .prefetch_row(layout.stream_group_key(data, name))
+            .await?;
+        let Some(row) = row else {
+            return Ok(());
+        };
+        let group = StreamGroup::decode(&row)?.id;
+        let consumers = plan.consumers.iter();
+        let consumers = consumers.map(|name| layout.stream_consumer_key(data, group, name));
+        let pending = plan.pending.iter();
+        let pending = pending.map(|id| layout.stream_pending_key(data, group, *id));
+        let rows = consumers.chain(pending).map(|row| self.prefetch_row(row));
+        for read in side_by_side(rows).await {
+            read?;
+        }
+        Ok(())
+    }
+
+    async fn prefetch_row(&self, row: Vec<u8>) -> Result<Option<Bytes>, StoreError> {
+        self.transaction.get(&row, Isolation::Snapshot).await
     }
 
     async fn prefetch_end(

@@ -135,6 +135,19 @@ impl ReadCache {
         last.filter(|(_, range)| range.end.as_slice() >= key)
     }
 
+    /// The range that ends where a read begins.
+    fn range_continued_by(&self, query: &RangeQuery<'_>) -> Option<&CachedRange> {
+        if query.reverse {
+            return self.ranges.get(query.end);
+        }
+        let last = self
+            .ranges
+            .range::<[u8], _>(before(query.begin))
+            .next_back();
+        let (_, range) = last?;
+        (range.end == query.begin).then_some(range)
+    }
+
     /// Looks for the rows of a range.
     pub(super) fn look_up(&self, query: &RangeQuery<'_>) -> Lookup {
         let mut rows = Vec::new();
@@ -147,6 +160,11 @@ impl ReadCache {
                 self.range_at(begin)
             };
             let Some((range_begin, range)) = found else {
+                if rows.is_empty()
+                    && let Some(range) = self.range_continued_by(query)
+                {
+                    read_ahead = range.next_read_ahead();
+                }
                 // Only up to the next cached range: most of that may be cleared.
                 if query.reverse {
                     let previous = self.ranges.range::<[u8], _>(before(end)).next_back();

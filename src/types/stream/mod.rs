@@ -17,7 +17,7 @@
 use bytes::Bytes;
 
 use crate::layout::stream::{decode_stream_deleted, decode_stream_fields, read_stream_entry_key};
-use crate::layout::{StreamHead, StreamId};
+use crate::layout::{StreamHead, StreamId, successor};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -175,9 +175,13 @@ impl ReadContext<'_> {
         reverse: bool,
         expected: usize,
     ) -> EntryPages<'c, 'c> {
-        let rows = self
-            .layout()
-            .stream_entries(key.data(), range.first, range.last);
+        let layout = self.layout();
+        let mut rows = layout.stream_entries(key.data(), range.first, range.last);
+        if let Some(before) = range.first.previous() {
+            // Where a read up to the entry before has ended. So the transaction's cache sees that
+            // this one continues it, and reads ahead.
+            rows.begin = successor(&layout.stream_entry_key(key.data(), before));
+        }
         EntryPages {
             context: self,
             key,

@@ -12,7 +12,7 @@ use crate::events::EventClasses;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
 use crate::types::WriteContext;
-use crate::types::prefetch::Prefetch;
+use crate::types::prefetch::{GroupPrefetch, Prefetch};
 use crate::types::stream::{Deletion, Release, ReleaseMode};
 
 /// `XACK key group id [id …]` → how many of these were pending.
@@ -67,11 +67,16 @@ pub(super) async fn xack_series(
     Ok(counts.into_iter().map(Reply::Integer).collect())
 }
 
-/// XACK reads the row of its group.
+/// XACK reads the row of its group, and what is pending of its entries.
 pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
+    let ids = rest(arguments, 3).iter();
     Some(Plan::Read(vec![Prefetch::Stream {
         head: false,
-        group: Some(arguments.get(2)?.clone()),
+        group: Some(GroupPrefetch {
+            name: arguments.get(2)?.clone(),
+            consumer: None,
+            pending: ids.map_while(|id| strict_id(id, 0).ok()).collect(),
+        }),
     }]))
 }
 

@@ -20,7 +20,7 @@ use crate::commands::waits::{WaitSpec, Wake};
 use crate::error::CommandError;
 use crate::layout::{StreamId, ValueType};
 use crate::reply::Reply;
-use crate::types::prefetch::Prefetch;
+use crate::types::prefetch::{GroupPrefetch, Prefetch};
 use crate::types::stream::{Delivering, HistoryEntry, OpenGroup};
 use crate::types::wants::{Offer, Wants};
 use crate::types::{OpenKey, WriteContext};
@@ -204,13 +204,17 @@ fn history_reply(entry: HistoryEntry) -> Reply {
     Reply::Array(vec![id_reply(entry.id), fields])
 }
 
-/// XREADGROUP reads the row of its group in each of its streams.
+/// XREADGROUP reads the rows of its group and its consumer in each of its streams.
 pub(super) fn plan(arguments: &[Bytes]) -> Option<Plan> {
     let read = read_arguments(arguments, 0, true).ok()?;
-    let (group, _) = read.group?;
+    let (group, consumer) = read.group?;
     let of_each = Prefetch::Stream {
         head: false,
-        group: Some(group.clone()),
+        group: Some(GroupPrefetch {
+            name: group.clone(),
+            consumer: Some(consumer.clone()),
+            pending: Vec::new(),
+        }),
     };
     Some(Plan::Read(vec![of_each; read.keys.len()]))
 }

@@ -103,7 +103,8 @@ impl WriteContext<'_> {
         Ok(read)
     }
 
-    /// Makes entries pending. Some may be so already: XGROUP SETID lets a group read entries again.
+    /// Makes entries pending. Some may be so already: XGROUP SETID lets a group read entries again, and
+    /// XCLAIM with FORCE takes one that was not read.
     async fn put_delivered(
         &self,
         key: &OpenKey,
@@ -112,9 +113,20 @@ impl WriteContext<'_> {
         range: IdRange,
         entries: &[StreamEntry],
     ) -> Result<(), StoreError> {
-        let before = self
-            .stream_pending_range(key, group, range, false, usize::MAX)
-            .await?;
+        // Where nothing is pending from here on, the transaction's cache knows that for all commands
+        // of a batch: each asks for a later part of what the first one has read.
+        let onwards = IdRange {
+            last: StreamId::MAX,
+            ..range
+        };
+        let first = self.stream_pending_range(key, group, onwards, false, 1);
+        let before = match first.await?.first() {
+            Some(first) if first.id <= range.last => {
+                let all = self.stream_pending_range(key, group, range, false, usize::MAX);
+                all.await?
+            }
+            _ => Vec::new(),
+        };
         let before: HashMap<StreamId, PendingEntry> =
             before.into_iter().map(|entry| (entry.id, entry)).collect();
         let mut changes = PendingChanges::default();
