@@ -588,6 +588,29 @@ fn a_key_that_was_read_in_a_range_is_not_read_again() {
 }
 
 #[test]
+fn a_range_that_begins_where_one_that_was_read_ends_is_read_with_what_follows() {
+    const KEYS: [&str; 12] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let recorder = Recorder::of(&KEYS);
+    let reads = Rc::clone(&recorder.reads);
+    let transaction = ReadYourWrites::new(Box::new(recorder));
+    let mut begin = b"a".to_vec();
+    for key in KEYS {
+        let query = RangeQuery {
+            begin: &begin,
+            end: b"z",
+            limit: 1,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        };
+        let rows = now(transaction.get_range(query)).unwrap();
+        assert_eq!(rows[0].key, key);
+        begin = key_after(&rows[0].key);
+    }
+    // 1, 4 and 16 rows.
+    assert_eq!(reads.get(), 3);
+}
+
+#[test]
 fn what_was_only_read_hands_nothing_over() {
     let given = handed_over(&["b"], |transaction| {
         now(transaction.get(b"b", Isolation::Serializable)).unwrap();

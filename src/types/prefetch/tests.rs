@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::{LocationCache, Prefetch, PrefetchPlan};
+use super::{GroupPrefetch, LocationCache, Prefetch, PrefetchPlan};
 use crate::commands::testing::Bench;
-use crate::layout::{Id, KeyName, Meta, ValueType};
+use crate::layout::{Id, KeyName, Meta, StreamId, ValueType};
 use crate::random::{Random, SeededRandom};
 use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
 use crate::types::ReadContext;
@@ -364,4 +364,28 @@ fn members_and_fields_in_rows_are_read_with_the_metadata() {
         plan.add(&client_key("large"), &members);
         assert_eq!(trips(&bench, &plan, &locations).1, 2);
     }
+}
+
+#[test]
+fn consumers_and_pending_entries_of_a_group_are_read_side_by_side() {
+    let bench = Bench::cluster_like();
+    bench.run("XGROUP CREATE stream g 0 MKSTREAM");
+    let mut plan = PrefetchPlan::default();
+    for number in 0..10 {
+        bench.run(&format!("XGROUP CREATECONSUMER stream g c{number}"));
+        let group = GroupPrefetch {
+            name: "g".into(),
+            consumer: Some(format!("c{number}").into()),
+            pending: vec![StreamId { ms: number, seq: 1 }; 2],
+        };
+        let prefetch = Prefetch::Stream {
+            head: true,
+            group: Some(group),
+        };
+        plan.add(&client_key("stream"), &prefetch);
+    }
+    let locations = LocationCache::default();
+    trips(&bench, &plan, &locations);
+    // The namespace, the metadata, the head and the group; then ten consumers and ten entries.
+    assert_eq!(trips(&bench, &plan, &locations), (2, 24));
 }
