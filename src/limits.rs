@@ -157,7 +157,7 @@ pub const SCRIPT_MEMORY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of memory up to which the machine of a script is kept for others.
 pub const SCRIPT_MEMORY_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes of address space for the stack of a script.
-pub const SCRIPT_STACK_BYTES: usize = 4 * 1024 * 1024;
+pub const SCRIPT_STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Tables within tables that a script may answer (Redis: about 8,000).
 pub const SCRIPT_REPLY_DEPTH_MAX: usize = 256;
 /// Compiled scripts that a machine keeps.

@@ -15,6 +15,9 @@ use mlua::{Function, Lua, Result, Table, Value};
 use super::values::truncated;
 use crate::reply::Reply;
 
+/// Lua's own settings of its collector (`LUAI_GCPAUSE`, `LUAI_GCMUL`).
+const COLLECTOR_PERCENT: c_int = 200;
+
 /// Tables within each other whose places on Lua's stack are there without asking.
 const PLAIN_DEPTH_MAX: usize = 3;
 /// Where the result of a run is on Lua's stack. The names of [`SPECIAL`] follow it.
@@ -70,6 +73,10 @@ impl Entry<'_> {
         // call succeeded, and its result.
         let (is_done, value): (bool, Value) = unsafe {
             lua.exec_raw(arguments, |state| {
+                // As the script before may have set the collector otherwise.
+                ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
+                ffi::lua_gc(state, ffi::LUA_GCSETPAUSE, COLLECTOR_PERCENT);
+                ffi::lua_gc(state, ffi::LUA_GCSETSTEPMUL, COLLECTOR_PERCENT);
                 let arguments = if ffi::lua_istable(state, 2) != 0 {
                     for (name, values) in [(c"KEYS", self.keys), (c"ARGV", self.arguments)] {
                         ffi::lua_pushstring(state, name.as_ptr());

@@ -21,6 +21,12 @@ const UNPACKED_MAX: i64 = 8_000;
 /// Arguments that are handed over one by one. Lua has room for 8,000 in a function of C, of which the
 /// bindings need some.
 const ARGUMENTS_MAX: c_int = 1_000;
+/// Items of a pattern that may make Lua's matcher call itself. Each such call takes some of the fiber's
+/// stack, which Lua 5.1 does not check.
+const PATTERN_ITEMS_MAX: usize = 2_000;
+/// Pieces of a text that a reader function may give to `load`: each is joined with all before it, and
+/// where the reader is a function of C nothing stops it meanwhile.
+const LOADED_PIECES_MAX: usize = 16_384;
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
 static MARK: u8 = 0;
@@ -61,8 +67,9 @@ pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
 /// Replaces functions of `globals` by ones that keep to the rules of the sandbox.
 pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
     type Guard = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
-    let guards: [(&str, Guard); 10] = [
+    let guards: [(&str, Guard); 11] = [
         ("pcall", pcall),
+        ("xpcall", xpcall),
         ("rawset", refuse_protected),
         ("setmetatable", refuse_protected),
         ("rawget", on_real),
@@ -89,6 +96,16 @@ pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
     ] {
         let original: Function = tables.raw_get(name)?;
         tables.raw_set(name, c_function(lua, guard, Some(original))?)?;
+    }
+    let strings: Table = globals.raw_get("string")?;
+    for (name, guard) in [
+        ("find", find as Guard),
+        ("match", of_simple_pattern),
+        ("gmatch", of_simple_pattern),
+        ("gsub", of_simple_pattern),
+    ] {
+        let original: Function = strings.raw_get(name)?;
+        strings.raw_set(name, c_function(lua, guard, Some(original))?)?;
     }
     Ok(())
 }
@@ -180,6 +197,15 @@ unsafe fn is_protected(state: *mut lua_State, index: c_int) -> bool {
     }
 }
 
+/// Whether scripts may only read a table.
+pub(super) fn is_read_only(table: &Table) -> Result<bool> {
+    let Some(metatable) = table.metatable() else {
+        return Ok(false);
+    };
+    let first: Value = metatable.raw_get(1)?;
+    Ok(matches!(first, Value::LightUserData(found) if found.0 == mark()))
+}
+
 /// Calls the guarded function in this frame.
 unsafe fn original(state: *mut lua_State) -> c_int {
     unsafe {
@@ -240,6 +266,61 @@ unsafe extern "C-unwind" fn refuse_protected(state: *mut lua_State) -> c_int {
             return refuse(state, READ_ONLY);
         }
         original(state)
+    }
+}
+
+/// `string.find`, whose fourth argument says that there is no pattern.
+unsafe extern "C-unwind" fn find(state: *mut lua_State) -> c_int {
+    unsafe {
+        if ffi::lua_toboolean(state, 4) != 0 {
+            return original(state);
+        }
+        of_simple_pattern(state)
+    }
+}
+
+/// Refuses a pattern for which Lua's matcher would need too much stack.
+unsafe extern "C-unwind" fn of_simple_pattern(state: *mut lua_State) -> c_int {
+    unsafe {
+        if ffi::lua_type(state, 2) == ffi::LUA_TSTRING {
+            let mut bytes = 0;
+            let text = ffi::lua_tolstring(state, 2, &raw mut bytes);
+            // SAFETY: Lua keeps the string as long as it is on the stack.
+            let pattern = std::slice::from_raw_parts(text.cast::<u8>(), bytes);
+            let items = pattern.iter().filter(|byte| b"*+-?()".contains(byte));
+            if items.take(PATTERN_ITEMS_MAX + 1).count() > PATTERN_ITEMS_MAX {
+                ffi::lua_pushstring(state, c"pattern too complex".as_ptr());
+                return refuse_at_line(state);
+            }
+        }
+        original(state)
+    }
+}
+
+/// `xpcall` whose handler does not see the errors that end a script: it would run, perhaps for ever,
+/// where no hook is called.
+unsafe extern "C-unwind" fn xpcall(state: *mut lua_State) -> c_int {
+    unsafe {
+        if ffi::lua_isfunction(state, 2) != 0 {
+            ffi::lua_pushvalue(state, 2);
+            ffi::lua_pushcclosure(state, handle, 1);
+            ffi::lua_replace(state, 2);
+        }
+        original(state)
+    }
+}
+
+unsafe extern "C-unwind" fn handle(state: *mut lua_State) -> c_int {
+    unsafe {
+        // Scripts have no userdata but the errors of the bindings.
+        if ffi::lua_type(state, 1) == ffi::LUA_TUSERDATA {
+            ffi::lua_settop(state, 1);
+            return 1;
+        }
+        ffi::lua_pushvalue(state, ffi::lua_upvalueindex(1));
+        ffi::lua_insert(state, 1);
+        ffi::lua_call(state, ffi::lua_gettop(state) - 1, 1);
+        1
     }
 }
 
@@ -397,7 +478,14 @@ unsafe extern "C-unwind" fn load(state: *mut lua_State) -> c_int {
             ffi::lua_replace(state, 2);
         }
         ffi::lua_pushstring(state, c"".as_ptr());
+        let mut pieces = 0;
         loop {
+            pieces += 1;
+            if pieces > LOADED_PIECES_MAX {
+                ffi::lua_pushnil(state);
+                ffi::lua_pushstring(state, c"reader function gives too many pieces".as_ptr());
+                return 2;
+            }
             ffi::lua_pushvalue(state, 1);
             if ffi::lua_pcall(state, 0, 1, 0) != 0 {
                 ffi::lua_pushnil(state);

@@ -2,6 +2,8 @@
 
 use mlua::{Function, Lua, Result, Value};
 
+use super::raw;
+
 /// Frames in which the line of an error is looked for.
 const FRAMES_MAX: usize = 16;
 
@@ -48,7 +50,8 @@ fn error_handler(lua: &Lua) -> Result<Function> {
         // Functions of C have no lines: what counts is who called them.
         let found = (0..FRAMES_MAX).map_while(place).find(|(is_c, ..)| !is_c);
         let table = match error {
-            Value::Table(table) => table,
+            // A table that scripts share stays as it is.
+            Value::Table(table) if !raw::is_read_only(&table)? => table,
             error => {
                 let text = match lua.coerce_string(error.clone())? {
                     Some(text) => text.as_bytes().to_vec(),

@@ -1,7 +1,7 @@
 //! Which scripts a server is running, for BUSY and SCRIPT KILL, and the scripts that it knows.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,9 +36,16 @@ pub struct Run {
     since: Instant,
     /// When it is ended, if there is such a time.
     deadline: Option<Instant>,
-    is_killed: AtomicBool,
-    has_written: AtomicBool,
+    /// One of the constants below. It leaves [`UNDECIDED`] once, so that what was killed writes nothing.
+    fate: AtomicU8,
 }
+
+/// It has neither written nor been killed.
+const UNDECIDED: u8 = 0;
+/// It has called a command that writes, and is not killed any more.
+const WRITTEN: u8 = 1;
+/// It was killed, and writes nothing any more.
+const KILLED: u8 = 2;
 
 impl Run {
     fn new(caller: Caller, longest: Option<Duration>) -> Arc<Self> {
@@ -47,8 +54,7 @@ impl Run {
             caller,
             since,
             deadline: longest.and_then(|longest| since.checked_add(longest)),
-            is_killed: AtomicBool::new(false),
-            has_written: AtomicBool::new(false),
+            fate: AtomicU8::new(UNDECIDED),
         })
     }
 
@@ -64,7 +70,7 @@ impl Run {
 
     /// SCRIPT KILL was called.
     pub fn is_killed(&self) -> bool {
-        self.is_killed.load(Ordering::Relaxed)
+        self.fate.load(Ordering::Relaxed) == KILLED
     }
 
     /// It has run longer than it may.
@@ -72,9 +78,18 @@ impl Run {
         self.deadline.is_some_and(|at| Instant::now() >= at)
     }
 
-    /// It has called a command that writes.
-    pub fn note_write(&self) {
-        self.has_written.store(true, Ordering::Relaxed);
+    /// It is about to call a command that writes. False if it was killed before: it must not.
+    pub fn may_write(&self) -> bool {
+        self.decide(WRITTEN)
+    }
+
+    /// Decides its fate; false if it was decided otherwise.
+    fn decide(&self, fate: u8) -> bool {
+        let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+        let decided = self
+            .fate
+            .compare_exchange(UNDECIDED, fate, success, failure);
+        decided.is_ok() || decided == Err(fate)
     }
 }
 
@@ -188,15 +203,16 @@ impl Scripts {
         let running = lock(&self.running);
         let mut result = Err(KillError::NotBusy);
         for run in running.iter() {
-            if run.has_written.load(Ordering::Relaxed) {
+            if run.fate.load(Ordering::Relaxed) == WRITTEN {
                 result = result.or(Err(KillError::Unkillable));
             } else if run.caller.is_function() != functions {
                 if result == Err(KillError::NotBusy) {
                     result = Err(KillError::OtherKind);
                 }
-            } else {
-                run.is_killed.store(true, Ordering::Relaxed);
+            } else if run.decide(KILLED) {
                 result = Ok(());
+            } else {
+                result = result.or(Err(KillError::Unkillable));
             }
         }
         result

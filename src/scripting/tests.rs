@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures_util::FutureExt;
 
+use super::running::KillError;
 use super::{Caller, Commands, End, Fiber, Machine, Origin, Program, Script, Scripts};
 use crate::reply::Reply;
 
@@ -103,6 +104,88 @@ fn nothing_that_scripts_share_can_be_changed() {
 }
 
 #[test]
+fn a_run_is_killed_or_writes_and_never_both() {
+    let scripts = Scripts::default();
+    let killed = scripts.begin(Caller::Script, None);
+    assert_eq!(scripts.kill(false), Ok(()));
+    assert!(killed.run().is_killed() && !killed.run().may_write());
+    drop(killed);
+    let written = scripts.begin(Caller::Script, None);
+    assert!(written.run().may_write() && written.run().may_write());
+    assert_eq!(scripts.kill(false), Err(KillError::Unkillable));
+    assert!(!written.run().is_killed());
+}
+
+#[test]
+fn a_table_that_scripts_share_stays_as_it_is_when_it_is_raised() {
+    for raised in [
+        "error(_G)",
+        "error(string)",
+        "__redis__err__handler(string)",
+    ] {
+        let mut machine = Machine::new().unwrap();
+        run_on(&mut machine, raised);
+        let end = run_on(
+            &mut machine,
+            "return {rawget(_G, 'source'), rawget(string, 'line')}",
+        );
+        let End::Replied(reply, _) = end else {
+            panic!("{raised}: {end:?}");
+        };
+        assert_eq!(reply, Reply::Array(Vec::new()), "{raised}");
+    }
+}
+
+#[test]
+fn what_would_need_too_much_stack_is_refused() {
+    for (script, expected) in [
+        (
+            "return string.find(string.rep('a', 70000), string.rep('a?', 70000))",
+            "pattern too complex",
+        ),
+        (
+            "return (string.rep('(', 3000)):gsub(string.rep('(', 3000), '')",
+            "pattern too complex",
+        ),
+        (
+            "local t = {} t[1] = t cjson.encode_max_depth(2147483647) return cjson.encode(t)",
+            "excessive nesting",
+        ),
+        (
+            "cjson.decode_max_depth(2147483647) return cjson.decode(string.rep('[', 9000))",
+            "too many nested data structures",
+        ),
+    ] {
+        let line = failed(script);
+        assert!(line.contains(expected), "{script}: {line}");
+    }
+    let plain = "return string.find(string.rep('?', 5000), string.rep('?', 5000), 1, true)";
+    assert_eq!(replied(plain), Reply::Integer(1));
+}
+
+#[test]
+fn a_reader_that_never_ends_is_refused() {
+    let reply = replied("return {load(math.random)}");
+    let Reply::Array(_) = reply else {
+        panic!("{reply:?}");
+    };
+}
+
+#[test]
+fn the_collector_is_set_as_ever_for_each_script() {
+    let mut machine = Machine::new().unwrap();
+    run_on(
+        &mut machine,
+        "collectgarbage('setpause', 1000) collectgarbage('stop')",
+    );
+    let end = run_on(&mut machine, "return collectgarbage('setpause', 200)");
+    let End::Replied(reply, _) = end else {
+        panic!("{end:?}");
+    };
+    assert_eq!(reply, Reply::Integer(200));
+}
+
+#[test]
 fn what_reaches_beyond_a_script_is_not_there() {
     for name in [
         "io", "os", "debug", "package", "require", "module", "dofile", "loadfile", "print",
@@ -185,6 +268,7 @@ fn a_killed_script_ends_whatever_it_catches() {
          coroutine.resume(c) end",
         "while true do xpcall(function() while true do end end, function() return 1 end) end",
         "while true do redis.call('PING') end",
+        "xpcall(function() while true do end end, function() while true do end end)",
     ] {
         let script = Arc::new(Script::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap());
         let scripts = Arc::new(Scripts::default());

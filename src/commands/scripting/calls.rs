@@ -73,6 +73,8 @@ impl Commands for Calls<'_> {
 
 /// Calls that are counted together.
 const MADE_MAX: usize = 256;
+/// The error of a write of a script that was killed.
+const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 impl<'c> Calls<'c> {
     /// Of a script that has called nothing.
@@ -186,8 +188,9 @@ impl<'c> Calls<'c> {
         if let Some(reason) = refusal_in_script(invocation.row, &invocation.arguments) {
             return Ok(Reply::Error(reason));
         }
-        if invocation.row.flags.contains(Flags::WRITE) {
-            self.run.note_write();
+        if invocation.row.flags.contains(Flags::WRITE) && !self.run.may_write() {
+            // The script ends at one of its next instructions.
+            return Ok(Reply::Error(KILLED.into()));
         }
         match invocation.row.handler {
             Handler::Connection(ConnectionCommand::Select) => {

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Value};
 
-use super::settings::{Invalid, Settings, null};
+use super::settings::{Invalid, NESTING_MAX, Settings, null};
 use crate::scripting::library::Raise;
 use crate::scripting::numbers::strtod;
 
@@ -233,7 +233,7 @@ impl Decoder<'_> {
 
     fn descend(&mut self) -> Result<(), Raise> {
         self.depth += 1;
-        if self.depth <= self.settings.decode_max_depth.get() {
+        if self.depth <= self.settings.decode_max_depth.get().min(NESTING_MAX) {
             return Ok(());
         }
         let depth = self.depth;

@@ -2,7 +2,7 @@
 
 use mlua::{Table, Value};
 
-use super::settings::{Invalid, Settings};
+use super::settings::{Invalid, NESTING_MAX, Settings};
 use crate::scripting::library::{Raise, type_name};
 use crate::scripting::numbers::format_g;
 
@@ -49,7 +49,7 @@ impl Encoder<'_> {
     }
 
     fn table(&mut self, table: &Table, value: &Value, depth: i32) -> Encoded {
-        if depth > self.settings.encode_max_depth.get() {
+        if depth > self.settings.encode_max_depth.get().min(NESTING_MAX) {
             let text = format!("Cannot serialise, excessive nesting ({depth})");
             return Err(Raise::Text(text));
         }
