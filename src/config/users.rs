@@ -137,19 +137,20 @@ mod tests {
 
     #[test]
     fn users_are_read_with_their_rules() {
-        let text = "timeout = 1\nuser = [\n  \"alice on >pw ~jobs:* +@all\",\n  'bob off',\n]\n";
+        let text =
+            "timeout = 1\nuser = [\n  \"alice on >opensesame ~jobs:* +@all\",\n  'bob off',\n]\n";
         let loaded = load_text(text, &[]).unwrap();
         let users = loaded.users.as_ref().unwrap();
         let names: Vec<&[u8]> = users.definitions.keys().map(AsRef::as_ref).collect();
         assert_eq!(names, [b"alice".as_slice(), b"bob"]);
         let alice = &users.definitions[b"alice".as_slice()];
-        assert!(alice.accepts(b"pw") && !alice.accepts(b"other"));
+        assert!(alice.accepts(b"opensesame") && !alice.accepts(b"other"));
         let shown = loaded.describe();
         assert!(
             shown.contains("# user: 2 users, which are not shown"),
             "{shown}"
         );
-        assert!(!shown.contains("pw"), "{shown}");
+        assert!(!shown.contains("opensesame"), "{shown}");
 
         let one = load_text("user = \"alice on nopass\"", &[]).unwrap();
         assert_eq!(one.users.unwrap().definitions.len(), 1);
