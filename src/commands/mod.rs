@@ -29,6 +29,7 @@ pub mod plan;
 mod popping;
 pub mod priority_queues;
 pub mod pubsub;
+mod put_series;
 mod random_draw;
 pub mod resolve;
 pub mod row;

@@ -174,26 +174,28 @@ pub(super) async fn pop_series<P: Poppable, const FROM_END: bool>(
         Some(key) => P::pop(context, key, wanted, FROM_END).await,
         None => Ok(Vec::new()),
     };
-    let replies = pop_each(commands.len(), pop, P::single_reply).await?;
-    if let Some(key) = &found {
-        context.remove_if_empty(key).await?;
+    let (replies, has_popped) = pop_each(commands.len(), pop, P::single_reply).await?;
+    if let Some(key) = found.filter(|_| has_popped) {
+        context.remove_if_empty(&key).await?;
     }
     Ok(replies)
 }
 
 /// Pops an element for each of so many commands, some at a time. Ends early where their replies are
-/// large. `reply` makes the reply of an element, or of none.
+/// large. `reply` makes the reply of an element, or of none. Answers the replies, and whether an
+/// element was popped.
 pub(super) async fn pop_each<E>(
     commands: usize,
     mut pop: impl AsyncFnMut(usize) -> Result<Vec<E>, StoreError>,
     reply: impl Fn(Option<E>) -> Reply,
-) -> Result<Vec<Reply>, CommandError> {
+) -> Result<(Vec<Reply>, bool), CommandError> {
     let mut replies = Vec::with_capacity(commands);
-    let (mut step, mut bytes) = (STEP_MIN, 0);
+    let (mut step, mut bytes, mut has_popped) = (STEP_MIN, 0, false);
     while replies.len() < commands && bytes < SERIES_REPLY_BYTES_MAX {
         let wanted = step.min(commands - replies.len());
         let elements = pop(wanted).await?;
         let has_more = elements.len() == wanted;
+        has_popped |= !elements.is_empty();
         for element in elements {
             let reply = reply(Some(element));
             bytes += reply.size_hint();
@@ -207,7 +209,7 @@ pub(super) async fn pop_each<E>(
             false => 1,
         };
     }
-    Ok(replies)
+    Ok((replies, has_popped))
 }
 
 /// Pairs where a limit was given. Without one flat in both versions of the protocol.

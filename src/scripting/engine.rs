@@ -18,7 +18,7 @@ use super::runners::Runners;
 use super::running::Run;
 use super::sandbox::Globals;
 use super::script::Script;
-use super::state::{End, Origin, State, Stop};
+use super::state::{End, KILLED_LINE, Origin, State, Stop};
 use super::{api, raw, sandbox, values};
 use crate::limits::{
     LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
@@ -143,8 +143,7 @@ impl Engine<'_> {
                 let place = place.as_ref().map_or_else(String::new, |(source, line)| {
                     format!(" script: {name}, on {source}:{line}.")
                 });
-                let text = "ERR Script killed by user with SCRIPT KILL...";
-                End::Killed(format!("{text}{place}"))
+                End::Killed(format!("{KILLED_LINE}{place}"))
             }
         }
     }

@@ -42,4 +42,4 @@ pub use machine::Machine;
 pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
 pub use running::{Caller, KillError, Run, RunGuard, Scripts};
 pub use script::{Script, ScriptFlags, sha1_hex};
-pub use state::{End, Origin};
+pub use state::{End, KILLED_LINE, Origin};

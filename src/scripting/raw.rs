@@ -297,8 +297,8 @@ unsafe extern "C-unwind" fn of_simple_pattern(state: *mut lua_State) -> c_int {
     }
 }
 
-/// `xpcall` whose handler does not see the errors that end a script: it would run, perhaps for ever,
-/// where no hook is called.
+/// `xpcall` that does not call the handler for errors that end a script. Lua calls no hook while a
+/// handler runs, so a handler that loops could not be ended.
 unsafe extern "C-unwind" fn xpcall(state: *mut lua_State) -> c_int {
     unsafe {
         if ffi::lua_isfunction(state, 2) != 0 {

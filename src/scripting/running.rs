@@ -203,16 +203,12 @@ impl Scripts {
         let running = lock(&self.running);
         let mut result = Err(KillError::NotBusy);
         for run in running.iter() {
-            if run.fate.load(Ordering::Relaxed) == WRITTEN {
-                result = result.or(Err(KillError::Unkillable));
-            } else if run.caller.is_function() != functions {
-                if result == Err(KillError::NotBusy) {
-                    result = Err(KillError::OtherKind);
-                }
-            } else if run.decide(KILLED) {
+            if run.caller.is_function() == functions && run.decide(KILLED) {
                 result = Ok(());
-            } else {
+            } else if run.fate.load(Ordering::Relaxed) == WRITTEN {
                 result = result.or(Err(KillError::Unkillable));
+            } else if result == Err(KillError::NotBusy) {
+                result = Err(KillError::OtherKind);
             }
         }
         result

@@ -28,6 +28,9 @@ pub enum End {
     Aborted,
 }
 
+/// The error of a script that SCRIPT KILL has ended, before the place where that was.
+pub const KILLED_LINE: &str = "ERR Script killed by user with SCRIPT KILL...";
+
 /// Where the error comes from with which a script ends, if it ends with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

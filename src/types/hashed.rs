@@ -16,7 +16,7 @@ use super::pages::Pages;
 const DRAW_ROWS: usize = 16;
 /// Where more than one row in so many is wanted, all of them are read once.
 const SCAN_RATIO: i64 = 16;
-/// So are so few rows. Where a read is a round trip, a page costs less than the slices of a draw.
+/// So are so few rows: a page of them is one read, as a draw is, and its rows have the same chance.
 const SCAN_ROWS_MAX: i64 = crate::limits::RANGE_PAGE_ROWS as i64;
 /// The same on a store with a single writer, whose reads are cheap.
 const LOCAL_SCAN_ROWS_MAX: i64 = 192;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, rest};
 use crate::commands::plan::Plan;
+use crate::commands::put_series::put_series;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{Entry, ValueType};
@@ -25,16 +26,10 @@ pub(super) async fn hset_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
-    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
-    let mut found = context.find(name, ValueType::Hash).await?;
-    let mut replies = Vec::with_capacity(commands.len());
-    for arguments in commands {
-        let entries = entries(arguments, "hset")?;
-        let changed = put_entries(context, name, found, entries).await?;
-        replies.push(Reply::Integer(changed.added));
-        found = Some(changed.key);
-    }
-    Ok(replies)
+    let put = async |name: &Bytes, found, arguments: &[Bytes]| {
+        put_entries(context, name, found, entries(arguments, "hset")?).await
+    };
+    put_series(context, commands, ValueType::Hash, put).await
 }
 
 /// `HMSET key field value [field value …]` → OK.

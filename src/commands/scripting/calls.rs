@@ -15,7 +15,7 @@ use crate::commands::streams::read_arguments::refusal_in_script;
 use crate::error::CommandError;
 use crate::limits::DATABASES;
 use crate::reply::Reply;
-use crate::scripting::{Commands, End, Fiber, Origin, Run};
+use crate::scripting::{Commands, End, Fiber, KILLED_LINE, Origin, Run};
 use crate::store::StoreError;
 use crate::types::rights::ClientRights;
 use crate::types::script_calls::{CallResult, ScriptCall};
@@ -73,8 +73,6 @@ impl Commands for Calls<'_> {
 
 /// Calls that are counted together.
 const MADE_MAX: usize = 256;
-/// The error of a write of a script that was killed.
-const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 impl<'c> Calls<'c> {
     /// Of a script that has called nothing.
@@ -190,7 +188,7 @@ impl<'c> Calls<'c> {
         }
         if invocation.row.flags.contains(Flags::WRITE) && !self.run.may_write() {
             // The script ends at one of its next instructions.
-            return Ok(Reply::Error(KILLED.into()));
+            return Ok(Reply::Error(KILLED_LINE.into()));
         }
         match invocation.row.handler {
             Handler::Connection(ConnectionCommand::Select) => {

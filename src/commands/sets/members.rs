@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, rest};
 use crate::commands::plan::Plan;
+use crate::commands::put_series::put_series;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::{Entry, ValueType};
@@ -28,15 +29,9 @@ pub(super) async fn sadd_series(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
-    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
-    let mut found = context.find(name, ValueType::Set).await?;
-    let mut replies = Vec::with_capacity(commands.len());
-    for arguments in commands {
-        let changed = add(context, name, found, arguments).await?;
-        replies.push(Reply::Integer(changed.added));
-        found = Some(changed.key);
-    }
-    Ok(replies)
+    let put =
+        async |name: &Bytes, found, arguments: &[Bytes]| add(context, name, found, arguments).await;
+    put_series(context, commands, ValueType::Set, put).await
 }
 
 async fn add(

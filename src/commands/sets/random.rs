@@ -43,9 +43,9 @@ pub(super) async fn spop_series(
         context.fields_take_random(key, wanted).await
     };
     let reply = |taken: Option<Entry>| taken.map_or(Reply::Null, |one| Reply::Bulk(one.name));
-    let replies = pop_each(commands.len(), pop, reply).await?;
-    if let Some(key) = &found {
-        context.remove_if_empty(key).await?;
+    let (replies, has_popped) = pop_each(commands.len(), pop, reply).await?;
+    if let Some(key) = found.filter(|_| has_popped) {
+        context.remove_if_empty(&key).await?;
     }
     Ok(replies)
 }

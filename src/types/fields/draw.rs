@@ -91,8 +91,9 @@ impl ReadContext<'_> {
 }
 
 impl WriteContext<'_> {
-    /// Takes up to `count` random entries away and answers them in random order. Conflicts on these, not on others
-    /// among which they were drawn. The caller ends with [`WriteContext::remove_if_empty`].
+    /// Takes up to `count` random entries away and answers them in random order. Conflicts on these,
+    /// not on others among which they were drawn. The caller ends with
+    /// [`WriteContext::remove_if_empty`].
     ///
     /// # Errors
     /// When the store fails.

@@ -7,6 +7,9 @@ use bytes::Bytes;
 use super::invocation_of;
 use crate::executor::call::Submission;
 
+/// With fewer submissions, nothing can stand between two of them.
+const SUBMISSIONS_MIN: usize = 3;
+
 /// What the commands of a submission have in common: their row's number, database and first key.
 type Kind<'s> = (usize, u32, &'s Bytes);
 
@@ -14,6 +17,9 @@ type Kind<'s> = (usize, u32, &'s Bytes);
 /// that they form a series. The clients of a batch wait for their replies at the same time, so their
 /// commands have no order yet. Each client has one submission, whose commands stay as they are.
 pub(in crate::executor) fn bring_together(submissions: &mut [Submission]) {
+    if submissions.len() < SUBMISSIONS_MIN {
+        return;
+    }
     let Some(places) = places(submissions) else {
         return;
     };
