@@ -9,8 +9,9 @@ use super::calling::Calling;
 use super::library::{Outcome, Raise, put, to_results};
 use super::raw;
 use super::script::sha1_hex;
-use super::state::{State, Stop};
+use super::state::{State, Stop, ended};
 use super::values::{error_table, from_reply, number_argument};
+use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
 use crate::reply::Reply;
 
 /// The version of Redis that scripts and clients are told.
@@ -111,6 +112,10 @@ fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static
     if arguments.is_empty() {
         return Err("ERR Please specify at least one argument for this redis lib call");
     }
+    let bytes = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());
+    if arguments.iter().map(bytes).sum::<usize>() > SCRIPT_MEMORY_BYTES_MAX {
+        return Err("ERR not enough memory");
+    }
     let to_bytes = |value: &Value| match value {
         Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
         Value::Number(number) => Some(number_argument(*number).into()),
@@ -121,16 +126,12 @@ fn to_arguments(arguments: &[Value]) -> std::result::Result<Vec<Bytes>, &'static
     all.ok_or("ERR Lua redis lib command arguments must be strings or integers")
 }
 
-fn stopped() -> Raise {
-    Raise::Lua(mlua::Error::runtime("the script is ended"))
-}
-
 /// Calls a command, or gives Lua the answer to one that [`Calling`] has called.
 fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> Outcome {
     let state = &calling.state;
     let answer = match calling.take_left() {
         Some(answer) => answer,
-        None if state.is_stopping() => return Err(stopped()),
+        None if state.is_stopping() => return Err(Raise::Lua(ended())),
         None => match to_arguments(arguments) {
             Ok(arguments) => calling.run(arguments),
             Err(line) if raises => return Err(raised(lua, line)),
@@ -148,7 +149,7 @@ fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> 
         }
         None => {
             state.stop(lua, Stop::Aborted)?;
-            Err(stopped())
+            Err(Raise::Lua(ended()))
         }
     }
 }
@@ -156,7 +157,7 @@ fn call(lua: &Lua, calling: &Calling<'_>, arguments: &[Value], raises: bool) -> 
 fn check_command(lua: &Lua, calling: &Calling<'_>, arguments: &[Value]) -> Outcome {
     let state = &calling.state;
     if state.is_stopping() {
-        return Err(stopped());
+        return Err(Raise::Lua(ended()));
     }
     let arguments = match to_arguments(arguments) {
         Ok(arguments) => arguments,
@@ -170,7 +171,7 @@ fn check_command(lua: &Lua, calling: &Calling<'_>, arguments: &[Value]) -> Outco
         }
         None => {
             state.stop(lua, Stop::Aborted)?;
-            Err(stopped())
+            Err(Raise::Lua(ended()))
         }
     }
 }

@@ -19,7 +19,7 @@ use mlua::{Function, LightUserData, Lua, Result, Scope};
 use super::fiber::{Commands, Fiber};
 use super::state::State;
 use super::values::number_argument;
-use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
+use crate::limits::{SCRIPT_MEMORY_BYTES_MAX, SCRIPT_REPLY_DEPTH_MAX};
 use crate::reply::Reply;
 
 /// What the calls of a machine share. It outlives the machine's scripts.
@@ -120,7 +120,7 @@ fn is_plain(reply: &Reply, depth: usize) -> bool {
     }
 }
 
-/// The arguments of a command, where all are texts and numbers.
+/// The arguments of a command, where all are texts and numbers, and not too long.
 unsafe fn arguments(state: *mut lua_State) -> Option<Vec<Bytes>> {
     // SAFETY: the places are those of the arguments. A text's bytes are copied while it is on the
     // stack, and nothing here makes Lua allocate or raise.
@@ -129,11 +129,15 @@ unsafe fn arguments(state: *mut lua_State) -> Option<Vec<Bytes>> {
         if count == 0 {
             return None;
         }
-        let is_known = |place| {
-            let kind = ffi::lua_type(state, place);
-            kind == ffi::LUA_TSTRING || kind == ffi::LUA_TNUMBER
-        };
-        if !(1..=count).all(is_known) {
+        let mut length = 0_usize;
+        for place in 1..=count {
+            match ffi::lua_type(state, place) {
+                ffi::LUA_TSTRING => length += ffi::lua_objlen(state, place),
+                ffi::LUA_TNUMBER => {}
+                _ => return None,
+            }
+        }
+        if length > SCRIPT_MEMORY_BYTES_MAX {
             return None;
         }
         let bytes = |place| {

@@ -8,17 +8,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use corosensei::Yielder;
-use mlua::{Function, Lua, LuaOptions, Result, StdLib, Value};
+use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Value};
 
 use super::calling::Calling;
 use super::entering::{Done, Entry};
 use super::fiber::{Event, Fiber, Order};
 use super::functions::{Library, Program, library_source};
+use super::meter::Meter;
 use super::runners::Runners;
 use super::running::Run;
 use super::sandbox::Globals;
 use super::script::Script;
-use super::state::{End, KILLED_LINE, Origin, State, Stop};
+use super::state::{End, KILLED_LINE, Origin, Registered, State, Stop};
 use super::{api, raw, sandbox, values};
 use crate::limits::{
     LIBRARIES_LOADED_MAX, SCRIPT_MEMORY_BYTES_MAX, SCRIPT_MEMORY_KEPT_BYTES_MAX,
@@ -36,8 +37,8 @@ struct Engine<'l> {
     globals: Globals,
     runners: Runners,
     compiled: RefCell<HashMap<String, Rc<Function>>>,
-    /// The functions of libraries, by the libraries' ids.
-    loaded: RefCell<HashMap<u64, HashMap<String, Rc<Function>>>>,
+    /// The functions of libraries by their names, by the libraries' ids.
+    loaded: RefCell<HashMap<u64, Table>>,
 }
 
 /// Serves orders until it is told to stop.
@@ -99,13 +100,16 @@ impl Engine<'_> {
                     let is_spent = self.is_spent();
                     Event::Ended { end, is_spent }
                 }
-                Order::Compile(script) => Event::Compiled(self.compiled(&script).map(drop)),
+                Order::Compile(script) => Event::Compiled {
+                    result: self.compiled(&script).map(drop),
+                    is_spent: self.is_spent(),
+                },
                 Order::Load(source, run) => {
                     *self.state.run.borrow_mut() = Some(run);
                     let result = self.load(&source);
                     *self.state.run.borrow_mut() = None;
                     Event::Loaded {
-                        result: result.map(|all| all.into_iter().map(|(of, _)| of).collect()),
+                        result: result.map(|registered| registered.described),
                         is_spent: self.is_spent(),
                     }
                 }
@@ -157,11 +161,11 @@ impl Engine<'_> {
             Ok(function) => function,
             Err(line) => return Ok(End::Failed(line, Origin::Script)),
         };
-        let is_script = matches!(program, Program::Script(_));
         let entry = Entry {
             function: &function,
             handler: &self.runners.handler,
-            globals: is_script.then_some(&self.globals.scripts),
+            globals: &self.globals.scripts,
+            is_function: matches!(program, Program::Function(..)),
             keys,
             arguments: values,
             is_resp3: &self.state.is_resp3,
@@ -171,7 +175,8 @@ impl Engine<'_> {
             Done::Replied(reply) => End::Replied(reply, Origin::Script),
             Done::Returned(value) => {
                 let is_resp3 = self.state.is_resp3.get();
-                let reply = || values::to_reply(&value, is_resp3);
+                let meter = Meter::new(self.lua, &self.state);
+                let reply = || values::to_reply(&value, is_resp3, meter);
                 let reply = self.state.make(self.lua, reply)?;
                 End::Replied(reply, values::origin(&value)?)
             }
@@ -232,32 +237,26 @@ impl Engine<'_> {
         name: &str,
     ) -> std::result::Result<Rc<Function>, String> {
         if !self.loaded.borrow().contains_key(&library.id) {
-            let functions = self.load(&library_source(&library.code))?;
-            let named = functions.into_iter();
-            let named = named.map(|(described, function)| (described.name, Rc::new(function)));
+            let registered = self.load(&library_source(&library.code))?;
             let mut loaded = self.loaded.borrow_mut();
             if loaded.len() >= LIBRARIES_LOADED_MAX {
                 loaded.clear();
             }
-            loaded.insert(library.id, named.collect());
+            loaded.insert(library.id, registered.by_name);
         }
         let loaded = self.loaded.borrow();
-        let function = loaded.get(&library.id).and_then(|all| all.get(name));
-        function
-            .cloned()
+        let functions = loaded.get(&library.id);
+        functions
+            .and_then(|by_name| by_name.raw_get::<Function>(name).ok())
+            .map(Rc::new)
             .ok_or_else(|| "ERR Function not found".to_owned())
     }
 
     /// Runs the code of a library, and returns what it has registered.
-    fn load(&self, source: &[u8]) -> std::result::Result<Vec<(super::Function, Function)>, String> {
-        *self.state.registered.borrow_mut() = Some(Vec::new());
-        let result = self
-            .globals
-            .functions
-            .show(true)
-            .and_then(|()| self.load_shown(source));
+    fn load(&self, source: &[u8]) -> std::result::Result<Registered, String> {
+        let loaded = self.load_shown(source);
         let registered = self.state.registered.borrow_mut().take();
-        let shown = self.globals.functions.show(false);
+        let hidden = self.globals.functions.show(false);
         let failed = |reason: String| {
             let line = format!("ERR Error registering functions: {reason}");
             line.replace(['\r', '\n'], " ")
@@ -265,16 +264,22 @@ impl Engine<'_> {
         if self.state.is_stopping() {
             return Err(failed("ERR FUNCTION LOAD timeout".to_owned()));
         }
-        match result.and_then(|done| shown.map(|()| done)) {
-            Err(error) => Err(failed(format!("ERR {error}"))),
-            Ok(Err(line)) => Err(line.replace(['\r', '\n'], " ")),
-            Ok(Ok(Some(reason))) => Err(failed(reason)),
-            Ok(Ok(None)) => Ok(registered.unwrap_or_default()),
+        match (loaded.and_then(|done| hidden.map(|()| done)), registered) {
+            (Err(error), _) => Err(failed(format!("ERR {error}"))),
+            (Ok(Err(line)), _) => Err(line.replace(['\r', '\n'], " ")),
+            (Ok(Ok(Some(reason))), _) => Err(failed(reason)),
+            (Ok(Ok(None)), Some(registered)) => Ok(registered),
+            (Ok(Ok(None)), None) => Err(failed("ERR nothing is loaded".to_owned())),
         }
     }
 
     /// Returns the error line of what does not compile, or what the code has raised if it has.
     fn load_shown(&self, source: &[u8]) -> Result<std::result::Result<Option<String>, String>> {
+        *self.state.registered.borrow_mut() = Some(Registered {
+            described: Vec::new(),
+            by_name: self.lua.create_table()?,
+        });
+        self.globals.functions.show(true)?;
         let function = match raw::compile(self.lua, source, c"@user_function")? {
             Ok(function) => function,
             Err(reason) => return Ok(Err(format!("ERR Error compiling function: {reason}"))),

@@ -20,6 +20,10 @@ const COLLECTOR_PERCENT: c_int = 200;
 
 /// Tables within each other whose places on Lua's stack are there without asking.
 const PLAIN_DEPTH_MAX: usize = 3;
+/// Values, and bytes of texts, of a result that is read here. A longer one may be any number of times
+/// the same table, so it is left to what measures it.
+const PLAIN_VALUES_MAX: usize = 100_000;
+const PLAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Where the result of a run is on Lua's stack. The names of [`SPECIAL`] follow it.
 const RESULT: c_int = 3;
 /// What makes a table something else than a list of replies.
@@ -48,8 +52,10 @@ pub(super) struct Entry<'l> {
     pub(super) function: &'l Function,
     /// What makes of an error what is raised.
     pub(super) handler: &'l Function,
-    /// Where KEYS and ARGV are put. What has none is given them as arguments.
-    pub(super) globals: Option<&'l Table>,
+    /// The globals of scripts, where KEYS and ARGV are put.
+    pub(super) globals: &'l Table,
+    /// A function is given them as arguments, and finds nothing of scripts in the globals.
+    pub(super) is_function: bool,
     pub(super) keys: &'l [Bytes],
     pub(super) arguments: &'l [Bytes],
     /// Whether results are those of RESP3, once it has run.
@@ -62,13 +68,9 @@ impl Entry<'_> {
     /// # Errors
     /// No memory for the keys and arguments.
     pub(super) fn run(&self, lua: &Lua) -> Result<Done> {
-        let globals = match self.globals {
-            Some(globals) => Value::Table(globals.clone()),
-            None => Value::Nil,
-        };
         let mut reply = None;
         let own = &mut reply;
-        let arguments = (self.handler, globals, self.function);
+        let arguments = (self.handler, self.globals, self.function);
         // SAFETY: the three values are at the places 1 to 3. What is left on the stack is whether the
         // call succeeded, and its result.
         let (is_done, value): (bool, Value) = unsafe {
@@ -77,18 +79,20 @@ impl Entry<'_> {
                 ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
                 ffi::lua_gc(state, ffi::LUA_GCSETPAUSE, COLLECTOR_PERCENT);
                 ffi::lua_gc(state, ffi::LUA_GCSETSTEPMUL, COLLECTOR_PERCENT);
-                let arguments = if ffi::lua_istable(state, 2) != 0 {
-                    for (name, values) in [(c"KEYS", self.keys), (c"ARGV", self.arguments)] {
-                        ffi::lua_pushstring(state, name.as_ptr());
-                        push_texts(state, values);
-                        ffi::lua_rawset(state, 2);
+                for (name, values) in [(c"KEYS", self.keys), (c"ARGV", self.arguments)] {
+                    ffi::lua_pushstring(state, name.as_ptr());
+                    match self.is_function {
+                        true => ffi::lua_pushnil(state),
+                        false => push_texts(state, values),
                     }
-                    0
-                } else {
+                    ffi::lua_rawset(state, 2);
+                }
+                let mut arguments = 0;
+                if self.is_function {
                     push_texts(state, self.keys);
                     push_texts(state, self.arguments);
-                    2
-                };
+                    arguments = 2;
+                }
                 let status = ffi::lua_pcall(state, arguments, 1, 1);
                 if status == 0 && !self.is_resp3.get() {
                     *own = read(state);
@@ -130,19 +134,36 @@ unsafe fn read(state: *mut lua_State) -> Option<Reply> {
             }
         }
         // From here on nothing makes Lua allocate.
-        let reply = read_plain(state, RESULT, 0);
+        let mut room = Room {
+            values: PLAIN_VALUES_MAX,
+            bytes: PLAIN_BYTES_MAX,
+        };
+        let reply = read_plain(state, RESULT, 0, &mut room);
         ffi::lua_settop(state, RESULT);
         reply
     }
 }
 
-unsafe fn read_plain(state: *mut lua_State, place: c_int, depth: usize) -> Option<Reply> {
+/// What may still be read.
+struct Room {
+    values: usize,
+    bytes: usize,
+}
+
+unsafe fn read_plain(
+    state: *mut lua_State,
+    place: c_int,
+    depth: usize,
+    room: &mut Room,
+) -> Option<Reply> {
+    room.values = room.values.checked_sub(1)?;
     unsafe {
         Some(match ffi::lua_type(state, place) {
             ffi::LUA_TSTRING => {
                 let mut length = 0;
                 let text = ffi::lua_tolstring(state, place, &raw mut length);
                 let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
+                room.bytes = room.bytes.checked_sub(length)?;
                 Reply::Bulk(Bytes::copy_from_slice(text))
             }
             ffi::LUA_TNUMBER => Reply::Integer(truncated(ffi::lua_tonumber(state, place))),
@@ -166,7 +187,7 @@ unsafe fn read_plain(state: *mut lua_State, place: c_int, depth: usize) -> Optio
                         ffi::lua_settop(state, -2);
                         break;
                     }
-                    items.push(read_plain(state, top, depth + 1)?);
+                    items.push(read_plain(state, top, depth + 1, room)?);
                     ffi::lua_settop(state, top - 1);
                 }
                 Reply::Array(items)

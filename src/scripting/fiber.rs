@@ -51,7 +51,11 @@ pub(super) enum Event {
     Broken(String),
     /// It waits for an order.
     Idle,
-    Compiled(std::result::Result<(), String>),
+    Compiled {
+        result: std::result::Result<(), String>,
+        /// The machine is of no more use.
+        is_spent: bool,
+    },
     Loaded {
         result: std::result::Result<Vec<Function>, String>,
         /// The machine is of no more use.

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use mlua::{Lua, Result, Table, Value};
 
 use super::library::{Outcome, Raise, number, put, type_name};
+use super::meter::Meter;
+use super::state::State;
 
 mod decode;
 mod encode;
@@ -15,14 +17,14 @@ pub(super) use settings::Settings;
 use settings::{Invalid, PRECISION, null};
 
 /// The library with these settings.
-pub(super) fn library(lua: &Lua, settings: &Rc<Settings>) -> Result<Table> {
+pub(super) fn library(lua: &Lua, state: &Rc<State>, settings: &Rc<Settings>) -> Result<Table> {
     let library = lua.create_table()?;
-    let own = Rc::clone(settings);
+    let (own, measuring) = (Rc::clone(settings), Rc::clone(state));
     put(lua, &library, "encode", move |lua, arguments| {
         let [value] = arguments else {
             return Err(expected_one());
         };
-        let text = encode::encode(&own, value)?;
+        let text = encode::encode(&own, value, Meter::new(lua, &measuring))?;
         Ok(vec![Value::String(lua.create_string(text)?)])
     })?;
     let own = Rc::clone(settings);
@@ -95,8 +97,9 @@ pub(super) fn library(lua: &Lua, settings: &Rc<Settings>) -> Result<Table> {
             invalid_setting(lua, arguments, &own.decode_invalid, names)
         },
     )?;
-    put(lua, &library, "new", |lua, _| {
-        let fresh = self::library(lua, &Rc::new(Settings::default()))?;
+    let own = Rc::clone(state);
+    put(lua, &library, "new", move |lua, _| {
+        let fresh = self::library(lua, &own, &Rc::default())?;
         Ok(vec![Value::Table(fresh)])
     })?;
     library.raw_set("null", null())?;

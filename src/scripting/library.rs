@@ -19,7 +19,10 @@ pub(super) enum Raise {
 
 impl From<mlua::Error> for Raise {
     fn from(error: mlua::Error) -> Self {
-        Raise::Lua(error)
+        match error {
+            mlua::Error::MemoryError(_) => Raise::Text("not enough memory".to_owned()),
+            error => Raise::Lua(error),
+        }
     }
 }
 

@@ -87,7 +87,10 @@ impl Machine {
     /// Redis's error line where it is no Lua.
     pub fn compile(&mut self, script: &Arc<Script>) -> std::result::Result<(), String> {
         match self.fiber.resume(Order::Compile(Arc::clone(script))) {
-            CoroutineResult::Yield(Event::Compiled(result)) => result,
+            CoroutineResult::Yield(Event::Compiled { result, is_spent }) => {
+                self.is_spent = is_spent;
+                result
+            }
             _ => {
                 self.is_spent = true;
                 Err("ERR Error compiling script".to_owned())

@@ -1,8 +1,12 @@
 //! `cmsgpack`: as lua-cmsgpack 0.4.0 has it, to the byte.
 
+use std::rc::Rc;
+
 use mlua::{Lua, Result, Table, Value};
 
 use super::library::{Outcome, Raise, number, put, type_name};
+use super::meter::Meter;
+use super::state::State;
 
 /// Tables within tables that are packed; deeper ones are nil.
 const DEPTH_MAX: usize = 16;
@@ -11,19 +15,24 @@ const UNPACK_DEPTH_MAX: usize = 1_000;
 /// Values that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
 const RESULTS_MAX: usize = 7_900;
 
+/// Bytes of a value at most, beside the text of a string.
+const VALUE_BYTES_MAX: usize = 9;
+
 type Checked<T> = std::result::Result<T, Raise>;
 
 /// The library.
-pub(super) fn library(lua: &Lua) -> Result<Table> {
+pub(super) fn library(lua: &Lua, state: &Rc<State>) -> Result<Table> {
     let library = lua.create_table()?;
-    put(lua, &library, "pack", |lua, arguments| {
+    let own = Rc::clone(state);
+    put(lua, &library, "pack", move |lua, arguments| {
         if arguments.is_empty() {
             let text = "MessagePack pack needs input.".to_owned();
             return Err(Raise::Argument(0, text));
         }
         let mut bytes = Vec::new();
+        let mut meter = Meter::new(lua, &own);
         for value in arguments {
-            pack(value, 0, &mut bytes)?;
+            pack(value, 0, &mut bytes, &mut meter)?;
         }
         Ok(vec![Value::String(lua.create_string(bytes)?)])
     })?;
@@ -54,13 +63,18 @@ fn optional(lua: &Lua, arguments: &[Value], place: i32, default: i32) -> Checked
     }
 }
 
-fn pack(value: &Value, depth: usize, bytes: &mut Vec<u8>) -> Checked<()> {
+fn pack(value: &Value, depth: usize, bytes: &mut Vec<u8>, meter: &mut Meter<'_>) -> Checked<()> {
+    meter.add(VALUE_BYTES_MAX)?;
     match value {
-        Value::String(text) => pack_string(&text.as_bytes(), bytes),
+        Value::String(text) => {
+            let text = text.as_bytes();
+            meter.add(text.len())?;
+            pack_string(&text, bytes);
+        }
         Value::Boolean(value) => bytes.push(if *value { 0xc3 } else { 0xc2 }),
         Value::Number(number) => pack_number(*number, bytes),
         Value::Integer(number) => pack_integer(*number, bytes),
-        Value::Table(table) if depth < DEPTH_MAX => pack_table(table, depth, bytes)?,
+        Value::Table(table) if depth < DEPTH_MAX => pack_table(table, depth, bytes, meter)?,
         _ => bytes.push(0xc0),
     }
     Ok(())
@@ -165,12 +179,17 @@ fn pack_length(length: usize, short: u8, long: u8, bytes: &mut Vec<u8>) {
     }
 }
 
-fn pack_table(table: &Table, depth: usize, bytes: &mut Vec<u8>) -> Checked<()> {
+fn pack_table(
+    table: &Table,
+    depth: usize,
+    bytes: &mut Vec<u8>,
+    meter: &mut Meter<'_>,
+) -> Checked<()> {
     if let Some(length) = array_length(table)? {
         pack_length(length, 0x90, 0xdc, bytes);
         for place in 1..=length {
             let value: Value = table.raw_get(place)?;
-            pack(&value, depth + 1, bytes)?;
+            pack(&value, depth + 1, bytes, meter)?;
         }
         return Ok(());
     }
@@ -178,8 +197,8 @@ fn pack_table(table: &Table, depth: usize, bytes: &mut Vec<u8>) -> Checked<()> {
     let mut pairs = Vec::new();
     for pair in table.pairs::<Value, Value>() {
         let (name, value) = pair?;
-        pack(&name, depth + 1, &mut pairs)?;
-        pack(&value, depth + 1, &mut pairs)?;
+        pack(&name, depth + 1, &mut pairs, meter)?;
+        pack(&value, depth + 1, &mut pairs, meter)?;
         count += 1;
     }
     pack_length(count, 0x80, 0xde, bytes);

@@ -13,6 +13,15 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 /// Bytes at the end of a text that choose its slot, beside its length.
 const HASHED_BYTES: usize = 16;
 
+/// Where EVALSHA finds a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kept {
+    /// On this server, while it runs.
+    OnServer,
+    /// In the store, so on every server, and after a restart.
+    InStore,
+}
+
 /// See the module's comment.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
@@ -23,8 +32,8 @@ pub(super) struct Recent {
 #[derive(Debug, Clone)]
 struct Slot {
     script: Arc<Script>,
-    /// The count of flushes at which the store had it, if it is known to have had it.
-    stored_at: Option<u64>,
+    /// Where it was kept, and at which count of flushes, if it is known.
+    kept: Option<(u64, Kept)>,
 }
 
 fn slot_of(text: &[u8]) -> usize {
@@ -57,26 +66,28 @@ impl Recent {
         if let Some(slot) = self.slots.get_mut(slot_of(text)) {
             *slot = Some(Slot {
                 script: Arc::clone(&script),
-                stored_at: None,
+                kept: None,
             });
         }
         Ok(script)
     }
 
-    /// Whether the store is known to have had this very script at that count of flushes.
-    pub(super) fn is_stored(&self, epoch: u64, script: &Arc<Script>) -> bool {
-        let slot = self.slots.get(slot_of(&script.text));
-        slot.and_then(Option::as_ref)
-            .is_some_and(|slot| slot.stored_at == Some(epoch) && Arc::ptr_eq(&slot.script, script))
+    /// Where this very script is known to have been kept at that count of flushes.
+    pub(super) fn kept(&self, epoch: u64, script: &Arc<Script>) -> Option<Kept> {
+        let slot = self.slots.get(slot_of(&script.text))?.as_ref()?;
+        match slot.kept {
+            Some((at, kept)) if at == epoch && Arc::ptr_eq(&slot.script, script) => Some(kept),
+            _ => None,
+        }
     }
 
-    /// The store had this script at that count of flushes.
-    pub(super) fn note_stored(&mut self, epoch: u64, script: &Arc<Script>) {
+    /// This script was kept there at that count of flushes.
+    pub(super) fn note_kept(&mut self, epoch: u64, script: &Arc<Script>, kept: Kept) {
         let slot = self.slots.get_mut(slot_of(&script.text));
         if let Some(slot) = slot.and_then(Option::as_mut)
             && Arc::ptr_eq(&slot.script, script)
         {
-            slot.stored_at = Some(epoch);
+            slot.kept = Some((epoch, kept));
         }
     }
 }
@@ -108,17 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_is_known_until_a_flush() {
+    fn where_a_script_is_kept_is_known_until_a_flush() {
         let mut recent = Recent::default();
         let text = Bytes::from_static(b"return 1");
         let script = recent.parse(&text).unwrap();
-        assert!(!recent.is_stored(3, &script));
-        recent.note_stored(3, &script);
-        assert!(recent.is_stored(3, &script) && !recent.is_stored(4, &script));
+        assert_eq!(recent.kept(3, &script), None);
+        recent.note_kept(3, &script, Kept::InStore);
+        assert_eq!(recent.kept(3, &script), Some(Kept::InStore));
+        assert_eq!(recent.kept(4, &script), None);
         let other = Arc::new(Script::parse(text.clone()).unwrap());
-        assert!(!recent.is_stored(3, &other));
+        assert_eq!(recent.kept(3, &other), None);
         // Another script with the same text takes its place.
         assert!(!Arc::ptr_eq(&recent.parse(&text).unwrap(), &script));
-        assert!(!recent.is_stored(3, &script));
+        assert_eq!(recent.kept(3, &script), None);
     }
 }

@@ -63,8 +63,7 @@ fn register(lua: &Lua, state: &State, arguments: &[Value]) -> Outcome {
     }
     // A name has only letters of ASCII.
     let name = String::from_utf8_lossy(&name).into_owned();
-    let is_named = |(function, _): &(Function, mlua::Function)| function.name == name;
-    if registered.iter().any(is_named) {
+    if registered.by_name.contains_key(name.as_str())? {
         return refused("Function already exists in the library");
     }
     let function = Function {
@@ -72,7 +71,10 @@ fn register(lua: &Lua, state: &State, arguments: &[Value]) -> Outcome {
         description,
         flags,
     };
-    registered.push((function, callback));
+    registered
+        .by_name
+        .raw_set(function.name.as_str(), callback)?;
+    registered.described.push(function);
     Ok(Vec::new())
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::functions::Libraries;
-use super::recent::Recent;
+use super::recent::{Kept, Recent};
 use super::script::Script;
 use crate::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
 
@@ -114,13 +114,13 @@ pub struct Scripts {
     libraries: Mutex<Arc<Libraries>>,
 }
 
-/// Scripts that were found in the store.
+/// Scripts that EVALSHA finds without asking the store.
 #[derive(Debug, Default)]
 struct Known {
     /// The count of flushes at which they were found.
     epoch: u64,
     bytes: usize,
-    scripts: HashMap<String, Arc<Script>>,
+    scripts: HashMap<String, (Arc<Script>, Kept)>,
     /// By their texts, found in the store or not.
     recent: Recent,
 }
@@ -214,11 +214,11 @@ impl Scripts {
         result
     }
 
-    /// A script that was found in the store since the last flush, of which `epoch` is the number.
+    /// A script that is remembered since the last flush, of which `epoch` is the number.
     pub fn known(&self, epoch: u64, sha: &str) -> Option<Arc<Script>> {
         let known = lock(&self.known);
         match known.epoch == epoch {
-            true => known.scripts.get(sha).cloned(),
+            true => known.scripts.get(sha).map(|(script, _)| Arc::clone(script)),
             false => None,
         }
     }
@@ -235,22 +235,25 @@ impl Scripts {
         }
     }
 
-    /// Whether a script was found in the store since the last flush, of which `epoch` is the number.
-    pub fn is_known(&self, epoch: u64, script: &Arc<Script>) -> bool {
+    /// Where a script is remembered to be kept since the last flush, of which `epoch` is the number.
+    pub fn kept(&self, epoch: u64, script: &Arc<Script>) -> Option<Kept> {
         let mut known = lock(&self.known);
-        if known.recent.is_stored(epoch, script) {
-            return true;
+        if let Some(kept) = known.recent.kept(epoch, script) {
+            return Some(kept);
         }
-        let is_known = known.epoch == epoch && known.scripts.contains_key(&script.sha);
-        if is_known {
-            known.recent.note_stored(epoch, script);
-        }
-        is_known
+        let (_, kept) = match known.epoch == epoch {
+            true => known.scripts.get(&script.sha)?,
+            false => return None,
+        };
+        let kept = *kept;
+        known.recent.note_kept(epoch, script, kept);
+        Some(kept)
     }
 
-    /// Remembers a script that was found in the store.
-    pub fn remember(&self, epoch: u64, script: Arc<Script>) {
+    /// Remembers a script, and where it is kept.
+    pub fn remember(&self, epoch: u64, script: Arc<Script>, kept: Kept) {
         let mut known = lock(&self.known);
+        known.recent.note_kept(epoch, &script, kept);
         let is_full = known.scripts.len() >= SCRIPTS_KNOWN_MAX
             || known.bytes.saturating_add(script.text.len()) > SCRIPTS_KNOWN_BYTES_MAX;
         if known.epoch != epoch || is_full {
@@ -261,7 +264,8 @@ impl Scripts {
             };
         }
         let bytes = script.text.len();
-        if known.scripts.insert(script.sha.clone(), script).is_none() {
+        let sha = script.sha.clone();
+        if known.scripts.insert(sha, (script, kept)).is_none() {
             known.bytes = known.bytes.saturating_add(bytes);
         }
     }

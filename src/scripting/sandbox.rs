@@ -92,8 +92,8 @@ pub(super) fn close(lua: &Lua, state: &Rc<State>, redis: Table) -> Result<Global
     put_random(lua, &math, state)?;
     for (name, library) in [
         ("redis", redis),
-        ("cjson", json::library(lua, &state.json)?),
-        ("cmsgpack", msgpack::library(lua)?),
+        ("cjson", json::library(lua, state, &state.json)?),
+        ("cmsgpack", msgpack::library(lua, state)?),
         ("struct", structs::library(lua)?),
         ("bit", bits::library(lua)?),
     ] {

@@ -48,6 +48,14 @@ pub(super) enum Stop {
     Aborted,
 }
 
+/// The functions of a library.
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) described: Vec<Function>,
+    /// By their names. Lua keeps them: the bindings have room for some thousand references.
+    pub(super) by_name: mlua::Table,
+}
+
 /// What the functions of a machine share.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -59,7 +67,7 @@ pub(super) struct State {
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,
     pub(super) run: RefCell<Option<Arc<Run>>>,
     /// What a library has registered, while it is loaded.
-    pub(super) registered: RefCell<Option<Vec<(Function, mlua::Function)>>>,
+    pub(super) registered: RefCell<Option<Registered>>,
 }
 
 impl State {
@@ -92,12 +100,33 @@ impl State {
         lua.set_global_hook(triggers, move |lua, place| own.look(lua, place))
     }
 
+    /// Why the script is to be ended, if it is.
+    fn due(&self) -> Option<Stop> {
+        match (self.stopping.get(), &*self.run.borrow()) {
+            (Some(why), _) => Some(why),
+            (None, Some(run)) if run.is_killed() => Some(Stop::Killed),
+            (None, Some(run)) if run.is_late() => Some(Stop::Late),
+            _ => None,
+        }
+    }
+
+    /// Ends the script where it is to be ended, for what runs long without instructions of Lua.
+    ///
+    /// # Errors
+    /// It is ended.
+    pub(super) fn end_if_due(self: &Rc<Self>, lua: &Lua) -> Result<()> {
+        match self.due() {
+            None => Ok(()),
+            Some(why) => {
+                self.stop(lua, why)?;
+                Err(ended())
+            }
+        }
+    }
+
     fn look(self: &Rc<Self>, lua: &Lua, place: &mlua::debug::Debug<'_>) -> Result<VmState> {
-        let why = match (self.stopping.get(), &*self.run.borrow()) {
-            (Some(why), _) => why,
-            (None, Some(run)) if run.is_killed() => Stop::Killed,
-            (None, Some(run)) if run.is_late() => Stop::Late,
-            _ => return Ok(VmState::Continue),
+        let Some(why) = self.due() else {
+            return Ok(VmState::Continue);
         };
         if self.stopping.get().is_none() {
             let source = place.source().source.map(|source| source.into_owned());
@@ -108,6 +137,11 @@ impl State {
         }
         // Coroutines have hooks of their own.
         self.stop(lua, why)?;
-        Err(mlua::Error::runtime("the script is ended"))
+        Err(ended())
     }
+}
+
+/// The error by which a script is ended, whatever it catches.
+pub(super) fn ended() -> mlua::Error {
+    mlua::Error::runtime("the script is ended")
 }

@@ -10,6 +10,8 @@ use futures_util::FutureExt;
 use super::{Caller, Commands, End, Fiber, KillError, Machine, Origin, Program, Script, Scripts};
 use crate::reply::Reply;
 
+mod limits;
+
 /// Commands that are all answered with `+OK`.
 struct Fine;
 

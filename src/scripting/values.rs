@@ -1,8 +1,9 @@
 //! Between replies of commands and values of Lua, as Redis converts them (Redis: `script_lua.c`).
 
 use bytes::Bytes;
-use mlua::{Lua, Result, Table, Value};
+use mlua::{Lua, LuaString, Result, Table, Value};
 
+use super::meter::Meter;
 use super::state::Origin;
 use crate::limits::SCRIPT_REPLY_DEPTH_MAX;
 use crate::number::{LongDouble, format_double};
@@ -132,23 +133,100 @@ fn without_line_ends(bytes: &[u8]) -> Bytes {
 }
 
 /// What a script's client is told. `is_resp3` after `redis.setresp(3)`.
-pub(super) fn to_reply(value: &Value, is_resp3: bool) -> Result<Reply> {
-    nested_reply(value, is_resp3, 0)
+///
+/// # Errors
+/// What `meter` refuses.
+pub(super) fn to_reply(value: &Value, is_resp3: bool, meter: Meter<'_>) -> Result<Reply> {
+    ToReply { is_resp3, meter }.value(value, 0)
 }
 
-fn nested_reply(value: &Value, is_resp3: bool, depth: usize) -> Result<Reply> {
-    if depth > SCRIPT_REPLY_DEPTH_MAX {
-        return Ok(Reply::Error("ERR reached lua stack limit".to_owned()));
+/// Bytes of a reply beside its text: its place in a list, which grows by doubling.
+const REPLY_BYTES: usize = 2 * size_of::<Reply>();
+
+struct ToReply<'m> {
+    is_resp3: bool,
+    meter: Meter<'m>,
+}
+
+impl ToReply<'_> {
+    fn value(&mut self, value: &Value, depth: usize) -> Result<Reply> {
+        if depth > SCRIPT_REPLY_DEPTH_MAX {
+            return Ok(Reply::Error("ERR reached lua stack limit".to_owned()));
+        }
+        self.meter.add(REPLY_BYTES)?;
+        Ok(match value {
+            Value::String(text) => Reply::Bulk(self.text(text)?),
+            Value::Boolean(value) if self.is_resp3 => Reply::Boolean(*value),
+            Value::Boolean(true) => Reply::Integer(1),
+            Value::Number(number) => Reply::Integer(truncated(*number)),
+            Value::Integer(number) => Reply::Integer(*number),
+            Value::Table(table) => self.table(table, depth)?,
+            _ => Reply::Null,
+        })
     }
-    Ok(match value {
-        Value::String(text) => Reply::Bulk(Bytes::copy_from_slice(&text.as_bytes())),
-        Value::Boolean(value) if is_resp3 => Reply::Boolean(*value),
-        Value::Boolean(true) => Reply::Integer(1),
-        Value::Number(number) => Reply::Integer(truncated(*number)),
-        Value::Integer(number) => Reply::Integer(*number),
-        Value::Table(table) => reply_of_table(table, is_resp3, depth)?,
-        _ => Reply::Null,
-    })
+
+    fn text(&mut self, text: &LuaString) -> Result<Bytes> {
+        let text = text.as_bytes();
+        self.meter.add(text.len())?;
+        Ok(Bytes::copy_from_slice(&text))
+    }
+
+    /// In what is one line of the protocol.
+    fn line(&mut self, text: &LuaString) -> Result<Bytes> {
+        Ok(without_line_ends(&self.text(text)?))
+    }
+
+    fn table(&mut self, table: &Table, depth: usize) -> Result<Reply> {
+        if let Value::String(line) = table.raw_get::<Value>("err")? {
+            let line = self.line(&line)?;
+            return Ok(Reply::Error(String::from_utf8_lossy(&line).into_owned()));
+        }
+        if let Value::String(status) = table.raw_get::<Value>("ok")? {
+            return Ok(Reply::Status(self.line(&status)?));
+        }
+        if let Value::Number(number) = table.raw_get::<Value>("double")? {
+            return Ok(Reply::Double(number));
+        }
+        if let Value::Table(map) = table.raw_get::<Value>("map")? {
+            let mut pairs = Vec::new();
+            for pair in map.pairs::<Value, Value>() {
+                let (name, value) = pair?;
+                let name = self.value(&name, depth + 1)?;
+                pairs.push((name, self.value(&value, depth + 1)?));
+            }
+            return Ok(Reply::Map(pairs));
+        }
+        if let Value::Table(set) = table.raw_get::<Value>("set")? {
+            let mut items = Vec::new();
+            for pair in set.pairs::<Value, Value>() {
+                items.push(self.value(&pair?.0, depth + 1)?);
+            }
+            return Ok(Reply::Set(items));
+        }
+        if let Value::String(digits) = table.raw_get::<Value>("big_number")? {
+            return Ok(Reply::BigNumber(self.line(&digits)?));
+        }
+        if let Value::Table(verbatim) = table.raw_get::<Value>("verbatim_string")? {
+            let format = verbatim.raw_get::<Value>("format")?;
+            let text = verbatim.raw_get::<Value>("string")?;
+            if let (Value::String(format), Value::String(text)) = (format, text) {
+                let mut padded = [b' '; 3];
+                for (to, from) in padded.iter_mut().zip(format.as_bytes().iter()) {
+                    *to = *from;
+                }
+                let text = self.text(&text)?;
+                return Ok(Reply::FormattedVerbatim(padded, text));
+            }
+        }
+        let mut items = Vec::new();
+        for place in 1_i64.. {
+            match table.raw_get::<Value>(place)? {
+                Value::Nil => break,
+                value => items.push(self.value(&value, depth + 1)?),
+            }
+        }
+        Ok(Reply::Array(items))
+    }
 }
 
 /// As C on x86-64 casts a double to a `long long`: what does not fit is the least.
@@ -158,58 +236,6 @@ pub(super) fn truncated(number: f64) -> i64 {
     } else {
         i64::MIN
     }
-}
-
-fn reply_of_table(table: &Table, is_resp3: bool, depth: usize) -> Result<Reply> {
-    if let Value::String(line) = table.raw_get::<Value>("err")? {
-        let line = without_line_ends(&line.as_bytes());
-        return Ok(Reply::Error(String::from_utf8_lossy(&line).into_owned()));
-    }
-    if let Value::String(status) = table.raw_get::<Value>("ok")? {
-        return Ok(Reply::Status(without_line_ends(&status.as_bytes())));
-    }
-    if let Value::Number(number) = table.raw_get::<Value>("double")? {
-        return Ok(Reply::Double(number));
-    }
-    if let Value::Table(map) = table.raw_get::<Value>("map")? {
-        let mut pairs = Vec::new();
-        for pair in map.pairs::<Value, Value>() {
-            let (name, value) = pair?;
-            let name = nested_reply(&name, is_resp3, depth + 1)?;
-            pairs.push((name, nested_reply(&value, is_resp3, depth + 1)?));
-        }
-        return Ok(Reply::Map(pairs));
-    }
-    if let Value::Table(set) = table.raw_get::<Value>("set")? {
-        let mut items = Vec::new();
-        for pair in set.pairs::<Value, Value>() {
-            items.push(nested_reply(&pair?.0, is_resp3, depth + 1)?);
-        }
-        return Ok(Reply::Set(items));
-    }
-    if let Value::String(digits) = table.raw_get::<Value>("big_number")? {
-        return Ok(Reply::BigNumber(without_line_ends(&digits.as_bytes())));
-    }
-    if let Value::Table(verbatim) = table.raw_get::<Value>("verbatim_string")? {
-        let format = verbatim.raw_get::<Value>("format")?;
-        let text = verbatim.raw_get::<Value>("string")?;
-        if let (Value::String(format), Value::String(text)) = (format, text) {
-            let mut padded = [b' '; 3];
-            for (to, from) in padded.iter_mut().zip(format.as_bytes().iter()) {
-                *to = *from;
-            }
-            let text = Bytes::copy_from_slice(&text.as_bytes());
-            return Ok(Reply::FormattedVerbatim(padded, text));
-        }
-    }
-    let mut items = Vec::new();
-    for place in 1_i64.. {
-        match table.raw_get::<Value>(place)? {
-            Value::Nil => break,
-            value => items.push(nested_reply(&value, is_resp3, depth + 1)?),
-        }
-    }
-    Ok(Reply::Array(items))
 }
 
 /// A number as commands are given it: shorter than Lua would write it, and exact (Redis:

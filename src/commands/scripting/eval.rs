@@ -10,7 +10,7 @@ use crate::commands::call::Invocation;
 use crate::error::CommandError;
 use crate::layout::ScriptOrigin;
 use crate::reply::Reply;
-use crate::scripting::{Caller, Program, Script, ScriptFlags};
+use crate::scripting::{Caller, Kept, Program, Script, ScriptFlags};
 use crate::types::unit::AnyUnit;
 
 const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
@@ -156,22 +156,22 @@ async fn keep(unit: AnyUnit<'_>, database: u32, script: &Arc<Script>) -> Result<
     let AnyUnit::Write(writable) = unit else {
         let flushes = unit.read_context(database).script_flushes().await?;
         let scripts = &unit.environment().scripts;
-        if !scripts.is_known(flushes, script) {
-            scripts.remember(flushes, Arc::clone(script));
+        if scripts.kept(flushes, script).is_none() {
+            scripts.remember(flushes, Arc::clone(script), Kept::OnServer);
         }
         return Ok(());
     };
     let scripts = &unit.environment().scripts;
     let context = writable.write_context(database);
     let flushes = context.script_flushes().await?;
-    if scripts.is_known(flushes, script) {
+    if scripts.kept(flushes, script) == Some(Kept::InStore) {
         return Ok(());
     }
     let stored = context.stored_script(&script.sha).await?;
     match stored {
         // One that this attempt has stored is not in the store yet.
         Some(stored) if stored.at_ms != context.now_ms => {
-            scripts.remember(flushes, Arc::clone(script));
+            scripts.remember(flushes, Arc::clone(script), Kept::InStore);
         }
         Some(_) => {}
         None => context.store_script(script, ScriptOrigin::Eval, None),
@@ -193,7 +193,7 @@ async fn find(unit: AnyUnit<'_>, database: u32, sha: &str) -> Result<Arc<Script>
     let script = Script::parse(text).map_err(|line| CommandError::Text(line.into()))?;
     let script = Arc::new(script);
     if stored.at_ms != context.now_ms {
-        scripts.remember(flushes, Arc::clone(&script));
+        scripts.remember(flushes, Arc::clone(&script), Kept::InStore);
     }
     Ok(script)
 }

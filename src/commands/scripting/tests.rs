@@ -290,6 +290,9 @@ fn a_script_of_eval_ro_is_known_without_having_been_written() {
         Reply::Integer(0)
     );
     assert_eq!(rows_of_scripts(&bench), 0);
+    // EVAL has the store keep it, though this server knows it.
+    assert_eq!(run(&bench, &["EVAL", script, "1", "q"]), Reply::Integer(0));
+    assert!(rows_of_scripts(&bench) > 0);
 }
 
 #[test]

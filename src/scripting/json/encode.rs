@@ -4,14 +4,23 @@ use mlua::{Table, Value};
 
 use super::settings::{Invalid, NESTING_MAX, Settings};
 use crate::scripting::library::{Raise, type_name};
+use crate::scripting::meter::Meter;
 use crate::scripting::numbers::format_g;
+
+/// Bytes of a string between two looks at the meter.
+const PIECE_BYTES: usize = 64 * 1024;
 
 type Encoded = Result<(), Raise>;
 
 /// A value as JSON.
-pub(super) fn encode(settings: &Settings, value: &Value) -> Result<Vec<u8>, Raise> {
+pub(super) fn encode(
+    settings: &Settings,
+    value: &Value,
+    meter: Meter<'_>,
+) -> Result<Vec<u8>, Raise> {
     let mut encoder = Encoder {
         settings,
+        meter,
         text: Vec::new(),
     };
     encoder.value(value, 0)?;
@@ -20,6 +29,7 @@ pub(super) fn encode(settings: &Settings, value: &Value) -> Result<Vec<u8>, Rais
 
 struct Encoder<'s> {
     settings: &'s Settings,
+    meter: Meter<'s>,
     text: Vec<u8>,
 }
 
@@ -32,8 +42,9 @@ fn refused(value: &Value, reason: &str) -> Raise {
 
 impl Encoder<'_> {
     fn value(&mut self, value: &Value, depth: i32) -> Encoded {
+        self.meter.reach(self.text.len())?;
         match value {
-            Value::String(text) => self.string(&text.as_bytes()),
+            Value::String(text) => self.string(&text.as_bytes())?,
             Value::Number(number) => self.number(*number, value)?,
             Value::Integer(number) => self.number(*number as f64, value)?,
             Value::Boolean(true) => self.text.extend_from_slice(b"true"),
@@ -111,7 +122,7 @@ impl Encoder<'_> {
             }
             is_first = false;
             match &name {
-                Value::String(text) => self.string(&text.as_bytes()),
+                Value::String(text) => self.string(&text.as_bytes())?,
                 Value::Number(_) | Value::Integer(_) => {
                     self.text.push(b'"');
                     self.value(&name, depth)?;
@@ -147,8 +158,17 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn string(&mut self, text: &[u8]) {
+    fn string(&mut self, text: &[u8]) -> Encoded {
         self.text.push(b'"');
+        for piece in text.chunks(PIECE_BYTES) {
+            self.meter.reach(self.text.len() + piece.len())?;
+            self.escape(piece);
+        }
+        self.text.push(b'"');
+        Ok(())
+    }
+
+    fn escape(&mut self, text: &[u8]) {
         for byte in text {
             let escaped = match byte {
                 b'"' => b'"',
@@ -171,6 +191,5 @@ impl Encoder<'_> {
             };
             self.text.extend_from_slice(&[b'\\', escaped]);
         }
-        self.text.push(b'"');
     }
 }

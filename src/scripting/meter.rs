@@ -1,0 +1,57 @@
+//! What the server builds for a script outside Lua, where neither Lua's memory limit nor its hook
+//! reaches: replies and the texts of `cjson.encode` and `cmsgpack.pack`. A few tables that lie in each
+//! other many times can become any amount of it.
+
+use std::rc::Rc;
+
+use mlua::{Error, Lua, Result};
+
+use super::state::State;
+use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
+
+/// Values between two looks whether the script is to be ended.
+const VALUES_PER_LOOK: u32 = 10_000;
+
+/// What is built at one time.
+pub(super) struct Meter<'s> {
+    lua: &'s Lua,
+    state: &'s Rc<State>,
+    bytes: usize,
+    values: u32,
+}
+
+impl<'s> Meter<'s> {
+    pub(super) fn new(lua: &'s Lua, state: &'s Rc<State>) -> Self {
+        Self {
+            lua,
+            state,
+            bytes: 0,
+            values: 0,
+        }
+    }
+
+    /// One more value of so many bytes is built.
+    ///
+    /// # Errors
+    /// As [`Self::reach`].
+    pub(super) fn add(&mut self, bytes: usize) -> Result<()> {
+        self.reach(self.bytes.saturating_add(bytes))
+    }
+
+    /// One more value is built, and it is so many bytes in all.
+    ///
+    /// # Errors
+    /// It is more than a script may use, or the script is to be ended.
+    pub(super) fn reach(&mut self, bytes: usize) -> Result<()> {
+        if bytes > SCRIPT_MEMORY_BYTES_MAX {
+            return Err(Error::MemoryError("not enough memory".to_owned()));
+        }
+        self.bytes = bytes;
+        self.values += 1;
+        if self.values < VALUES_PER_LOOK {
+            return Ok(());
+        }
+        self.values = 0;
+        self.state.end_if_due(self.lua)
+    }
+}
