@@ -5,16 +5,13 @@ use std::rc::Rc;
 
 use mlua::{Lua, Result, Table, Value};
 
+use super::json_settings::{Invalid, PRECISION, Settings, null};
 use super::library::{Outcome, Raise, number, put, type_name};
 use super::meter::Meter;
 use super::state::State;
 
 mod decode;
 mod encode;
-mod settings;
-
-pub(super) use settings::Settings;
-use settings::{Invalid, PRECISION, null};
 
 /// The library with these settings.
 pub(super) fn library(lua: &Lua, state: &Rc<State>, settings: &Rc<Settings>) -> Result<Table> {

@@ -16,6 +16,7 @@ mod entering;
 mod fiber;
 mod functions;
 mod json;
+mod json_settings;
 mod library;
 mod machine;
 mod meter;

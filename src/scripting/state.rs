@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mlua::{HookTriggers, Lua, Result, VmState};
 
 use super::functions::Function;
-use super::json;
+use super::json_settings;
 use super::random::Random;
 use super::running::Run;
 use crate::limits::SCRIPT_MEMORY_BYTES_MAX;
@@ -61,7 +61,7 @@ pub(super) struct Registered {
 pub(super) struct State {
     pub(super) is_resp3: Cell<bool>,
     pub(super) random: Random,
-    pub(super) json: Rc<json::Settings>,
+    pub(super) json: Rc<json_settings::Settings>,
     pub(super) stopping: Cell<Option<Stop>>,
     /// Where the script was when it was ended: the source and the line.
     pub(super) stopped_at: RefCell<Option<(String, i64)>>,

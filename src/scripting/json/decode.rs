@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Value};
 
-use super::settings::{Invalid, NESTING_MAX, Settings, null};
+use crate::scripting::json_settings::{Invalid, NESTING_MAX, Settings, null};
 use crate::scripting::library::Raise;
 use crate::scripting::numbers::strtod;
 

@@ -2,7 +2,7 @@
 
 use mlua::{Table, Value};
 
-use super::settings::{Invalid, NESTING_MAX, Settings};
+use crate::scripting::json_settings::{Invalid, NESTING_MAX, Settings};
 use crate::scripting::library::{Raise, type_name};
 use crate::scripting::meter::Meter;
 use crate::scripting::numbers::format_g;

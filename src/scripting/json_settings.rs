@@ -1,4 +1,4 @@
-//! What scripts can set of `cjson`.
+//! What scripts can set of `cjson`. The state of a machine has it, below what encodes and decodes.
 
 use std::cell::Cell;
 
@@ -19,7 +19,7 @@ pub(super) enum Invalid {
 
 /// What scripts can set. Each script begins with the defaults, as any machine may run it.
 #[derive(Debug)]
-pub(in crate::scripting) struct Settings {
+pub(super) struct Settings {
     pub(super) sparse_convert: Cell<bool>,
     pub(super) sparse_ratio: Cell<i32>,
     pub(super) sparse_safe: Cell<i32>,
@@ -49,7 +49,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Back to the defaults.
-    pub(in crate::scripting) fn reset(&self) {
+    pub(super) fn reset(&self) {
         let fresh = Self::default();
         self.sparse_convert.set(fresh.sparse_convert.get());
         self.sparse_ratio.set(fresh.sparse_ratio.get());
