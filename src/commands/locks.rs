@@ -52,6 +52,14 @@ impl KeyLocks {
         KeyLocks::Keys(keys)
     }
 
+    /// The locked keys, where they are named.
+    pub fn keys(&self) -> &[u64] {
+        match self {
+            KeyLocks::Keys(keys) | KeyLocks::Alone(keys) => keys,
+            KeyLocks::Nothing | KeyLocks::Everything => &[],
+        }
+    }
+
     /// The lock of one key: a hash that clients cannot choose.
     pub fn hash_key(database: u32, key: &[u8]) -> u64 {
         static HASHER: OnceLock<RandomState> = OnceLock::new();

@@ -187,7 +187,10 @@ impl WriteLane {
             arrived: self.arrived() + answered,
         };
         let may_wait = self.environment.capabilities.parallel_batches > 1 && was_all_run;
-        if may_wait && is_small && answered > 1 && pause >= GATHER_CLUSTER_MIN {
+        // Clients with a key each, or with one that they push to and another waits for, do not gather.
+        let woken = done.answered.saturating_sub(done.commands);
+        let are_shared = done.commands.max(woken) > distinct_keys(&held.locks);
+        if may_wait && is_small && are_shared && pause >= GATHER_CLUSTER_MIN {
             self.held.push(held);
         } else {
             held.release(&mut self.locked);
@@ -371,6 +374,12 @@ impl WriteLane {
         }
         chosen
     }
+}
+
+/// How many keys are locked.
+fn distinct_keys(locks: &[KeyLocks]) -> usize {
+    let keys: HashSet<&u64> = locks.iter().flat_map(KeyLocks::keys).collect();
+    keys.len()
 }
 
 async fn sleep_until(at: Option<Instant>) {

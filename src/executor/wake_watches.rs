@@ -17,8 +17,11 @@
 //!
 //! A store with a single writer needs no wake watches: its one server sees every push.
 
+mod arming;
+
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +33,8 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
+
+use arming::Arming;
 
 use super::shared::Shared;
 use super::waiters::Cursor;
@@ -71,6 +76,8 @@ pub(super) struct WakeWatches {
     store: Arc<dyn Store>,
     environment: Arc<Environment>,
     shared: Arc<Shared>,
+    /// Arms the watches.
+    arming: Arming,
     /// Keys watched at once. Keys above this limit are polled.
     watches_max: usize,
     /// Number of watched keys.
@@ -137,6 +144,7 @@ impl WakeWatches {
             store,
             environment,
             shared,
+            arming: Arming::default(),
             watches_max,
             watched: Cell::new(0),
             polled: Cell::new(0),
@@ -149,9 +157,11 @@ impl WakeWatches {
         let mut followed: HashSet<ClientKey> = HashSet::new();
         let mut databases: HashMap<u32, Rc<CurrentNamespace>> = HashMap::new();
         let mut tasks: FuturesUnordered<LocalBoxFuture<'_, Ended>> = FuturesUnordered::new();
+        let mut arming = pin!(self.arming.serve(&*self.store));
         loop {
             let unfollowed: Vec<ClientKey> = tokio::select! {
                 _ = &mut stop => return,
+                never = &mut arming => match never {},
                 unfollowed = self.shared.waiters.wait_keys_unfollowed() => unfollowed,
                 Some(ended) = tasks.next() => match ended {
                     Ended::Key(key) => {
@@ -387,7 +397,7 @@ impl WakeWatches {
 
     /// Reads a row and arms a watch of it.
     async fn arm(&self, row: &[u8]) -> Result<ArmedWatch<'_>, StoreError> {
-        let watched = self.store.watch(row).await?;
+        let watched = self.arming.arm(row).await?;
         let open_watches = &self.shared.open_watches;
         open_watches.fetch_add(1, Ordering::SeqCst);
         Ok(ArmedWatch {

@@ -7,7 +7,7 @@
 //! read together with the metadata. A location that is wrong costs a useless read and nothing
 //! else: the command reads the metadata as ever.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -179,6 +179,13 @@ impl PrefetchPlan {
         }
     }
 
+    /// Adds what a command will read in each of its keys.
+    pub fn add_all(&mut self, reads: &[(ClientKey, Prefetch)]) {
+        for (key, prefetch) in reads {
+            self.add(key, prefetch);
+        }
+    }
+
     /// Adds what other servers may have asked for: their requests and about `count` elements.
     pub fn add_requests(
         &mut self,
@@ -327,6 +334,30 @@ impl ReadContext<'_> {
         for (key, location) in found {
             locations.set(key, Some(location));
         }
+    }
+
+    /// Reads what a command will read that takes from the first of these keys with something, and
+    /// looks at those that `were_empty` only if it finds something in a later key
+    /// ([`KnownKeys::WereEmpty`](super::known_keys::KnownKeys::WereEmpty)): their lengths, all at once. The
+    /// lengths of the other keys are in the transaction's cache.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn prefetch_passed_over(
+        &self,
+        keys: &[Bytes],
+        were_empty: &HashSet<Bytes>,
+    ) -> Result<(), StoreError> {
+        let mut passed_over = Vec::new();
+        for key in keys {
+            if were_empty.contains(key) {
+                passed_over.push(key);
+            } else if self.first_with_elements(&[key]).await?.is_some() {
+                self.first_with_elements(&passed_over).await?;
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reads metadata and data at once, the data where it was the last time. `None` if it is

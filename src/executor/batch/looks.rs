@@ -2,14 +2,18 @@
 //! client is woken ([decision 024](../../../docs/understand/decisions/024-quiet-keys.md)).
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::Batch;
+use crate::commands::Access;
+use crate::executor::call::{Call, Work};
 use crate::executor::waiters::Waiter;
 use crate::types::Unit;
 use crate::types::key::ClientKey;
 use crate::types::known_keys::KnownKeys;
+use crate::types::prefetch::PrefetchPlan;
 use crate::types::tracking::Change;
 
 /// At which of its keys a waiter's command that takes from the first with something looks.
@@ -42,6 +46,32 @@ impl KeysByLook {
     }
 }
 
+/// A command that looks at its quiet keys only if it finds something in another.
+pub(super) struct PostponedLook {
+    waiter: Arc<Waiter>,
+    quiet: HashSet<Bytes>,
+}
+
+impl PostponedLook {
+    /// Adds its other keys: those that are not quiet now, when the batch begins. Some may have been quiet
+    /// when the client came.
+    pub(super) fn plan(&self, plan: &mut PrefetchPlan) {
+        let command = &self.waiter.invocation;
+        let mut access = Access::of(command.row, command.database, &command.arguments);
+        access.leave_out(&self.quiet);
+        plan.add_all(&access.prefetch);
+    }
+
+    /// Reads the lengths of the quiet keys before one that has something.
+    pub(super) async fn prefetch(&self, unit: &Unit<'_>) {
+        let context = unit.read_context(self.waiter.invocation.database);
+        let keys = &self.waiter.spec.keys;
+        if let Err(error) = context.prefetch_passed_over(keys, &self.quiet).await {
+            tracing::trace!(%error, "nothing was prefetched");
+        }
+    }
+}
+
 impl Batch<'_> {
     /// What is known of the keys of a command that may wait, when it runs for the first time.
     pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
@@ -63,6 +93,21 @@ impl Batch<'_> {
             }
         }
         quiet
+    }
+
+    /// What the command of a client reads that comes to wait or is woken, if some of its keys are quiet.
+    pub(super) fn postponed_look(&self, call: &Call) -> Option<PostponedLook> {
+        let waiters = &self.shared.waiters;
+        let (waiter, woken_for) = match (&call.waiter, &call.work) {
+            (Some(waiter), _) => (Arc::clone(waiter), None),
+            (None, Work::WakeUp(key, _)) => (waiters.first_command(key)?, Some(key)),
+            _ => return None,
+        };
+        let mut quiet = waiters.quiet_keys(&waiter);
+        if let Some(key) = woken_for {
+            quiet.remove(&key.key);
+        }
+        (!quiet.is_empty()).then_some(PostponedLook { waiter, quiet })
     }
 
     /// What is known of a waiter's keys when it is woken.

@@ -3,6 +3,8 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+
 use super::looks::{KeysByLook, Look};
 use super::{AttemptEnd, Batch, CommandId, InSeries};
 use crate::commands::call::{self, CallError, Invocation, Mode};
@@ -75,15 +77,22 @@ impl Batch<'_> {
             return;
         }
         let mut plan = PrefetchPlan::default();
+        let mut looks = Vec::new();
         let calls = self.submissions.iter().flat_map(|one| &one.calls);
         for call in calls.take(self.commands_max) {
-            for (key, prefetch) in &call.access.prefetch {
-                plan.add(key, prefetch);
-            }
+            let Some(look) = self.postponed_look(call) else {
+                plan.add_all(&call.access.prefetch);
+                continue;
+            };
+            look.plan(&mut plan);
+            looks.push(look);
         }
         self.delegation.plan_prefetch(&mut plan);
         let context = attempt.unit.read_context(0);
         context.prefetch(&plan, &self.shared.locations).await;
+        // Of all clients at once: one after the other, each would wait for a round trip.
+        let looks = looks.iter().map(|look| look.prefetch(&attempt.unit));
+        join_all(looks).await;
     }
 
     /// Runs the batch's commands in order. An error ends the attempt.

@@ -56,6 +56,29 @@ fn a_key_is_kept_until_the_clients_of_its_batch_are_back() {
 }
 
 #[test]
+fn keys_with_a_client_each_are_not_kept() {
+    let bench = Bench::cluster_like();
+    let mut lane = lane(&bench);
+    let of_two_keys = || BatchResult {
+        locks: vec![KeyLocks::Keys(vec![1]), KeyLocks::Keys(vec![2])],
+        ..done(2, 2, LONG)
+    };
+    assert!(is_free_after(&mut lane, of_two_keys()));
+    // Each has pushed to one that waited.
+    let pushed = BatchResult {
+        answered: 4,
+        ..of_two_keys()
+    };
+    assert!(is_free_after(&mut lane, pushed));
+    let third = BatchResult {
+        commands: 3,
+        answered: 3,
+        ..of_two_keys()
+    };
+    assert!(!is_free_after(&mut lane, third));
+}
+
+#[test]
 fn a_key_is_kept_no_longer_than_the_pause() {
     let bench = Bench::cluster_like();
     let mut lane = lane(&bench);
