@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use crate::commands::{Access, KeyLocks};
+use crate::commands::KeyLocks;
 use crate::limits::{
     BATCH_COMMANDS_MAX, BATCH_KEYS_SHARE_MIN, GATHER_CLUSTER_COMMANDS_MAX, GATHER_CLUSTER_MAX,
     GATHER_CLUSTER_MIN, GATHER_DURATION_MIN, GATHER_MAX, GATHER_STEP,
@@ -219,15 +219,8 @@ impl WriteLane {
             let locked = other_keys.iter().chain([&key]);
             let locks = locked.map(|key| KeyLocks::hash_key(key.database, &key.key));
             let locks = KeyLocks::Keys(locks.collect());
-            let mut call = Call::job(Work::WakeUp(key.clone(), cursor), locks);
-            if let Some(first) = waiters.first_command(&key) {
-                let mut quiet = waiters.quiet_keys(&first);
-                quiet.remove(&key.key);
-                let command = &first.invocation;
-                let mut access = Access::of(command.row, command.database, &command.arguments);
-                access.leave_out(&quiet);
-                call.access.prefetch = access.prefetch;
-            }
+            // What it reads is planned when its batch begins.
+            let call = Call::job(Work::WakeUp(key, cursor), locks);
             // In front: these clients have waited longer than those that have just come.
             self.put_in_front(Submission {
                 calls: vec![call],

@@ -64,6 +64,9 @@ impl PostponedLook {
 
     /// Reads the lengths of the quiet keys before one that has something.
     pub(super) async fn prefetch(&self, unit: &Unit<'_>) {
+        if self.quiet.is_empty() {
+            return;
+        }
         let context = unit.read_context(self.waiter.invocation.database);
         let keys = &self.waiter.spec.keys;
         if let Err(error) = context.prefetch_passed_over(keys, &self.quiet).await {
@@ -95,18 +98,18 @@ impl Batch<'_> {
         quiet
     }
 
-    /// What the command of a client reads that comes to wait or is woken, if some of its keys are quiet.
+    /// What the command of a client reads that comes to wait, if some of its keys are quiet, or that is
+    /// woken.
     pub(super) fn postponed_look(&self, call: &Call) -> Option<PostponedLook> {
         let waiters = &self.shared.waiters;
-        let (waiter, woken_for) = match (&call.waiter, &call.work) {
-            (Some(waiter), _) => (Arc::clone(waiter), None),
-            (None, Work::WakeUp(key, _)) => (waiters.first_command(key)?, Some(key)),
-            _ => return None,
-        };
-        let mut quiet = waiters.quiet_keys(&waiter);
-        if let Some(key) = woken_for {
+        if let Work::WakeUp(key, _) = &call.work {
+            let waiter = waiters.first_command(key)?;
+            let mut quiet = waiters.quiet_keys(&waiter);
             quiet.remove(&key.key);
+            return Some(PostponedLook { waiter, quiet });
         }
+        let waiter = Arc::clone(call.waiter.as_ref()?);
+        let quiet = waiters.quiet_keys(&waiter);
         (!quiet.is_empty()).then_some(PostponedLook { waiter, quiet })
     }
 
