@@ -14,7 +14,7 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 const HASHED_BYTES: usize = 16;
 
 /// Where EVALSHA finds a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// On this server, while it runs.
     OnServer,
