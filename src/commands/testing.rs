@@ -158,6 +158,19 @@ impl Bench {
 
     /// [`Self::race`] of a transaction with several commands.
     pub(crate) fn race_all(&self, lines: &[&str], meanwhile: &str, is_strict: bool) -> bool {
+        self.race_against(lines, is_strict, || {
+            let reply = self.run(meanwhile);
+            assert!(!matches!(reply, Reply::Error(_)), "{meanwhile}: {reply:?}");
+        })
+    }
+
+    /// Whether a transaction that runs `lines` conflicts with what `meanwhile` commits.
+    pub(crate) fn race_against(
+        &self,
+        lines: &[&str],
+        is_strict: bool,
+        meanwhile: impl FnOnce(),
+    ) -> bool {
         let transaction = self.store.begin_write().unwrap();
         {
             let unit = Unit::new(&*transaction, self.executor.environment());
@@ -170,9 +183,10 @@ impl Bench {
                 let reply = self.block_on(super::call(&unit, &invocation, mode));
                 assert!(!matches!(reply.unwrap(), Reply::Error(_)), "{line}");
             }
+            let context = unit.write_context(0);
+            self.block_on(context.count_rank_changes()).unwrap();
         }
-        let reply = self.run(meanwhile);
-        assert!(!matches!(reply, Reply::Error(_)), "{meanwhile}: {reply:?}");
+        meanwhile();
         match self.block_on(transaction.commit()) {
             Ok(()) => false,
             Err(StoreError::Conflict) => true,

@@ -21,9 +21,11 @@ use super::Executor;
 use super::jobs::JobError;
 use empty_keys::EmptyKeys;
 use expired_grants::ExpiredGrants;
+use ranks::Ranks;
 
 mod empty_keys;
 mod expired_grants;
+mod ranks;
 #[cfg(test)]
 mod tests;
 
@@ -59,6 +61,13 @@ const JOBS: &[Job] = &[
         run: |reaper, executor| Box::pin(reaper.sweep_scripts(executor)),
     },
     Job {
+        name: "blocks for ranks",
+        interval_ms: REAPER_INTERVAL_MS,
+        busy_interval_ms: REAPER_PAUSE_MS,
+        is_for_cluster: false,
+        run: |reaper, executor| Box::pin(reaper.tend_ranks(executor)),
+    },
+    Job {
         name: "sweep of empty keys",
         interval_ms: RETAINED_SWEEP_INTERVAL_MS,
         busy_interval_ms: RETAINED_SWEEP_INTERVAL_MS,
@@ -84,6 +93,7 @@ pub struct Reaper {
     expires_actively: Arc<AtomicBool>,
     empty_keys: EmptyKeys,
     expired_grants: ExpiredGrants,
+    ranks: Ranks,
 }
 
 impl Reaper {
@@ -93,6 +103,7 @@ impl Reaper {
             expires_actively: Arc::new(AtomicBool::new(true)),
             empty_keys: EmptyKeys::new(&*executor.environment().random),
             expired_grants: ExpiredGrants::default(),
+            ranks: Ranks::default(),
         }
     }
 
@@ -180,6 +191,15 @@ impl Reaper {
     /// See [`JobError`].
     pub async fn end_expired_grants(&mut self, executor: &Executor) -> Result<u64, JobError> {
         self.expired_grants.pass(executor).await
+    }
+
+    /// Makes one pass over the blocks of sorted sets in which commands find ranks. Returns whether there
+    /// is more to do.
+    ///
+    /// # Errors
+    /// See [`JobError`].
+    pub async fn tend_ranks(&mut self, executor: &Executor) -> Result<bool, JobError> {
+        self.ranks.pass(executor).await
     }
 
     /// Removes scripts of EVAL that newer ones have replaced. Returns whether there were any.

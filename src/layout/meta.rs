@@ -9,6 +9,10 @@ use super::{DecodeError, Id, KeyName, ValueType, corrupt, take};
 const META_FORMAT: u8 = 1;
 /// Format byte of metadata with a body.
 const META_WITH_BODY_FORMAT: u8 = 2;
+/// Format byte of metadata of a value whose blocks are counted.
+const META_WITH_RANKS_FORMAT: u8 = 3;
+/// The formats that can be read.
+const FORMATS: [u8; 3] = [META_FORMAT, META_WITH_BODY_FORMAT, META_WITH_RANKS_FORMAT];
 /// Bytes of the count of changes at the beginning of a body.
 const CHANGES_BYTES: usize = 2;
 
@@ -26,6 +30,8 @@ pub struct Meta {
     pub long_name: Option<Bytes>,
     /// The whole value, where it is small; it has no rows and no length counter then.
     pub body: Option<Body>,
+    /// Levels of blocks whose elements are counted, for ranks; 0 where none are.
+    pub rank_levels: u8,
 }
 
 /// A small value, whole, in its key's metadata. What its bytes mean is up to the type.
@@ -54,16 +60,17 @@ impl Body {
 
 impl Meta {
     /// The stored form: format byte, then the tuple (type, data id…, expiry | nil, name | nil),
-    /// then the body, if there is one.
+    /// then the body, if there is one, or the tuple (levels of ranks), if there are any.
     pub fn encode(&self) -> Vec<u8> {
         let body_bytes = self
             .body
             .as_ref()
             .map_or(0, |body| body.bytes.len() + CHANGES_BYTES);
         let mut value = Vec::with_capacity(24 + body_bytes);
-        value.push(match self.body {
-            None => META_FORMAT,
-            Some(_) => META_WITH_BODY_FORMAT,
+        value.push(match (&self.body, self.rank_levels) {
+            (Some(_), _) => META_WITH_BODY_FORMAT,
+            (None, 0) => META_FORMAT,
+            (None, _) => META_WITH_RANKS_FORMAT,
         });
         pack_into(
             &(
@@ -75,9 +82,15 @@ impl Meta {
             ),
             &mut value,
         );
-        if let Some(body) = &self.body {
-            value.extend_from_slice(&body.changes.to_be_bytes());
-            value.extend_from_slice(&body.bytes);
+        match &self.body {
+            Some(body) => {
+                value.extend_from_slice(&body.changes.to_be_bytes());
+                value.extend_from_slice(&body.bytes);
+            }
+            None if self.rank_levels > 0 => {
+                pack_into(&(u64::from(self.rank_levels),), &mut value);
+            }
+            None => {}
         }
         value
     }
@@ -87,9 +100,8 @@ impl Meta {
     /// # Errors
     /// Where it is none, or of a newer format.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
-        let (has_body, mut rest) = match value.split_first() {
-            Some((&META_FORMAT, rest)) => (false, rest),
-            Some((&META_WITH_BODY_FORMAT, rest)) => (true, rest),
+        let (format, mut rest) = match value.split_first() {
+            Some((format, rest)) if FORMATS.contains(format) => (*format, rest),
             _ => return corrupt("metadata format"),
         };
         let code: u64 = take(&mut rest, "type")?;
@@ -102,13 +114,20 @@ impl Meta {
         };
         let expire_at_ms = take(&mut rest, "expiry")?;
         let long_name: Option<TupleBytes<'_>> = take(&mut rest, "long name")?;
-        let body = match (has_body, rest.split_first_chunk::<CHANGES_BYTES>()) {
-            (false, _) => None,
-            (true, Some((changes, bytes))) => Some(Body {
+        let body = match (format, rest.split_first_chunk::<CHANGES_BYTES>()) {
+            (META_WITH_BODY_FORMAT, Some((changes, bytes))) => Some(Body {
                 bytes: value.slice_ref(bytes),
                 changes: u16::from_be_bytes(*changes),
             }),
-            (true, None) => return corrupt("metadata without its body"),
+            (META_WITH_BODY_FORMAT, None) => return corrupt("metadata without its body"),
+            _ => None,
+        };
+        let rank_levels = match format {
+            META_WITH_RANKS_FORMAT => take(&mut rest, "levels of ranks")?,
+            _ => 0_u64,
+        };
+        let Ok(rank_levels) = u8::try_from(rank_levels) else {
+            return corrupt("levels of ranks");
         };
         Ok(Self {
             value_type,
@@ -116,6 +135,7 @@ impl Meta {
             expire_at_ms,
             long_name: long_name.map(|name| Bytes::from(name.into_owned())),
             body,
+            rank_levels,
         })
     }
 

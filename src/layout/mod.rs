@@ -20,6 +20,7 @@ pub mod name;
 pub mod position;
 pub mod priority;
 mod range;
+pub mod rank;
 pub mod row_kinds;
 pub mod rows;
 pub mod run;
@@ -49,6 +50,7 @@ pub use name::KeyName;
 pub use position::Position;
 pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
+pub use rank::place_between;
 pub use rows::{KeysRow, Layout};
 pub use run::{ListValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
 pub use script::{ScriptOrigin, StoredScript};
@@ -66,7 +68,7 @@ use range::with_byte;
 use tuple::{corrupt, next_is_nil, take};
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
-pub const LAYOUT_VERSION: i64 = 3;
+pub const LAYOUT_VERSION: i64 = 4;
 
 /// An enum whose variants have numbers in stored bytes, with the list of all of them.
 macro_rules! numbered {
@@ -207,6 +209,10 @@ numbered! {
         StreamPendingCounts = 21,
         /// The same entries by when they were delivered, of groups with a policy.
         StreamIdle = 22,
+        /// How many members the blocks of a sorted set have.
+        RankCounts = 23,
+        /// Where these blocks end.
+        RankMarks = 24,
     }
 }
 

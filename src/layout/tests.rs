@@ -159,6 +159,7 @@ fn values_of_keys() {
         expire_at_ms: None,
         long_name: None,
         body: None,
+        rank_levels: 0,
     };
     golden(
         "metadata: list, data (1, 300)",
@@ -175,6 +176,17 @@ fn values_of_keys() {
         &meta.encode(),
         "011502150116012c1a018bcfe5680000",
     );
+    let ranked = Meta {
+        expire_at_ms: None,
+        rank_levels: 2,
+        ..meta.clone()
+    };
+    golden(
+        "metadata: sorted set with 2 levels of blocks",
+        &ranked.encode(),
+        "031502150116012c00001502",
+    );
+    assert_eq!(Meta::decode(&ranked.encode().into()).unwrap(), ranked);
     let body = Body {
         bytes: Bytes::from_static(b"work"),
         changes: 3,
@@ -294,6 +306,17 @@ fn rows_of_sorted_sets() {
         "member `a\\0b`",
         &layout.member_key(DATA, &member),
         "0271756f696e001502150116012c15021adc6e953a4a09016100ff6200",
+    );
+    let end = b"\x21\xbf\xf8";
+    golden(
+        "count of a block of level 2 that ends at `21 bf f8`",
+        &layout.rank_count_key(DATA, 2, end),
+        "0271756f696e001502150116012c1517150221bff8",
+    );
+    golden(
+        "mark of that block",
+        &layout.rank_mark_key(DATA, 2, end),
+        "0271756f696e001502150116012c1518150221bff8",
     );
     golden(
         "member's score 1.5",
@@ -657,6 +680,7 @@ fn rows_of_priority_queues() {
             expire_at_ms: None,
             long_name: None,
             body: None,
+            rank_levels: 0,
         }
         .encode(),
         "011503150116012c0000",
@@ -803,6 +827,7 @@ proptest! {
             expire_at_ms,
             long_name: long.map(Bytes::from),
             body: None,
+            rank_levels: 0,
         };
         prop_assert_eq!(Meta::decode(&meta.encode().into()).unwrap(), meta);
     }

@@ -22,6 +22,7 @@ use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::known_keys::KnownKeys;
 use super::located::LocatedKeys;
+use super::ranks::{RankChanges, RankWants};
 use super::rights::Rights;
 use super::script_calls::ScriptCalls;
 use super::script_reads::ScriptReads;
@@ -60,6 +61,8 @@ pub struct Environment {
     pub stream_node_max_entries: OnceLock<Arc<AtomicU64>>,
     /// What clients may do, set once when there is a server. Without one, everything.
     pub rights: OnceLock<Arc<dyn Rights>>,
+    /// Sets in which ranks were hard to find.
+    pub rank_wants: RankWants,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
 }
@@ -167,6 +170,8 @@ pub struct NamespaceCache {
     pub(super) located: LocatedKeys,
     /// The random number in the positions of what the transaction pushes to lists.
     position_random: OnceCell<i64>,
+    /// What the transaction has changed and not counted in blocks yet.
+    pub(super) rank_changes: RankChanges,
 }
 
 impl NamespaceCache {

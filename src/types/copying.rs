@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{KeyRange, Meta};
+use crate::layout::{KeyRange, Meta, Section};
 use crate::store::{Isolation, StoreError};
 
 use super::context::WriteContext;
@@ -32,7 +32,7 @@ impl WriteContext<'_> {
 
     /// Copies a key with its expiry, in place of what has the new name. Rows of data do not
     /// contain their own data id, so they are copied as they are, chunks of split values
-    /// included. Copies of metadata, which name the key, are left out.
+    /// included. Copies of metadata, which name the key, are left out, and so are blocks for ranks.
     ///
     /// Where the copy turns out larger than a transaction may be, this stops in the middle: the
     /// executor refuses the command for its size, and nothing of it is kept.
@@ -49,6 +49,8 @@ impl WriteContext<'_> {
         let data = self.environment.ids.allocate();
         let meta = Meta {
             data,
+            // Blocks are made again when they are wanted.
+            rank_levels: 0,
             ..source.meta.clone()
         };
         if meta.body.is_some() {
@@ -57,10 +59,13 @@ impl WriteContext<'_> {
         }
         let from_prefix = self.layout().data_prefix(source.data());
         let to_prefix = self.layout().data_prefix(data);
+        let ranks = [Section::RankCounts, Section::RankMarks];
+        let ranks = ranks.map(|section| self.layout().section_prefix(source.data(), section));
+        let is_of_ranks = |key: &Bytes| ranks.iter().any(|prefix| key.starts_with(prefix));
         let mut pages = Pages::new(self, KeyRange::children(&from_prefix), false, 0);
         while let Some(rows) = pages.next().await? {
             for row in rows {
-                if self.layout().is_meta_copy(&row.key) {
+                if self.layout().is_meta_copy(&row.key) || is_of_ranks(&row.key) {
                     continue;
                 }
                 let Some(suffix) = row.key.strip_prefix(from_prefix.as_slice()) else {

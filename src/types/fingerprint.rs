@@ -32,7 +32,17 @@ impl ReadContext<'_> {
             return Ok(None);
         }
         let mut bytes = BytesMut::from(length_row.as_deref().unwrap_or_default());
-        bytes.extend_from_slice(&meta_row);
+        match meta.rank_levels {
+            0 => bytes.extend_from_slice(&meta_row),
+            // They change while the value does not.
+            _ => bytes.extend_from_slice(
+                &Meta {
+                    rank_levels: 0,
+                    ..meta
+                }
+                .encode(),
+            ),
+        }
         Ok(Some(bytes.freeze()))
     }
 }

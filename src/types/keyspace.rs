@@ -21,6 +21,7 @@ use crate::store::{Isolation, StoreError};
 
 use super::context::{ReadContext, WriteContext};
 use super::key::{ClientKey, OpenKey};
+use super::kind::ValueKind;
 use super::located::KeyLocation;
 use super::presence::Presence;
 use super::signals::Ready;
@@ -313,6 +314,7 @@ impl WriteContext<'_> {
             expire_at_ms,
             long_name: None,
             body: body.map(Body::new),
+            rank_levels: 0,
         };
         self.create_as(key, meta, 0).await
     }
@@ -555,6 +557,12 @@ impl WriteContext<'_> {
         }
     }
 
+    /// Changes how many levels of blocks are counted. For clients the key is the same.
+    pub(super) fn set_rank_levels(&self, key: &mut OpenKey, levels: u8) {
+        key.meta.rank_levels = levels;
+        self.write_meta(&key.meta_key, &key.meta);
+    }
+
     /// Whether queues get copies of metadata: where a read is a round trip, and clearing all of a
     /// queue takes them along.
     fn has_meta_copies(&self) -> bool {
@@ -564,7 +572,7 @@ impl WriteContext<'_> {
     /// Removes a key that has no elements, and what its type keeps besides them.
     pub(super) fn remove_empty(&self, key: &OpenKey) {
         self.detach(key);
-        if key.meta.value_type.kind().keeps_rows_when_empty() {
+        if ValueKind::keeps_rows_when_empty(&key.meta) {
             self.discard_data(key.meta.data);
         }
     }

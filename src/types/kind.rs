@@ -9,7 +9,7 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::dump::Payload;
 use crate::error::CommandError;
-use crate::layout::{Body, DecodeError, Id, Layout, PoppedElement, Section, ValueType};
+use crate::layout::{Body, DecodeError, Id, Layout, Meta, PoppedElement, Section, ValueType};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 
 use super::context::{ReadContext, WriteContext};
@@ -107,6 +107,9 @@ pub enum Holds {
     Other,
     /// Pieces of the value; the key's length is not their number.
     Pieces,
+    /// What is known of blocks of elements, where the metadata says that there are any
+    /// ([`ranks`](super::ranks)).
+    Ranks,
 }
 
 /// What a row of elements tells.
@@ -154,6 +157,11 @@ impl SectionKind {
     /// Pieces of values.
     pub const fn pieces(section: Section) -> Self {
         Self::new(section, Holds::Pieces, true)
+    }
+
+    /// Rows about blocks of elements.
+    pub const fn ranks(section: Section) -> Self {
+        Self::new(section, Holds::Ranks, false)
     }
 
     /// Rows of another kind.
@@ -211,6 +219,9 @@ pub struct GroupCounter {
     pub key: fn(&Layout, Id) -> Vec<u8>,
 }
 
+/// Entries that most checks look up together. On a cluster their reads are under way side by side.
+pub const ENTRIES_AT_ONCE: usize = 64;
+
 /// How `quoin doctor` looks up entries of a section where another section must have them.
 #[derive(Debug)]
 pub struct EntryCheck {
@@ -219,6 +230,8 @@ pub struct EntryCheck {
     /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
     /// count of rows finds it.
     pub are_sound: for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>,
+    /// Entries that are looked up together.
+    pub entries_at_once: usize,
     /// Counts again what counts such entries, when these were removed.
     pub recount: Option<RecountFn>,
 }
@@ -327,10 +340,11 @@ impl ValueKind {
         self.is_waited_for && self.exists_when_empty
     }
 
-    /// Whether a value without elements may have rows.
-    pub fn keeps_rows_when_empty(&self) -> bool {
-        let mut sections = self.sections.iter();
-        sections.any(|kind| matches!(kind.holds, Holds::Other | Holds::Pieces))
+    /// Whether a value with this metadata may have rows when it has no elements.
+    pub fn keeps_rows_when_empty(meta: &Meta) -> bool {
+        let mut sections = meta.value_type.kind().sections.iter();
+        meta.rank_levels > 0
+            || sections.any(|kind| matches!(kind.holds, Holds::Other | Holds::Pieces))
     }
 
     /// The length of a value that lies in metadata.

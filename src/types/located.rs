@@ -137,6 +137,7 @@ mod tests {
             expire_at_ms: None,
             long_name: None,
             body: None,
+            rank_levels: 0,
         };
         for sequence in [1, 1, 2, 1] {
             let row = Bytes::from(meta(sequence).encode());

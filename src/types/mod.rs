@@ -29,6 +29,7 @@ pub mod prefetch;
 pub mod presence;
 pub mod priority_queue;
 pub mod queue_spans;
+pub mod ranks;
 pub mod read_window;
 mod reading_ahead;
 pub mod relay;

@@ -163,11 +163,13 @@ impl ReadContext<'_> {
     }
 
     /// Counts those of a key's rows that are inside a range, and in turns those outside of it; the
-    /// first that comes to its end gives the answer, since the length is known.
+    /// first that comes to its end gives the answer, since the length is known. `all`: the range of the
+    /// rows of all elements, without the first `left_out`.
     pub(super) async fn count_rows(
         &self,
         key: &OpenKey,
         all: KeyRange,
+        left_out: i64,
         inside: KeyRange,
     ) -> Result<i64, StoreError> {
         let before = KeyRange {
@@ -188,6 +190,7 @@ impl ReadContext<'_> {
             let rows = inside.next().await?.map_or(0, |rows| rows.len());
             count_inside += rows;
             if rows < RANGE_PAGE_ROWS {
+                self.note_rows_for_rank(key, count_inside + count_outside);
                 return Ok(i64::try_from(count_inside).unwrap_or(i64::MAX));
             }
             let mut has_more = false;
@@ -201,8 +204,10 @@ impl ReadContext<'_> {
                 }
             }
             if !has_more {
+                self.note_rows_for_rank(key, count_inside + count_outside);
                 let length = self.length(key, self.isolation).await?;
-                return Ok(length - i64::try_from(count_outside).unwrap_or(i64::MAX));
+                let count_outside = i64::try_from(count_outside).unwrap_or(i64::MAX);
+                return Ok(length - left_out - count_outside);
             }
         }
     }

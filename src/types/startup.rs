@@ -13,6 +13,7 @@ use crate::store::{Isolation, Store, StoreError};
 
 use super::context::{Environment, Lookups};
 use super::ids::IdAllocator;
+use super::ranks::RankWants;
 
 /// Why a store cannot be served from.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +79,7 @@ pub async fn prepare(
         hll_sparse_max_bytes: OnceLock::new(),
         stream_node_max_entries: OnceLock::new(),
         rights: OnceLock::new(),
+        rank_wants: RankWants::default(),
         watched_keys: OnceLock::new(),
     })
 }

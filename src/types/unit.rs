@@ -9,8 +9,12 @@ use crate::store::{self, ReadTransaction, Transaction};
 
 use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
 use super::delegation::{GrantsSavepoint, HeldGrants};
+use super::ranks::RankChangesSavepoint;
 use super::signals::{Signals, SignalsSavepoint};
 use super::tracking::{Change, Origin};
+
+/// About what counting a member in its block adds to a transaction.
+const RANK_CHANGE_BYTES: usize = 300;
 
 /// What commands that only read share: a snapshot of the store and the time.
 pub struct ReadUnit<'t> {
@@ -136,6 +140,7 @@ pub struct Savepoint {
     transaction: store::Savepoint,
     signals: SignalsSavepoint,
     grants: GrantsSavepoint,
+    rank_changes: RankChangesSavepoint,
 }
 
 impl<'t> Unit<'t> {
@@ -180,6 +185,7 @@ impl<'t> Unit<'t> {
             transaction: self.transaction.savepoint(),
             signals: self.signals.savepoint(),
             grants: self.grants.savepoint(),
+            rank_changes: self.read.namespaces.rank_changes.savepoint(),
         }
     }
 
@@ -193,6 +199,8 @@ impl<'t> Unit<'t> {
         }
         self.signals.rollback(savepoint.signals);
         self.grants.rollback(&savepoint.grants);
+        let rank_changes = &self.read.namespaces.rank_changes;
+        rank_changes.rollback(savepoint.rank_changes);
         self.read.namespaces.forget();
     }
 
@@ -212,7 +220,10 @@ impl<'t> Unit<'t> {
             true => 0,
             false => self.signals.message_bytes(),
         };
-        self.transaction.size_bytes().saturating_add(message_bytes)
+        let counts = self.read.namespaces.rank_changes.uncounted();
+        let count_bytes = counts.saturating_mul(RANK_CHANGE_BYTES);
+        let other_bytes = message_bytes.saturating_add(count_bytes);
+        self.transaction.size_bytes().saturating_add(other_bytes)
     }
 
     /// Whether the store would refuse the transaction for its size.

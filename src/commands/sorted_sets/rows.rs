@@ -20,9 +20,10 @@ const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 const ONE_MEMBER: &str = "O(log N), N being all that is stored";
 const EACH_MEMBER: &str = "O(log N) for each member, N being all that is stored";
 const EACH_REMOVED: &str = "O(M) with M members removed";
-const TO_NEARER_END: &str = "O(M) with M members between the member and the nearer end";
-const INSIDE_OR_OUTSIDE: &str =
-    "O(M) with M members inside the range or outside of it, whichever are fewer";
+const TO_NEARER_END: &str =
+    "O(log N); before blocks are counted O(M) with M members between the member and the nearer end";
+const INSIDE_OR_OUTSIDE: &str = "O(log N); before blocks are counted O(M) with M members inside the range or outside of it, \
+     whichever are fewer";
 const FROM_OFFSET: &str = "O(S + M) with S the offset and M members returned";
 const UNION: &str = "O(N log N) with N members in all sets together";
 const INTERSECTION: &str = "O(N * K) with N members in the smallest of K sets";
@@ -139,7 +140,8 @@ pub const ROWS: &[Row] = &[
     sorted_set("zrange", -4, "1.2.0", read_handler!(range::zrange))
         .summary("Returns members in a sorted set within a range of indexes.")
         .complexity(
-            "O(S + M) with M members returned; by rank S is the distance to the nearer end, else \
+            "O(S + M) with M members returned; by rank S is log N, or before blocks \
+             are counted the distance to the nearer end, else \
              the offset",
         )
         .keys(&[at(1, READ)])
@@ -164,7 +166,8 @@ pub const ROWS: &[Row] = &[
     )
     .summary("Stores a range of members from sorted set in a key.")
     .complexity(
-        "O(S + M) with M members stored; by rank S is the distance to the nearer end, else \
+        "O(S + M) with M members stored; by rank S is log N, or before blocks \
+             are counted the distance to the nearer end, else \
          the offset",
     )
     .flags(Flags::DENYOOM)
@@ -180,7 +183,8 @@ pub const ROWS: &[Row] = &[
     ]),
     sorted_set("zrevrange", -4, "1.2.0", read_handler!(range::zrevrange))
         .summary("Returns members in a sorted set within a range of indexes in reverse order.")
-        .complexity("O(S + M) with S the distance to the nearer end and M members returned")
+        .complexity("O(S + M) with M members returned; S is log N, or before blocks are counted the distance to \
+             the nearer end")
         .keys(&[at(1, READ)])
         .deprecated("6.2.0", "`ZRANGE` with the `REV` argument")
         .arguments(&[key(0), integer("start"), integer("stop"), WITH_SCORES]),
@@ -287,7 +291,8 @@ pub const ROWS: &[Row] = &[
         "Removes members in a sorted set within a range of indexes. Deletes the sorted set if \
          all members were removed.",
     )
-    .complexity("O(S + M) with S the distance to the nearer end and M members removed")
+    .complexity("O(S + M) with M members removed; S is log N, or before blocks are counted the distance to \
+         the nearer end")
     .keys(&[at(1, DELETE)])
     .arguments(&[key(0), integer("start"), integer("stop")]),
     sorted_set(

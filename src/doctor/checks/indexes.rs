@@ -7,7 +7,7 @@
 use super::super::scan::{FoundKey, KeyPage};
 use super::key_check::KeyCheck;
 use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
-use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE, rows};
+use crate::doctor::target::{Answer, DoctorTarget, rows};
 use crate::layout::{Section, successor};
 use crate::store::{Isolation, KeyValue, ReadTransaction, StoreError, Transaction};
 use crate::types::ValueKind;
@@ -77,7 +77,7 @@ impl Indexes {
             let (page, are_sound) = target
                 .read(async |transaction: &dyn ReadTransaction| {
                     let isolation = Isolation::Snapshot;
-                    let limit = READS_AT_ONCE;
+                    let limit = check.entries_at_once;
                     let page = rows(transaction, &begin, &range.end, limit, isolation).await?;
                     let entries = Entries {
                         layout: &target.layout,
@@ -98,7 +98,7 @@ impl Indexes {
             }
             target.progress.show("entries looked up", self.entries);
             match page.last() {
-                Some(last) if page.len() >= READS_AT_ONCE => begin = successor(&last.key),
+                Some(last) if page.len() >= check.entries_at_once => begin = successor(&last.key),
                 _ => return Ok(()),
             }
         }

@@ -9,6 +9,7 @@ use crate::doctor::report::{Finding, Level, Line, Outcome, shown};
 use crate::doctor::target::{Answer, DoctorTarget, READS_AT_ONCE};
 use crate::layout::{KeyName, KeysRow, Meta, decode_length};
 use crate::store::{Isolation, ReadTransaction, StoreError, Transaction};
+use crate::types::ValueKind;
 use crate::types::presence::Presence;
 
 /// Keys without elements, on a cluster, up to which it finds nothing odd in them.
@@ -267,7 +268,7 @@ async fn sweep(
     transaction.clear(&length_key);
     let copies = meta.value_type.meta_copy_keys(&target.layout, meta.data);
     copies.for_each(|copy| transaction.clear(&copy));
-    if meta.value_type.kind().keeps_rows_when_empty() {
+    if ValueKind::keeps_rows_when_empty(&meta) {
         target.discard_data(transaction, meta.data);
     }
     Ok(true)

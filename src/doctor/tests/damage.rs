@@ -281,6 +281,7 @@ fn a_namespace_that_no_database_shows() {
                     expire_at_ms: None,
                     long_name: None,
                     body: None,
+                    rank_levels: 0,
                 };
                 let meta_key = layout.meta_key(FOREIGN, &name("lost"));
                 transaction.set(&meta_key, &meta.encode());

@@ -172,6 +172,50 @@ fn a_member_that_the_order_of_scores_lacks() {
 }
 
 #[test]
+fn a_block_with_a_wrong_count() {
+    let make_blocks = |bench: &Bench| {
+        let members: Vec<String> = (0..10_000).map(|n| format!("{n} m{n}")).collect();
+        for some in members.chunks(1_000) {
+            bench.run(&format!("ZADD ranked {}", some.join(" ")));
+        }
+        assert_eq!(bench.run("ZCOUNT ranked 3000 7999"), Reply::Integer(5_000));
+        let mut reaper = Reaper::new(&bench.executor);
+        while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    };
+    let first_count = |bench: &Bench, layout: &Layout| {
+        let data = meta(bench, layout, "ranked").data;
+        let counts = layout.rank_counts(data, 1);
+        bench.block_on(async {
+            let snapshot = bench.store.begin_read().unwrap();
+            let query = RangeQuery {
+                begin: &counts.begin,
+                end: &counts.end,
+                limit: 1,
+                reverse: false,
+                isolation: Isolation::Snapshot,
+            };
+            snapshot.get_range(query).await.unwrap().remove(0).key
+        })
+    };
+    on_both(|bench| {
+        make_blocks(bench);
+        let told = lines(bench, LOOK);
+        assert_eq!(line(&told, "indexes").level, Level::Ok);
+        assert_eq!(line(&told, "counters").level, Level::Ok);
+    });
+    assert_told(
+        "indexes",
+        Level::Fail,
+        "1 blocks of sorted sets with another number of members than is counted (\"ranked\")",
+        |bench, layout| {
+            make_blocks(bench);
+            let count = first_count(bench, layout);
+            change(bench, |transaction, _| transaction.atomic_add(&count, 1));
+        },
+    );
+}
+
+#[test]
 fn a_score_without_its_member() {
     assert_told(
         "counters",

@@ -18,8 +18,8 @@ use crate::layout::Layout;
 use crate::layout::{Id, KeyName, Meta, StreamHead, ValueType, encode_length};
 use crate::random::SeededRandom;
 use crate::reply::Reply;
-use crate::store::Transaction;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
+use crate::store::{Isolation, RangeQuery, Transaction};
 
 mod damage;
 mod delegation;
@@ -188,6 +188,7 @@ fn an_empty_key_of_a_type_that_exists_when_empty_is_kept() {
             expire_at_ms: None,
             long_name: None,
             body: None,
+            rank_levels: 0,
         };
         let meta_key = Layout::new("test").meta_key(namespace, &name);
         change(bench, |transaction, layout| {

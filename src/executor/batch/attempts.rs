@@ -217,10 +217,12 @@ impl Batch<'_> {
         }
         let has_room = || !attempt.is_full();
         match self.delegation.grant(&attempt.unit, has_room).await {
-            Ok(()) => Ok(()),
-            Err(StoreError::TooLarge) => Err(AttemptEnd::Again { after_pause: false }),
-            Err(error) => Err(self.after_error(error)),
+            Ok(()) => {}
+            Err(StoreError::TooLarge) => return Err(AttemptEnd::Again { after_pause: false }),
+            Err(error) => return Err(self.after_error(error)),
         }
+        let counted = attempt.unit.write_context(0).count_rank_changes().await;
+        counted.map_err(|error| self.after_error(error))
     }
 
     /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be

@@ -99,6 +99,7 @@ impl WriteContext<'_> {
                 expire_at_ms: None,
                 long_name: grant.long_name,
                 body: None,
+                rank_levels: 0,
             },
         };
         self.give_back(&key, elements, grant.from_end).await?;

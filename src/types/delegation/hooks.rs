@@ -4,6 +4,7 @@ use super::PoppedElement;
 use super::held::{HeldGrant, HeldGrants};
 use super::returning::has_grants;
 use crate::error::CommandError;
+use crate::layout::Meta;
 use crate::store::{Isolation, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::key::OpenKey;
@@ -55,8 +56,25 @@ impl WriteContext<'_> {
         let granted = granted.and_then(|grants| grants.ask(is_it, |held| held.take(count)));
         match granted {
             Some(elements) => Ok(elements),
+            None if self.has_granted(key).is_some() => {
+                let key = self.as_it_is_now(key).await?;
+                self.take_elements(&key, from_end, count).await
+            }
             None => self.take_elements(key, from_end, count).await,
         }
+    }
+
+    /// A queue of which there is a grant, with its metadata of now rather than of when the elements were
+    /// popped.
+    async fn as_it_is_now(&self, key: &OpenKey) -> Result<OpenKey, StoreError> {
+        let row = self.transaction.get(&key.meta_key, self.isolation).await?;
+        let meta = row.map(|row| Meta::decode(&row)).transpose()?;
+        Ok(OpenKey {
+            meta: meta
+                .filter(|meta| meta.data == key.data())
+                .unwrap_or_else(|| key.meta.clone()),
+            ..key.clone()
+        })
     }
 
     /// To be called before another key replaces one that has no elements. Elements of a queue that

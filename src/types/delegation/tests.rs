@@ -16,6 +16,7 @@ use crate::layout::{Layout, PopRun, Section, ValueType};
 use crate::reply::Reply;
 use crate::store::{Isolation, RangeQuery, StoreError, Transaction};
 use crate::types::context::NamespaceCache;
+use crate::types::ranks::{RankShape, RankTending};
 use crate::types::signals::Signals;
 use crate::types::{Environment, Unit, WriteContext};
 
@@ -40,7 +41,10 @@ macro_rules! transact {
                 $bench.clock.now_ms(),
                 0,
             );
-            $bench.block_on(async { $body });
+            $bench.block_on(async {
+                $body;
+                $context.count_rank_changes().await.unwrap();
+            });
         }
         transaction
     }};
@@ -145,6 +149,7 @@ impl<'b> Asker<'b> {
                     _ => text(&one.value),
                 }));
                 context.return_rest().await.unwrap();
+                context.count_rank_changes().await.unwrap();
             });
         }
         (popped, transaction)
@@ -252,6 +257,33 @@ fn queues_of_every_type_are_popped_from_both_ends() {
             assert_eq!(rows_left(&bench), 0);
         }
     }
+}
+
+#[test]
+fn pops_from_the_other_end_count_in_blocks_that_were_made_since_the_request() {
+    let bench = Bench::cluster_like();
+    for member in 0..40 {
+        bench.run(&format!("ZADD q {member} m{member}"));
+    }
+    let asker = Asker::new(&bench);
+    let call = asker.ask(demand(ValueType::SortedSet, false, 2));
+    assert_eq!(granted(&bench, demand(ValueType::SortedSet, false, 2)), 1);
+    let small = RankShape {
+        block_rows: 4,
+        ..RankShape::DEFAULT
+    };
+    let environment = bench.executor.environment();
+    let transaction = transact!(bench, environment, context, {
+        let name = Bytes::from_static(b"q");
+        let from = RankTending::default();
+        let tended = context.tend_ranks(&name, &from, &small);
+        assert_eq!(tended.await.unwrap(), None);
+    });
+    commit(&bench, transaction).unwrap();
+    let popped = asker.fetched(&call, demand(ValueType::SortedSet, true, 30), 30);
+    assert_eq!(popped.len(), 30);
+    bench.run("ZADD q 99 last");
+    assert_eq!(bench.run("ZRANK q last"), Reply::Integer(10));
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn what_no_elements_mean_depends_on_type_expiry_and_store() {
         expire_at_ms,
         long_name: None,
         body: None,
+        rank_levels: 0,
     };
     let embedded = Bench::embedded().store.capabilities();
     let cluster = Bench::cluster_like().store.capabilities();

@@ -130,7 +130,7 @@ impl ReadContext<'_> {
             return Ok(0);
         }
         let (all, _) = queue_rows(self, key.data());
-        self.count_rows(key, all, inside).await
+        self.count_rows(key, all, 0, inside).await
     }
 
     async fn queued_values(

@@ -14,10 +14,11 @@ use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
 use crate::types::key::OpenKey;
 use crate::types::kind::{
-    Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization, Slice,
-    ValueKind, element_or_empty,
+    ENTRIES_AT_ONCE, Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind,
+    Serialization, Slice, ValueKind, element_or_empty,
 };
 use crate::types::pages::Pages;
+use crate::types::ranks;
 
 use super::{AddOptions, Extreme, ScoredMember, Selection, SortedRange, score_rows, to_member};
 
@@ -37,9 +38,12 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::twins(Section::Members).checked(EntryCheck {
             fault: &LOST_SCORE,
             are_sound: |entries| Box::pin(have_scores(entries)),
+            entries_at_once: ENTRIES_AT_ONCE,
             recount: None,
         }),
         SectionKind::CHUNKS,
+        SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
+        SectionKind::ranks(Section::RankMarks),
     ],
     counters: &[],
     queue: Some(QueueKind {

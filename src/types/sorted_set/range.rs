@@ -94,8 +94,7 @@ impl ReadContext<'_> {
             let length = self.length(key, self.isolation).await?;
             return match clamp_range(start, stop, length) {
                 Some((offset, count)) => {
-                    let (rows, _) = score_rows(self, key.data());
-                    self.rows_by_rank(rows, length, range.reverse, offset, count)
+                    self.zset_rows_by_rank(key, length, range.reverse, offset, count)
                         .await
                 }
                 None => Ok(Vec::new()),
@@ -160,7 +159,13 @@ impl WriteContext<'_> {
             let is_all = clamp_range(*start, *stop, length)
                 .is_some_and(|(offset, count)| offset == 0 && i64::try_from(count) == Ok(length));
             if is_all {
-                for section in [Section::Scores, Section::Members, Section::Chunks] {
+                for section in [
+                    Section::Scores,
+                    Section::Members,
+                    Section::Chunks,
+                    Section::RankCounts,
+                    Section::RankMarks,
+                ] {
                     let prefix = self.layout().section_prefix(key.data(), section);
                     let range = KeyRange::children(&prefix);
                     self.transaction.clear_range(&range.begin, &range.end);

@@ -201,6 +201,7 @@ impl WriteContext<'_> {
             Vec::new()
         };
         self.transaction.set(&score_key, &value);
+        self.note_rank_change(key, &score_key, 1);
         let member_key = self.layout().member_key(key.data(), member);
         self.transaction.set(&member_key, &entry.encode());
     }
@@ -221,6 +222,7 @@ impl WriteContext<'_> {
             self.discard_value(key.data(), &value)?;
         }
         self.transaction.clear(&score_key);
+        self.note_rank_change(key, &score_key, -1);
         Ok(())
     }
 
@@ -264,6 +266,7 @@ impl WriteContext<'_> {
             self.discard_value(key.data(), &row.value)?;
         }
         self.transaction.clear(&row.key);
+        self.note_rank_change(key, &row.key, -1);
         let member = Member::new(&taken.member);
         let member_key = self.layout().member_key(key.data(), &member);
         self.transaction.clear(&member_key);

@@ -4,7 +4,8 @@ use crate::dump::StreamReader;
 use crate::layout::{Section, StreamHead};
 use crate::store::StoreError;
 use crate::types::kind::{
-    Entries, EntryCheck, EntryFault, SectionKind, Serialization, ValueKind, plain_element,
+    ENTRIES_AT_ONCE, Entries, EntryCheck, EntryFault, SectionKind, Serialization, ValueKind,
+    plain_element,
 };
 
 use super::dumping::restorable;
@@ -22,6 +23,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::elements(Section::StreamEntries, plain_element).checked(EntryCheck {
             fault: &ABOVE_LAST,
             are_sound: |entries| Box::pin(are_up_to_last(entries)),
+            entries_at_once: ENTRIES_AT_ONCE,
             recount: None,
         }),
         SectionKind::other(Section::StreamHead),

@@ -184,6 +184,7 @@ fn string_meta(data: Id, expire_at_ms: Option<i64>, body: Option<Body>) -> Meta 
         expire_at_ms,
         long_name: None,
         body,
+        rank_levels: 0,
     }
 }
 

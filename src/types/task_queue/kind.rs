@@ -6,7 +6,8 @@ use futures_util::future::try_join_all;
 use crate::layout::{Id, Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::kind::{
-    ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, ValueKind,
+    ENTRIES_AT_ONCE, ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind,
+    ValueKind,
 };
 
 const READY: u8 = TaskState::Ready as u8;
@@ -36,6 +37,7 @@ pub static KIND: ValueKind = ValueKind {
                 let looks = entries.rows.iter().map(move |row| has_place(entries, row));
                 Box::pin(try_join_all(looks))
             },
+            entries_at_once: ENTRIES_AT_ONCE,
             recount: None,
         }),
         // The index above the order is small beside it.
@@ -44,6 +46,7 @@ pub static KIND: ValueKind = ValueKind {
             .checked(EntryCheck {
                 fault: &STRAY_PLACE,
                 are_sound: |entries| Box::pin(are_of_ready_tasks(entries)),
+                entries_at_once: ENTRIES_AT_ONCE,
                 recount: None,
             }),
         SectionKind::index(Section::TaskDue, &[LEASED, DELAYED]).checked(BY_ID),
@@ -97,6 +100,7 @@ const BY_ID: EntryCheck = EntryCheck {
         let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
         Box::pin(try_join_all(looks))
     },
+    entries_at_once: ENTRIES_AT_ONCE,
     recount: None,
 };
 

@@ -104,6 +104,7 @@ fn forge_key(bench: &Bench, hash: u64, name: &str) {
         expire_at_ms: None,
         long_name: None,
         body: None,
+        rank_levels: 0,
     };
     let space = Space::Keys as u64;
     let key = foundationdb_tuple::pack(&("test", space, 0, 0, hash, name.as_bytes()));

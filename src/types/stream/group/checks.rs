@@ -9,12 +9,13 @@ use crate::layout::{
 };
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, RangeQuery, StoreError, Transaction};
-use crate::types::kind::{Entries, EntryCheck, EntryFault};
+use crate::types::kind::{ENTRIES_AT_ONCE, Entries, EntryCheck, EntryFault};
 
 /// Entries that are pending, but not among those of their consumer.
 pub(in crate::types::stream) const PENDING: EntryCheck = EntryCheck {
     fault: &PENDING_FAULT,
     are_sound: |entries| Box::pin(are_with_consumer(entries)),
+    entries_at_once: ENTRIES_AT_ONCE,
     recount: None,
 };
 
@@ -22,6 +23,7 @@ pub(in crate::types::stream) const PENDING: EntryCheck = EntryCheck {
 pub(in crate::types::stream) const CONSUMER_PENDING: EntryCheck = EntryCheck {
     fault: &CONSUMER_PENDING_FAULT,
     are_sound: |entries| Box::pin(are_pending(entries)),
+    entries_at_once: ENTRIES_AT_ONCE,
     recount: Some(|entries, transaction| Box::pin(recount(entries, transaction))),
 };
 
@@ -29,6 +31,7 @@ pub(in crate::types::stream) const CONSUMER_PENDING: EntryCheck = EntryCheck {
 pub(in crate::types::stream) const CONSUMERS: EntryCheck = EntryCheck {
     fault: &CONSUMERS_FAULT,
     are_sound: |entries| Box::pin(are_of_a_group(entries)),
+    entries_at_once: ENTRIES_AT_ONCE,
     recount: None,
 };
 
@@ -36,6 +39,7 @@ pub(in crate::types::stream) const CONSUMERS: EntryCheck = EntryCheck {
 pub(in crate::types::stream) const COUNTS: EntryCheck = EntryCheck {
     fault: &COUNTS_FAULT,
     are_sound: |entries| Box::pin(are_right(entries)),
+    entries_at_once: ENTRIES_AT_ONCE,
     recount: Some(|entries, transaction| Box::pin(count_again(entries, transaction))),
 };
 
@@ -43,6 +47,7 @@ pub(in crate::types::stream) const COUNTS: EntryCheck = EntryCheck {
 pub(in crate::types::stream) const IDLE: EntryCheck = EntryCheck {
     fault: &IDLE_FAULT,
     are_sound: |entries| Box::pin(are_pending_since(entries)),
+    entries_at_once: ENTRIES_AT_ONCE,
     recount: None,
 };
 

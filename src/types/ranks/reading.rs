@@ -1,0 +1,114 @@
+//! Finding ranks.
+
+use super::SCANNED_ROWS_MAX;
+use crate::layout::{KeyRange, ValueType, decode_counter, successor};
+use crate::store::StoreError;
+use crate::types::context::ReadContext;
+use crate::types::key::OpenKey;
+use crate::types::pages::Pages;
+
+/// The end of a block, or the beginning of the set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RankStart {
+    /// The place where it ends.
+    pub place: Vec<u8>,
+    /// Members before that.
+    pub members: i64,
+}
+
+/// Changes of a set that are not in the counts, added up in the order of places.
+struct Uncounted {
+    changes: std::iter::Peekable<std::vec::IntoIter<(Vec<u8>, i64)>>,
+}
+
+impl Uncounted {
+    /// The sum of those before a place that were not added up yet.
+    fn before(&mut self, place: &[u8]) -> i64 {
+        let mut sum = 0;
+        while let Some((_, delta)) = self.changes.next_if(|(at, _)| at.as_slice() < place) {
+            sum += delta;
+        }
+        sum
+    }
+}
+
+impl ReadContext<'_> {
+    /// To be called where so many rows of a key were read to find a rank.
+    pub(in crate::types) fn note_rows_for_rank(&self, key: &OpenKey, rows: usize) {
+        if rows > SCANNED_ROWS_MAX
+            && key.meta.value_type == ValueType::SortedSet
+            && let Some(key) = key.client_key()
+        {
+            self.environment.rank_wants.add(key);
+        }
+    }
+
+    /// The end of the last block that ends at a place or before it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(in crate::types) async fn rank_start_by_place(
+        &self,
+        key: &OpenKey,
+        place: &[u8],
+    ) -> Result<RankStart, StoreError> {
+        self.rank_start(key, |end, _| end <= place).await
+    }
+
+    /// The end of the last block before which there are at most `rank` members.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(in crate::types) async fn rank_start_by_rank(
+        &self,
+        key: &OpenKey,
+        rank: i64,
+    ) -> Result<RankStart, StoreError> {
+        self.rank_start(key, |_, members| members <= rank).await
+    }
+
+    /// Goes over blocks as long as `passes` where they end, with that many members before it.
+    async fn rank_start(
+        &self,
+        key: &OpenKey,
+        passes: impl Fn(&[u8], i64) -> bool,
+    ) -> Result<RankStart, StoreError> {
+        let data = key.data();
+        let layout = self.layout();
+        let mut start = RankStart::default();
+        let mut blocks = 0;
+        for level in (1..=key.meta.rank_levels).rev() {
+            let mut uncounted = self.uncounted_after(key, &start.place);
+            let range = KeyRange {
+                begin: successor(&layout.rank_count_key(data, level, &start.place)),
+                end: layout.rank_counts(data, level).end,
+            };
+            let mut pages = Pages::new(self, range, false, 0);
+            'blocks: while let Some(rows) = pages.next().await? {
+                for row in rows {
+                    let (_, end) = layout.read_rank_count_key(data, &row.key)?;
+                    let count = decode_counter(Some(&row.value))? + uncounted.before(&end);
+                    let members = start.members + count;
+                    if !passes(&end, members) {
+                        break 'blocks;
+                    }
+                    start = RankStart {
+                        place: end.to_vec(),
+                        members,
+                    };
+                    blocks += 1;
+                }
+            }
+        }
+        self.note_rows_for_rank(key, blocks);
+        Ok(start)
+    }
+
+    fn uncounted_after(&self, key: &OpenKey, place: &[u8]) -> Uncounted {
+        let mut changes = self.namespaces.rank_changes.uncounted_of(key.data());
+        changes.retain(|(at, _)| at.as_slice() >= place);
+        Uncounted {
+            changes: changes.into_iter().peekable(),
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Blocks against a model, and who conflicts with whom on their account.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{RankShape, RankTending};
+use crate::commands::KeyLocks;
+use crate::commands::testing::{Bench, planned};
+use crate::executor::{Executor, Reaper};
+use crate::layout::{Id, KeyRange, Layout, Meta, decode_counter};
+use crate::random::{Random, SeededRandom};
+use crate::reply::Reply;
+use crate::store::faults::FaultRates;
+use crate::store::{Isolation, KeyValue, RangeQuery};
+
+/// Small blocks, so that a few members have several levels.
+const SMALL: RankShape = RankShape {
+    block_rows: 3,
+    block_rows_max: 6,
+    fan: 2,
+    fan_max: 3,
+    top_blocks_max: 4,
+    parts_per_pass: 16,
+};
+
+async fn tend_all(executor: &Executor, name: &str, shape: &RankShape) {
+    let name = Bytes::copy_from_slice(name.as_bytes());
+    let mut from = Some(RankTending::default());
+    while let Some(place) = from {
+        let place = Arc::new(place);
+        let (name, shape) = (name.clone(), shape.clone());
+        let tended = executor.transact(0, KeyLocks::Nothing, move |context| {
+            let (name, place, shape) = (name.clone(), Arc::clone(&place), shape.clone());
+            Box::pin(async move { Ok(context.tend_ranks(&name, &place, &shape).await?) })
+        });
+        from = tended.await.unwrap();
+    }
+}
+
+fn tend(bench: &Bench, name: &str) {
+    bench.block_on(tend_all(&bench.executor, name, &SMALL));
+}
+
+fn rows(bench: &Bench, range: &KeyRange) -> Vec<KeyValue> {
+    let snapshot = bench.store.begin_read().unwrap();
+    let query = RangeQuery {
+        begin: &range.begin,
+        end: &range.end,
+        limit: usize::MAX,
+        reverse: false,
+        isolation: Isolation::Snapshot,
+    };
+    bench.block_on(snapshot.get_range(query)).unwrap()
+}
+
+fn meta(bench: &Bench, name: &str) -> Option<Meta> {
+    let layout = &bench.executor.environment().layout;
+    let namespace = Id {
+        instance: 0,
+        sequence: 0,
+    };
+    let name = crate::layout::KeyName::new(&Bytes::copy_from_slice(name.as_bytes()));
+    let snapshot = bench.store.begin_read().unwrap();
+    let row = snapshot.get(&layout.meta_key(namespace, &name), Isolation::Snapshot);
+    bench
+        .block_on(row)
+        .unwrap()
+        .map(|row| Meta::decode(&row).unwrap())
+}
+
+/// Checks all counts of a set against its members, and answers how many blocks each level has.
+fn check_blocks(bench: &Bench, name: &str) -> Vec<usize> {
+    let Some(meta) = meta(bench, name) else {
+        return Vec::new();
+    };
+    let layout: &Layout = &bench.executor.environment().layout;
+    let data = meta.data;
+    let prefix = layout.scores_prefix(data);
+    let members: Vec<KeyValue> = rows(bench, &KeyRange::children(&prefix))
+        .into_iter()
+        .filter(|row| !layout.is_meta_copy(&row.key))
+        .collect();
+    let mut blocks = Vec::new();
+    let mut below: Option<Vec<Bytes>> = None;
+    for level in 1..=meta.rank_levels {
+        let mut before = 0;
+        let mut ends = Vec::new();
+        for row in rows(bench, &layout.rank_counts(data, level)) {
+            let (_, end) = layout.read_rank_count_key(data, &row.key).unwrap();
+            let until = members
+                .iter()
+                .filter(|row| row.key[prefix.len()..] < end[..]);
+            let until = until.count();
+            let count = decode_counter(Some(&row.value)).unwrap();
+            assert_eq!(count, (until - before) as i64, "level {level}, end {end:?}");
+            before = until;
+            let ends_below = below.as_ref().is_none_or(|below| below.contains(&end));
+            assert!(ends_below, "a block of level {level} ends within one below");
+            ends.push(end);
+        }
+        let marks = rows(bench, &layout.rank_marks(data, level));
+        assert_eq!(marks.len(), ends.len());
+        for (mark, end) in marks.iter().zip(&ends) {
+            assert_eq!(mark.key, layout.rank_mark_key(data, level, end));
+        }
+        blocks.push(ends.len());
+        below = Some(ends);
+    }
+    blocks
+}
+
+fn text(reply: &Reply) -> String {
+    format!("{reply:?}")
+}
+
+/// What two keys with the same members answer is the same, and only one of them has blocks.
+fn check_answers(bench: &Bench, random: &SeededRandom) {
+    let plain = bench.run("COPY z plain REPLACE");
+    if plain == Reply::Integer(0) {
+        return;
+    }
+    assert_eq!(meta(bench, "plain").unwrap().rank_levels, 0);
+    let same = |line: &str| {
+        let other = line.replacen(" z ", " plain ", 1);
+        assert_eq!(text(&bench.run(line)), text(&bench.run(&other)), "{line}");
+    };
+    for _ in 0..6 {
+        let member = random.below(MEMBERS);
+        same(&format!("ZRANK z m{member}"));
+        same(&format!("ZREVRANK z m{member} WITHSCORE"));
+        let (one, other) = (random.below(60) as i64 - 10, random.below(60) as i64 - 10);
+        same(&format!("ZRANGE z {one} {other} WITHSCORES"));
+        same(&format!("ZRANGE z {one} {other} REV"));
+        same(&format!("ZCOUNT z {one} {other}"));
+        same(&format!("ZCOUNT z ({one} +inf"));
+    }
+}
+
+const MEMBERS: u64 = 60;
+
+/// Some changes: pipelines, which are one batch, and transactions that read between writes.
+fn change(bench: &Bench, random: &SeededRandom) {
+    let mut lines = Vec::new();
+    for _ in 0..=random.below(12) {
+        let (member, score) = (random.below(MEMBERS), random.below(40));
+        lines.push(match random.below(16) {
+            0..=8 => format!("ZADD z {score} m{member}"),
+            9 => format!("ZINCRBY z 7 m{member}"),
+            10 | 11 => format!("ZREM z m{member} m{}", random.below(MEMBERS)),
+            12 => format!("ZPOPMIN z {}", random.below(4)),
+            13 => format!("ZPOPMAX z {}", random.below(4)),
+            14 => format!("ZREMRANGEBYSCORE z {score} {}", score + 2),
+            _ => format!("ZRANK z m{member}"),
+        });
+    }
+    if random.below(40) == 0 {
+        lines.push("ZREMRANGEBYRANK z 0 -1".to_owned());
+    }
+    if random.below(40) == 0 {
+        lines.push("DEL z".to_owned());
+    }
+    for reply in bench.run_all(&lines) {
+        assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
+    }
+}
+
+fn compare_with_model(bench: &Bench, seed: u64) {
+    let random = SeededRandom::new(seed);
+    let mut levels_max = 0;
+    for _ in 0..200 {
+        change(bench, &random);
+        if random.below(4) == 0 {
+            tend(bench, "z");
+        }
+        levels_max = levels_max.max(check_blocks(bench, "z").len());
+        check_answers(bench, &random);
+    }
+    assert!(levels_max > 1, "{levels_max}");
+}
+
+#[test]
+fn ranks_are_those_of_a_set_without_blocks() {
+    compare_with_model(&Bench::embedded(), 1);
+}
+
+#[test]
+fn ranks_are_those_of_a_set_without_blocks_on_a_cluster() {
+    compare_with_model(&Bench::cluster_like(), 2);
+}
+
+#[test]
+fn a_read_in_a_transaction_sees_what_was_not_counted_yet() {
+    let bench = Bench::embedded();
+    for member in 0..40 {
+        bench.run(&format!("ZADD z {member} m{member}"));
+    }
+    tend(&bench, "z");
+    let lines = [
+        "ZADD z -1 first",
+        "ZRANK z m39",
+        "ZREM z m3 m20",
+        "ZRANK z m39",
+    ];
+    let lines = lines.map(str::to_owned);
+    let replies = bench.run_all(&lines);
+    assert_eq!(text(&replies[1]), text(&Reply::Integer(40)));
+    assert_eq!(text(&replies[3]), text(&Reply::Integer(38)));
+    check_blocks(&bench, "z");
+}
+
+#[test]
+fn blocks_are_joined_when_members_go() {
+    let bench = Bench::embedded();
+    for member in 0..100 {
+        bench.run(&format!("ZADD z {member} m{member}"));
+    }
+    tend(&bench, "z");
+    let before = check_blocks(&bench, "z");
+    bench.run("ZREMRANGEBYRANK z 0 79");
+    // A block stays while one of a higher level ends where it does.
+    for _ in &before {
+        tend(&bench, "z");
+    }
+    let after = check_blocks(&bench, "z");
+    assert!(before[0] > 20 && after[0] < 12, "{before:?} {after:?}");
+}
+
+#[test]
+fn a_key_with_another_name_keeps_its_blocks() {
+    let bench = Bench::embedded();
+    for member in 0..40 {
+        bench.run(&format!("ZADD z {member} m{member}"));
+    }
+    tend(&bench, "z");
+    bench.run("RENAME z y");
+    bench.run("ZREM y m3");
+    let blocks = check_blocks(&bench, "y");
+    assert!(blocks[0] > 1, "{blocks:?}");
+    assert_eq!(text(&bench.run("ZRANK y m39")), text(&Reply::Integer(38)));
+}
+
+#[test]
+fn blocks_go_with_their_set() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        for member in 0..40 {
+            bench.run(&format!("ZADD z {member} m{member}"));
+        }
+        tend(&bench, "z");
+        bench.run("ZPOPMIN z 40");
+        if bench.store.capabilities().single_writer {
+            assert_eq!(meta(&bench, "z"), None);
+            let mut reaper = Reaper::new(&bench.executor);
+            while bench.block_on(reaper.pass(&bench.executor)).unwrap() {}
+        } else {
+            check_blocks(&bench, "z");
+            bench.run("ZADD z 1 a");
+            bench.run("DEL z");
+        }
+        assert_eq!(bench.data_rows(), 0);
+    }
+}
+
+#[test]
+fn a_command_that_reads_many_members_for_a_rank_gets_blocks() {
+    let bench = Bench::embedded();
+    let words: Vec<String> = (0..20_000)
+        .map(|member| format!("{member} m{member}"))
+        .collect();
+    for some in words.chunks(1_000) {
+        bench.run(&format!("ZADD z {}", some.join(" ")));
+    }
+    let mut reaper = Reaper::new(&bench.executor);
+    bench.run("ZRANK z m100");
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    assert_eq!(meta(&bench, "z").unwrap().rank_levels, 0);
+    let before = bench.run("ZCOUNT z 5000 14000");
+    assert_eq!(text(&before), text(&Reply::Integer(9_001)));
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    let blocks = check_blocks(&bench, "z");
+    assert_eq!(blocks, [18]);
+    assert_eq!(text(&bench.run("ZCOUNT z 5000 14000")), text(&before));
+    assert!(bench.executor.environment().rank_wants.take().is_empty());
+}
+
+/// On a store with several writers, a set of 40 members with blocks.
+fn blocks_of_cluster() -> Bench {
+    let bench = Bench::cluster_like();
+    for member in 0..40 {
+        bench.run(&format!("ZADD z {member} m{member}"));
+    }
+    tend(&bench, "z");
+    bench
+}
+
+fn conflicts(line: &str, meanwhile: &str) -> bool {
+    blocks_of_cluster().race(line, meanwhile, false)
+}
+
+#[test]
+fn counts_make_no_commands_conflict() {
+    assert!(!conflicts("ZADD z 7.1 x", "ZADD z 7.2 y"));
+    assert!(!conflicts("ZADD z 7.1 x", "ZREM z m7"));
+    assert!(!conflicts("ZADD z 99 x", "ZADD z 99 y"));
+    assert!(!conflicts("ZPOPMIN z", "ZADD z 1.5 x"));
+    assert!(!conflicts("ZPOPMIN z", "ZPOPMAX z"));
+    assert!(!conflicts("ZREM z m20", "ZREM z m21"));
+}
+
+/// Whether a command conflicts with upkeep that commits before it.
+fn conflicts_with_upkeep(before: &[String], line: &str) -> bool {
+    let bench = blocks_of_cluster();
+    bench.run_all(before);
+    let is_conflict = bench.race_against(&[line], false, || tend(&bench, "z"));
+    check_blocks(&bench, "z");
+    is_conflict
+}
+
+#[test]
+fn a_command_conflicts_with_upkeep_of_its_own_block_only() {
+    let in_block: Vec<String> = (0..9).map(|n| format!("ZADD z 7.{n} x{n}")).collect();
+    assert!(conflicts_with_upkeep(&in_block, "ZADD z 7.05 y"));
+    assert!(!conflicts_with_upkeep(&in_block, "ZADD z 30.5 y"));
+    assert!(!conflicts_with_upkeep(&[], "ZADD z 7.05 y"));
+    let at_end: Vec<String> = (0..9).map(|n| format!("ZADD z 99 x{n}")).collect();
+    assert!(conflicts_with_upkeep(&at_end, "ZADD z 98 y"));
+    // No block ends after it.
+    assert!(!conflicts_with_upkeep(&at_end, "ZADD z 100 y"));
+    assert!(!conflicts_with_upkeep(&at_end, "ZADD z 2.5 y"));
+}
+
+#[test]
+fn servers_and_their_upkeep_agree_whatever_fails() {
+    for seed in 0..4 {
+        let (bench, faulty) = Bench::faulty(seed);
+        let other = bench.another_server();
+        let random = SeededRandom::new(seed);
+        faulty.set_rates(FaultRates {
+            conflict_ppm: 100_000,
+            unknown_not_applied_ppm: 50_000,
+            unknown_applied_ppm: 50_000,
+            ..FaultRates::default()
+        });
+        for _ in 0..60 {
+            let line = |random: &SeededRandom| {
+                let (member, score) = (random.below(MEMBERS), random.below(40));
+                match random.below(8) {
+                    0 => "ZPOPMIN z 3".to_owned(),
+                    1 => format!("ZREM z m{member}"),
+                    _ => format!("ZADD z {score} m{member}"),
+                }
+            };
+            let lines: Vec<String> = (0..24).map(|_| line(&random)).collect();
+            let (ours, theirs) = lines.split_at(12);
+            bench.block_on(async {
+                let run = async |executor: &Executor, lines: &[String]| {
+                    for line in lines {
+                        executor.submit(vec![planned(line)]).await.unwrap();
+                    }
+                };
+                let tended = tend_all(&bench.executor, "z", &SMALL);
+                futures_util::join!(
+                    run(&bench.executor, ours),
+                    run(&other, theirs),
+                    tended,
+                    tend_all(&other, "z", &SMALL)
+                );
+            });
+        }
+        faulty.set_rates(FaultRates::default());
+        check_blocks(&bench, "z");
+        check_answers(&bench, &random);
+    }
+}

@@ -1,0 +1,180 @@
+//! Counting members that come and go.
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
+use super::changes::RankChange;
+use crate::layout::{Id, decode_counter, encode_counter, successor};
+use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::types::context::WriteContext;
+use crate::types::key::OpenKey;
+
+/// Blocks that are looked for side by side.
+const LOOKS_AT_ONCE_MAX: usize = 64;
+/// Blocks that are read together where many in a row have changes.
+const BLOCKS_PER_LOOK_MAX: usize = 256;
+
+/// The end of a block.
+struct BlockEnd {
+    place: Bytes,
+    /// Members of the block in this transaction's snapshot.
+    count: i64,
+}
+
+/// Changes of one block, or after the last.
+struct BlockChanges {
+    end: Option<BlockEnd>,
+    /// The first of their places.
+    first_place: Vec<u8>,
+    delta: i64,
+}
+
+impl WriteContext<'_> {
+    /// Notes that a member with this key in the score index came (`delta` 1) or went (−1).
+    pub(in crate::types) fn note_rank_change(&self, key: &OpenKey, score_key: &[u8], delta: i64) {
+        let levels = key.meta.rank_levels;
+        if levels == 0 {
+            return;
+        }
+        let prefix_length = self.layout().scores_prefix(key.data()).len();
+        self.namespaces.rank_changes.add(RankChange {
+            data: key.data(),
+            place: score_key.get(prefix_length..).unwrap_or_default().to_vec(),
+            levels,
+            delta,
+        });
+    }
+
+    /// Counts what was noted. To be called at the end of the unit of work.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn count_rank_changes(&self) -> Result<(), StoreError> {
+        if self.namespaces.rank_changes.uncounted() == 0 {
+            return Ok(());
+        }
+        let changes = self.namespaces.rank_changes.take_uncounted();
+        for of_set in changes.chunk_by(|one, other| one.data == other.data) {
+            let Some(first) = of_set.first() else {
+                continue;
+            };
+            let levels = of_set.iter().map(|change| change.levels).max().unwrap_or(0);
+            let mut rest: Vec<&RankChange> = of_set.iter().collect();
+            for level in 1..=levels {
+                let blocks = self.blocks_of(first.data, level, &rest).await?;
+                for block in &blocks {
+                    self.count_in_block(first.data, level, block);
+                }
+                // What is in no block is in none of a higher level.
+                let mut ends = blocks.iter().filter_map(|block| block.end.as_ref());
+                let last = ends.next_back();
+                rest.retain(|change| last.is_some_and(|end| change.place < end.place));
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks that changes are in, which are in the order of their places.
+    async fn blocks_of(
+        &self,
+        data: Id,
+        level: u8,
+        mut changes: &[&RankChange],
+    ) -> Result<Vec<BlockChanges>, StoreError> {
+        let mut blocks: Vec<BlockChanges> = Vec::new();
+        // Changes are mostly of one block, at an end of the set, or of many.
+        let mut looks = 1;
+        let mut blocks_per_look = 1;
+        while !changes.is_empty() {
+            let some = changes.iter().take(looks);
+            let looked =
+                some.map(|change| self.block_ends(data, level, &change.place, blocks_per_look));
+            let ends = try_join_all(looked).await?;
+            let blocks_before = blocks.len();
+            for end in ends.into_iter().flatten() {
+                let is_inside =
+                    |change: &&RankChange| end.as_ref().is_none_or(|end| change.place < end.place);
+                let count = changes
+                    .iter()
+                    .take_while(|change| is_inside(change))
+                    .count();
+                let (inside, rest) = changes.split_at(count);
+                changes = rest;
+                if let Some(first) = inside.first() {
+                    blocks.push(BlockChanges {
+                        end,
+                        first_place: first.place.clone(),
+                        delta: inside.iter().map(|change| change.delta).sum(),
+                    });
+                }
+            }
+            if self.environment.capabilities.single_writer {
+                // Blocks that follow each other are cheaper to read than to look for.
+                let used = blocks.len() - blocks_before;
+                let is_dense = used * 2 >= blocks_per_look;
+                blocks_per_look = if is_dense { blocks_per_look * 2 } else { 1 };
+                blocks_per_look = blocks_per_look.min(BLOCKS_PER_LOOK_MAX);
+            } else {
+                looks = (looks * 2).min(LOOKS_AT_ONCE_MAX);
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// The ends of the block that a place is in and of those that follow it, at most `limit`; `None`
+    /// after the last. Causes no conflicts.
+    async fn block_ends(
+        &self,
+        data: Id,
+        level: u8,
+        place: &[u8],
+        limit: usize,
+    ) -> Result<Vec<Option<BlockEnd>>, StoreError> {
+        let layout = self.layout();
+        let counts = layout.rank_counts(data, level);
+        let query = RangeQuery {
+            begin: &successor(&layout.rank_count_key(data, level, place)),
+            end: &counts.end,
+            limit,
+            reverse: false,
+            isolation: Isolation::Snapshot,
+        };
+        let rows = self.transaction.get_range(query).await?;
+        let mut ends = Vec::with_capacity(rows.len() + 1);
+        for row in &rows {
+            ends.push(Some(BlockEnd {
+                place: layout.read_rank_count_key(data, &row.key)?.1,
+                count: decode_counter(Some(&row.value))?,
+            }));
+        }
+        if rows.len() < limit {
+            ends.push(None);
+        }
+        Ok(ends)
+    }
+
+    fn count_in_block(&self, data: Id, level: u8, block: &BlockChanges) {
+        let layout = self.layout();
+        let end = block.end.as_ref();
+        let count_key = end.map(|end| layout.rank_count_key(data, level, &end.place));
+        if self.environment.capabilities.single_writer {
+            // Nobody else adds to it, and an addition would look for it once more.
+            if let (Some(end), Some(count_key)) = (end, &count_key) {
+                let count = encode_counter(end.count + block.delta);
+                self.transaction.set(count_key, &count);
+            }
+            return;
+        }
+        let behind = match end {
+            Some(end) => successor(&layout.rank_mark_key(data, level, &end.place)),
+            None => layout.rank_marks(data, level).end,
+        };
+        let first = successor(&layout.rank_mark_key(data, level, &block.first_place));
+        self.transaction.add_read_conflict_range(&first, &behind);
+        if let Some(count_key) = &count_key
+            && block.delta != 0
+        {
+            self.transaction.atomic_add(count_key, block.delta);
+        }
+    }
+}
