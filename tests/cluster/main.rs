@@ -18,6 +18,7 @@ mod pipelines;
 mod priority_queues;
 #[cfg(feature = "fdb")]
 mod processes;
+mod ranks;
 #[cfg(feature = "fdb")]
 mod recovery;
 #[cfg(feature = "fdb")]
@@ -77,6 +78,9 @@ macro_rules! every_case {
                 pushes_of_two_servers_do_not_conflict
                 values_of_a_client_stay_in_their_order_within_a_priority
                 each_value_is_popped_once_at_either_end
+            }
+            ranks {
+                ranks_stay_right_while_both_servers_write_and_look_after_blocks
             }
             delegation {
                 two_servers_pop_each_element_of_a_hot_list_once

@@ -1,0 +1,108 @@
+//! Ranks in a set that two servers write to while both look after its blocks.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{join, join_all};
+use quoin::layout::{Id, KeyName, Meta};
+use quoin::random::{Random, SeededRandom};
+use quoin::reply::Reply;
+use quoin::store::Isolation;
+use quoin::types::key::ClientKey;
+
+use crate::bench::{Bench, Server, texts};
+
+const MEMBERS: u64 = 16_000;
+const CLIENTS: u64 = 6;
+const PIPELINES: usize = 40;
+
+fn fill(bench: &Bench) {
+    let random = SeededRandom::new(1);
+    let members: Vec<String> = (0..MEMBERS)
+        .map(|member| format!("{} m{member}", random.below(1_000)))
+        .collect();
+    for some in members.chunks(1_000) {
+        bench.run(0, &format!("ZADD z {}", some.join(" ")));
+    }
+}
+
+/// Writes in few places, where blocks come to be and go.
+async fn write(server: &Server, client: u64) {
+    let random = SeededRandom::new(client);
+    for _ in 0..PIPELINES {
+        let lines: Vec<String> = (0..25)
+            .map(|_| {
+                let (member, score) = (random.below(MEMBERS), 300 + random.below(3));
+                match random.below(10) {
+                    0 => "ZPOPMIN z 5".to_owned(),
+                    1 => format!("ZREM z m{member}"),
+                    2 => format!("ZINCRBY z 1 m{member}"),
+                    3 => format!("ZREMRANGEBYRANK z {} {}", 10 * client, 10 * client + 2),
+                    4 => format!("ZADD z 5000 m{member}"),
+                    _ => format!("ZADD z {score} {client}-{member}"),
+                }
+            })
+            .collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        for reply in server.pipeline(&lines).await {
+            assert!(!matches!(reply, Reply::Error(_)), "{reply:?}");
+        }
+    }
+}
+
+/// Has both servers look after the blocks again and again, though no command has read much.
+async fn want(bench: &Bench) {
+    loop {
+        for server in &bench.servers {
+            let key = Bytes::from_static(b"z");
+            let key = ClientKey { database: 0, key };
+            server.0.environment().rank_wants.add(key);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn levels(server: &Server) -> u8 {
+    let layout = server.0.environment().layout.clone();
+    let read = server.0.read(0, move |context| {
+        let namespace = Id {
+            instance: 0,
+            sequence: 0,
+        };
+        let name = KeyName::new(&Bytes::from_static(b"z"));
+        let key = layout.meta_key(namespace, &name);
+        Box::pin(async move {
+            let row = context.transaction.get(&key, Isolation::Snapshot).await?;
+            Ok(row.and_then(|row| Meta::decode(&row).ok()))
+        })
+    });
+    read.await.unwrap().map_or(0, |meta| meta.rank_levels)
+}
+
+pub fn ranks_stay_right_while_both_servers_write_and_look_after_blocks(bench: &Bench) {
+    fill(bench);
+    let reapers = [bench.reap(0), bench.reap(1)];
+    bench.block_on(async {
+        let writes = (0..CLIENTS).map(|client| write(&bench.servers[client as usize % 2], client));
+        tokio::select! {
+            _ = join_all(writes) => {}
+            () = want(bench) => {}
+        }
+        // Pieces that were begun are done.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let [one, other] = reapers;
+        join(one.stop(), other.stop()).await;
+        assert!(levels(&bench.servers[0]).await > 0);
+    });
+    let members = texts(&bench.run(0, "ZRANGE z 0 -1"));
+    assert_eq!(bench.run(1, "ZCARD z"), Reply::count(members.len()));
+    bench.block_on(async {
+        for (rank, member) in members.iter().enumerate().step_by(29) {
+            let server = &bench.servers[rank % 2];
+            let reply = server.run(&format!("ZRANK z {member}")).await;
+            assert_eq!(reply, Reply::count(rank), "{member}");
+            let reply = server.run(&format!("ZRANGE z {rank} {rank}")).await;
+            assert_eq!(texts(&reply), [member.clone()]);
+        }
+    });
+}
