@@ -44,6 +44,7 @@ mod transaction;
 mod undo;
 mod verify;
 mod watch;
+mod writeback;
 mod writer;
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::overlay::Closed;
 use super::room::Files;
 use super::shared::{Shared, guarded};
 use super::table::Rows;
-use super::{drain, error};
+use super::{drain, error, writeback};
 use crate::store::StoreError;
 
 /// Time between two syncs of the journal with `fsync = everysec`.
@@ -263,7 +263,14 @@ impl Work {
     fn write_layer(&self, closed: &Closed, last: &mut Checkpoint) -> Result<(), heed::Error> {
         let (environment, rows) = (&self.environment, &self.rows);
         let whole = drain::SLICE_BYTES;
-        let written = drain::write_layer(environment, rows, closed, whole, || Ok(()));
+        // A process may have no file descriptor left, and gets on without.
+        let data = environment.try_clone_inner_file().ok();
+        let written = drain::write_layer(environment, rows, closed, whole, || {
+            if let Some(data) = &data {
+                writeback::begin(data);
+            }
+            Ok(())
+        });
         let error = match written.map_err(not_written) {
             Err(error) if lacks_room(&error) => error,
             written => return written,
