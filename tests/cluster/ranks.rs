@@ -102,7 +102,7 @@ pub fn ranks_stay_right_while_both_servers_write_and_look_after_blocks(bench: &B
             let reply = server.run(&format!("ZRANK z {member}")).await;
             assert_eq!(reply, Reply::count(rank), "{member}");
             let reply = server.run(&format!("ZRANGE z {rank} {rank}")).await;
-            assert_eq!(texts(&reply), [member.clone()]);
+            assert_eq!(texts(&reply), std::slice::from_ref(member));
         }
     });
 }

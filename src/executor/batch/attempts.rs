@@ -222,7 +222,11 @@ impl Batch<'_> {
             Err(error) => return Err(self.after_error(error)),
         }
         let counted = attempt.unit.write_context(0).count_rank_changes().await;
-        counted.map_err(|error| self.after_error(error))
+        counted.map_err(|error| match error.is_about_rows() {
+            // One of the commands is about a set whose counts are damaged. The others are done without.
+            true => self.make_smaller(error.into()),
+            false => self.after_error(error),
+        })
     }
 
     /// Learns which of the changed keys that concern waiting clients are left empty. One that cannot be

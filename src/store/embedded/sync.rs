@@ -273,7 +273,12 @@ impl Work {
         });
         let error = match written.map_err(not_written) {
             Err(error) if lacks_room(&error) => error,
-            written => return written,
+            written => {
+                if let Some(data) = &data {
+                    writeback::begin(data);
+                }
+                return written;
+            }
         };
         tracing::debug!(%error, "writing a layer in small steps");
         let mut step = || {

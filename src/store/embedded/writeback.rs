@@ -7,7 +7,7 @@ use std::fs::File;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 
-/// Has the system begin to write what of a file is only in its page cache. It does not wait, and
+/// Has the system begin to write what of a file is only in its page cache. It hardly waits, and
 /// promises nothing: the sync that follows does, and it reports what fails here.
 #[cfg(target_os = "linux")]
 pub(super) fn begin(file: &File) {

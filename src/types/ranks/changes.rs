@@ -1,7 +1,7 @@
 //! Members that came and went in a unit of work, and are not in the counts of their blocks yet.
 //!
-//! They are counted together at the end of the unit: once for each block, and on a cluster with one
-//! round trip for all.
+//! They are counted together at the end of the unit: once for each block, and on a cluster with round
+//! trips that overlap.
 
 use std::cell::{Cell, RefCell};
 

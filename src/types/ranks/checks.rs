@@ -4,7 +4,6 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::layout::{KeyRange, decode_counter, successor};
-use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, RangeQuery, StoreError};
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
@@ -16,7 +15,7 @@ pub const COUNTS: EntryCheck = EntryCheck {
         Box::pin(try_join_all(looks))
     },
     // Each entry is a block, whose members are counted.
-    entries_at_once: 16,
+    entries_at_once: 2,
     recount: None,
 };
 
@@ -26,6 +25,9 @@ static FAULT: EntryFault = EntryFault {
     is_removable: false,
     entry_name: None,
 };
+
+/// Members that are read together. Long ones may make each of them large.
+const ROWS_PER_READ: usize = 128;
 
 async fn is_sound(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
     let Entries { layout, data, .. } = entries;
@@ -95,7 +97,7 @@ async fn sum(
         let query = RangeQuery {
             begin: &range.begin,
             end: &range.end,
-            limit: RANGE_PAGE_ROWS,
+            limit: ROWS_PER_READ,
             reverse: false,
             isolation: entries.isolation,
         };
@@ -104,7 +106,7 @@ async fn sum(
             sum += of(row)?;
         }
         match rows.last() {
-            Some(last) if rows.len() >= RANGE_PAGE_ROWS => range.begin = successor(&last.key),
+            Some(last) if rows.len() >= ROWS_PER_READ => range.begin = successor(&last.key),
             _ => return Ok(sum),
         }
     }

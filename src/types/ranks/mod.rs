@@ -66,6 +66,13 @@ impl RankShape {
         parts_per_pass: SCANNED_ROWS_MAX,
     };
 
+    /// The same, one block at a time: the fewer members a transaction makes blocks of, the less likely
+    /// another server changes one of them meanwhile.
+    pub const CLUSTER: Self = Self {
+        parts_per_pass: 2_100,
+        ..Self::DEFAULT
+    };
+
     /// Members of a block of a level beyond which it is divided.
     fn members_max(&self, level: u8) -> i64 {
         let times = self

@@ -7,6 +7,9 @@ use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
+/// Blocks that are read first: ranks are often asked for near the beginning.
+const FIRST_LOOK_BLOCKS: usize = 64;
+
 /// The end of a block, or the beginning of the set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankStart {
@@ -83,7 +86,7 @@ impl ReadContext<'_> {
                 begin: successor(&layout.rank_count_key(data, level, &start.place)),
                 end: layout.rank_counts(data, level).end,
             };
-            let mut pages = Pages::new(self, range, false, 0);
+            let mut pages = Pages::new(self, range, false, FIRST_LOOK_BLOCKS);
             'blocks: while let Some(rows) = pages.next().await? {
                 for row in rows {
                     let (_, end) = layout.read_rank_count_key(data, &row.key)?;

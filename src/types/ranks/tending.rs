@@ -1,7 +1,7 @@
 //! Making blocks and keeping them in shape: background work, a bounded piece in each transaction.
 //!
-//! A piece reads members or counts at snapshot, and conflicts with whoever changes the part of them
-//! that it makes blocks of.
+//! A piece reads members or counts at snapshot. It conflicts with transactions that change the part of
+//! them that it makes blocks of.
 
 use std::ops::ControlFlow;
 
@@ -16,13 +16,21 @@ use crate::limits::ELEMENT_KEY_BYTES_MAX;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+use crate::types::pages::Pages;
 
 /// Blocks whose counts one transaction looks at.
 const BLOCKS_PER_PASS: usize = 256;
 
+/// Rows that are read together. Long members may make each of them large.
+const ROWS_PER_READ: usize = 256;
+/// Bytes of members after which a piece ends.
+const BYTES_PER_PIECE: usize = 4 * 1024 * 1024;
+
 /// How far the work on a set has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankTending {
+    /// The set's data. Another set may have its name meanwhile.
+    data: Option<Id>,
     /// These levels are in shape.
     levels_done: u8,
     /// So is the next one, up to here.
@@ -69,6 +77,11 @@ impl WriteContext<'_> {
         };
         // Those of other commands of this batch were noted by the blocks that there are.
         self.count_rank_changes().await?;
+        let data = Some(key.data());
+        let from = match self.goes_on(&key, from).await? {
+            true => from.clone(),
+            false => RankTending::default(),
+        };
         let level = from.levels_done + 1;
         if level > key.meta.rank_levels {
             self.set_rank_levels(&mut key, level);
@@ -78,17 +91,34 @@ impl WriteContext<'_> {
             .await?
         {
             ControlFlow::Break(place) => Ok(Some(RankTending {
+                data,
                 levels_done: from.levels_done,
                 place,
             })),
             ControlFlow::Continue(()) if self.has_level_above(&key, level, shape).await? => {
                 Ok(Some(RankTending {
+                    data,
                     levels_done: level,
                     place: Vec::new(),
                 }))
             }
             ControlFlow::Continue(()) => Ok(None),
         }
+    }
+
+    /// Whether the work can go on where it has stopped: the set is the same, and a block ends there. Both
+    /// may have changed between two pieces. Conflicts with transactions that remove that end.
+    async fn goes_on(&self, key: &OpenKey, from: &RankTending) -> Result<bool, StoreError> {
+        if from.data != Some(key.data()) || from.levels_done > key.meta.rank_levels {
+            return Ok(false);
+        }
+        if from.place.is_empty() {
+            return Ok(true);
+        }
+        let level = from.levels_done + 1;
+        let mark = self.layout().rank_mark_key(key.data(), level, &from.place);
+        let mark = self.transaction.get(&mark, Isolation::Serializable).await?;
+        Ok(mark.is_some())
     }
 
     /// Whether there is, or should be, a level above this one.
@@ -200,7 +230,7 @@ impl WriteContext<'_> {
         Ok(true)
     }
 
-    /// Conflicts with whoever makes or removes an end of a block from `begin` to `end`, both included.
+    /// Conflicts with transactions that make or remove an end of a block from `begin` to `end`, both included.
     fn conflict_on_blocks(&self, data: Id, level: u8, begin: &[u8], end: Option<&Bytes>) {
         let layout = self.layout();
         let first = layout.rank_mark_key(data, level, begin);
@@ -290,19 +320,16 @@ impl WriteContext<'_> {
                 begin: rows.begin.max([&prefix[..], begin].concat()),
                 end: end.map_or(rows.end, |end| [&prefix[..], end].concat()),
             };
-            let rows = self.rows_at_snapshot(&range, limit).await?;
-            let pairs = rows.iter().zip(rows.iter().skip(1));
-            let parts = pairs.map(|(row, next)| {
-                let place = |row: &'_ KeyValue| row.key.slice(prefix.len().min(row.key.len())..);
-                Part {
-                    end: place_between(&place(row), &place(next)),
-                    count: 1,
-                }
+            let (places, is_all) = self.places(&range, prefix.len(), limit).await?;
+            let pairs = places.iter().zip(places.iter().skip(1));
+            let parts = pairs.map(|(place, next)| Part {
+                end: place_between(place, next),
+                count: 1,
             });
             return Ok(Parts {
                 parts: parts.collect(),
                 range,
-                is_all: rows.len() < limit,
+                is_all,
             });
         }
         let counts = layout.rank_counts(data, level - 1);
@@ -327,5 +354,29 @@ impl WriteContext<'_> {
             range,
             is_all: rows.len() < limit,
         })
+    }
+
+    /// The places of the first members of a range, at most so many, and whether these are all.
+    async fn places(
+        &self,
+        range: &KeyRange,
+        prefix_length: usize,
+        limit: usize,
+    ) -> Result<(Vec<Bytes>, bool), StoreError> {
+        let mut pages = Pages::new(self, range.clone(), false, 0)
+            .with_snapshot_reads()
+            .of_rows(ROWS_PER_READ.min(limit));
+        let mut places = Vec::new();
+        let mut bytes = 0;
+        while let Some(rows) = pages.next().await? {
+            for row in rows {
+                bytes += row.key.len() + row.value.len();
+                places.push(row.key.slice(prefix_length.min(row.key.len())..));
+            }
+            if places.len() >= limit || bytes >= BYTES_PER_PIECE {
+                return Ok((places, false));
+            }
+        }
+        Ok((places, true))
     }
 }

@@ -24,17 +24,25 @@ const SMALL: RankShape = RankShape {
     parts_per_pass: 16,
 };
 
+async fn tend_piece(
+    executor: &Executor,
+    name: &str,
+    from: RankTending,
+    shape: &RankShape,
+) -> Option<RankTending> {
+    let (name, shape) = (Bytes::copy_from_slice(name.as_bytes()), shape.clone());
+    let from = Arc::new(from);
+    let tended = executor.transact(0, KeyLocks::Nothing, move |context| {
+        let (name, from, shape) = (name.clone(), Arc::clone(&from), shape.clone());
+        Box::pin(async move { Ok(context.tend_ranks(&name, &from, &shape).await?) })
+    });
+    tended.await.unwrap()
+}
+
 async fn tend_all(executor: &Executor, name: &str, shape: &RankShape) {
-    let name = Bytes::copy_from_slice(name.as_bytes());
     let mut from = Some(RankTending::default());
     while let Some(place) = from {
-        let place = Arc::new(place);
-        let (name, shape) = (name.clone(), shape.clone());
-        let tended = executor.transact(0, KeyLocks::Nothing, move |context| {
-            let (name, place, shape) = (name.clone(), Arc::clone(&place), shape.clone());
-            Box::pin(async move { Ok(context.tend_ranks(&name, &place, &shape).await?) })
-        });
-        from = tended.await.unwrap();
+        from = tend_piece(executor, name, place, shape).await;
     }
 }
 
@@ -224,6 +232,60 @@ fn blocks_are_joined_when_members_go() {
     }
     let after = check_blocks(&bench, "z");
     assert!(before[0] > 20 && after[0] < 12, "{before:?} {after:?}");
+}
+
+#[test]
+fn upkeep_begins_again_where_the_set_has_changed_between_two_pieces() {
+    for meanwhile in [
+        "RENAME other z",
+        "DEL z",
+        "ZREMRANGEBYRANK z 0 -1",
+        "ZUNIONSTORE z 1 other",
+    ] {
+        for bench in [Bench::embedded(), Bench::cluster_like()] {
+            for member in 0..100 {
+                bench.run(&format!("ZADD z {member} m{member}"));
+                bench.run(&format!("ZADD other {} o{member}", member - 50));
+            }
+            let first = tend_piece(&bench.executor, "z", RankTending::default(), &SMALL);
+            let mut from = bench.block_on(first);
+            bench.run(meanwhile);
+            for member in 0..100 {
+                bench.run(&format!("ZADD z {member} m{member}"));
+            }
+            while let Some(place) = from {
+                from = bench.block_on(tend_piece(&bench.executor, "z", place, &SMALL));
+            }
+            let blocks = check_blocks(&bench, "z");
+            assert!(blocks[0] > 20, "{meanwhile}: {blocks:?}");
+        }
+    }
+}
+
+#[test]
+fn upkeep_begins_again_where_the_block_is_gone_at_which_it_stopped() {
+    let shape = RankShape {
+        block_rows_max: 32,
+        top_blocks_max: 1_000,
+        ..SMALL
+    };
+    let bench = Bench::cluster_like();
+    for member in 0..100 {
+        bench.run(&format!("ZADD z {member} m{member}"));
+    }
+    let first = tend_piece(&bench.executor, "z", RankTending::default(), &shape);
+    let mut from = bench.block_on(first);
+    // It has stopped before `m12`. Another server goes on, and joins the block that ends there.
+    bench.block_on(tend_all(&bench.executor, "z", &shape));
+    bench.run("ZREM z m10 m11");
+    bench.block_on(tend_all(&bench.executor, "z", &shape));
+    for member in 0..40 {
+        bench.run(&format!("ZADD z 13 x{member}"));
+    }
+    while let Some(place) = from {
+        from = bench.block_on(tend_piece(&bench.executor, "z", place, &shape));
+    }
+    check_blocks(&bench, "z");
 }
 
 #[test]

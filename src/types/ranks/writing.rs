@@ -11,6 +11,10 @@ use crate::types::key::OpenKey;
 
 /// Blocks that are looked for side by side.
 const LOOKS_AT_ONCE_MAX: usize = 64;
+/// The same at first.
+const LOOKS_AT_ONCE_FIRST: usize = 16;
+/// Sets that are counted side by side.
+const SETS_AT_ONCE_MAX: usize = 32;
 /// Blocks that are read together where many in a row have changes.
 const BLOCKS_PER_LOOK_MAX: usize = 256;
 
@@ -54,10 +58,17 @@ impl WriteContext<'_> {
             return Ok(());
         }
         let changes = self.namespaces.rank_changes.take_uncounted();
-        for of_set in changes.chunk_by(|one, other| one.data == other.data) {
-            let Some(first) = of_set.first() else {
-                continue;
-            };
+        let sets: Vec<&[RankChange]> = changes
+            .chunk_by(|one, other| one.data == other.data)
+            .collect();
+        for some in sets.chunks(SETS_AT_ONCE_MAX) {
+            try_join_all(some.iter().map(|of_set| self.count_of_set(of_set))).await?;
+        }
+        Ok(())
+    }
+
+    async fn count_of_set(&self, of_set: &[RankChange]) -> Result<(), StoreError> {
+        if let Some(first) = of_set.first() {
             let levels = of_set.iter().map(|change| change.levels).max().unwrap_or(0);
             let mut rest: Vec<&RankChange> = of_set.iter().collect();
             for level in 1..=levels {
@@ -83,7 +94,10 @@ impl WriteContext<'_> {
     ) -> Result<Vec<BlockChanges>, StoreError> {
         let mut blocks: Vec<BlockChanges> = Vec::new();
         // Changes are mostly of one block, at an end of the set, or of many.
-        let mut looks = 1;
+        let mut looks = match self.environment.capabilities.single_writer {
+            true => 1,
+            false => LOOKS_AT_ONCE_FIRST,
+        };
         let mut blocks_per_look = 1;
         while !changes.is_empty() {
             let some = changes.iter().take(looks);

@@ -10,6 +10,9 @@ use crate::types::pages::Pages;
 use super::lex::LexSpan;
 use super::{Selection, SortedRange, score_rows};
 
+/// Members from the nearer end up to which blocks are not looked at.
+const NEAR_ROWS_MAX: usize = 512;
+
 /// Members up to which a range is counted one by one though there are blocks.
 const FIRST_LOOK_ROWS: usize = 128;
 
@@ -67,6 +70,11 @@ impl ReadContext<'_> {
         count: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
         let (mut all, prefix_length) = score_rows(self, key.data());
+        let members = usize::try_from(length).unwrap_or(0);
+        let behind = members.saturating_sub(offset.saturating_add(count));
+        if offset.min(behind) <= NEAR_ROWS_MAX {
+            return self.rows_by_rank(all, length, reverse, offset, count).await;
+        }
         let (signed_offset, signed_count) = (signed(offset), signed(count));
         let first = match reverse {
             false => signed_offset,
