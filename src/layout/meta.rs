@@ -11,8 +11,6 @@ const META_FORMAT: u8 = 1;
 const META_WITH_BODY_FORMAT: u8 = 2;
 /// Format byte of metadata of a value whose blocks are counted.
 const META_WITH_RANKS_FORMAT: u8 = 3;
-/// The formats that can be read.
-const FORMATS: [u8; 3] = [META_FORMAT, META_WITH_BODY_FORMAT, META_WITH_RANKS_FORMAT];
 /// Bytes of the count of changes at the beginning of a body.
 const CHANGES_BYTES: usize = 2;
 
@@ -101,7 +99,10 @@ impl Meta {
     /// Where it is none, or of a newer format.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let (format, mut rest) = match value.split_first() {
-            Some((format, rest)) if FORMATS.contains(format) => (*format, rest),
+            Some((
+                format @ (&META_FORMAT | &META_WITH_BODY_FORMAT | &META_WITH_RANKS_FORMAT),
+                rest,
+            )) => (*format, rest),
             _ => return corrupt("metadata format"),
         };
         let code: u64 = take(&mut rest, "type")?;

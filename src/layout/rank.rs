@@ -47,6 +47,15 @@ impl Layout {
         KeyRange::children(&self.rank_mark_key(data, level, b""))
     }
 
+    /// Where the members from a place on begin in the score index; an empty place is before all.
+    pub fn scores_from(&self, data: Id, place: &[u8]) -> Vec<u8> {
+        let prefix = self.scores_prefix(data);
+        match place {
+            [] => KeyRange::children(&prefix).begin,
+            place => [&prefix, place].concat(),
+        }
+    }
+
     /// The level of the block whose count has this key, and the place at which it ends.
     ///
     /// # Errors

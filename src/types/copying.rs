@@ -3,11 +3,12 @@
 use bytes::Bytes;
 
 use crate::error::CommandError;
-use crate::layout::{KeyRange, Meta, Section};
+use crate::layout::{KeyRange, Meta};
 use crate::store::{Isolation, StoreError};
 
 use super::context::WriteContext;
 use super::key::OpenKey;
+use super::kind::Holds;
 use super::pages::Pages;
 
 impl WriteContext<'_> {
@@ -59,8 +60,11 @@ impl WriteContext<'_> {
         }
         let from_prefix = self.layout().data_prefix(source.data());
         let to_prefix = self.layout().data_prefix(data);
-        let ranks = [Section::RankCounts, Section::RankMarks];
-        let ranks = ranks.map(|section| self.layout().section_prefix(source.data(), section));
+        let sections = source.meta.value_type.kind().sections.iter();
+        let ranks = sections.filter(|kind| matches!(kind.holds, Holds::Ranks));
+        let ranks: Vec<Vec<u8>> = ranks
+            .map(|kind| self.layout().section_prefix(source.data(), kind.section))
+            .collect();
         let is_of_ranks = |key: &Bytes| ranks.iter().any(|prefix| key.starts_with(prefix));
         let mut pages = Pages::new(self, KeyRange::children(&from_prefix), false, 0);
         while let Some(rows) = pages.next().await? {

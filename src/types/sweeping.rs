@@ -67,8 +67,8 @@ impl ReadContext<'_> {
         })
     }
 
-    /// Snapshot reads throughout: what background work finds is only a hint of where to look,
-    /// and should conflict with nobody.
+    /// The first rows of a range. A snapshot read: what background work finds is only a hint of where to
+    /// look, and should conflict with nobody. Others add the conflicts that they need.
     pub(super) async fn first_rows(
         &self,
         range: &KeyRange,

@@ -140,9 +140,8 @@ pub const ROWS: &[Row] = &[
     sorted_set("zrange", -4, "1.2.0", read_handler!(range::zrange))
         .summary("Returns members in a sorted set within a range of indexes.")
         .complexity(
-            "O(S + M) with M members returned; by rank S is log N, or before blocks \
-             are counted the distance to the nearer end, else \
-             the offset",
+            "O(S + M) with M members returned; by rank S is log N, or before blocks are \
+             counted the distance to the nearer end, else the offset",
         )
         .keys(&[at(1, READ)])
         .history(&[(
@@ -166,9 +165,8 @@ pub const ROWS: &[Row] = &[
     )
     .summary("Stores a range of members from sorted set in a key.")
     .complexity(
-        "O(S + M) with M members stored; by rank S is log N, or before blocks \
-             are counted the distance to the nearer end, else \
-         the offset",
+        "O(S + M) with M members stored; by rank S is log N, or before blocks are \
+         counted the distance to the nearer end, else the offset",
     )
     .flags(Flags::DENYOOM)
     .keys(&[at(1, OVERWRITE), at(2, READ)])
@@ -183,8 +181,10 @@ pub const ROWS: &[Row] = &[
     ]),
     sorted_set("zrevrange", -4, "1.2.0", read_handler!(range::zrevrange))
         .summary("Returns members in a sorted set within a range of indexes in reverse order.")
-        .complexity("O(S + M) with M members returned; S is log N, or before blocks are counted the distance to \
-             the nearer end")
+        .complexity(
+            "O(S + M) with M members returned; S is log N, or before blocks are counted the \
+             distance to the nearer end",
+        )
         .keys(&[at(1, READ)])
         .deprecated("6.2.0", "`ZRANGE` with the `REV` argument")
         .arguments(&[key(0), integer("start"), integer("stop"), WITH_SCORES]),
@@ -291,8 +291,10 @@ pub const ROWS: &[Row] = &[
         "Removes members in a sorted set within a range of indexes. Deletes the sorted set if \
          all members were removed.",
     )
-    .complexity("O(S + M) with M members removed; S is log N, or before blocks are counted the distance to \
-         the nearer end")
+    .complexity(
+        "O(S + M) with M members removed; S is log N, or before blocks are counted the distance \
+         to the nearer end",
+    )
     .keys(&[at(1, DELETE)])
     .arguments(&[key(0), integer("start"), integer("stop")]),
     sorted_set(

@@ -42,13 +42,9 @@ async fn is_sound(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreErr
     let begin = previous_end(entries, level, row).await?;
     let found = match level {
         1 => {
-            let prefix = layout.scores_prefix(data);
             let range = KeyRange {
-                begin: match begin.is_empty() {
-                    true => KeyRange::children(&prefix).begin,
-                    false => [&prefix[..], &begin].concat(),
-                },
-                end: [&prefix[..], &end].concat(),
+                begin: layout.scores_from(data, &begin),
+                end: layout.scores_from(data, &end),
             };
             sum(entries, range, |_| Ok(1)).await?
         }

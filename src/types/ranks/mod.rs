@@ -15,6 +15,7 @@
 //! removed the end of a block between its member and the end that it has found. It conflicts with
 //! no other command on account of counts. Decision 033.
 
+mod block;
 mod changes;
 mod checks;
 mod reading;

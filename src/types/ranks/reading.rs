@@ -1,7 +1,8 @@
 //! Finding ranks.
 
 use super::SCANNED_ROWS_MAX;
-use crate::layout::{KeyRange, ValueType, decode_counter, successor};
+use super::block::Block;
+use crate::layout::{KeyRange, ValueType, successor};
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
@@ -17,22 +18,6 @@ pub struct RankStart {
     pub place: Vec<u8>,
     /// Members before that.
     pub members: i64,
-}
-
-/// Changes of a set that are not in the counts, added up in the order of places.
-struct Uncounted {
-    changes: std::iter::Peekable<std::vec::IntoIter<(Vec<u8>, i64)>>,
-}
-
-impl Uncounted {
-    /// The sum of those before a place that were not added up yet.
-    fn before(&mut self, place: &[u8]) -> i64 {
-        let mut sum = 0;
-        while let Some((_, delta)) = self.changes.next_if(|(at, _)| at.as_slice() < place) {
-            sum += delta;
-        }
-        sum
-    }
 }
 
 impl ReadContext<'_> {
@@ -80,8 +65,10 @@ impl ReadContext<'_> {
         let layout = self.layout();
         let mut start = RankStart::default();
         let mut blocks = 0;
+        // Those that are not in the counts, in the order of places.
+        let changes = self.namespaces.rank_changes.uncounted_of(data);
         for level in (1..=key.meta.rank_levels).rev() {
-            let mut uncounted = self.uncounted_after(key, &start.place);
+            let (_, mut uncounted) = split_at_place(&changes, &start.place);
             let range = KeyRange {
                 begin: successor(&layout.rank_count_key(data, level, &start.place)),
                 end: layout.rank_counts(data, level).end,
@@ -89,9 +76,11 @@ impl ReadContext<'_> {
             let mut pages = Pages::new(self, range, false, FIRST_LOOK_BLOCKS);
             'blocks: while let Some(rows) = pages.next().await? {
                 for row in rows {
-                    let (_, end) = layout.read_rank_count_key(data, &row.key)?;
-                    let count = decode_counter(Some(&row.value))? + uncounted.before(&end);
-                    let members = start.members + count;
+                    let Block { end, count } = Block::read(layout, data, &row)?;
+                    let (inside, after) = split_at_place(uncounted, &end);
+                    uncounted = after;
+                    let changed: i64 = inside.iter().map(|(_, delta)| delta).sum();
+                    let members = start.members + count + changed;
                     if !passes(&end, members) {
                         break 'blocks;
                     }
@@ -106,12 +95,12 @@ impl ReadContext<'_> {
         self.note_rows_for_rank(key, blocks);
         Ok(start)
     }
+}
 
-    fn uncounted_after(&self, key: &OpenKey, place: &[u8]) -> Uncounted {
-        let mut changes = self.namespaces.rank_changes.uncounted_of(key.data());
-        changes.retain(|(at, _)| at.as_slice() >= place);
-        Uncounted {
-            changes: changes.into_iter().peekable(),
-        }
-    }
+/// The changes before a place, and the others.
+fn split_at_place<'c>(
+    changes: &'c [(Vec<u8>, i64)],
+    place: &[u8],
+) -> (&'c [(Vec<u8>, i64)], &'c [(Vec<u8>, i64)]) {
+    changes.split_at(changes.partition_point(|(at, _)| at.as_slice() < place))
 }

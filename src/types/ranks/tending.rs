@@ -7,13 +7,12 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 
+use super::block::Block;
 use super::{LEVELS_MAX, RankShape};
 use crate::error::CommandError;
-use crate::layout::{
-    Id, KeyRange, ValueType, decode_counter, encode_counter, place_between, successor,
-};
+use crate::layout::{Id, KeyRange, ValueType, encode_counter, place_between, successor};
 use crate::limits::ELEMENT_KEY_BYTES_MAX;
-use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
+use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
@@ -37,23 +36,11 @@ pub struct RankTending {
     place: Vec<u8>,
 }
 
-/// A block as its row says.
-struct Block {
-    end: Bytes,
-    count: i64,
-}
-
-/// What blocks are made of: members, or blocks of the level below. It ends at a place.
-struct Part {
-    end: Vec<u8>,
-    count: i64,
-}
-
 /// The first parts of a block.
 struct Parts {
     /// The range in which they were read.
     range: KeyRange,
-    parts: Vec<Part>,
+    parts: Vec<Block>,
     /// There are no more.
     is_all: bool,
 }
@@ -132,25 +119,8 @@ impl WriteContext<'_> {
             return Ok(level < key.meta.rank_levels);
         }
         let counts = self.layout().rank_counts(key.data(), level);
-        let blocks = self
-            .rows_at_snapshot(&counts, shape.top_blocks_max + 1)
-            .await?;
+        let blocks = self.first_rows(&counts, shape.top_blocks_max + 1).await?;
         Ok(blocks.len() > shape.top_blocks_max)
-    }
-
-    async fn rows_at_snapshot(
-        &self,
-        range: &KeyRange,
-        limit: usize,
-    ) -> Result<Vec<KeyValue>, StoreError> {
-        let query = RangeQuery {
-            begin: &range.begin,
-            end: &range.end,
-            limit,
-            reverse: false,
-            isolation: Isolation::Snapshot,
-        };
-        self.transaction.get_range(query).await
     }
 
     /// Brings the blocks of a level into shape from a place on. Breaks where it stops before the last.
@@ -165,18 +135,16 @@ impl WriteContext<'_> {
             begin: successor(&self.layout().rank_count_key(data, level, from)),
             end: self.layout().rank_counts(data, level).end,
         };
-        let rows = self.rows_at_snapshot(&range, BLOCKS_PER_PASS).await?;
+        let rows = self.first_rows(&range, BLOCKS_PER_PASS).await?;
         let is_last = rows.len() < BLOCKS_PER_PASS;
         let mut begin = from.to_vec();
         let mut rows = rows.iter().peekable();
         // Members of blocks that were joined to the next.
         let mut joined = 0;
         while let Some(row) = rows.next() {
-            let (_, end) = self.layout().read_rank_count_key(data, &row.key)?;
-            let count = decode_counter(Some(&row.value))? + joined;
-            joined = 0;
-            let block = Block { end, count };
-            if count > shape.members_max(level) {
+            let mut block = Block::read(self.layout(), data, row)?;
+            block.count += std::mem::take(&mut joined);
+            if block.count > shape.members_max(level) {
                 let made = self
                     .make_blocks((data, level), &begin, Some(&block), shape)
                     .await?;
@@ -186,10 +154,10 @@ impl WriteContext<'_> {
                 }));
             }
             if let Some(next) = rows.peek()
-                && count <= shape.members_min(level)
+                && block.count <= shape.members_min(level)
                 && self.remove_block(data, level, &block, &next.key).await?
             {
-                joined = count;
+                joined = block.count;
                 continue;
             }
             begin = block.end.to_vec();
@@ -263,7 +231,7 @@ impl WriteContext<'_> {
             shape.fan
         };
         let (mut members, mut size) = (0, 0_usize);
-        let mut last: Option<&Part> = None;
+        let mut last: Option<&Block> = None;
         for (number, part) in parts.iter().enumerate() {
             size += 1;
             members += part.count;
@@ -291,7 +259,7 @@ impl WriteContext<'_> {
         };
         // Of blocks it is their counts, up to that of the last.
         let behind = match level {
-            1 => [self.layout().scores_prefix(data), last.end.clone()].concat(),
+            1 => self.layout().scores_from(data, &last.end),
             _ => successor(&self.layout().rank_count_key(data, level - 1, &last.end)),
         };
         self.transaction
@@ -299,7 +267,7 @@ impl WriteContext<'_> {
         self.conflict_on_blocks(data, level, begin, block.map(|block| &block.end));
         Ok(match is_all {
             true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(last.end.clone()),
+            false => ControlFlow::Break(last.end.to_vec()),
         })
     }
 
@@ -315,15 +283,17 @@ impl WriteContext<'_> {
         let end = block.map(|block| block.end.as_ref());
         if level == 1 {
             let prefix = layout.scores_prefix(data);
-            let rows = KeyRange::children(&prefix);
             let range = KeyRange {
-                begin: rows.begin.max([&prefix[..], begin].concat()),
-                end: end.map_or(rows.end, |end| [&prefix[..], end].concat()),
+                begin: layout.scores_from(data, begin),
+                end: match end {
+                    Some(end) => layout.scores_from(data, end),
+                    None => KeyRange::children(&prefix).end,
+                },
             };
             let (places, is_all) = self.places(&range, prefix.len(), limit).await?;
             let pairs = places.iter().zip(places.iter().skip(1));
-            let parts = pairs.map(|(place, next)| Part {
-                end: place_between(place, next),
+            let parts = pairs.map(|(place, next)| Block {
+                end: place_between(place, next).into(),
                 count: 1,
             });
             return Ok(Parts {
@@ -340,15 +310,11 @@ impl WriteContext<'_> {
                 layout.rank_count_key(data, level - 1, end)
             }),
         };
-        let rows = self.rows_at_snapshot(&range, limit).await?;
-        let parts = rows.iter().map(|row| {
-            let (_, end) = layout.read_rank_count_key(data, &row.key)?;
-            Ok(Part {
-                end: end.to_vec(),
-                count: decode_counter(Some(&row.value))?,
-            })
-        });
-        let parts: Result<Vec<Part>, StoreError> = parts.collect();
+        let rows = self.first_rows(&range, limit).await?;
+        let parts: Result<Vec<Block>, _> = rows
+            .iter()
+            .map(|row| Block::read(layout, data, row))
+            .collect();
         Ok(Parts {
             parts: parts?,
             range,

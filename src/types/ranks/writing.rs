@@ -1,11 +1,11 @@
 //! Counting members that come and go.
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 
+use super::block::Block;
 use super::changes::RankChange;
-use crate::layout::{Id, decode_counter, encode_counter, successor};
-use crate::store::{Isolation, RangeQuery, StoreError};
+use crate::layout::{Id, KeyRange, encode_counter, successor};
+use crate::store::StoreError;
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 
@@ -18,16 +18,9 @@ const SETS_AT_ONCE_MAX: usize = 32;
 /// Blocks that are read together where many in a row have changes.
 const BLOCKS_PER_LOOK_MAX: usize = 256;
 
-/// The end of a block.
-struct BlockEnd {
-    place: Bytes,
-    /// Members of the block in this transaction's snapshot.
-    count: i64,
-}
-
 /// Changes of one block, or after the last.
 struct BlockChanges {
-    end: Option<BlockEnd>,
+    block: Option<Block>,
     /// The first of their places.
     first_place: Vec<u8>,
     delta: i64,
@@ -77,9 +70,9 @@ impl WriteContext<'_> {
                     self.count_in_block(first.data, level, block);
                 }
                 // What is in no block is in none of a higher level.
-                let mut ends = blocks.iter().filter_map(|block| block.end.as_ref());
-                let last = ends.next_back();
-                rest.retain(|change| last.is_some_and(|end| change.place < end.place));
+                let mut counted = blocks.iter().filter_map(|changes| changes.block.as_ref());
+                let last = counted.next_back();
+                rest.retain(|change| last.is_some_and(|block| change.place < block.end));
             }
         }
         Ok(())
@@ -103,11 +96,12 @@ impl WriteContext<'_> {
             let some = changes.iter().take(looks);
             let looked =
                 some.map(|change| self.block_ends(data, level, &change.place, blocks_per_look));
-            let ends = try_join_all(looked).await?;
+            let looked_up = try_join_all(looked).await?;
             let blocks_before = blocks.len();
-            for end in ends.into_iter().flatten() {
-                let is_inside =
-                    |change: &&RankChange| end.as_ref().is_none_or(|end| change.place < end.place);
+            for block in looked_up.into_iter().flatten() {
+                let is_inside = |change: &&RankChange| {
+                    block.as_ref().is_none_or(|block| change.place < block.end)
+                };
                 let count = changes
                     .iter()
                     .take_while(|change| is_inside(change))
@@ -116,7 +110,7 @@ impl WriteContext<'_> {
                 changes = rest;
                 if let Some(first) = inside.first() {
                     blocks.push(BlockChanges {
-                        end,
+                        block,
                         first_place: first.place.clone(),
                         delta: inside.iter().map(|change| change.delta).sum(),
                     });
@@ -143,23 +137,16 @@ impl WriteContext<'_> {
         level: u8,
         place: &[u8],
         limit: usize,
-    ) -> Result<Vec<Option<BlockEnd>>, StoreError> {
+    ) -> Result<Vec<Option<Block>>, StoreError> {
         let layout = self.layout();
-        let counts = layout.rank_counts(data, level);
-        let query = RangeQuery {
-            begin: &successor(&layout.rank_count_key(data, level, place)),
-            end: &counts.end,
-            limit,
-            reverse: false,
-            isolation: Isolation::Snapshot,
+        let following = KeyRange {
+            begin: successor(&layout.rank_count_key(data, level, place)),
+            end: layout.rank_counts(data, level).end,
         };
-        let rows = self.transaction.get_range(query).await?;
+        let rows = self.first_rows(&following, limit).await?;
         let mut ends = Vec::with_capacity(rows.len() + 1);
         for row in &rows {
-            ends.push(Some(BlockEnd {
-                place: layout.read_rank_count_key(data, &row.key)?.1,
-                count: decode_counter(Some(&row.value))?,
-            }));
+            ends.push(Some(Block::read(layout, data, row)?));
         }
         if rows.len() < limit {
             ends.push(None);
@@ -167,28 +154,28 @@ impl WriteContext<'_> {
         Ok(ends)
     }
 
-    fn count_in_block(&self, data: Id, level: u8, block: &BlockChanges) {
+    fn count_in_block(&self, data: Id, level: u8, changes: &BlockChanges) {
         let layout = self.layout();
-        let end = block.end.as_ref();
-        let count_key = end.map(|end| layout.rank_count_key(data, level, &end.place));
+        let block = changes.block.as_ref();
+        let count_key = block.map(|block| layout.rank_count_key(data, level, &block.end));
         if self.environment.capabilities.single_writer {
             // Nobody else adds to it, and an addition would look for it once more.
-            if let (Some(end), Some(count_key)) = (end, &count_key) {
-                let count = encode_counter(end.count + block.delta);
+            if let (Some(block), Some(count_key)) = (block, &count_key) {
+                let count = encode_counter(block.count + changes.delta);
                 self.transaction.set(count_key, &count);
             }
             return;
         }
-        let behind = match end {
-            Some(end) => successor(&layout.rank_mark_key(data, level, &end.place)),
+        let behind = match block {
+            Some(block) => successor(&layout.rank_mark_key(data, level, &block.end)),
             None => layout.rank_marks(data, level).end,
         };
-        let first = successor(&layout.rank_mark_key(data, level, &block.first_place));
+        let first = successor(&layout.rank_mark_key(data, level, &changes.first_place));
         self.transaction.add_read_conflict_range(&first, &behind);
         if let Some(count_key) = &count_key
-            && block.delta != 0
+            && changes.delta != 0
         {
-            self.transaction.atomic_add(count_key, block.delta);
+            self.transaction.atomic_add(count_key, changes.delta);
         }
     }
 }

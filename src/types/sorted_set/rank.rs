@@ -48,10 +48,7 @@ impl ReadContext<'_> {
         let (mut all, prefix_length) = score_rows(self, key.data());
         let place = end.get(prefix_length..).unwrap_or_default();
         let start = self.rank_start_by_place(key, place).await?;
-        if !start.place.is_empty() {
-            all.begin.truncate(prefix_length);
-            all.begin.extend_from_slice(&start.place);
-        }
+        all.begin = self.layout().scores_from(key.data(), &start.place);
         let begin = all.begin.clone();
         let rest = self
             .count_rows(key, all, start.members, KeyRange { begin, end })
@@ -69,7 +66,7 @@ impl ReadContext<'_> {
         offset: usize,
         count: usize,
     ) -> Result<Vec<KeyValue>, StoreError> {
-        let (mut all, prefix_length) = score_rows(self, key.data());
+        let (mut all, _) = score_rows(self, key.data());
         let members = usize::try_from(length).unwrap_or(0);
         let behind = members.saturating_sub(offset.saturating_add(count));
         if offset.min(behind) <= NEAR_ROWS_MAX {
@@ -81,10 +78,7 @@ impl ReadContext<'_> {
             true => length.saturating_sub(signed_offset.saturating_add(signed_count)),
         };
         let start = self.rank_start_by_rank(key, first.max(0)).await?;
-        if !start.place.is_empty() {
-            all.begin.truncate(prefix_length);
-            all.begin.extend_from_slice(&start.place);
-        }
+        all.begin = self.layout().scores_from(key.data(), &start.place);
         let length = length - start.members;
         let offset = match reverse {
             true => offset,
