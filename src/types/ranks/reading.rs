@@ -97,10 +97,10 @@ impl ReadContext<'_> {
     }
 }
 
+/// Changes that are not in the counts, in the order of their places.
+type Uncounted<'c> = &'c [(Vec<u8>, i64)];
+
 /// The changes before a place, and the others.
-fn split_at_place<'c>(
-    changes: &'c [(Vec<u8>, i64)],
-    place: &[u8],
-) -> (&'c [(Vec<u8>, i64)], &'c [(Vec<u8>, i64)]) {
+fn split_at_place<'c>(changes: Uncounted<'c>, place: &[u8]) -> (Uncounted<'c>, Uncounted<'c>) {
     changes.split_at(changes.partition_point(|(at, _)| at.as_slice() < place))
 }
