@@ -7,11 +7,10 @@
 //! two pointers. A layer that is not shared is changed in place.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::blob::Blob;
+use super::blob::{Blob, Key};
 use super::merge::Row;
 use super::undo::{Log, Undo};
 use crate::store::rules::key_after;
@@ -20,7 +19,7 @@ use crate::store::rules::key_after;
 pub(super) const ENTRY_BYTES: usize = 100;
 
 /// Rows (key, value), or ranges that do not touch (begin, end), in order.
-pub(super) type Ordered = OrdMap<Blob, Blob>;
+pub(super) type Ordered = OrdMap<Key, Blob>;
 
 /// What a layer has for a key.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ fn cost(first: &[u8], second: &[u8]) -> usize {
 }
 
 /// Puts an entry into a map whose entries take `bytes`. Returns the value that it replaces.
-fn put(entries: &mut Ordered, bytes: &mut usize, key: Blob, value: Blob) -> Option<Blob> {
+fn put(entries: &mut Ordered, bytes: &mut usize, key: Key, value: Blob) -> Option<Blob> {
     let entry_bytes = cost(&key, &[]);
     *bytes += entry_bytes + value.len();
     let old = entries.insert(key, value)?;
@@ -55,7 +54,7 @@ fn put(entries: &mut Ordered, bytes: &mut usize, key: Blob, value: Blob) -> Opti
 }
 
 /// Removes an entry from a map whose entries take `bytes`.
-fn take(entries: &mut Ordered, bytes: &mut usize, key: &[u8]) -> Option<(Blob, Blob)> {
+fn take(entries: &mut Ordered, bytes: &mut usize, key: &[u8]) -> Option<(Key, Blob)> {
     let (key, old) = entries.remove_with_key(key)?;
     *bytes = bytes.saturating_sub(cost(&key, &old));
     Some((key, old))
@@ -74,7 +73,7 @@ impl Layer {
 
     /// Bytes of its rows.
     pub(super) fn row_bytes(&self) -> usize {
-        let bytes = |(key, value): (&Blob, &Blob)| key.len() + value.len();
+        let bytes = |(key, value): (&Key, &Blob)| key.len() + value.len();
         self.rows.iter().map(bytes).sum()
     }
 
@@ -91,27 +90,27 @@ impl Layer {
     }
 
     pub(super) fn set(&mut self, key: &[u8], value: &[u8], log: &mut Log) {
-        self.insert(key.into(), value.into(), log);
+        self.insert(Key::from_slice(key), value.into(), log);
     }
 
-    fn insert(&mut self, key: Blob, value: Blob, log: &mut Log) {
-        let logged = log.is_open().then(|| Blob::clone(&key));
+    fn insert(&mut self, key: Key, value: Blob, log: &mut Log) {
+        let logged = log.is_open().then(|| key.clone());
         let old = self.put_row(key, value);
         if let Some(key) = logged {
             log.log(Undo::Row(key, old));
         }
     }
 
-    fn put_row(&mut self, key: Blob, value: Blob) -> Option<Blob> {
+    fn put_row(&mut self, key: Key, value: Blob) -> Option<Blob> {
         put(&mut self.rows, &mut self.bytes, key, value)
     }
 
-    fn put_cleared(&mut self, begin: Blob, end: Blob) -> Option<Blob> {
+    fn put_cleared(&mut self, begin: Key, end: Blob) -> Option<Blob> {
         put(&mut self.cleared, &mut self.bytes, begin, end)
     }
 
     /// Puts back a row that a change replaced.
-    pub(super) fn restore_row(&mut self, key: Blob, old: Option<Blob>) {
+    pub(super) fn restore_row(&mut self, key: Key, old: Option<Blob>) {
         match old {
             Some(old) => drop(self.put_row(key, old)),
             None => drop(take(&mut self.rows, &mut self.bytes, &key)),
@@ -119,7 +118,7 @@ impl Layer {
     }
 
     /// Puts back a cleared range that a change replaced.
-    pub(super) fn restore_cleared(&mut self, begin: Blob, old: Option<Blob>) {
+    pub(super) fn restore_cleared(&mut self, begin: Key, old: Option<Blob>) {
         match old {
             Some(old) => drop(self.put_cleared(begin, old)),
             None => drop(take(&mut self.cleared, &mut self.bytes, &begin)),
@@ -152,10 +151,10 @@ impl Layer {
             return;
         }
         let bounds = (Bound::Included(begin), Bound::Excluded(end));
-        let keys: Vec<Blob> = self
+        let keys: Vec<Key> = self
             .rows
             .range::<_, [u8]>(bounds)
-            .map(|(key, _)| Arc::clone(key))
+            .map(|(key, _)| key.clone())
             .collect();
         for key in keys {
             self.remove_row(&key, log);
@@ -171,10 +170,10 @@ impl Layer {
         let last = self.cleared.get_prev(end);
         let Some((last, until)) = last.filter(|(_, until)| ***until >= *begin) else {
             // It touches no other.
-            self.insert_cleared(begin.into(), end.into(), log);
+            self.insert_cleared(Key::from_slice(begin), end.into(), log);
             return;
         };
-        let last = Blob::clone(last);
+        let last = last.clone();
         if *last <= *begin {
             if **until < *end {
                 // A run of pops ends here nearly always.
@@ -192,17 +191,17 @@ impl Layer {
         if before.next_back().is_none_or(|(_, until)| **until < *begin) {
             // A run of pops from the back ends here nearly always.
             drop(self.remove_cleared(&last, log));
-            self.insert_cleared(begin.into(), end, log);
+            self.insert_cleared(Key::from_slice(begin), end, log);
             return;
         }
         let before = self.cleared.get_prev(begin);
         let before = before.filter(|(_, until)| ***until >= *begin);
-        let begin = before.map_or_else(|| begin.into(), |(before, _)| Blob::clone(before));
+        let begin = before.map_or_else(|| Key::from_slice(begin), |(before, _)| before.clone());
         self.join(begin, end, log);
     }
 
     /// Moves the end of a cleared range.
-    fn extend_cleared(&mut self, begin: Blob, end: &[u8], log: &mut Log) {
+    fn extend_cleared(&mut self, begin: Key, end: &[u8], log: &mut Log) {
         if let Some(until) = self.cleared.get_mut(&*begin) {
             let until = std::mem::replace(until, end.into());
             self.bytes = (self.bytes + end.len()).saturating_sub(until.len());
@@ -211,12 +210,12 @@ impl Layer {
     }
 
     /// Adds a cleared range, joined with all that begin in it or at its end.
-    fn join(&mut self, begin: Blob, mut end: Blob, log: &mut Log) {
+    fn join(&mut self, begin: Key, mut end: Blob, log: &mut Log) {
         let touching = (Bound::Included(&*begin), Bound::Included(&*end));
-        let joined: Vec<Blob> = self
+        let joined: Vec<Key> = self
             .cleared
             .range::<_, [u8]>(touching)
-            .map(|(begin, _)| Blob::clone(begin))
+            .map(|(begin, _)| begin.clone())
             .collect();
         for other in joined {
             if let Some(other_end) = self.remove_cleared(&other, log) {
@@ -226,8 +225,8 @@ impl Layer {
         self.insert_cleared(begin, end, log);
     }
 
-    fn insert_cleared(&mut self, begin: Blob, end: Blob, log: &mut Log) {
-        let logged = log.is_open().then(|| Blob::clone(&begin));
+    fn insert_cleared(&mut self, begin: Key, end: Blob, log: &mut Log) {
+        let logged = log.is_open().then(|| begin.clone());
         let old = self.put_cleared(begin, end);
         if let Some(begin) = logged {
             log.log(Undo::Cleared(begin, old));

@@ -9,7 +9,7 @@ use heed::{AnyTls, RoTxn};
 use imbl::ordmap::RangedIter;
 use imbl::shared_ptr::DefaultSharedPtr;
 
-use super::blob::Blob;
+use super::blob::{Blob, Key};
 use super::error::store_error;
 use super::layer::{Layer, Lookup};
 use super::rows;
@@ -86,7 +86,7 @@ enum Source<'v> {
 }
 
 enum Steps<'v> {
-    Layer(RangedIter<'v, Blob, Blob, DefaultSharedPtr>),
+    Layer(RangedIter<'v, Key, Blob, DefaultSharedPtr>),
     File(Walk<'v>),
 }
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use heed::{MdbError, RoTxn, WithoutTls};
 
 use super::EmbeddedStore;
-use super::blob::Blob;
+use super::blob::Key;
 use super::error::store_error;
 use super::journal::{AppendError, Record, Write};
 use super::layer::{Layer, Lookup};
@@ -105,7 +105,7 @@ struct WriteState<'s> {
     /// Dropped last.
     writer: MutexGuard<'s, Writer>,
     /// Additions that are not yet in the rows, so that a counter is written once for a whole batch.
-    pending_adds: BTreeMap<Blob, i64>,
+    pending_adds: BTreeMap<Key, i64>,
     last_scan: LastScan,
     /// The first error of a write. The commit returns it.
     failure: Option<StoreError>,
@@ -443,7 +443,7 @@ impl WriteState<'_> {
     }
 
     /// Takes the pending additions to keys in `begin..end`. Without `end`, to the last.
-    fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Blob, i64)> {
+    fn take_adds(&mut self, begin: &[u8], end: Option<&[u8]>) -> Vec<(Key, i64)> {
         if self.pending_adds.is_empty() || end.is_some_and(|end| begin >= end) {
             return Vec::new();
         }
@@ -452,7 +452,7 @@ impl WriteState<'_> {
             end.map_or(Bound::Unbounded, Bound::Excluded),
         );
         let inside = self.pending_adds.range::<[u8], _>(bounds);
-        let taken: Vec<(Blob, i64)> = inside.map(|(key, delta)| (key.clone(), *delta)).collect();
+        let taken: Vec<(Key, i64)> = inside.map(|(key, delta)| (key.clone(), *delta)).collect();
         for (key, _) in &taken {
             self.forget_add(key);
         }
@@ -549,15 +549,15 @@ impl Transaction for EmbeddedTransaction<'_> {
         let this_key = (Bound::Included(key), Bound::Included(key));
         if let Some((key, pending)) = state.pending_adds.range_mut::<[u8], _>(this_key).next() {
             if state.log.is_open() {
-                state.log.log(Undo::Add(Blob::clone(key), Some(*pending)));
+                state.log.log(Undo::Add(key.clone(), Some(*pending)));
             }
             *pending = pending.wrapping_add(delta);
             return;
         }
         state.touched.key(key);
-        let key = Blob::from(key);
+        let key = Key::from_slice(key);
         if state.log.is_open() {
-            state.log.log(Undo::Add(Blob::clone(&key), None));
+            state.log.log(Undo::Add(key.clone(), None));
         }
         state.pending_adds.insert(key, delta);
     }

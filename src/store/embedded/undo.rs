@@ -1,6 +1,6 @@
 //! How the writes of a transaction are undone.
 
-use super::blob::Blob;
+use super::blob::{Blob, Key};
 use crate::store::savepoints::UndoLog;
 
 /// The undo log of a transaction.
@@ -10,11 +10,11 @@ pub(super) type Log = UndoLog<Mark, Undo>;
 #[derive(Debug)]
 pub(super) enum Undo {
     /// In the layer's rows.
-    Row(Blob, Option<Blob>),
+    Row(Key, Option<Blob>),
     /// In the layer's cleared ranges.
-    Cleared(Blob, Option<Blob>),
+    Cleared(Key, Option<Blob>),
     /// In the pending additions.
-    Add(Blob, Option<i64>),
+    Add(Key, Option<i64>),
 }
 
 /// What else a rollback restores.
