@@ -14,12 +14,11 @@ use crate::store::StoreError;
 use crate::types::{OpenKey, WriteContext};
 
 /// Bytes of replies after which a series of pops ends.
-const SERIES_REPLY_BYTES_MAX: usize = 64 * 1024;
-/// Elements of at most this size on average are popped more and more at a time.
-const SMALL_REPLY_BYTES: usize = 4 * 1024;
-const STEP_GROWTH: usize = 16;
+const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
 /// Elements that are popped first, while their size is not known.
 const STEP_MIN: usize = 16;
+/// So many times as many are popped at a time as the time before, if they are small.
+const STEP_GROWTH: usize = 16;
 
 /// The end with the first or lowest elements.
 pub(super) const FIRST: bool = false;
@@ -52,8 +51,8 @@ pub(super) trait Poppable {
     /// An element in a reply: an array where it has a number.
     fn reply(element: Self::Element) -> Reply;
 
-    /// The reply of a command that pops one element, if there is one.
-    fn single_reply(element: Option<Self::Element>) -> Reply;
+    /// The reply of a command that popped these, up to `limit`, or at most one where none is given.
+    fn popped_reply(elements: impl Iterator<Item = Self::Element>, limit: Option<usize>) -> Reply;
 }
 
 /// A type whose elements have a number.
@@ -150,7 +149,7 @@ pub(super) async fn pop_numbered<P: Numbered, const FROM_END: bool>(
         Some(key) => take::<P>(context, name, &key, limit.unwrap_or(1), FROM_END).await?,
         None => Vec::new(),
     };
-    Ok(numbered_reply::<P>(elements, limit))
+    Ok(P::popped_reply(elements.into_iter(), limit))
 }
 
 /// Whether a command with any arguments can be part of a series.
@@ -163,61 +162,90 @@ pub(super) fn has_no_count(arguments: &[Bytes]) -> bool {
     arguments.len() == 2
 }
 
-/// Several commands that pop one element each from one end of one key.
+/// Whether the arguments are `key`, or `key` and a count of at least one.
+pub(super) fn has_no_zero_count(arguments: &[Bytes]) -> bool {
+    optional_count(arguments).is_ok_and(|limit| limit != Some(0))
+}
+
+/// Several commands that pop from one end of one key, each `key [count]` with a count of at least one.
 pub(super) async fn pop_series<P: Poppable, const FROM_END: bool>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
 ) -> Result<Vec<Reply>, CommandError> {
     let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let limits = commands.iter().map(|arguments| optional_count(arguments));
+    let limits: Vec<Option<usize>> = limits.collect::<Result<_, _>>()?;
     let found = context.find(name, P::VALUE_TYPE).await?;
     let pop = async |wanted| match &found {
         Some(key) => P::pop(context, key, wanted, FROM_END).await,
         None => Ok(Vec::new()),
     };
-    let (replies, has_popped) = pop_each(commands.len(), pop, P::single_reply).await?;
+    let reply = |elements: &mut ForCommand<'_, P::Element>, limit| P::popped_reply(elements, limit);
+    let (replies, has_popped) = pop_each(&limits, pop, reply).await?;
     if let Some(key) = found.filter(|_| has_popped) {
         context.remove_if_empty(&key).await?;
     }
     Ok(replies)
 }
 
-/// Pops an element for each of so many commands, some at a time. Ends early where their replies are
-/// large. `reply` makes the reply of an element, or of none. Answers the replies, and whether an
-/// element was popped.
+/// What one of several commands popped.
+pub(super) type ForCommand<'e, E> = std::iter::Take<&'e mut std::vec::IntoIter<E>>;
+
+/// Pops for commands with these limits, one element where there is none: for some of them at a time.
+/// Ends early where their replies are large. `reply` makes the reply of a command. Answers the replies,
+/// and whether an element was popped.
 pub(super) async fn pop_each<E>(
-    commands: usize,
+    limits: &[Option<usize>],
     mut pop: impl AsyncFnMut(usize) -> Result<Vec<E>, StoreError>,
-    reply: impl Fn(Option<E>) -> Reply,
+    reply: impl Fn(&mut ForCommand<'_, E>, Option<usize>) -> Reply,
 ) -> Result<(Vec<Reply>, bool), CommandError> {
-    let mut replies = Vec::with_capacity(commands);
-    let (mut step, mut bytes, mut has_popped) = (STEP_MIN, 0, false);
-    while replies.len() < commands && bytes < SERIES_REPLY_BYTES_MAX {
-        let wanted = step.min(commands - replies.len());
+    let mut replies = Vec::with_capacity(limits.len());
+    let (mut step, mut bytes, mut popped) = (STEP_MIN, 0, 0);
+    while let Some(left) = limits.get(replies.len()..)
+        && !left.is_empty()
+        && bytes < SERIES_REPLY_BYTES_MAX
+    {
+        let (commands, wanted) = commands_of_step(left, step);
         let elements = pop(wanted).await?;
         let has_more = elements.len() == wanted;
-        has_popped |= !elements.is_empty();
-        for element in elements {
-            let reply = reply(Some(element));
+        popped += elements.len();
+        let mut elements = elements.into_iter();
+        // Where there are no more, no command finds any.
+        let commands = if has_more { commands } else { left.len() };
+        for limit in left.iter().take(commands) {
+            let mut of_command = elements.by_ref().take(limit.unwrap_or(1));
+            let reply = reply(&mut of_command, *limit);
             bytes += reply.size_hint();
             replies.push(reply);
         }
-        if !has_more {
-            replies.resize_with(commands, || reply(None));
-        }
-        step = match bytes <= replies.len() * SMALL_REPLY_BYTES {
-            true => step * STEP_GROWTH,
-            false => 1,
-        };
+        let room = SERIES_REPLY_BYTES_MAX.saturating_sub(bytes);
+        let fitting = room / (bytes / popped.max(1)).max(1);
+        step = fitting.min(step.saturating_mul(STEP_GROWTH));
     }
-    Ok((replies, has_popped))
+    Ok((replies, popped > 0))
+}
+
+/// How many of the commands with these limits want `step` elements at most, and how many they want. At
+/// least one command.
+fn commands_of_step(limits: &[Option<usize>], step: usize) -> (usize, usize) {
+    let (mut commands, mut wanted) = (0, 0_usize);
+    for limit in limits {
+        let with_it = wanted.saturating_add(limit.unwrap_or(1));
+        if commands > 0 && with_it > step {
+            break;
+        }
+        commands += 1;
+        wanted = with_it;
+    }
+    (commands, wanted)
 }
 
 /// Pairs where a limit was given. Without one flat in both versions of the protocol.
 pub(super) fn numbered_reply<P: Numbered>(
-    elements: Vec<P::Element>,
+    elements: impl Iterator<Item = P::Element>,
     limit: Option<usize>,
 ) -> Reply {
-    let pairs = elements.into_iter().map(P::with_number);
+    let pairs = elements.map(P::with_number);
     match limit {
         Some(_) => Reply::Pairs(pairs.collect()),
         None => Reply::Array(

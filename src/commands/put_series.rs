@@ -9,21 +9,38 @@ use crate::reply::Reply;
 use crate::types::fields::Changed;
 use crate::types::{OpenKey, WriteContext};
 
+/// What a command did that puts something into a key.
+pub(super) struct Put {
+    /// The key after it, if there is one.
+    pub(super) key: Option<OpenKey>,
+    pub(super) reply: Reply,
+}
+
+impl From<Changed> for Put {
+    /// Of a command that answers how many fields or members are new.
+    fn from(changed: Changed) -> Self {
+        Self {
+            key: Some(changed.key),
+            reply: Reply::Integer(changed.added),
+        }
+    }
+}
+
 /// Runs commands on one key, which is looked up once. `put` is given its name, what is there, and a
-/// command's arguments. Each command answers how many fields or members are new.
-pub(super) async fn put_series(
+/// command's arguments.
+pub(super) async fn put_series<P: Into<Put>>(
     context: &WriteContext<'_>,
     commands: &[&[Bytes]],
     value_type: ValueType,
-    put: impl AsyncFn(&Bytes, Option<OpenKey>, &[Bytes]) -> Result<Changed, CommandError>,
+    put: impl AsyncFn(&Bytes, Option<OpenKey>, &[Bytes]) -> Result<P, CommandError>,
 ) -> Result<Vec<Reply>, CommandError> {
     let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
     let mut found = context.find(name, value_type).await?;
     let mut replies = Vec::with_capacity(commands.len());
     for arguments in commands {
-        let changed = put(name, found, arguments).await?;
-        replies.push(Reply::Integer(changed.added));
-        found = Some(changed.key);
+        let Put { key, reply } = put(name, found, arguments).await?.into();
+        replies.push(reply);
+        found = key;
     }
     Ok(replies)
 }

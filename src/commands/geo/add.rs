@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::arguments::coordinates;
 use crate::commands::arguments::{argument, is_word, rest};
 use crate::commands::plan::Plan;
-use crate::commands::sorted_sets::add_members;
+use crate::commands::sorted_sets::{Addition, add};
 use crate::error::CommandError;
 use crate::layout::ValueType;
 use crate::reply::Reply;
@@ -33,8 +33,12 @@ pub(super) async fn geoadd(
     if members.is_empty() {
         return Err(CommandError::Syntax);
     }
-    let name = argument(arguments, 1)?;
-    add_members(context, name, &members, options, counts_changes).await
+    let addition = Addition {
+        members,
+        options,
+        counts_changes,
+    };
+    add(context, argument(arguments, 1)?, &addition).await
 }
 
 /// The plan of GEOADD: it looks its members up.

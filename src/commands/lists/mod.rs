@@ -68,8 +68,16 @@ impl Poppable for List {
         Reply::Bulk(element)
     }
 
-    fn single_reply(element: Option<Bytes>) -> Reply {
-        element.map_or(Reply::Null, Reply::Bulk)
+    fn popped_reply(mut elements: impl Iterator<Item = Bytes>, limit: Option<usize>) -> Reply {
+        let Some(limit) = limit else {
+            return elements.next().map_or(Reply::Null, Reply::Bulk);
+        };
+        let mut replies = Vec::with_capacity(limit.min(elements.size_hint().0));
+        replies.extend(elements.map(Reply::Bulk));
+        match replies.is_empty() {
+            true => Reply::NullArray,
+            false => Reply::Array(replies),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! LPUSH, RPUSH, LPUSHX, RPUSHX, LPOP, RPOP.
 
+use std::iter;
+
 use bytes::Bytes;
 
 use super::{List, end};
@@ -90,28 +92,13 @@ pub(super) async fn pop<const FROM_END: bool>(
         return Err(CommandError::WrongArity(name));
     }
     let limit = optional_count(arguments)?;
-    let absent = if limit.is_some() {
-        Reply::NullArray
-    } else {
-        Reply::Null
-    };
     let name = argument(arguments, 1)?;
     let Some(key) = context.find(name, ValueType::List).await? else {
-        return Ok(absent);
+        return Ok(List::popped_reply(iter::empty(), limit));
     };
-    if limit == Some(0) {
-        return Ok(if context.has_elements(&key).await? {
-            Reply::Array(Vec::new())
-        } else {
-            absent
-        });
+    if limit == Some(0) && context.has_elements(&key).await? {
+        return Ok(Reply::Array(Vec::new()));
     }
-    let values = take::<List>(context, name, &key, limit.unwrap_or(1), FROM_END).await?;
-    if values.is_empty() {
-        return Ok(absent);
-    }
-    Ok(match limit {
-        Some(_) => Reply::Array(values.into_iter().map(Reply::Bulk).collect()),
-        None => values.into_iter().next().map_or(Reply::Null, Reply::Bulk),
-    })
+    let elements = take::<List>(context, name, &key, limit.unwrap_or(1), FROM_END).await?;
+    Ok(List::popped_reply(elements.into_iter(), limit))
 }

@@ -6,7 +6,7 @@ use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, COUNT, integer, key, oneof, string, token};
 use crate::commands::key_specs::{DELETE, INSERT, LOOK, READ, TAKE, UPDATE, at, counted_at};
 use crate::commands::popping::{
-    has_no_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_series,
+    has_no_zero_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_series,
 };
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, series, write_handler};
@@ -86,7 +86,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
         .plan(plan_pop::<List, LEFT>)
-        .series(series!(has_no_count, pop_series::<List, LEFT>)),
+        .series(series!(has_no_zero_count, pop_series::<List, LEFT>)),
     list("rpop", -2, "1.0.0", write_handler!(pop::<RIGHT>))
         .summary(
             "Returns and removes the last elements of a list. Deletes the list if the last \
@@ -98,7 +98,7 @@ pub const ROWS: &[Row] = &[
         .history(&[("6.2.0", "Added the `count` argument.")])
         .arguments(&[key(0), POP_COUNT])
         .plan(plan_pop::<List, RIGHT>)
-        .series(series!(has_no_count, pop_series::<List, RIGHT>)),
+        .series(series!(has_no_zero_count, pop_series::<List, RIGHT>)),
     list("lmpop", -4, "7.0.0", write_handler!(multi_pop::<List>))
         .summary(
             "Returns multiple elements from a list after removing them. Deletes the list if the \

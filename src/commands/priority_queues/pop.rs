@@ -45,8 +45,8 @@ impl Poppable for PriorityQueue {
         Reply::Array(vec![value, priority])
     }
 
-    fn single_reply(element: Option<QueuedValue>) -> Reply {
-        numbered_reply::<Self>(element.into_iter().collect(), None)
+    fn popped_reply(elements: impl Iterator<Item = QueuedValue>, limit: Option<usize>) -> Reply {
+        numbered_reply::<Self>(elements, limit)
     }
 }
 

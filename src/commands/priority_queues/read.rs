@@ -40,7 +40,7 @@ async fn peek(
         Some(key) => context.queue_peek(&key, limit.unwrap_or(1), end).await?,
         None => Vec::new(),
     };
-    Ok(numbered_reply::<PriorityQueue>(values, limit))
+    Ok(numbered_reply::<PriorityQueue>(values.into_iter(), limit))
 }
 
 /// `PQ.LEN key` → number of elements.

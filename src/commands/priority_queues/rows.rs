@@ -5,7 +5,9 @@ use super::{pop, push, read};
 use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, block, double, integer, key, oneof, string, token};
 use crate::commands::key_specs::{INSERT, LOOK, READ, TAKE, at};
-use crate::commands::popping::{FIRST, LAST, has_no_count, plan_pop, pop_numbered, pop_series};
+use crate::commands::popping::{
+    FIRST, LAST, has_no_zero_count, plan_pop, pop_numbered, pop_series,
+};
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, series, write_handler};
 
@@ -45,7 +47,10 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), COUNT])
     .plan(plan_pop::<PriorityQueue, FIRST>)
-    .series(series!(has_no_count, pop_series::<PriorityQueue, FIRST>)),
+    .series(series!(
+        has_no_zero_count,
+        pop_series::<PriorityQueue, FIRST>
+    )),
     priority_queue(
         "pq.popmax",
         -2,
@@ -60,7 +65,10 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), COUNT])
     .plan(plan_pop::<PriorityQueue, LAST>)
-    .series(series!(has_no_count, pop_series::<PriorityQueue, LAST>)),
+    .series(series!(
+        has_no_zero_count,
+        pop_series::<PriorityQueue, LAST>
+    )),
     priority_queue("pq.peekmin", -2, read_handler!(read::peekmin))
         .summary("Returns the values of the lowest priority, the oldest first.")
         .complexity(EACH_VALUE)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::commands::arguments::{argument, count, rest, to_usize};
-use crate::commands::popping::pop_each;
+use crate::commands::popping::{ForCommand, pop_each};
 use crate::commands::random_draw::{Draw, OUT_OF_RANGE};
 use crate::error::CommandError;
 use crate::events::EventClasses;
@@ -42,8 +42,12 @@ pub(super) async fn spop_series(
         };
         context.fields_take_random(key, wanted).await
     };
-    let reply = |taken: Option<Entry>| taken.map_or(Reply::Null, |one| Reply::Bulk(one.name));
-    let (replies, has_popped) = pop_each(commands.len(), pop, reply).await?;
+    let reply = |taken: &mut ForCommand<'_, Entry>, _| {
+        taken
+            .next()
+            .map_or(Reply::Null, |one| Reply::Bulk(one.name))
+    };
+    let (replies, has_popped) = pop_each(&vec![None; commands.len()], pop, reply).await?;
     if let Some(key) = found.filter(|_| has_popped) {
         context.remove_if_empty(&key).await?;
     }

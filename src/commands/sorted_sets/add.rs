@@ -4,13 +4,22 @@ use bytes::Bytes;
 
 use crate::commands::arguments::{argument, double, is_word, rest};
 use crate::commands::plan::Plan;
+use crate::commands::put_series::{Put, put_series};
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
 use crate::reply::Reply;
-use crate::types::WriteContext;
 use crate::types::prefetch::Prefetch;
-use crate::types::sorted_set::{AddOptions, ScoredMember};
+use crate::types::sorted_set::{AddOptions, AddOutcome, ScoredMember};
+use crate::types::{OpenKey, WriteContext};
+
+/// What ZADD and its like are to do.
+pub(in crate::commands) struct Addition {
+    pub(in crate::commands) members: Vec<ScoredMember>,
+    pub(in crate::commands) options: AddOptions,
+    /// Whether the reply counts changed members too (CH).
+    pub(in crate::commands) counts_changes: bool,
+}
 
 /// `ZADD key [NX|XX] [GT|LT] [CH] [INCR] score member [score member …]` → how many were added
 /// (CH: or changed); with INCR the score, or nothing where a condition forbids it.
@@ -18,7 +27,20 @@ pub(super) async fn zadd(
     context: &WriteContext<'_>,
     arguments: &[Bytes],
 ) -> Result<Reply, CommandError> {
-    add(context, arguments, AddOptions::default()).await
+    let addition = Addition::parse(arguments, AddOptions::default())?;
+    add(context, argument(arguments, 1)?, &addition).await
+}
+
+/// Several ZADDs to one sorted set.
+pub(super) async fn zadd_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let put = async |name: &Bytes, found, arguments: &[Bytes]| {
+        let addition = Addition::parse(arguments, AddOptions::default())?;
+        add_to(context, name, found, &addition).await
+    };
+    put_series(context, commands, ValueType::SortedSet, put).await
 }
 
 /// `ZINCRBY key increment member` → score.
@@ -30,62 +52,70 @@ pub(super) async fn zincrby(
         increment: true,
         ..AddOptions::default()
     };
-    add(context, arguments, options).await
+    let addition = Addition::parse(arguments, options)?;
+    add(context, argument(arguments, 1)?, &addition).await
 }
 
-async fn add(
-    context: &WriteContext<'_>,
-    arguments: &[Bytes],
-    options: AddOptions,
-) -> Result<Reply, CommandError> {
-    let (options, counts_changes, pairs) = parse_options(rest(arguments, 2), options);
-    if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
-        return Err(CommandError::Syntax);
+impl Addition {
+    /// Reads `command key [option …] score member [score member …]`.
+    fn parse(arguments: &[Bytes], options: AddOptions) -> Result<Self, CommandError> {
+        let (options, counts_changes, pairs) = parse_options(rest(arguments, 2), options);
+        if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
+            return Err(CommandError::Syntax);
+        }
+        check_options(options, pairs.len() / 2)?;
+        Ok(Self {
+            members: parse_members(pairs)?,
+            options,
+            counts_changes,
+        })
     }
-    check_options(options, pairs.len() / 2)?;
-    let members = parse_members(pairs)?;
-    add_members(
-        context,
-        argument(arguments, 1)?,
-        &members,
-        options,
-        counts_changes,
-    )
-    .await
 }
 
-/// Adds members as ZADD does, with its event and its reply.
-pub(in crate::commands) async fn add_members(
+/// Adds members to the sorted set of this name, with ZADD's event and reply.
+pub(in crate::commands) async fn add(
     context: &WriteContext<'_>,
     name: &Bytes,
-    members: &[ScoredMember],
-    options: AddOptions,
-    counts_changes: bool,
+    addition: &Addition,
 ) -> Result<Reply, CommandError> {
-    let outcome = match context.find(name, ValueType::SortedSet).await? {
+    let found = context.find(name, ValueType::SortedSet).await?;
+    Ok(add_to(context, name, found, addition).await?.reply)
+}
+
+/// The same where it is known what is there.
+async fn add_to(
+    context: &WriteContext<'_>,
+    name: &Bytes,
+    found: Option<OpenKey>,
+    addition: &Addition,
+) -> Result<Put, CommandError> {
+    let options = addition.options;
+    let key = match found {
         Some(key) => {
             if !options.only_existing {
                 context.notify_if_reborn(&key, name).await?;
             }
-            context.zset_add(&key, members, options).await?
+            Some(key)
         }
-        None if options.only_existing => Default::default(),
-        None => {
-            let key = context.create(name, ValueType::SortedSet, None).await?;
-            context.zset_add(&key, members, options).await?
-        }
+        None if options.only_existing => None,
+        None => Some(context.create(name, ValueType::SortedSet, None).await?),
+    };
+    let outcome = match &key {
+        Some(key) => context.zset_add(key, &addition.members, options).await?,
+        None => AddOutcome::default(),
     };
     if outcome.added + outcome.updated > 0 {
         let event = if options.increment { "zincr" } else { "zadd" };
         context.notify(EventClasses::SORTED_SET, event, name);
     }
-    Ok(if options.increment {
+    let reply = if options.increment {
         outcome.score.map_or(Reply::Null, Reply::Double)
-    } else if counts_changes {
+    } else if addition.counts_changes {
         Reply::Integer(outcome.added + outcome.updated)
     } else {
         Reply::Integer(outcome.added)
-    })
+    };
+    Ok(Put { key, reply })
 }
 
 /// The plan of ZADD and ZINCRBY: they look their members up.

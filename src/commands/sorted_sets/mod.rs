@@ -15,7 +15,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::commands) use add::add_members;
+pub(in crate::commands) use add::{Addition, add};
 pub use blocking::ROWS as BLOCKING_ROWS;
 pub(in crate::commands) use bounds::c_double;
 pub(in crate::commands) use pop::{extreme, is_max};

@@ -42,8 +42,8 @@ impl Poppable for SortedSet {
         Reply::Array(vec![member, score])
     }
 
-    fn single_reply(element: Option<ScoredMember>) -> Reply {
-        numbered_reply::<Self>(element.into_iter().collect(), None)
+    fn popped_reply(elements: impl Iterator<Item = ScoredMember>, limit: Option<usize>) -> Reply {
+        numbered_reply::<Self>(elements, limit)
     }
 }
 

@@ -10,7 +10,8 @@ use crate::commands::key_specs::{
     DELETE, LOOK, OVERWRITE, READ, READ_UPDATE, TAKE, UPDATE, at, counted_at,
 };
 use crate::commands::popping::{
-    FIRST, LAST, has_no_count, multi_pop, plan_multi_pop, plan_pop, pop_numbered, pop_series,
+    FIRST, LAST, has_no_zero_count, is_any, multi_pop, plan_multi_pop, plan_pop, pop_numbered,
+    pop_series,
 };
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, series, write_handler};
@@ -76,7 +77,8 @@ pub const ROWS: &[Row] = &[
             token("INCR").named("increment").since("3.0.2").optional(),
             block("data", &[double("score"), string("member")]).multiple(),
         ])
-        .plan(add::plan_add),
+        .plan(add::plan_add)
+        .series(series!(is_any, add::zadd_series)),
     sorted_set("zincrby", 4, "1.2.0", write_handler!(add::zincrby))
         .summary("Increments the score of a member in a sorted set.")
         .complexity(ONE_MEMBER)
@@ -255,7 +257,7 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
     .plan(plan_pop::<SortedSet, FIRST>)
-    .series(series!(has_no_count, pop_series::<SortedSet, FIRST>)),
+    .series(series!(has_no_zero_count, pop_series::<SortedSet, FIRST>)),
     sorted_set(
         "zpopmax",
         -2,
@@ -271,7 +273,7 @@ pub const ROWS: &[Row] = &[
     .keys(&[at(1, TAKE)])
     .arguments(&[key(0), integer("count").optional()])
     .plan(plan_pop::<SortedSet, LAST>)
-    .series(series!(has_no_count, pop_series::<SortedSet, LAST>)),
+    .series(series!(has_no_zero_count, pop_series::<SortedSet, LAST>)),
     sorted_set("zmpop", -4, "7.0.0", write_handler!(multi_pop::<SortedSet>))
         .summary(
             "Returns the highest- or lowest-scoring members from one or more sorted sets after \

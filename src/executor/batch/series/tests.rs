@@ -20,31 +20,42 @@ fn command(random: &SeededRandom) -> String {
     let key = ["a", "a", "b", "s"][random.below(4) as usize];
     let value = random.below(1000);
     let few = value % 9;
-    match random.below(12) {
+    match random.below(16) {
         0 => format!("LPUSH {key} {value} x{value}"),
         1 => format!("RPUSH {key} {value}"),
         2 => format!("LPOP {key}"),
         3 => format!("RPOP {key}"),
-        4 => format!("RPOP {key} 2"),
-        5 => format!("ZADD s {value} m{value}"),
-        6 => format!("ZPOPMIN {key}"),
-        7 => format!("ZPOPMAX {key}"),
+        4 => format!("RPOP {key} {few}"),
+        5 => format!("LPOP {key} {}", if few == 8 { 100_000 } else { 3 + few }),
+        6 => format!("ZADD s {value} m{value}"),
+        7 => format!(
+            "ZADD s {} {value} m{few} {few} n{few}",
+            ["CH", "NX", "XX CH"][few as usize % 3]
+        ),
         8 => format!(
+            "ZADD {} INCR {} m{few}",
+            ["s", "z"][few as usize / 8],
+            ["1", "2.5", "inf", "-inf", "none"][value as usize % 5]
+        ),
+        9 => format!("ZPOPMIN {key}"),
+        10 => format!("ZPOPMAX {key}"),
+        11 => format!("ZPOPMIN {key} {few}"),
+        12 => format!(
             "SADD {} m{value} m{few} m{few}",
             ["t", "s"][few as usize / 8]
         ),
-        9 => format!(
+        13 => format!(
             "HSET h f{few} {value} f{value} {value}{}",
             ["", " odd"][few as usize / 8]
         ),
-        10 => format!("HSET h f{value} {}", "v".repeat(1 + few as usize * 20)),
+        14 => format!("HSET h f{value} {}", "v".repeat(1 + few as usize * 20)),
         _ => format!("DEL {key}"),
     }
 }
 
 #[test]
 fn a_batch_replies_as_its_commands_one_by_one() {
-    for seed in 0..4 {
+    for seed in 0..8 {
         let random = SeededRandom::new(seed);
         let (together, alone) = (Bench::embedded(), Bench::embedded());
         for _ in 0..4 {
@@ -60,7 +71,8 @@ fn a_batch_replies_as_its_commands_one_by_one() {
             for left in [
                 "LRANGE a 0 -1",
                 "LRANGE b 0 -1",
-                "ZRANGE s 0 -1",
+                "ZRANGE s 0 -1 WITHSCORES",
+                "ZRANGE z 0 -1 WITHSCORES",
                 "SMEMBERS t",
                 "HGETALL h",
                 "KEYS *",
