@@ -120,7 +120,7 @@ impl ReadContext<'_> {
         let (range, _) = rows_of(self, key.data());
         let (reverse, mut skip) = from_nearer_end(length, offset, 1);
         let mut rows = ListRows::new(self, range, reverse);
-        while let Some(page) = rows.next(skip.saturating_add(1)).await? {
+        while let Some(page) = rows.next_after(skip, 1).await? {
             for row in page {
                 let count = row.count();
                 if skip < count {
@@ -153,12 +153,15 @@ impl ReadContext<'_> {
         let mut values = Vec::new();
         'all: while values.len() < count {
             let missing = count - values.len();
-            let Some(page) = rows.next(skip.saturating_add(missing)).await? else {
+            let Some(page) = rows.next_after(skip, missing).await? else {
                 break;
             };
             for row in page {
-                let skipped = skip.min(row.count());
-                skip -= skipped;
+                if skip >= row.count() {
+                    skip -= row.count();
+                    continue;
+                }
+                let skipped = std::mem::take(&mut skip);
                 for (_, value) in row.elements(reverse).into_iter().skip(skipped) {
                     values.push(self.load_stored(key.data(), value).await?);
                     if values.len() == count {

@@ -10,6 +10,8 @@ use crate::types::pages::Pages;
 
 /// Rows that are read first, while it is not known how many elements a row holds.
 const FIRST_ROWS_MAX: usize = 16;
+/// Rows that are read at a time on the way to an element. Runs of them take a megabyte.
+const SKIPPED_ROWS_MAX: usize = 512;
 
 /// All rows of a list, and how long the part of their keys is that they share.
 pub(super) fn rows_of(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
@@ -103,11 +105,23 @@ impl<'c, 't> ListRows<'c, 't> {
 
     /// The next rows, if possible with so many elements; `None` after the last.
     pub(super) async fn next(&mut self, wanted: usize) -> Result<Option<Vec<ListRow>>, StoreError> {
+        self.next_after(0, wanted).await
+    }
+
+    /// The same where the first `skipped` elements of those that follow are only counted.
+    pub(super) async fn next_after(
+        &mut self,
+        skipped: usize,
+        wanted: usize,
+    ) -> Result<Option<Vec<ListRow>>, StoreError> {
         // No more elements at a time than of any other type.
         let wanted = wanted.clamp(1, RANGE_PAGE_ROWS);
         let rows = match self.elements_seen {
-            0 => wanted.min(FIRST_ROWS_MAX),
-            seen => (wanted * self.rows_seen).div_ceil(seen),
+            0 => skipped.saturating_add(wanted).min(FIRST_ROWS_MAX),
+            _ => {
+                let skipped = self.rows_of(skipped).min(SKIPPED_ROWS_MAX);
+                skipped + self.rows_of(wanted)
+            }
         };
         let Some(rows) = self.pages.next_of(rows).await? else {
             return Ok(None);
@@ -118,6 +132,12 @@ impl<'c, 't> ListRows<'c, 't> {
         self.rows_seen += rows.len();
         self.elements_seen += rows.iter().map(ListRow::count).sum::<usize>();
         Ok(Some(rows))
+    }
+
+    /// About how many rows hold so many elements, judged by those that were read.
+    fn rows_of(&self, elements: usize) -> usize {
+        let rows = elements.saturating_mul(self.rows_seen);
+        rows.div_ceil(self.elements_seen.max(1))
     }
 }
 
