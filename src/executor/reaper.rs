@@ -1,14 +1,15 @@
 //! Background work: removes expired keys, clears trash, runs timers, sweeps the metadata of empty
 //! keys, and ends grants that have expired. It uses the executor as clients do, in small passes with
-//! pauses for the clients' commands.
+//! pauses for the clients' commands. A job that waits, for keys that clients use or for the store,
+//! does not keep the others waiting.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::commands::KeyLocks;
 use crate::fatal_panic::vital;
@@ -109,10 +110,24 @@ impl Reaper {
 
     /// Starts the work on the current tokio runtime.
     pub fn spawn(executor: Arc<Executor>) -> ReaperHandle {
-        let reaper = Self::new(&executor);
-        let expires_actively = Arc::clone(&reaper.expires_actively);
+        let expires_actively = Arc::new(AtomicBool::new(true));
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(vital("background work", reaper.run(executor, stopped)));
+        let is_cluster = !executor.environment().capabilities.single_writer;
+        let jobs = JOBS.iter().filter(|job| is_cluster || !job.is_for_cluster);
+        // Each has a state of its own, of which it uses its part.
+        let runs: Vec<_> = jobs
+            .map(|job| {
+                let reaper = Self {
+                    expires_actively: Arc::clone(&expires_actively),
+                    ..Self::new(&executor)
+                };
+                reaper.run(job, Arc::clone(&executor), stopped.clone())
+            })
+            .collect();
+        drop(executor);
+        let task = tokio::spawn(vital("background work", async {
+            join_all(runs).await;
+        }));
         ReaperHandle {
             stop,
             expires_actively,
@@ -120,31 +135,22 @@ impl Reaper {
         }
     }
 
-    async fn run(mut self, executor: Arc<Executor>, mut stopped: watch::Receiver<bool>) {
-        let is_cluster = !executor.environment().capabilities.single_writer;
-        let after = |ms| Instant::now() + Duration::from_millis(ms);
-        let mut due: Vec<(&Job, Instant)> = JOBS
-            .iter()
-            .filter(|job| is_cluster || !job.is_for_cluster)
-            .map(|job| (job, after(0)))
-            .collect();
+    /// Makes passes of one job until the work is stopped.
+    async fn run(mut self, job: &Job, executor: Arc<Executor>, mut stopped: watch::Receiver<bool>) {
         loop {
-            for (job, at) in due.iter_mut().filter(|(_, at)| *at <= Instant::now()) {
-                // A failure of one job does not stop the others.
-                *at = after(match (job.run)(&mut self, &executor).await {
-                    Ok(true) => job.busy_interval_ms,
-                    Ok(false) => job.interval_ms,
-                    Err(JobError::Stopped) => return,
-                    Err(JobError::Failed(error)) => {
-                        tracing::warn!(%error, "background work failed and is tried again: {}", job.name);
-                        job.interval_ms.max(REAPER_FAILURE_PAUSE_MS)
-                    }
-                });
-            }
-            let next = due.iter().map(|(_, at)| *at).min();
+            // A failure of one job does not stop the others.
+            let pause_ms = match (job.run)(&mut self, &executor).await {
+                Ok(true) => job.busy_interval_ms,
+                Ok(false) => job.interval_ms,
+                Err(JobError::Stopped) => return,
+                Err(JobError::Failed(error)) => {
+                    tracing::warn!(%error, "background work failed and is tried again: {}", job.name);
+                    job.interval_ms.max(REAPER_FAILURE_PAUSE_MS)
+                }
+            };
             tokio::select! {
                 _ = stopped.wait_for(|is_stopped| *is_stopped) => return,
-                () = tokio::time::sleep_until(next.unwrap_or_else(|| after(REAPER_INTERVAL_MS))) => {}
+                () = tokio::time::sleep(Duration::from_millis(pause_ms)) => {}
             }
         }
     }

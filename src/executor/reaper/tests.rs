@@ -1,4 +1,8 @@
+use std::sync::Mutex;
+
 use bytes::Bytes;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::*;
 use crate::clock::Clock;
@@ -12,6 +16,7 @@ use crate::store::{Isolation, RangeQuery, StoreError};
 use crate::types::WriteContext;
 use crate::types::context::NamespaceCache;
 use crate::types::delegation::GRANT_EXPIRY_MS;
+use crate::types::key::ClientKey;
 use crate::types::list::End;
 use crate::types::signals::Signals;
 
@@ -331,6 +336,53 @@ fn the_task_works_by_itself_and_lets_go_of_the_executor_when_it_is_stopped() {
         handle.stop().await;
     });
     assert_eq!(Arc::strong_count(&bench.executor), 1);
+}
+
+#[test]
+fn a_job_that_waits_for_a_key_does_not_keep_the_others_waiting() {
+    let bench = Bench::cluster_like();
+    bench.run("ZADD large 1 a");
+    bench.run("SET gone 1 PX 1");
+    let large = ClientKey {
+        database: 0,
+        key: "large".into(),
+    };
+    bench.block_on(async {
+        // A client's work uses the key for as long as it likes.
+        let lock = KeyLocks::Alone(vec![KeyLocks::hash_key(0, b"large")]);
+        let (begun, has_begun) = oneshot::channel();
+        let (go_on, may_go_on) = oneshot::channel();
+        let wait = Arc::new(Mutex::new(Some((begun, may_go_on))));
+        let executor = Arc::clone(&bench.executor);
+        let client = tokio::spawn(async move {
+            let used = executor.transact(0, lock, move |_| {
+                let wait = Arc::clone(&wait);
+                Box::pin(async move {
+                    let once = wait.lock().unwrap().take();
+                    if let Some((begun, may_go_on)) = once {
+                        begun.send(()).unwrap();
+                        may_go_on.await.unwrap();
+                    }
+                    Ok(())
+                })
+            });
+            used.await.unwrap();
+        });
+        has_begun.await.unwrap();
+        bench.executor.environment().rank_wants.add(large);
+        let handle = Reaper::spawn(Arc::clone(&bench.executor));
+        // Taken once the job has begun, which waits from then on.
+        while bench.executor.environment().rank_wants.is_wanted() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        bench.clock.advance_ms(1);
+        while bench.executor.statistics().expired_keys.get() == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        go_on.send(()).unwrap();
+        client.await.unwrap();
+        handle.stop().await;
+    });
 }
 
 #[test]

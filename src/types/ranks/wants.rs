@@ -21,6 +21,12 @@ impl RankWants {
         }
     }
 
+    /// Whether a set is noted.
+    #[cfg(test)]
+    pub(crate) fn is_wanted(&self) -> bool {
+        !{ self.0.lock().unwrap_or_else(PoisonError::into_inner) }.is_empty()
+    }
+
     /// All that were noted since the last time.
     pub fn take(&self) -> BTreeSet<ClientKey> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
