@@ -7,6 +7,7 @@
 
 use bytes::Bytes;
 
+use crate::layout::ListValue;
 use crate::store::StoreError;
 
 use super::context::ReadContext;
@@ -151,7 +152,7 @@ impl ReadContext<'_> {
         let (reverse, mut skip) = from_nearer_end(length, offset, count);
         let mut rows = ListRows::new(self, range, reverse);
         let mut values = Vec::new();
-        'all: while values.len() < count {
+        while values.len() < count {
             let missing = count - values.len();
             let Some(page) = rows.next_after(skip, missing).await? else {
                 break;
@@ -162,11 +163,21 @@ impl ReadContext<'_> {
                     continue;
                 }
                 let skipped = std::mem::take(&mut skip);
-                for (_, value) in row.elements(reverse).into_iter().skip(skipped) {
-                    values.push(self.load_stored(key.data(), value).await?);
-                    if values.len() == count {
-                        break 'all;
+                match row.value {
+                    ListValue::One(value) => {
+                        values.push(self.load_stored(key.data(), value).await?);
                     }
+                    ListValue::Run(mut run) => {
+                        let wanted = skipped.saturating_add(count - values.len());
+                        let taken = match reverse {
+                            false => run.take_first(wanted),
+                            true => run.take_last(wanted),
+                        };
+                        values.extend(taken.into_iter().skip(skipped));
+                    }
+                }
+                if values.len() >= count {
+                    break;
                 }
             }
         }

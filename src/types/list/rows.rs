@@ -8,8 +8,11 @@ use crate::store::{KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::pages::Pages;
 
-/// Rows that are read first, while it is not known how many elements a row holds.
-const FIRST_ROWS_MAX: usize = 16;
+/// Rows that are read first, while it is not known how many elements a row holds, where another read
+/// costs little.
+const FIRST_ROWS_MAX: usize = 4;
+/// The same where it costs a round trip.
+const FIRST_ROWS_CLUSTER_MAX: usize = 16;
 /// Rows that are read at a time on the way to an element. Runs of them take a megabyte.
 const SKIPPED_ROWS_MAX: usize = 512;
 
@@ -85,6 +88,7 @@ impl ListRow {
 /// Reads a list's rows from one end on, about as many at a time as hold the elements that are wanted.
 pub(super) struct ListRows<'c, 't> {
     pages: Pages<'c, 't>,
+    first_rows_max: usize,
     rows_seen: usize,
     elements_seen: usize,
 }
@@ -93,6 +97,10 @@ impl<'c, 't> ListRows<'c, 't> {
     pub(super) fn new(context: &'c ReadContext<'t>, range: KeyRange, reverse: bool) -> Self {
         Self {
             pages: Pages::new(context, range, reverse, 0),
+            first_rows_max: match context.environment.capabilities.single_writer {
+                true => FIRST_ROWS_MAX,
+                false => FIRST_ROWS_CLUSTER_MAX,
+            },
             rows_seen: 0,
             elements_seen: 0,
         }
@@ -117,7 +125,7 @@ impl<'c, 't> ListRows<'c, 't> {
         // No more elements at a time than of any other type.
         let wanted = wanted.clamp(1, RANGE_PAGE_ROWS);
         let rows = match self.elements_seen {
-            0 => skipped.saturating_add(wanted).min(FIRST_ROWS_MAX),
+            0 => skipped.saturating_add(wanted).min(self.first_rows_max),
             _ => {
                 let skipped = self.rows_of(skipped).min(SKIPPED_ROWS_MAX);
                 skipped + self.rows_of(wanted)
