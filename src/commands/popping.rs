@@ -19,6 +19,8 @@ const SERIES_REPLY_BYTES_MAX: usize = 256 * 1024;
 const STEP_MIN: usize = 16;
 /// So many times as many are popped at a time as the time before, if they are small.
 const STEP_GROWTH: usize = 16;
+/// Elements that several commands pop at a time. The next ones may be larger than those before.
+const STEP_MAX: usize = 512;
 
 /// The end with the first or lowest elements.
 pub(super) const FIRST: bool = false;
@@ -220,7 +222,7 @@ pub(super) async fn pop_each<E>(
         }
         let room = SERIES_REPLY_BYTES_MAX.saturating_sub(bytes);
         let fitting = room / (bytes / popped.max(1)).max(1);
-        step = fitting.min(step.saturating_mul(STEP_GROWTH));
+        step = fitting.clamp(1, STEP_MAX).min(step * STEP_GROWTH);
     }
     Ok((replies, popped > 0))
 }
@@ -391,4 +393,43 @@ pub(super) fn wait_to_multi_pop<P: Poppable>(
     let keys = MultiPop::parse(arguments, 2, P::from_end)?.keys;
     let timeout = timeout(argument(arguments, 1)?, now_ms)?;
     Ok(Some(WaitSpec::to_take_first(P::VALUE_TYPE, keys, timeout)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many elements are popped at a time for commands with these limits, each element of so many
+    /// bytes.
+    async fn steps(limits: &[Option<usize>], bytes: usize) -> (usize, Vec<usize>) {
+        let mut steps = Vec::new();
+        let pop = async |wanted| {
+            steps.push(wanted);
+            Ok(vec![Bytes::from(vec![b'x'; bytes]); wanted])
+        };
+        let reply = |elements: &mut ForCommand<'_, Bytes>, _| {
+            Reply::Array(elements.map(Reply::Bulk).collect())
+        };
+        let (replies, has_popped) = pop_each(limits, pop, reply).await.unwrap();
+        assert!(has_popped);
+        (replies.len(), steps)
+    }
+
+    #[tokio::test]
+    async fn small_elements_are_popped_more_and_more_at_a_time_but_not_too_many() {
+        let (replies, steps) = steps(&[None; 1500], 1).await;
+        assert_eq!((replies, steps), (1500, vec![16, 256, 512, 512, 204]));
+    }
+
+    #[tokio::test]
+    async fn a_command_gets_all_that_it_wants() {
+        let (replies, steps) = steps(&[Some(2000), Some(300), Some(200), Some(20)], 1).await;
+        assert_eq!((replies, steps), (4, vec![2000, 300, 220]));
+    }
+
+    #[tokio::test]
+    async fn a_series_ends_after_large_replies() {
+        let (replies, steps) = steps(&[Some(3); 200], SERIES_REPLY_BYTES_MAX / 64).await;
+        assert_eq!((replies, steps), (22, vec![15, 48, 3]));
+    }
 }

@@ -106,6 +106,33 @@ fn own_changes_are_told_after_the_reply_and_not_with_noloop() {
 }
 
 #[test]
+fn with_noloop_a_pipeline_of_alike_commands_tells_its_client_nothing() {
+    let server = Server::start();
+    let mut socket = server.connect();
+    socket.run("HELLO 3");
+    socket.run("CLIENT TRACKING ON BCAST NOLOOP");
+    let lines = [
+        "ZADD k 1 a",
+        "ZADD k 2 b",
+        "ZPOPMIN k 1",
+        "ZPOPMIN k 1",
+        "PING",
+    ];
+    let words = |line: &&str| request(&line.split(' ').collect::<Vec<_>>());
+    socket.send(lines.iter().flat_map(words).collect::<Vec<u8>>());
+    for expected in [
+        ":1\r\n",
+        ":1\r\n",
+        "*1\r\n*2\r\n$1\r\na\r\n,1\r\n",
+        "*1\r\n*2\r\n$1\r\nb\r\n,2\r\n",
+        "+PONG\r\n",
+    ] {
+        assert_eq!(socket.reply(), expected);
+    }
+    assert_eq!(socket.run("PING"), "+PONG\r\n");
+}
+
+#[test]
 fn in_a_pipeline_each_invalidation_follows_its_command() {
     let server = Server::start();
     let mut socket = server.connect();

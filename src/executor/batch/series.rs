@@ -44,15 +44,14 @@ impl Batch<'_> {
         }
         // The first one counts already.
         let room = self.commands_max.saturating_sub(attempt.commands_run) + 1;
-        let Some((invocation, series, arguments)) = find_series(submissions, first, room) else {
+        let Some(found) = find_series(submissions, first, room) else {
             return Ok(None);
         };
         let unit = &attempt.unit;
-        // Changes of several clients are those of none, so that each hears of the others'.
-        unit.signals.set_origin(Origin::SERVER);
+        unit.signals.set_origin(found.origin);
         let savepoint = unit.savepoint();
-        let context = unit.write_context(invocation.database);
-        let result = (series.run)(&context, &arguments).await;
+        let context = unit.write_context(found.database);
+        let result = (found.series.run)(&context, &found.arguments).await;
         match call::end(unit, savepoint, result) {
             Ok(Ok(replies)) => {
                 unit.signals.forget_ready();
@@ -60,7 +59,7 @@ impl Batch<'_> {
                 Ok(state.replies.pop_front())
             }
             Ok(Err(_)) | Err(CallError::TooLarge) => {
-                state.alone = arguments.len() - 1;
+                state.alone = found.arguments.len() - 1;
                 Ok(None)
             }
             Err(CallError::Store(error)) => {
@@ -78,13 +77,23 @@ impl Batch<'_> {
     }
 }
 
-/// The calls that form a series from `first` on, at most `room` of them: the first one, how they are
-/// run, and the arguments of each.
+/// Calls that form a series.
+struct Found<'s> {
+    series: Series,
+    database: u32,
+    /// On whose behalf they run. Changes of several clients are those of none, so that each hears of the
+    /// others'.
+    origin: Origin,
+    /// Those of each call.
+    arguments: Vec<&'s [Bytes]>,
+}
+
+/// The calls that form a series from `first` on, at most `room` of them.
 fn find_series(
     submissions: &[Submission],
     first: (usize, usize),
     room: usize,
-) -> Option<(&Invocation, Series, Vec<&[Bytes]>)> {
+) -> Option<Found<'_>> {
     let (number, at) = first;
     let (submission, rest) = submissions.get(number..)?.split_first()?;
     let calls = submission.calls.get(at..)?.iter();
@@ -96,18 +105,28 @@ fn find_series(
         return None;
     }
     let mut bytes = bytes_of(&invocation.arguments);
-    let mut others = calls.map_while(invocation_of).take_while(|other| {
+    let mut found = Found {
+        series,
+        database: invocation.database,
+        origin: invocation.origin,
+        arguments: vec![&invocation.arguments],
+    };
+    for other in calls.map_while(invocation_of) {
         bytes += bytes_of(&other.arguments);
-        std::ptr::eq(other.row, invocation.row)
+        let belongs = std::ptr::eq(other.row, invocation.row)
             && other.database == invocation.database
             && (series.accepts)(&other.arguments)
             && (series.are_alike)(&invocation.arguments, &other.arguments)
-            && bytes <= SERIES_BYTES_MAX
-    });
-    let second = others.next()?;
-    let mut arguments = vec![invocation.arguments.as_slice(), &second.arguments];
-    arguments.extend(others.map(|other| other.arguments.as_slice()));
-    Some((invocation, series, arguments))
+            && bytes <= SERIES_BYTES_MAX;
+        if !belongs {
+            break;
+        }
+        if other.origin != found.origin {
+            found.origin = Origin::SERVER;
+        }
+        found.arguments.push(&other.arguments);
+    }
+    (found.arguments.len() > 1).then_some(found)
 }
 
 fn invocation_of(call: &Call) -> Option<&Invocation> {
