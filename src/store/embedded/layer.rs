@@ -15,8 +15,9 @@ use super::merge::Row;
 use super::undo::{Log, Undo};
 use crate::store::rules::key_after;
 
-/// Bytes that are counted for an entry in addition to its key and value.
-pub(super) const ENTRY_BYTES: usize = 100;
+/// Bytes that are counted for an entry in addition to its key and value. Entries in the order of their
+/// keys take most, as they leave nodes half full.
+pub(super) const ENTRY_BYTES: usize = 130;
 
 /// Rows (key, value), or ranges that do not touch (begin, end), in order.
 pub(super) type Ordered = OrdMap<Key, Blob>;
@@ -90,7 +91,7 @@ impl Layer {
     }
 
     pub(super) fn set(&mut self, key: &[u8], value: &[u8], log: &mut Log) {
-        self.insert(Key::from_slice(key), value.into(), log);
+        self.insert(Key::from(key), value.into(), log);
     }
 
     fn insert(&mut self, key: Key, value: Blob, log: &mut Log) {
@@ -170,7 +171,7 @@ impl Layer {
         let last = self.cleared.get_prev(end);
         let Some((last, until)) = last.filter(|(_, until)| ***until >= *begin) else {
             // It touches no other.
-            self.insert_cleared(Key::from_slice(begin), end.into(), log);
+            self.insert_cleared(Key::from(begin), end.into(), log);
             return;
         };
         let last = last.clone();
@@ -191,12 +192,12 @@ impl Layer {
         if before.next_back().is_none_or(|(_, until)| **until < *begin) {
             // A run of pops from the back ends here nearly always.
             drop(self.remove_cleared(&last, log));
-            self.insert_cleared(Key::from_slice(begin), end, log);
+            self.insert_cleared(Key::from(begin), end, log);
             return;
         }
         let before = self.cleared.get_prev(begin);
         let before = before.filter(|(_, until)| ***until >= *begin);
-        let begin = before.map_or_else(|| Key::from_slice(begin), |(before, _)| before.clone());
+        let begin = before.map_or_else(|| Key::from(begin), |(before, _)| before.clone());
         self.join(begin, end, log);
     }
 

@@ -555,7 +555,7 @@ impl Transaction for EmbeddedTransaction<'_> {
             return;
         }
         state.touched.key(key);
-        let key = Key::from_slice(key);
+        let key = Key::from(key);
         if state.log.is_open() {
             state.log.log(Undo::Add(key.clone(), None));
         }
