@@ -69,11 +69,10 @@ impl Poppable for List {
     }
 
     fn popped_reply(mut elements: impl Iterator<Item = Bytes>, limit: Option<usize>) -> Reply {
-        let Some(limit) = limit else {
+        if limit.is_none() {
             return elements.next().map_or(Reply::Null, Reply::Bulk);
-        };
-        let mut replies = Vec::with_capacity(limit.min(elements.size_hint().0));
-        replies.extend(elements.map(Reply::Bulk));
+        }
+        let replies: Vec<Reply> = elements.map(Reply::Bulk).collect();
         match replies.is_empty() {
             true => Reply::NullArray,
             false => Reply::Array(replies),
