@@ -68,7 +68,7 @@ use range::with_byte;
 use tuple::{corrupt, next_is_nil, take};
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
-pub const LAYOUT_VERSION: i64 = 4;
+pub const LAYOUT_VERSION: i64 = 5;
 
 /// An enum whose variants have numbers in stored bytes, with the list of all of them.
 macro_rules! numbered {
@@ -209,7 +209,7 @@ numbered! {
         StreamPendingCounts = 21,
         /// The same entries by when they were delivered, of groups with a policy.
         StreamIdle = 22,
-        /// How many members the blocks of a sorted set have.
+        /// How many elements the blocks of a sorted set or a list have.
         RankCounts = 23,
         /// Where these blocks end.
         RankMarks = 24,

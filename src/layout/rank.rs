@@ -1,7 +1,7 @@
-//! The counts of a sorted set's blocks, by which ranks are found.
+//! The counts of blocks of elements, by which ranks are found.
 //!
-//! A *place* is what follows the section's prefix in the key of a member in the score index, or the
-//! first bytes of that: any bytes that sort as keys do.
+//! A *place* is what follows the section's prefix in the key of a row of elements, or the first bytes
+//! of that: any bytes that sort as keys do.
 
 use bytes::Bytes;
 use foundationdb_tuple::pack_into;
@@ -47,9 +47,9 @@ impl Layout {
         KeyRange::children(&self.rank_mark_key(data, level, b""))
     }
 
-    /// Where the members from a place on begin in the score index; an empty place is before all.
-    pub fn scores_from(&self, data: Id, place: &[u8]) -> Vec<u8> {
-        let prefix = self.scores_prefix(data);
+    /// Where the rows of a section from a place on begin; an empty place is before all.
+    pub fn rows_from(&self, data: Id, section: Section, place: &[u8]) -> Vec<u8> {
+        let prefix = self.section_prefix(data, section);
         match place {
             [] => KeyRange::children(&prefix).begin,
             place => [&prefix, place].concat(),

@@ -264,6 +264,8 @@ pub struct Entries<'c> {
     pub transaction: &'c dyn ReadTransaction,
     /// How to read what they are compared with.
     pub isolation: Isolation,
+    /// The value's type.
+    pub kind: &'static ValueKind,
     /// The value's data id.
     pub data: Id,
     /// Their rows.
@@ -332,6 +334,16 @@ impl ValueKind {
             }) => read(&row.value).map_or(1, |elements| elements.count),
             _ => 1,
         }
+    }
+
+    /// The section of the elements, if ranks among them are found by blocks
+    /// ([`ranks`](super::ranks)).
+    pub fn ranked_section(&self) -> Option<Section> {
+        let is_ranked = { self.sections.iter() }.any(|kind| matches!(kind.holds, Holds::Ranks));
+        let mut sections = self.sections.iter();
+        sections
+            .find(|kind| is_ranked && matches!(kind.holds, Holds::Elements(_)))
+            .map(|kind| kind.section)
     }
 
     /// Whether clients may wait that need the key. Those that wait for elements of a type whose keys

@@ -190,7 +190,7 @@ impl ReadContext<'_> {
             let rows = inside.next().await?.map_or(0, |rows| rows.len());
             count_inside += rows;
             if rows < RANGE_PAGE_ROWS {
-                self.note_rows_for_rank(key, count_inside + count_outside);
+                self.note_passed_for_rank(key, count_inside + count_outside);
                 return Ok(i64::try_from(count_inside).unwrap_or(i64::MAX));
             }
             let mut has_more = false;
@@ -204,7 +204,7 @@ impl ReadContext<'_> {
                 }
             }
             if !has_more {
-                self.note_rows_for_rank(key, count_inside + count_outside);
+                self.note_passed_for_rank(key, count_inside + count_outside);
                 let length = self.length(key, self.isolation).await?;
                 let count_outside = i64::try_from(count_outside).unwrap_or(i64::MAX);
                 return Ok(length - left_out - count_outside);
@@ -265,6 +265,7 @@ impl WriteContext<'_> {
                 value: self.load_value(key.data(), &row.value).await?,
             });
             self.discard_value(key.data(), &row.value)?;
+            self.note_rank_change(key, &row.key, -1);
         }
         self.clear_popped(to_pop);
         self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));

@@ -81,6 +81,7 @@ macro_rules! every_case {
             }
             ranks {
                 ranks_stay_right_while_both_servers_write_and_look_after_blocks
+                indexes_stay_right_while_both_servers_write_and_look_after_blocks
             }
             delegation {
                 two_servers_pop_each_element_of_a_hot_list_once

@@ -13,7 +13,8 @@ use crate::{read_handler, series, write_handler};
 
 const GROW_FAST: Flags = Flags::DENYOOM.and(Flags::FAST);
 const EACH_ELEMENT: &str = "O(log N) for each element, N being all that is stored";
-const TO_NEARER_END: &str = "O(M) with M elements between the index and the nearer end";
+const TO_INDEX: &str =
+    "O(log N); before blocks are counted O(M) with M elements between the index and the nearer end";
 const LOOKED_AT: &str = "O(M) with M elements of the list looked at";
 pub(super) const ONE_ELEMENT: &str = "O(log N), N being all that is stored";
 pub(super) const KEYS_AND_ELEMENTS: &str = "O(K + M) with K keys looked at and M elements returned";
@@ -120,17 +121,20 @@ pub const ROWS: &[Row] = &[
         .arguments(&[key(0)]),
     list("lindex", 3, "1.0.0", read_handler!(access::lindex))
         .summary("Returns an element from a list by its index.")
-        .complexity(TO_NEARER_END)
+        .complexity(TO_INDEX)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), integer("index")]),
     list("lrange", 4, "1.0.0", read_handler!(access::lrange))
         .summary("Returns a range of elements from a list.")
-        .complexity("O(S + M) with S the distance to the nearer end and M elements returned")
+        .complexity(
+            "O(S + M) with M elements returned; S is log N, or before blocks are counted the \
+             distance to the nearer end",
+        )
         .keys(&[at(1, READ)])
         .arguments(&[key(0), integer("start"), integer("stop")]),
     list("lset", 4, "1.0.0", write_handler!(access::lset))
         .summary("Sets the value of an element in a list by its index.")
-        .complexity(TO_NEARER_END)
+        .complexity(TO_INDEX)
         .flags(Flags::DENYOOM)
         .keys(&[at(1, UPDATE)])
         .arguments(&[key(0), integer("index"), string("element")]),
@@ -155,7 +159,10 @@ pub const ROWS: &[Row] = &[
             "Removes elements from both ends a list. Deletes the list if all elements were \
              trimmed.",
         )
-        .complexity("O(S + M) with S the distance to the nearer end and M elements removed")
+        .complexity(
+            "O(S + M) with M elements removed; S is log N, or before blocks are counted the \
+             distance to the nearer end",
+        )
         .keys(&[at(1, DELETE)])
         .arguments(&[key(0), integer("start"), integer("stop")]),
     list("lpos", -3, "6.0.6", read_handler!(access::lpos))

@@ -91,7 +91,10 @@ pub const ROWS: &[Row] = &[
             "Returns the count of values in a priority queue that have priorities within a \
              range.",
         )
-        .complexity("O(M) with M values inside the range or outside of it, whichever are fewer")
+        .complexity(
+            "O(log N); before blocks are counted O(M) with M values inside the range or outside of \
+             it, whichever are fewer",
+        )
         .flags(Flags::FAST)
         .keys(&[at(1, READ)])
         .arguments(&[key(0), double("min"), double("max")]),
@@ -101,8 +104,8 @@ pub const ROWS: &[Row] = &[
              descending order of priorities; the oldest of a priority first in either.",
         )
         .complexity(
-            "O(S + M) with M values returned and S the distance to the nearer end, with REV to \
-             the highest priority",
+            "O(S + M) with M values returned; S is log N, or before blocks are counted the distance \
+             to the nearer end, and with REV the distance to the highest priority",
         )
         .keys(&[at(1, READ)])
         .arguments(&[

@@ -83,6 +83,7 @@ impl Indexes {
                         layout: &target.layout,
                         transaction,
                         isolation,
+                        kind: key.meta.value_type.kind(),
                         data: key.meta.data,
                         rows: &page,
                     };
@@ -154,6 +155,7 @@ async fn remove(
                 layout: &target.layout,
                 transaction,
                 isolation,
+                kind: key.meta.value_type.kind(),
                 data: key.meta.data,
                 rows: &now,
             };

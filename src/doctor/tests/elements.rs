@@ -206,7 +206,7 @@ fn a_block_with_a_wrong_count() {
     assert_told(
         "indexes",
         Level::Fail,
-        "1 blocks of sorted sets with another number of members than is counted (\"ranked\")",
+        "1 blocks with another number of elements than is counted (\"ranked\")",
         |bench, layout| {
             make_blocks(bench);
             let count = first_count(bench, layout);

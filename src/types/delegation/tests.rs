@@ -269,7 +269,7 @@ fn pops_from_the_other_end_count_in_blocks_that_were_made_since_the_request() {
     let call = asker.ask(demand(ValueType::SortedSet, false, 2));
     assert_eq!(granted(&bench, demand(ValueType::SortedSet, false, 2)), 1);
     let small = RankShape {
-        block_rows: 4,
+        block_elements: 4,
         ..RankShape::DEFAULT
     };
     let environment = bench.executor.environment();

@@ -7,11 +7,15 @@ use super::rows::{ListRow, ListRows, rows_of};
 use super::{End, Side, clamp_range};
 use crate::error::CommandError;
 use crate::layout::{
-    Id, KeyRange, ListValue, Position, RUN_ELEMENT_BYTES_MAX, Run, Section, successor,
+    KeyRange, ListValue, Position, RUN_ELEMENT_BYTES_MAX, Run, Section, successor,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+
+/// Elements that LTRIM takes away up to which it reads them to count them. If it takes more, it drops all
+/// blocks of the list.
+const COUNTED_TRIM_MAX: usize = 4_096;
 
 impl WriteContext<'_> {
     /// Replaces the element at `index`; false where there is none.
@@ -40,14 +44,16 @@ impl WriteContext<'_> {
                 if let Some(element) = elements.get_mut(number) {
                     *element = value.clone();
                 }
-                self.list_write_run(&row.key, &Run::new(run.skipped(), &elements));
+                let changed = Run::new(run.skipped(), &elements);
+                self.list_write_run(key, &row.key, row.count(), &changed);
             }
             ListValue::Run(_) => {
                 let place = row.place(self, prefix_length, number)?;
-                self.list_split(key.data(), prefix_length, &row, number, 1)?;
+                self.list_split(key, prefix_length, &row, number, 1)?;
                 let stored = self.store_value(key.data(), value);
                 let own_row = self.layout().element_key(key.data(), &place);
                 self.transaction.set(&own_row, &stored);
+                self.list_note(key, &own_row, 0, 1);
             }
         }
         Ok(true)
@@ -56,7 +62,7 @@ impl WriteContext<'_> {
     /// Divides a run in front of element `number`, and leaves out `removed` elements from there on.
     fn list_split(
         &self,
-        data: Id,
+        key: &OpenKey,
         prefix_length: usize,
         row: &ListRow,
         number: usize,
@@ -69,11 +75,11 @@ impl WriteContext<'_> {
         let mut after = before.take_last(run.count().saturating_sub(number + removed));
         after.reverse();
         before.take_last(removed);
-        self.list_write_run(&row.key, &before);
+        self.list_write_run(key, &row.key, row.count(), &before);
         if !after.is_empty() {
             let place = row.place(self, prefix_length, number + removed)?;
-            let row = self.layout().element_key(data, &place);
-            self.list_write_run(&row, &Run::new(0, &after));
+            let row = self.layout().element_key(key.data(), &place);
+            self.list_write_run(key, &row, 0, &Run::new(0, &after));
         }
         Ok(())
     }
@@ -103,10 +109,11 @@ impl WriteContext<'_> {
             ));
         }
         if let Some((row, number)) = &gap.within {
-            self.list_split(key.data(), prefix_length, row, *number, 0)?;
+            self.list_split(key, prefix_length, row, *number, 0)?;
         }
         let row = self.store_value(key.data(), value);
         self.transaction.set(&element_key, &row);
+        self.list_note(key, &element_key, 0, 1);
         self.add_length(key, 1);
         Ok(Some(self.length(key, Isolation::Snapshot).await?))
     }
@@ -195,7 +202,7 @@ impl WriteContext<'_> {
                     }
                 }
                 removed += i64::try_from(found.len()).unwrap_or(i64::MAX);
-                self.list_remove_from(key.data(), &row, &found);
+                self.list_remove_from(key, &row, &found);
                 if left == 0 {
                     break 'search;
                 }
@@ -206,18 +213,18 @@ impl WriteContext<'_> {
     }
 
     /// Removes elements of a row. Those after them move up.
-    fn list_remove_from(&self, data: Id, row: &ListRow, numbers: &[usize]) {
+    fn list_remove_from(&self, key: &OpenKey, row: &ListRow, numbers: &[usize]) {
         if numbers.is_empty() {
             return;
         }
         let ListValue::Run(run) = &row.value else {
-            self.list_clear_row(data, row);
+            self.list_clear_row(key, row);
             return;
         };
         let elements = run.elements().enumerate();
         let left = elements.filter(|(number, _)| !numbers.contains(number));
         let left: Vec<Bytes> = left.map(|(_, element)| element).collect();
-        self.list_write_run(&row.key, &Run::new(run.skipped(), &left));
+        self.list_write_run(key, &row.key, row.count(), &Run::new(run.skipped(), &left));
     }
 
     /// Keeps only the elements of an index range. The caller ends with
@@ -229,6 +236,7 @@ impl WriteContext<'_> {
         let length = self.length(key, Isolation::Serializable).await?;
         let (range, _) = rows_of(self, key.data());
         let Some((offset, count)) = clamp_range(start, stop, length) else {
+            self.drop_blocks(key);
             self.list_clear_range(key, &range).await?;
             self.add_length(key, -length);
             return Ok(());
@@ -241,6 +249,11 @@ impl WriteContext<'_> {
                 "length of a list disagrees with its elements",
             ));
         };
+        let removed = usize::try_from(length - kept).unwrap_or(usize::MAX);
+        let is_counted = key.meta.rank_levels > 0 && removed <= COUNTED_TRIM_MAX;
+        if !is_counted {
+            self.drop_blocks(key);
+        }
         for outside in [
             KeyRange {
                 begin: range.begin.clone(),
@@ -251,13 +264,16 @@ impl WriteContext<'_> {
                 end: range.end.clone(),
             },
         ] {
+            if is_counted {
+                self.list_note_all(key, &outside).await?;
+            }
             self.list_clear_range(key, &outside).await?;
         }
         if first.key == last.key {
-            self.list_trim_row(&first, first_kept, last_kept);
+            self.list_trim_row(key, &first, first_kept, last_kept);
         } else {
-            self.list_trim_row(&first, first_kept, first.count() - 1);
-            self.list_trim_row(&last, 0, last_kept);
+            self.list_trim_row(key, &first, first_kept, first.count() - 1);
+            self.list_trim_row(key, &last, 0, last_kept);
         }
         if kept == length {
             // Redis tells WATCH of an LTRIM that takes nothing away too.
@@ -268,7 +284,7 @@ impl WriteContext<'_> {
     }
 
     /// Keeps only these elements of a row.
-    fn list_trim_row(&self, row: &ListRow, first: usize, last: usize) {
+    fn list_trim_row(&self, key: &OpenKey, row: &ListRow, first: usize, last: usize) {
         let ListValue::Run(run) = &row.value else {
             return;
         };
@@ -276,8 +292,19 @@ impl WriteContext<'_> {
             let mut kept = run.clone();
             kept.take_last(run.count().saturating_sub(last + 1));
             kept.take_first(first);
-            self.list_write_run(&row.key, &kept);
+            self.list_write_run(key, &row.key, row.count(), &kept);
         }
+    }
+
+    /// Notes that all elements of a range go.
+    async fn list_note_all(&self, key: &OpenKey, range: &KeyRange) -> Result<(), StoreError> {
+        let mut rows = ListRows::new(self, range.clone(), false);
+        while let Some(page) = rows.next(usize::MAX).await? {
+            for row in &page {
+                self.list_note(key, &row.key, row.count(), 0);
+            }
+        }
+        Ok(())
     }
 
     /// Clears elements without reading them, unless some of the list's values are split and

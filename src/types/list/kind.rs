@@ -13,6 +13,7 @@ use crate::types::key::OpenKey;
 use crate::types::kind::{
     ElementRow, QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind, plain_element,
 };
+use crate::types::ranks;
 
 use super::End;
 use super::rows::{ListRows, rows_of};
@@ -27,6 +28,8 @@ pub static KIND: ValueKind = ValueKind {
     sections: &[
         SectionKind::elements(Section::Elements, element_row),
         SectionKind::CHUNKS,
+        SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
+        SectionKind::ranks(Section::RankMarks),
     ],
     counters: &[],
     queue: Some(QueueKind {

@@ -12,10 +12,12 @@ use crate::store::StoreError;
 
 use super::context::ReadContext;
 use super::key::OpenKey;
+use place::ListPlace;
 use rows::{ListRow, ListRows, rows_of};
 
 mod edit;
 mod kind;
+mod place;
 mod pop;
 mod push;
 mod rows;
@@ -76,14 +78,6 @@ pub fn clamp_range(start: i64, stop: i64, length: i64) -> Option<(usize, usize)>
     Some((offset, count))
 }
 
-/// Whether `count` elements from `offset` on are nearer to the end of a list, and how many are to be
-/// skipped in front of them from the nearer end on.
-fn from_nearer_end(length: i64, offset: usize, count: usize) -> (bool, usize) {
-    let length = usize::try_from(length).unwrap_or(0);
-    let after = length.saturating_sub(offset.saturating_add(count));
-    (after < offset, after.min(offset))
-}
-
 impl ReadContext<'_> {
     /// The value of the element at `index` (negative: from the tail).
     ///
@@ -118,13 +112,16 @@ impl ReadContext<'_> {
         length: i64,
         offset: usize,
     ) -> Result<Option<(ListRow, usize)>, StoreError> {
-        let (range, _) = rows_of(self, key.data());
-        let (reverse, mut skip) = from_nearer_end(length, offset, 1);
-        let mut rows = ListRows::new(self, range, reverse);
+        let ListPlace {
+            mut rows,
+            reverse,
+            mut skip,
+        } = self.list_place(key, length, offset, 1).await?;
         while let Some(page) = rows.next_after(skip, 1).await? {
             for row in page {
                 let count = row.count();
                 if skip < count {
+                    rows.note_passed(key);
                     let number = if reverse { count - 1 - skip } else { skip };
                     return Ok(Some((row, number)));
                 }
@@ -148,9 +145,11 @@ impl ReadContext<'_> {
         let Some((offset, count)) = clamp_range(start, stop, length) else {
             return Ok(Vec::new());
         };
-        let (range, _) = rows_of(self, key.data());
-        let (reverse, mut skip) = from_nearer_end(length, offset, count);
-        let mut rows = ListRows::new(self, range, reverse);
+        let ListPlace {
+            mut rows,
+            reverse,
+            mut skip,
+        } = self.list_place(key, length, offset, count).await?;
         let mut values = Vec::new();
         while values.len() < count {
             let missing = count - values.len();
@@ -161,6 +160,9 @@ impl ReadContext<'_> {
                 if skip >= row.count() {
                     skip -= row.count();
                     continue;
+                }
+                if values.is_empty() {
+                    rows.note_passed(key);
                 }
                 let skipped = std::mem::take(&mut skip);
                 match row.value {

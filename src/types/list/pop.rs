@@ -47,10 +47,13 @@ impl WriteContext<'_> {
         let (range, prefix_length) = rows_of(self, key.data());
         let mut taken = self.list_to_pop(&range, count, end).await?;
         let is_covered = self.list_conflict_on(&range, &taken, end);
+        for row in &taken.rows {
+            self.list_note(key, &row.key, row.count(), 0);
+        }
         let popped = self
             .list_taken_elements(key.data(), &mut taken, prefix_length, end)
             .await?;
-        self.list_clear_taken(key.data(), &taken, is_covered);
+        self.list_clear_taken(key, &taken, is_covered);
         self.add_length(key, -i64::try_from(popped.len()).unwrap_or(i64::MAX));
         Ok(popped)
     }
@@ -173,10 +176,10 @@ impl WriteContext<'_> {
     }
 
     /// Clears the rows whose elements were taken, and writes what is left of the last.
-    fn list_clear_taken(&self, data: Id, taken: &Taken, is_covered: bool) {
+    fn list_clear_taken(&self, key: &OpenKey, taken: &Taken, is_covered: bool) {
         for row in &taken.rows {
             if let ListValue::One(value) = &row.value {
-                self.discard_stored(data, value);
+                self.discard_stored(key.data(), value);
             }
         }
         match taken.rows.as_slice() {
@@ -189,13 +192,13 @@ impl WriteContext<'_> {
         }
         if let Some((
             ListRow {
-                key,
+                key: row,
                 value: ListValue::Run(rest),
             },
-            _,
+            count,
         )) = &taken.part
         {
-            self.list_write_run(key, rest);
+            self.list_write_run(key, row, rest.count() + count, rest);
         }
     }
 
@@ -230,7 +233,7 @@ impl WriteContext<'_> {
         if end == End::Left
             && let Some(row) = &outermost
         {
-            self.list_free_places(key.data(), row, prefix_length)?;
+            self.list_free_places(key, row, prefix_length)?;
         }
         let prefix = self.layout().elements_prefix(key.data());
         for element in elements {
@@ -240,6 +243,7 @@ impl WriteContext<'_> {
                 .add_read_conflict_range(&row, &successor(&row));
             let value = self.store_value(key.data(), &element.value);
             self.transaction.set(&row, &value);
+            self.list_note(key, &row, 0, 1);
         }
         self.add_length(key, i64::try_from(elements.len()).unwrap_or(i64::MAX));
         Ok(())
@@ -249,7 +253,7 @@ impl WriteContext<'_> {
     /// before that for rows of elements that were popped from the run.
     fn list_free_places(
         &self,
-        data: Id,
+        key: &OpenKey,
         row: &ListRow,
         prefix_length: usize,
     ) -> Result<(), StoreError> {
@@ -260,14 +264,14 @@ impl WriteContext<'_> {
             return Ok(());
         }
         let place = row.place(self, prefix_length, 0)?;
-        let moved = self.layout().element_key(data, &place);
+        let moved = self.layout().element_key(key.data(), &place);
         for row in [&row.key[..], &moved] {
             self.transaction
                 .add_read_conflict_range(row, &successor(row));
         }
-        self.transaction.clear(&row.key);
+        self.list_clear_row(key, row);
         let elements: Vec<Bytes> = run.elements().collect();
-        self.list_write_run(&moved, &Run::new(0, &elements));
+        self.list_write_run(key, &moved, 0, &Run::new(0, &elements));
         Ok(())
     }
 }

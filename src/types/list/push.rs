@@ -89,8 +89,8 @@ struct PushedRun {
     bytes: usize,
     /// Places of the run beyond the first of them. They stay free.
     unused: usize,
-    /// The key of the run's row, if there is one already.
-    row: Option<Bytes>,
+    /// The key of the run's row, if there is one already, and how many of the elements it holds.
+    row: Option<(Bytes, usize)>,
 }
 
 impl PushedRun {
@@ -128,7 +128,7 @@ impl Pushing<'_, '_> {
             }
             ListValue::One(_) => return Ok(()),
         };
-        self.run.row = Some(outermost.key.clone());
+        self.run.row = Some((outermost.key.clone(), elements.len()));
         self.run.unused = match self.end {
             End::Left => {
                 elements.reverse();
@@ -146,7 +146,7 @@ impl Pushing<'_, '_> {
         if element.len() > RUN_ELEMENT_BYTES_MAX {
             self.write_run();
             let value = self.context.store_value(self.key.data(), element);
-            self.write_row(0, &value);
+            self.write_row(0, &value, 1);
             return;
         }
         if !self.run.has_room(element) {
@@ -163,6 +163,7 @@ impl Pushing<'_, '_> {
             row,
             ..
         } = std::mem::take(&mut self.run);
+        let count = elements.len();
         let may_grow_left =
             self.end == End::Left && !self.context.environment.capabilities.single_writer;
         let (start, value) = match (self.end, elements.as_slice()) {
@@ -178,16 +179,20 @@ impl Pushing<'_, '_> {
             }
         };
         match row {
-            Some(key) => self.context.transaction.set(&key, &value),
-            None => self.write_row(start, &value),
+            Some((row, before)) => {
+                self.context.transaction.set(&row, &value);
+                self.context.list_note(self.key, &row, before, count);
+            }
+            None => self.write_row(start, &value, count),
         }
     }
 
-    /// Writes a row beyond the outermost one.
-    fn write_row(&mut self, start: i64, value: &[u8]) {
-        let mut key = self.context.layout().elements_prefix(self.key.data());
-        Position::pack_pushed(self.next_index, self.random, start, &mut key);
-        self.context.transaction.set(&key, value);
+    /// Writes a row of so many elements beyond the outermost one.
+    fn write_row(&mut self, start: i64, value: &[u8], count: usize) {
+        let mut row = self.context.layout().elements_prefix(self.key.data());
+        Position::pack_pushed(self.next_index, self.random, start, &mut row);
+        self.context.transaction.set(&row, value);
+        self.context.list_note(self.key, &row, 0, count);
         self.next_index = self.end.beyond(self.next_index);
     }
 }

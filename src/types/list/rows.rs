@@ -6,6 +6,7 @@ use crate::layout::{Id, KeyRange, ListValue, Position, Run, StoredValue};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::{ReadContext, WriteContext};
+use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
 /// Rows that are read first, while it is not known how many elements a row holds, where another read
@@ -13,7 +14,8 @@ use crate::types::pages::Pages;
 const FIRST_ROWS_MAX: usize = 4;
 /// The same where it costs a round trip.
 const FIRST_ROWS_CLUSTER_MAX: usize = 16;
-/// Rows that are read at a time on the way to an element. Runs of them take a megabyte.
+/// Rows that are read at a time on the way to an element, and up to which a list needs no blocks. Runs
+/// of them take a megabyte.
 const SKIPPED_ROWS_MAX: usize = 512;
 
 /// All rows of a list, and how long the part of their keys is that they share.
@@ -87,6 +89,7 @@ impl ListRow {
 
 /// Reads a list's rows from one end on, about as many at a time as hold the elements that are wanted.
 pub(super) struct ListRows<'c, 't> {
+    context: &'c ReadContext<'t>,
     pages: Pages<'c, 't>,
     first_rows_max: usize,
     rows_seen: usize,
@@ -96,6 +99,7 @@ pub(super) struct ListRows<'c, 't> {
 impl<'c, 't> ListRows<'c, 't> {
     pub(super) fn new(context: &'c ReadContext<'t>, range: KeyRange, reverse: bool) -> Self {
         Self {
+            context,
             pages: Pages::new(context, range, reverse, 0),
             first_rows_max: match context.environment.capabilities.single_writer {
                 true => FIRST_ROWS_MAX,
@@ -142,6 +146,14 @@ impl<'c, 't> ListRows<'c, 't> {
         Ok(Some(rows))
     }
 
+    /// To be called where all rows so far were read to find an element.
+    pub(super) fn note_passed(&self, key: &OpenKey) {
+        // Many elements may lie in few rows, which cost little.
+        if self.rows_seen > SKIPPED_ROWS_MAX {
+            self.context.note_passed_for_rank(key, self.elements_seen);
+        }
+    }
+
     /// About how many rows hold so many elements, judged by those that were read.
     fn rows_of(&self, elements: usize) -> usize {
         let rows = elements.saturating_mul(self.rows_seen);
@@ -150,19 +162,29 @@ impl<'c, 't> ListRows<'c, 't> {
 }
 
 impl WriteContext<'_> {
-    /// Writes what is left of a run, or clears its row if that is nothing.
-    pub(super) fn list_write_run(&self, key: &[u8], run: &Run) {
+    /// Writes a run in place of a row that held `before` elements, or clears that if the run has none.
+    pub(super) fn list_write_run(&self, key: &OpenKey, row: &[u8], before: usize, run: &Run) {
         match run.count() {
-            0 => self.transaction.clear(key),
-            _ => self.transaction.set(key, &run.encode()),
+            0 => self.transaction.clear(row),
+            _ => self.transaction.set(row, &run.encode()),
         }
+        self.list_note(key, row, before, run.count());
     }
 
     /// Clears a row, and the chunks of its element.
-    pub(super) fn list_clear_row(&self, data: Id, row: &ListRow) {
+    pub(super) fn list_clear_row(&self, key: &OpenKey, row: &ListRow) {
         if let ListValue::One(value) = &row.value {
-            self.discard_stored(data, value);
+            self.discard_stored(key.data(), value);
         }
         self.transaction.clear(&row.key);
+        self.list_note(key, &row.key, row.count(), 0);
+    }
+
+    /// Notes how many elements a row held, and holds now.
+    pub(super) fn list_note(&self, key: &OpenKey, row: &[u8], before: usize, now: usize) {
+        if before != now {
+            let signed = |count| i64::try_from(count).unwrap_or(i64::MAX);
+            self.note_rank_change(key, row, signed(now) - signed(before));
+        }
     }
 }

@@ -6,13 +6,17 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::commands::testing::{Bench, call};
+use crate::executor::Reaper;
 use crate::layout::{RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX};
 use crate::limits::VALUE_CHUNK_BYTES_MAX;
 use crate::random::{Random, SeededRandom};
 use crate::reply::Reply;
+use crate::types::ranks::testing::{SMALL, check_blocks, tend_all};
 
 const STEPS: usize = 600;
 const LENGTH_MAX: usize = 700;
+/// Of a list in which elements are looked for by blocks.
+const LENGTH_WITH_BLOCKS_MAX: usize = 2_600;
 
 fn below(random: &SeededRandom, end: usize) -> usize {
     (random.next_u64() % end as u64) as usize
@@ -23,6 +27,7 @@ struct Model<'b> {
     bench: &'b Bench,
     random: SeededRandom,
     elements: VecDeque<Bytes>,
+    length_max: usize,
     made: usize,
 }
 
@@ -195,7 +200,7 @@ impl Model<'_> {
     fn step(&mut self) {
         let is_left = below(&self.random, 2) == 0;
         match below(&self.random, 10) {
-            0..3 if self.elements.len() < LENGTH_MAX => self.push_in_batch(is_left),
+            0..3 if self.elements.len() < self.length_max => self.push_in_batch(is_left),
             3 => {
                 let count = 1 + below(&self.random, 2 * RUN_ELEMENTS_MAX);
                 let pushed: Vec<Bytes> = (0..count).map(|_| self.element()).collect();
@@ -234,13 +239,20 @@ impl Model<'_> {
     }
 }
 
+impl<'b> Model<'b> {
+    fn new(bench: &'b Bench, seed: u64, length_max: usize) -> Self {
+        Self {
+            bench,
+            random: SeededRandom::new(seed),
+            elements: VecDeque::new(),
+            length_max,
+            made: 0,
+        }
+    }
+}
+
 fn agrees_with_the_model(bench: &Bench, seed: u64) {
-    let mut model = Model {
-        bench,
-        random: SeededRandom::new(seed),
-        elements: VecDeque::new(),
-        made: 0,
-    };
+    let mut model = Model::new(bench, seed, LENGTH_MAX);
     for step in 0..STEPS {
         model.step();
         if step % 10 == 0 {
@@ -249,6 +261,111 @@ fn agrees_with_the_model(bench: &Bench, seed: u64) {
     }
     model.check();
     model.command("DEL l", &[]);
+}
+
+fn agrees_with_the_model_beside_blocks(bench: &Bench, seed: u64) {
+    let mut model = Model::new(bench, seed, LENGTH_WITH_BLOCKS_MAX);
+    let (mut blocks_max, mut levels_max) = (0, 0);
+    for step in 0..STEPS {
+        model.step();
+        if step % 7 == 0 {
+            bench.block_on(tend_all(&bench.executor, "l", &SMALL));
+        }
+        if step % 3 == 0 {
+            let blocks = check_blocks(bench, "l");
+            levels_max = levels_max.max(blocks.len());
+            blocks_max = blocks_max.max(blocks.first().copied().unwrap_or(0));
+        }
+        model.read();
+        if step % 20 == 0 {
+            model.check();
+        }
+    }
+    assert!(
+        blocks_max > 20 && levels_max > 1,
+        "{blocks_max} {levels_max}"
+    );
+    model.command("DEL l", &[]);
+}
+
+#[test]
+fn lists_with_blocks_agree_with_a_model_on_the_embedded_store() {
+    agrees_with_the_model_beside_blocks(&Bench::embedded(), 3);
+}
+
+#[test]
+fn lists_with_blocks_agree_with_a_model_on_a_cluster() {
+    agrees_with_the_model_beside_blocks(&Bench::cluster_like(), 4);
+}
+
+/// A list of 20,000 elements that lie in rows of their own.
+fn fill_with_rows(bench: &Bench) {
+    let width = RUN_ELEMENT_BYTES_MAX + 1;
+    let words: Vec<String> = (0..20_000).map(|n| format!("{n:0width$}")).collect();
+    for some in words.chunks(1_000) {
+        bench.run(&format!("RPUSH l {}", some.join(" ")));
+    }
+}
+
+fn index_of(reply: &Reply) -> usize {
+    match reply {
+        Reply::Bulk(bytes) => std::str::from_utf8(bytes).unwrap().parse().unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_command_that_passes_many_rows_of_a_list_gets_blocks() {
+    let bench = Bench::embedded();
+    fill_with_rows(&bench);
+    let mut reaper = Reaper::new(&bench.executor);
+    bench.run("LINDEX l 4000");
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    assert!(check_blocks(&bench, "l").is_empty());
+    assert_eq!(index_of(&bench.run("LINDEX l 9000")), 9_000);
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    assert_eq!(check_blocks(&bench, "l"), [18]);
+    for index in [0, 600, 9_000, 10_000, 15_000, 18_500, 19_999] {
+        assert_eq!(index_of(&bench.run(&format!("LINDEX l {index}"))), index);
+    }
+    assert!(!bench.executor.environment().rank_wants.is_wanted());
+}
+
+#[test]
+fn a_trim_of_much_drops_blocks_and_one_of_little_counts() {
+    let bench = Bench::embedded();
+    fill_with_rows(&bench);
+    let mut reaper = Reaper::new(&bench.executor);
+    bench.run("LINDEX l 9000");
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    bench.run("LTRIM l 1500 18999");
+    let blocks = check_blocks(&bench, "l");
+    assert_eq!(blocks, [18]);
+    assert_eq!(index_of(&bench.run("LINDEX l 9000")), 10_500);
+    bench.run("LTRIM l 5000 9999");
+    assert_eq!(check_blocks(&bench, "l"), [0]);
+    assert_eq!(index_of(&bench.run("LINDEX l 2500")), 9_000);
+}
+
+#[test]
+fn counts_make_no_pushes_and_pops_conflict() {
+    let conflicts = |line: &str, meanwhile: &str| {
+        let bench = Bench::cluster_like();
+        for _ in 0..100 {
+            bench.run("RPUSH l a b c");
+        }
+        bench.block_on(tend_all(&bench.executor, "l", &SMALL));
+        assert!(check_blocks(&bench, "l")[0] > 1);
+        let conflicts = bench.race(line, meanwhile, false);
+        check_blocks(&bench, "l");
+        conflicts
+    };
+    assert!(!conflicts("LPUSH l x", "LPUSH l y"));
+    assert!(!conflicts("RPUSH l x", "RPUSH l y"));
+    assert!(!conflicts("RPUSH l x", "RPOP l"));
+    assert!(!conflicts("LPOP l", "RPUSH l y"));
+    assert!(!conflicts("LPOP l", "RPOP l"));
+    assert!(conflicts("LPOP l", "LPOP l"));
 }
 
 #[test]

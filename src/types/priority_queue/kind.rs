@@ -6,6 +6,7 @@ use crate::types::context::WriteContext;
 use crate::types::delegation::row_key;
 use crate::types::key::OpenKey;
 use crate::types::kind::{QueueKind, SectionKind, ValueKind, plain_element};
+use crate::types::ranks;
 
 use super::Extreme;
 
@@ -19,6 +20,8 @@ pub static KIND: ValueKind = ValueKind {
     sections: &[
         SectionKind::elements(Section::Queue, plain_element),
         SectionKind::CHUNKS,
+        SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
+        SectionKind::ranks(Section::RankMarks),
     ],
     counters: &[],
     queue: Some(QueueKind {
@@ -98,6 +101,7 @@ impl WriteContext<'_> {
             };
             let value = self.store_value(key.data(), &element.value);
             self.transaction.set(&row, &value);
+            self.note_rank_change(key, &row, 1);
         }
         self.add_length(key, count);
         Ok(())

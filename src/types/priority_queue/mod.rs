@@ -93,7 +93,7 @@ impl ReadContext<'_> {
                 .await?
         } else {
             let (range, _) = queue_rows(self, key.data());
-            self.rows_by_rank(range, length, false, offset, count)
+            self.rows_from_rank(key, range, length, false, offset, count)
                 .await?
         };
         self.queued_values(key.data(), &rows).await
@@ -130,7 +130,7 @@ impl ReadContext<'_> {
             return Ok(0);
         }
         let (all, _) = queue_rows(self, key.data());
-        self.count_rows(key, all, 0, inside).await
+        self.count_between(key, all, inside).await
     }
 
     async fn queued_values(

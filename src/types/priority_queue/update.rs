@@ -48,8 +48,9 @@ impl WriteContext<'_> {
             };
             *next = next.saturating_add(1);
             let row = self.store_value(key.data(), &value.value);
-            self.transaction
-                .set(&self.layout().queue_key(key.data(), &place), &row);
+            let row_key = self.layout().queue_key(key.data(), &place);
+            self.transaction.set(&row_key, &row);
+            self.note_rank_change(key, &row_key, 1);
         }
         self.add_length(key, i64::try_from(values.len()).unwrap_or(i64::MAX));
         self.length(key, Isolation::Snapshot).await

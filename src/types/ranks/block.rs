@@ -5,11 +5,11 @@ use bytes::Bytes;
 use crate::layout::{DecodeError, Id, Layout, decode_counter};
 use crate::store::KeyValue;
 
-/// A block. A part that blocks are made of is one too: a member, or a block of the level below.
+/// A block. A part that blocks are made of is one too: a row, or a block of the level below.
 pub(super) struct Block {
     /// The place where it ends.
     pub(super) end: Bytes,
-    /// Its members.
+    /// Its elements.
     pub(super) count: i64,
 }
 

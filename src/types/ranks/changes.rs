@@ -1,4 +1,4 @@
-//! Members that came and went in a unit of work, and are not in the counts of their blocks yet.
+//! Elements that came and went in a unit of work, and are not in the counts of their blocks yet.
 //!
 //! They are counted together at the end of the unit: once for each block, and on a cluster with round
 //! trips that overlap.
@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 
 use crate::layout::Id;
 
-/// A member that came (1) or went (−1).
+/// Elements of a row that came (positive) or went (negative).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RankChange {
     pub(super) data: Id,
@@ -64,12 +64,12 @@ impl RankChanges {
         taken
     }
 
-    /// Those of one set that are not in the counts, by place.
+    /// Those of one value that are not in the counts, by place.
     pub(super) fn uncounted_of(&self, data: Id) -> Vec<(Vec<u8>, i64)> {
         let all = self.all.borrow();
         let uncounted = all.get(self.counted.get()..).unwrap_or_default();
-        let of_set = uncounted.iter().filter(|change| change.data == data);
-        let mut found: Vec<_> = of_set
+        let of_value = uncounted.iter().filter(|change| change.data == data);
+        let mut found: Vec<_> = of_value
             .map(|change| (change.place.clone(), change.delta))
             .collect();
         found.sort_unstable();

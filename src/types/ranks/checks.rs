@@ -7,33 +7,36 @@ use crate::layout::{KeyRange, decode_counter, successor};
 use crate::store::{KeyValue, RangeQuery, StoreError};
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
-/// Counts of blocks that are not those of their members.
+/// Counts of blocks that are not those of their elements.
 pub const COUNTS: EntryCheck = EntryCheck {
     fault: &FAULT,
     are_sound: |entries| {
         let looks = entries.rows.iter().map(move |row| is_sound(entries, row));
         Box::pin(try_join_all(looks))
     },
-    // Each entry is a block, whose members are counted.
+    // Each entry is a block, whose elements are counted.
     entries_at_once: 2,
     recount: None,
 };
 
 static FAULT: EntryFault = EntryFault {
-    text: "blocks of sorted sets with another number of members than is counted",
-    advice: "ranks in these sets are wrong; a COPY of the set is right, and RENAME puts it in its place",
+    text: "blocks with another number of elements than is counted",
+    advice: "ranks and indexes in these keys are wrong; a COPY of the key is right, and RENAME puts it in its place",
     is_removable: false,
     entry_name: None,
 };
 
-/// Members that are read together. Long ones may make each of them large.
+/// Rows that are read together. Long elements may make each of them large.
 const ROWS_PER_READ: usize = 128;
 
 async fn is_sound(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
-    let Entries { layout, data, .. } = entries;
-    let (Ok((level, end)), Ok(count)) = (
+    let Entries {
+        layout, kind, data, ..
+    } = entries;
+    let (Ok((level, end)), Ok(count), Some(section)) = (
         layout.read_rank_count_key(data, &row.key),
         decode_counter(Some(&row.value)),
+        kind.ranked_section(),
     ) else {
         return Ok(false);
     };
@@ -43,10 +46,14 @@ async fn is_sound(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreErr
     let found = match level {
         1 => {
             let range = KeyRange {
-                begin: layout.scores_from(data, &begin),
-                end: layout.scores_from(data, &end),
+                begin: layout.rows_from(data, section, &begin),
+                end: layout.rows_from(data, section, &end),
             };
-            sum(entries, range, |_| Ok(1)).await?
+            let elements_in = |row: &KeyValue| {
+                let elements = kind.elements_in(section, row);
+                Ok(i64::try_from(elements).unwrap_or(i64::MAX))
+            };
+            sum(entries, range, elements_in).await?
         }
         _ => {
             let range = KeyRange {

@@ -1,8 +1,8 @@
 //! Finding ranks.
 
-use super::SCANNED_ROWS_MAX;
+use super::SCANNED_ELEMENTS_MAX;
 use super::block::Block;
-use crate::layout::{KeyRange, ValueType, successor};
+use crate::layout::{KeyRange, successor};
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
@@ -11,39 +11,40 @@ use crate::types::pages::Pages;
 /// Blocks that are read first: ranks are often asked for near the beginning.
 const FIRST_LOOK_BLOCKS: usize = 64;
 
-/// The end of a block, or the beginning of the set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RankStart {
-    /// The place where it ends.
-    pub place: Vec<u8>,
-    /// Members before that.
-    pub members: i64,
+/// The end of a block, or the beginning of the value.
+#[derive(Debug, Default)]
+pub(in crate::types) struct RankStart {
+    /// The key at which rows after it begin; `None` for the beginning of the value.
+    pub(in crate::types) begin: Option<Vec<u8>>,
+    /// Elements before that.
+    pub(in crate::types) elements: i64,
 }
 
 impl ReadContext<'_> {
-    /// To be called where so many rows of a key were read to find a rank.
-    pub(in crate::types) fn note_rows_for_rank(&self, key: &OpenKey, rows: usize) {
-        if rows > SCANNED_ROWS_MAX
-            && key.meta.value_type == ValueType::SortedSet
+    /// To be called where so many elements of a key, or blocks, were passed to find a rank.
+    pub(in crate::types) fn note_passed_for_rank(&self, key: &OpenKey, passed: usize) {
+        if passed > SCANNED_ELEMENTS_MAX
+            && key.meta.value_type.kind().ranked_section().is_some()
             && let Some(key) = key.client_key()
         {
             self.environment.rank_wants.add(key);
         }
     }
 
-    /// The end of the last block that ends at a place or before it.
+    /// The end of the last block that ends at the key of a row or before it.
     ///
     /// # Errors
     /// When the store fails.
-    pub(in crate::types) async fn rank_start_by_place(
+    pub(in crate::types) async fn rank_start_by_key(
         &self,
         key: &OpenKey,
-        place: &[u8],
+        row_key: &[u8],
     ) -> Result<RankStart, StoreError> {
+        let place = self.rank_place(key, row_key);
         self.rank_start(key, |end, _| end <= place).await
     }
 
-    /// The end of the last block before which there are at most `rank` members.
+    /// The end of the last block before which there are at most `rank` elements.
     ///
     /// # Errors
     /// When the store fails.
@@ -52,10 +53,10 @@ impl ReadContext<'_> {
         key: &OpenKey,
         rank: i64,
     ) -> Result<RankStart, StoreError> {
-        self.rank_start(key, |_, members| members <= rank).await
+        self.rank_start(key, |_, elements| elements <= rank).await
     }
 
-    /// Goes over blocks as long as `passes` where they end, with that many members before it.
+    /// Goes over blocks as long as `passes` where they end, with that many elements before it.
     async fn rank_start(
         &self,
         key: &OpenKey,
@@ -63,14 +64,14 @@ impl ReadContext<'_> {
     ) -> Result<RankStart, StoreError> {
         let data = key.data();
         let layout = self.layout();
-        let mut start = RankStart::default();
+        let (mut place, mut elements) = (Vec::new(), 0);
         let mut blocks = 0;
         // Those that are not in the counts, in the order of places.
         let changes = self.namespaces.rank_changes.uncounted_of(data);
         for level in (1..=key.meta.rank_levels).rev() {
-            let (_, mut uncounted) = split_at_place(&changes, &start.place);
+            let (_, mut uncounted) = split_at_place(&changes, &place);
             let range = KeyRange {
-                begin: successor(&layout.rank_count_key(data, level, &start.place)),
+                begin: successor(&layout.rank_count_key(data, level, &place)),
                 end: layout.rank_counts(data, level).end,
             };
             let mut pages = Pages::new(self, range, false, FIRST_LOOK_BLOCKS);
@@ -80,20 +81,31 @@ impl ReadContext<'_> {
                     let (inside, after) = split_at_place(uncounted, &end);
                     uncounted = after;
                     let changed: i64 = inside.iter().map(|(_, delta)| delta).sum();
-                    let members = start.members + count + changed;
-                    if !passes(&end, members) {
+                    let elements_then = elements + count + changed;
+                    if !passes(&end, elements_then) {
                         break 'blocks;
                     }
-                    start = RankStart {
-                        place: end.to_vec(),
-                        members,
-                    };
+                    (place, elements) = (end.to_vec(), elements_then);
                     blocks += 1;
                 }
             }
         }
-        self.note_rows_for_rank(key, blocks);
-        Ok(start)
+        self.note_passed_for_rank(key, blocks);
+        let section = key.meta.value_type.kind().ranked_section();
+        Ok(RankStart {
+            begin: section
+                .filter(|_| !place.is_empty())
+                .map(|section| layout.rows_from(data, section, &place)),
+            elements,
+        })
+    }
+
+    /// The place of a row.
+    pub(super) fn rank_place<'k>(&self, key: &OpenKey, row_key: &'k [u8]) -> &'k [u8] {
+        let section = key.meta.value_type.kind().ranked_section();
+        let prefix = section.map(|section| self.layout().section_prefix(key.data(), section));
+        let place = row_key.get(prefix.map_or(0, |prefix| prefix.len())..);
+        place.unwrap_or_default()
     }
 }
 

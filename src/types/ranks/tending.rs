@@ -1,6 +1,6 @@
 //! Making blocks and keeping them in shape: background work, a bounded piece in each transaction.
 //!
-//! A piece reads members or counts at snapshot. It conflicts with transactions that change the part of
+//! A piece reads elements or counts at snapshot. It conflicts with transactions that change the part of
 //! them that it makes blocks of.
 
 use std::ops::ControlFlow;
@@ -9,31 +9,44 @@ use bytes::Bytes;
 
 use super::block::Block;
 use super::{LEVELS_MAX, RankShape};
-use crate::error::CommandError;
-use crate::layout::{Id, KeyRange, ValueType, encode_counter, place_between, successor};
+use crate::layout::{Id, KeyRange, Section, encode_counter, place_between, successor};
 use crate::limits::ELEMENT_KEY_BYTES_MAX;
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+use crate::types::kind::ValueKind;
 use crate::types::pages::Pages;
 
 /// Blocks whose counts one transaction looks at.
 const BLOCKS_PER_PASS: usize = 256;
 
-/// Rows that are read together. Long members may make each of them large.
-const ROWS_PER_READ: usize = 256;
-/// Bytes of members after which a piece ends.
+/// Rows that are read first, while it is not known how many elements a row holds.
+const FIRST_ROWS: usize = 32;
+/// Rows that are read together. Long elements may make each of them large.
+const ROWS_PER_READ_MAX: usize = 256;
+/// Bytes of elements after which a piece ends.
 const BYTES_PER_PIECE: usize = 4 * 1024 * 1024;
 
-/// How far the work on a set has come.
+/// How far the work on a value has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankTending {
-    /// The set's data. Another set may have its name meanwhile.
+    /// The value's data. Another value may have its name meanwhile.
     data: Option<Id>,
     /// These levels are in shape.
     levels_done: u8,
     /// So is the next one, up to here.
     place: Vec<u8>,
+}
+
+/// A level of a value's blocks.
+#[derive(Clone, Copy)]
+struct Level {
+    data: Id,
+    kind: &'static ValueKind,
+    /// The section of the elements.
+    section: Section,
+    /// 1 for blocks of elements, 2 for blocks of these blocks, and so on.
+    number: u8,
 }
 
 /// The first parts of a block.
@@ -46,8 +59,8 @@ struct Parts {
 }
 
 impl WriteContext<'_> {
-    /// Does a piece of the work on a set's blocks, and answers how far it has come; `None` where all
-    /// is done, or there is no such set.
+    /// Does a piece of the work on a value's blocks, and answers how far it has come; `None` where all
+    /// is done, or there is no such value.
     ///
     /// # Errors
     /// When the store fails.
@@ -57,10 +70,12 @@ impl WriteContext<'_> {
         from: &RankTending,
         shape: &RankShape,
     ) -> Result<Option<RankTending>, StoreError> {
-        let mut key = match self.find(name, ValueType::SortedSet).await {
-            Ok(Some(key)) => key,
-            Err(CommandError::Store(error)) => return Err(error),
-            Ok(None) | Err(_) => return Ok(None),
+        let Some(mut key) = self.find_any(name).await? else {
+            return Ok(None);
+        };
+        let kind = key.meta.value_type.kind();
+        let Some(section) = kind.ranked_section() else {
+            return Ok(None);
         };
         // Those of other commands of this batch were noted by the blocks that there are.
         self.count_rank_changes().await?;
@@ -69,23 +84,27 @@ impl WriteContext<'_> {
             true => from.clone(),
             false => RankTending::default(),
         };
-        let level = from.levels_done + 1;
-        if level > key.meta.rank_levels {
-            self.set_rank_levels(&mut key, level);
+        let level = Level {
+            data: key.data(),
+            kind,
+            section,
+            number: from.levels_done + 1,
+        };
+        if level.number > key.meta.rank_levels {
+            self.set_rank_levels(&mut key, level.number);
         }
-        match self
-            .tend_rank_level(key.data(), level, &from.place, shape)
-            .await?
-        {
+        match self.tend_rank_level(level, &from.place, shape).await? {
             ControlFlow::Break(place) => Ok(Some(RankTending {
                 data,
                 levels_done: from.levels_done,
                 place,
             })),
-            ControlFlow::Continue(()) if self.has_level_above(&key, level, shape).await? => {
+            ControlFlow::Continue(())
+                if self.has_level_above(&key, level.number, shape).await? =>
+            {
                 Ok(Some(RankTending {
                     data,
-                    levels_done: level,
+                    levels_done: level.number,
                     place: Vec::new(),
                 }))
             }
@@ -93,7 +112,7 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Whether the work can go on where it has stopped: the set is the same, and a block ends there. Both
+    /// Whether the work can go on where it has stopped: the value is the same, and a block ends there. Both
     /// may have changed between two pieces. Conflicts with transactions that remove that end.
     async fn goes_on(&self, key: &OpenKey, from: &RankTending) -> Result<bool, StoreError> {
         if from.data != Some(key.data()) || from.levels_done > key.meta.rank_levels {
@@ -126,36 +145,34 @@ impl WriteContext<'_> {
     /// Brings the blocks of a level into shape from a place on. Breaks where it stops before the last.
     async fn tend_rank_level(
         &self,
-        data: Id,
-        level: u8,
+        level: Level,
         from: &[u8],
         shape: &RankShape,
     ) -> Result<ControlFlow<Vec<u8>>, StoreError> {
+        let Level { data, number, .. } = level;
         let range = KeyRange {
-            begin: successor(&self.layout().rank_count_key(data, level, from)),
-            end: self.layout().rank_counts(data, level).end,
+            begin: successor(&self.layout().rank_count_key(data, number, from)),
+            end: self.layout().rank_counts(data, number).end,
         };
         let rows = self.first_rows(&range, BLOCKS_PER_PASS).await?;
         let is_last = rows.len() < BLOCKS_PER_PASS;
         let mut begin = from.to_vec();
         let mut rows = rows.iter().peekable();
-        // Members of blocks that were joined to the next.
+        // Elements of blocks that were joined to the next.
         let mut joined = 0;
         while let Some(row) = rows.next() {
             let mut block = Block::read(self.layout(), data, row)?;
             block.count += std::mem::take(&mut joined);
-            if block.count > shape.members_max(level) {
-                let made = self
-                    .make_blocks((data, level), &begin, Some(&block), shape)
-                    .await?;
+            if block.count > shape.elements_max(number) {
+                let made = self.make_blocks(level, &begin, Some(&block), shape).await?;
                 return Ok(ControlFlow::Break(match made {
                     ControlFlow::Break(place) => place,
                     ControlFlow::Continue(()) => block.end.to_vec(),
                 }));
             }
             if let Some(next) = rows.peek()
-                && block.count <= shape.members_min(level)
-                && self.remove_block(data, level, &block, &next.key).await?
+                && block.count <= shape.elements_min(number)
+                && self.remove_block(data, number, &block, &next.key).await?
             {
                 joined = block.count;
                 continue;
@@ -165,10 +182,10 @@ impl WriteContext<'_> {
         if !is_last {
             return Ok(ControlFlow::Break(begin));
         }
-        self.make_blocks((data, level), &begin, None, shape).await
+        self.make_blocks(level, &begin, None, shape).await
     }
 
-    /// Removes the end of a block, whose members are those of the next block from now on. Answers
+    /// Removes the end of a block, whose elements are those of the next block from now on. Answers
     /// whether it could: a block of a higher level may end there too.
     async fn remove_block(
         &self,
@@ -213,7 +230,7 @@ impl WriteContext<'_> {
     /// Breaks with the place where it stops, if that is before the last.
     async fn make_blocks(
         &self,
-        (data, level): (Id, u8),
+        level: Level,
         begin: &[u8],
         block: Option<&Block>,
         shape: &RankShape,
@@ -223,48 +240,50 @@ impl WriteContext<'_> {
             parts,
             is_all,
         } = self
-            .parts((data, level), begin, block, shape.parts_per_pass)
+            .parts(level, begin, block, shape.parts_per_pass)
             .await?;
-        let parts_per_block = if level == 1 {
-            shape.block_rows
-        } else {
-            shape.fan
+        let Level { data, number, .. } = level;
+        // A block of level 1 has so many elements, another so many parts.
+        let (size_wanted, size_of): (_, fn(&Block) -> i64) = match number {
+            1 => (shape.block_elements, |row| row.count),
+            _ => (shape.fan, |_| 1),
         };
-        let (mut members, mut size) = (0, 0_usize);
+        let mut left: i64 = parts.iter().map(size_of).sum();
+        let (mut elements, mut size) = (0, 0);
         let mut last: Option<&Block> = None;
-        for (number, part) in parts.iter().enumerate() {
-            size += 1;
-            members += part.count;
+        for part in &parts {
+            size += size_of(part);
+            left -= size_of(part);
+            elements += part.count;
             // What is left is to be about a block too.
-            let left = parts.len() - number - 1;
-            let count_key = self.layout().rank_count_key(data, level, &part.end);
-            if size < parts_per_block
-                || left < parts_per_block
-                || count_key.len() > ELEMENT_KEY_BYTES_MAX
-            {
+            if size < size_wanted || left < size_wanted {
                 continue;
             }
-            self.transaction.set(&count_key, &encode_counter(members));
-            let mark = self.layout().rank_mark_key(data, level, &part.end);
+            let count_key = self.layout().rank_count_key(data, number, &part.end);
+            if count_key.len() > ELEMENT_KEY_BYTES_MAX {
+                continue;
+            }
+            self.transaction.set(&count_key, &encode_counter(elements));
+            let mark = self.layout().rank_mark_key(data, number, &part.end);
             self.transaction.set(&mark, b"");
             if let Some(block) = block {
-                let count_key = self.layout().rank_count_key(data, level, &block.end);
-                self.transaction.atomic_add(&count_key, -members);
+                let count_key = self.layout().rank_count_key(data, number, &block.end);
+                self.transaction.atomic_add(&count_key, -elements);
             }
-            (size, members) = (0, 0);
+            (size, elements) = (0, 0);
             last = Some(part);
         }
         let Some(last) = last else {
             return Ok(ControlFlow::Continue(()));
         };
         // Of blocks it is their counts, up to that of the last.
-        let behind = match level {
-            1 => self.layout().scores_from(data, &last.end),
-            _ => successor(&self.layout().rank_count_key(data, level - 1, &last.end)),
+        let behind = match number {
+            1 => self.layout().rows_from(data, level.section, &last.end),
+            _ => successor(&self.layout().rank_count_key(data, number - 1, &last.end)),
         };
         self.transaction
             .add_read_conflict_range(&range.begin, &behind);
-        self.conflict_on_blocks(data, level, begin, block.map(|block| &block.end));
+        self.conflict_on_blocks(data, number, begin, block.map(|block| &block.end));
         Ok(match is_all {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(last.end.to_vec()),
@@ -274,41 +293,40 @@ impl WriteContext<'_> {
     /// The first parts of a block, or of what is in none.
     async fn parts(
         &self,
-        (data, level): (Id, u8),
+        level: Level,
         begin: &[u8],
         block: Option<&Block>,
         limit: usize,
     ) -> Result<Parts, StoreError> {
         let layout = self.layout();
+        let Level { data, section, .. } = level;
         let end = block.map(|block| block.end.as_ref());
-        if level == 1 {
-            let prefix = layout.scores_prefix(data);
+        let Some(below) = level.number.checked_sub(1).filter(|below| *below > 0) else {
+            let prefix = layout.section_prefix(data, section);
             let range = KeyRange {
-                begin: layout.scores_from(data, begin),
+                begin: layout.rows_from(data, section, begin),
                 end: match end {
-                    Some(end) => layout.scores_from(data, end),
+                    Some(end) => layout.rows_from(data, section, end),
                     None => KeyRange::children(&prefix).end,
                 },
             };
-            let (places, is_all) = self.places(&range, prefix.len(), limit).await?;
+            let (places, is_all) = self.places(level, &range, prefix.len(), limit).await?;
             let pairs = places.iter().zip(places.iter().skip(1));
             let parts = pairs.map(|(place, next)| Block {
-                end: place_between(place, next).into(),
-                count: 1,
+                end: place_between(&place.end, &next.end).into(),
+                count: place.count,
             });
             return Ok(Parts {
                 parts: parts.collect(),
                 range,
                 is_all,
             });
-        }
-        let counts = layout.rank_counts(data, level - 1);
+        };
+        let counts = layout.rank_counts(data, below);
         let range = KeyRange {
-            begin: successor(&layout.rank_count_key(data, level - 1, begin)),
+            begin: successor(&layout.rank_count_key(data, below, begin)),
             // The last of its blocks ends where it does.
-            end: end.map_or(counts.end, |end| {
-                layout.rank_count_key(data, level - 1, end)
-            }),
+            end: end.map_or(counts.end, |end| layout.rank_count_key(data, below, end)),
         };
         let rows = self.first_rows(&range, limit).await?;
         let parts: Result<Vec<Block>, _> = rows
@@ -322,26 +340,35 @@ impl WriteContext<'_> {
         })
     }
 
-    /// The places of the first members of a range, at most so many, and whether these are all.
+    /// The first rows of a range, with about so many elements, each by its place, and whether these are
+    /// all.
     async fn places(
         &self,
+        level: Level,
         range: &KeyRange,
         prefix_length: usize,
         limit: usize,
-    ) -> Result<(Vec<Bytes>, bool), StoreError> {
-        let mut pages = Pages::new(self, range.clone(), false, 0)
-            .with_snapshot_reads()
-            .of_rows(ROWS_PER_READ.min(limit));
+    ) -> Result<(Vec<Block>, bool), StoreError> {
+        let mut pages = Pages::new(self, range.clone(), false, 0).with_snapshot_reads();
         let mut places = Vec::new();
-        let mut bytes = 0;
-        while let Some(rows) = pages.next().await? {
+        let (mut elements, mut bytes) = (0_usize, 0);
+        let mut missing_rows = FIRST_ROWS.min(limit);
+        while let Some(rows) = pages.next_of(missing_rows.min(ROWS_PER_READ_MAX)).await? {
             for row in rows {
+                let count = level.kind.elements_in(level.section, &row);
+                elements = elements.saturating_add(count);
                 bytes += row.key.len() + row.value.len();
-                places.push(row.key.slice(prefix_length.min(row.key.len())..));
+                places.push(Block {
+                    end: row.key.slice(prefix_length.min(row.key.len())..),
+                    count: i64::try_from(count).unwrap_or(i64::MAX),
+                });
             }
-            if places.len() >= limit || bytes >= BYTES_PER_PIECE {
+            if elements >= limit || bytes >= BYTES_PER_PIECE {
                 return Ok((places, false));
             }
+            // If the others hold as many.
+            let missing = limit - elements;
+            missing_rows = missing.saturating_mul(places.len()) / elements.max(1);
         }
         Ok((places, true))
     }

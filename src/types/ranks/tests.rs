@@ -1,148 +1,44 @@
 //! Blocks against a model, and who conflicts with whom on their account.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-
+use super::testing::{SMALL, TINY, check_blocks, meta, tend, tend_all, tend_piece};
 use super::{RankShape, RankTending};
-use crate::commands::KeyLocks;
 use crate::commands::testing::{Bench, planned};
 use crate::executor::{Executor, Reaper};
-use crate::layout::{Id, KeyRange, Layout, Meta, decode_counter};
 use crate::random::{Random, SeededRandom};
 use crate::reply::Reply;
 use crate::store::faults::FaultRates;
-use crate::store::{Isolation, KeyValue, RangeQuery};
-
-/// Small blocks, so that a few members have several levels.
-const SMALL: RankShape = RankShape {
-    block_rows: 3,
-    block_rows_max: 6,
-    fan: 2,
-    fan_max: 3,
-    top_blocks_max: 4,
-    parts_per_pass: 16,
-};
-
-async fn tend_piece(
-    executor: &Executor,
-    name: &str,
-    from: RankTending,
-    shape: &RankShape,
-) -> Option<RankTending> {
-    let (name, shape) = (Bytes::copy_from_slice(name.as_bytes()), shape.clone());
-    let from = Arc::new(from);
-    let tended = executor.transact(0, KeyLocks::Nothing, move |context| {
-        let (name, from, shape) = (name.clone(), Arc::clone(&from), shape.clone());
-        Box::pin(async move { Ok(context.tend_ranks(&name, &from, &shape).await?) })
-    });
-    tended.await.unwrap()
-}
-
-async fn tend_all(executor: &Executor, name: &str, shape: &RankShape) {
-    let mut from = Some(RankTending::default());
-    while let Some(place) = from {
-        from = tend_piece(executor, name, place, shape).await;
-    }
-}
-
-fn tend(bench: &Bench, name: &str) {
-    bench.block_on(tend_all(&bench.executor, name, &SMALL));
-}
-
-fn rows(bench: &Bench, range: &KeyRange) -> Vec<KeyValue> {
-    let snapshot = bench.store.begin_read().unwrap();
-    let query = RangeQuery {
-        begin: &range.begin,
-        end: &range.end,
-        limit: usize::MAX,
-        reverse: false,
-        isolation: Isolation::Snapshot,
-    };
-    bench.block_on(snapshot.get_range(query)).unwrap()
-}
-
-fn meta(bench: &Bench, name: &str) -> Option<Meta> {
-    let layout = &bench.executor.environment().layout;
-    let namespace = Id {
-        instance: 0,
-        sequence: 0,
-    };
-    let name = crate::layout::KeyName::new(&Bytes::copy_from_slice(name.as_bytes()));
-    let snapshot = bench.store.begin_read().unwrap();
-    let row = snapshot.get(&layout.meta_key(namespace, &name), Isolation::Snapshot);
-    bench
-        .block_on(row)
-        .unwrap()
-        .map(|row| Meta::decode(&row).unwrap())
-}
-
-/// Checks all counts of a set against its members, and answers how many blocks each level has.
-fn check_blocks(bench: &Bench, name: &str) -> Vec<usize> {
-    let Some(meta) = meta(bench, name) else {
-        return Vec::new();
-    };
-    let layout: &Layout = &bench.executor.environment().layout;
-    let data = meta.data;
-    let prefix = layout.scores_prefix(data);
-    let members: Vec<KeyValue> = rows(bench, &KeyRange::children(&prefix))
-        .into_iter()
-        .filter(|row| !layout.is_meta_copy(&row.key))
-        .collect();
-    let mut blocks = Vec::new();
-    let mut below: Option<Vec<Bytes>> = None;
-    for level in 1..=meta.rank_levels {
-        let mut before = 0;
-        let mut ends = Vec::new();
-        for row in rows(bench, &layout.rank_counts(data, level)) {
-            let (_, end) = layout.read_rank_count_key(data, &row.key).unwrap();
-            let until = members
-                .iter()
-                .filter(|row| row.key[prefix.len()..] < end[..]);
-            let until = until.count();
-            let count = decode_counter(Some(&row.value)).unwrap();
-            assert_eq!(count, (until - before) as i64, "level {level}, end {end:?}");
-            before = until;
-            let ends_below = below.as_ref().is_none_or(|below| below.contains(&end));
-            assert!(ends_below, "a block of level {level} ends within one below");
-            ends.push(end);
-        }
-        let marks = rows(bench, &layout.rank_marks(data, level));
-        assert_eq!(marks.len(), ends.len());
-        for (mark, end) in marks.iter().zip(&ends) {
-            assert_eq!(mark.key, layout.rank_mark_key(data, level, end));
-        }
-        blocks.push(ends.len());
-        below = Some(ends);
-    }
-    blocks
-}
 
 fn text(reply: &Reply) -> String {
     format!("{reply:?}")
 }
 
-/// What two keys with the same members answer is the same, and only one of them has blocks.
-fn check_answers(bench: &Bench, random: &SeededRandom) {
-    let plain = bench.run("COPY z plain REPLACE");
-    if plain == Reply::Integer(0) {
+/// What two keys with the same elements answer is the same, and only one of them has blocks.
+fn check_same(bench: &Bench, name: &str, lines: &[String]) {
+    if bench.run(&format!("COPY {name} plain REPLACE")) == Reply::Integer(0) {
         return;
     }
     assert_eq!(meta(bench, "plain").unwrap().rank_levels, 0);
-    let same = |line: &str| {
-        let other = line.replacen(" z ", " plain ", 1);
+    for line in lines {
+        let other = line.replacen(&format!(" {name} "), " plain ", 1);
         assert_eq!(text(&bench.run(line)), text(&bench.run(&other)), "{line}");
-    };
+    }
+}
+
+fn check_answers(bench: &Bench, random: &SeededRandom) {
+    let mut lines = Vec::new();
     for _ in 0..6 {
         let member = random.below(MEMBERS);
-        same(&format!("ZRANK z m{member}"));
-        same(&format!("ZREVRANK z m{member} WITHSCORE"));
         let (one, other) = (random.below(60) as i64 - 10, random.below(60) as i64 - 10);
-        same(&format!("ZRANGE z {one} {other} WITHSCORES"));
-        same(&format!("ZRANGE z {one} {other} REV"));
-        same(&format!("ZCOUNT z {one} {other}"));
-        same(&format!("ZCOUNT z ({one} +inf"));
+        lines.extend([
+            format!("ZRANK z m{member}"),
+            format!("ZREVRANK z m{member} WITHSCORE"),
+            format!("ZRANGE z {one} {other} WITHSCORES"),
+            format!("ZRANGE z {one} {other} REV"),
+            format!("ZCOUNT z {one} {other}"),
+            format!("ZCOUNT z ({one} +inf"),
+        ]);
     }
+    check_same(bench, "z", &lines);
 }
 
 const MEMBERS: u64 = 60;
@@ -198,6 +94,42 @@ fn ranks_are_those_of_a_set_without_blocks_on_a_cluster() {
 }
 
 #[test]
+fn so_they_are_in_priority_queues() {
+    for bench in [Bench::embedded(), Bench::cluster_like()] {
+        let random = SeededRandom::new(3);
+        for round in 0..40 {
+            let mut lines = Vec::new();
+            for _ in 0..8 {
+                let values: Vec<String> = (0..12)
+                    .map(|value| format!("{} {round}-{value}", random.below(40)))
+                    .collect();
+                lines.push(format!("PQ.PUSH q {}", values.join(" ")));
+                let end = if random.below(2) == 0 { "MIN" } else { "MAX" };
+                lines.push(format!("PQ.POP{end} q {}", 1 + random.below(8)));
+            }
+            bench.run_all(&lines);
+            if round % 3 == 0 {
+                bench.block_on(tend_all(&bench.executor, "q", &SMALL));
+            }
+            let blocks = check_blocks(&bench, "q");
+            if round < 20 {
+                continue;
+            }
+            assert!(blocks[0] > 20, "{blocks:?}");
+            let (min, max) = (random.below(40), random.below(40));
+            let start = 520 + random.below(400);
+            let lines = [
+                format!("PQ.COUNT q {min} {max}"),
+                format!("PQ.COUNT q ({min} inf"),
+                format!("PQ.RANGE q {start} {}", start + random.below(200)),
+                format!("PQ.RANGE q {start} {} REV", start + random.below(20)),
+            ];
+            check_same(&bench, "q", &lines);
+        }
+    }
+}
+
+#[test]
 fn a_read_in_a_transaction_sees_what_was_not_counted_yet() {
     let bench = Bench::embedded();
     for member in 0..40 {
@@ -247,14 +179,14 @@ fn upkeep_begins_again_where_the_set_has_changed_between_two_pieces() {
                 bench.run(&format!("ZADD z {member} m{member}"));
                 bench.run(&format!("ZADD other {} o{member}", member - 50));
             }
-            let first = tend_piece(&bench.executor, "z", RankTending::default(), &SMALL);
+            let first = tend_piece(&bench.executor, "z", RankTending::default(), &TINY);
             let mut from = bench.block_on(first);
             bench.run(meanwhile);
             for member in 0..100 {
                 bench.run(&format!("ZADD z {member} m{member}"));
             }
             while let Some(place) = from {
-                from = bench.block_on(tend_piece(&bench.executor, "z", place, &SMALL));
+                from = bench.block_on(tend_piece(&bench.executor, "z", place, &TINY));
             }
             let blocks = check_blocks(&bench, "z");
             assert!(blocks[0] > 20, "{meanwhile}: {blocks:?}");
@@ -265,9 +197,9 @@ fn upkeep_begins_again_where_the_set_has_changed_between_two_pieces() {
 #[test]
 fn upkeep_begins_again_where_the_block_is_gone_at_which_it_stopped() {
     let shape = RankShape {
-        block_rows_max: 32,
+        block_elements_max: 32,
         top_blocks_max: 1_000,
-        ..SMALL
+        ..TINY
     };
     let bench = Bench::cluster_like();
     for member in 0..100 {
@@ -420,12 +352,12 @@ fn servers_and_their_upkeep_agree_whatever_fails() {
                         executor.submit(vec![planned(line)]).await.unwrap();
                     }
                 };
-                let tended = tend_all(&bench.executor, "z", &SMALL);
+                let tended = tend_all(&bench.executor, "z", &TINY);
                 futures_util::join!(
                     run(&bench.executor, ours),
                     run(&other, theirs),
                     tended,
-                    tend_all(&other, "z", &SMALL)
+                    tend_all(&other, "z", &TINY)
                 );
             });
         }

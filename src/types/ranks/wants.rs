@@ -1,19 +1,19 @@
-//! Sets in which commands have read many members to find a rank.
+//! Keys in which commands have read many elements to find a rank.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::types::key::ClientKey;
 
-/// Sets that are noted. Commands note others again when these are done.
+/// Keys that are noted. Commands note others again when these are done.
 const WANTS_MAX: usize = 64;
 
-/// The sets whose blocks background work should look after.
+/// The keys whose blocks background work should look after.
 #[derive(Debug, Default)]
 pub struct RankWants(Mutex<BTreeSet<ClientKey>>);
 
 impl RankWants {
-    /// Notes a set.
+    /// Notes a key.
     pub fn add(&self, key: ClientKey) {
         let mut wants = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if wants.len() < WANTS_MAX {
@@ -21,7 +21,7 @@ impl RankWants {
         }
     }
 
-    /// Whether a set is noted.
+    /// Whether a key is noted.
     #[cfg(test)]
     pub(crate) fn is_wanted(&self) -> bool {
         !{ self.0.lock().unwrap_or_else(PoisonError::into_inner) }.is_empty()

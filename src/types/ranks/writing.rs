@@ -1,10 +1,10 @@
-//! Counting members that come and go.
+//! Counting elements that come and go.
 
 use futures_util::future::try_join_all;
 
 use super::block::Block;
 use super::changes::RankChange;
-use crate::layout::{Id, KeyRange, encode_counter, successor};
+use crate::layout::{Id, KeyRange, Section, encode_counter, successor};
 use crate::store::StoreError;
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
@@ -13,8 +13,8 @@ use crate::types::key::OpenKey;
 const LOOKS_AT_ONCE_MAX: usize = 64;
 /// The same at first.
 const LOOKS_AT_ONCE_FIRST: usize = 16;
-/// Sets that are counted side by side.
-const SETS_AT_ONCE_MAX: usize = 32;
+/// Values that are counted side by side.
+const VALUES_AT_ONCE_MAX: usize = 32;
 /// Blocks that are read together where many in a row have changes.
 const BLOCKS_PER_LOOK_MAX: usize = 256;
 
@@ -27,19 +27,29 @@ struct BlockChanges {
 }
 
 impl WriteContext<'_> {
-    /// Notes that a member with this key in the score index came (`delta` 1) or went (−1).
-    pub(in crate::types) fn note_rank_change(&self, key: &OpenKey, score_key: &[u8], delta: i64) {
+    /// Notes that elements of the row with this key came (`delta` is positive) or went.
+    pub(in crate::types) fn note_rank_change(&self, key: &OpenKey, row_key: &[u8], delta: i64) {
         let levels = key.meta.rank_levels;
         if levels == 0 {
             return;
         }
-        let prefix_length = self.layout().scores_prefix(key.data()).len();
         self.namespaces.rank_changes.add(RankChange {
             data: key.data(),
-            place: score_key.get(prefix_length..).unwrap_or_default().to_vec(),
+            place: self.rank_place(key, row_key).to_vec(),
             levels,
             delta,
         });
+    }
+
+    /// Drops all blocks of a value, where more elements go than can be counted. Commands that pass many
+    /// elements get new ones.
+    pub(in crate::types) fn drop_blocks(&self, key: &OpenKey) {
+        if key.meta.rank_levels > 0 {
+            for section in [Section::RankCounts, Section::RankMarks] {
+                let blocks = self.layout().section(key.data(), section);
+                self.transaction.clear_range(&blocks.begin, &blocks.end);
+            }
+        }
     }
 
     /// Counts what was noted. To be called at the end of the unit of work.
@@ -51,19 +61,23 @@ impl WriteContext<'_> {
             return Ok(());
         }
         let changes = self.namespaces.rank_changes.take_uncounted();
-        let sets: Vec<&[RankChange]> = changes
+        let values: Vec<&[RankChange]> = changes
             .chunk_by(|one, other| one.data == other.data)
             .collect();
-        for some in sets.chunks(SETS_AT_ONCE_MAX) {
-            try_join_all(some.iter().map(|of_set| self.count_of_set(of_set))).await?;
+        for some in values.chunks(VALUES_AT_ONCE_MAX) {
+            try_join_all(some.iter().map(|of_value| self.count_of_value(of_value))).await?;
         }
         Ok(())
     }
 
-    async fn count_of_set(&self, of_set: &[RankChange]) -> Result<(), StoreError> {
-        if let Some(first) = of_set.first() {
-            let levels = of_set.iter().map(|change| change.levels).max().unwrap_or(0);
-            let mut rest: Vec<&RankChange> = of_set.iter().collect();
+    async fn count_of_value(&self, of_value: &[RankChange]) -> Result<(), StoreError> {
+        if let Some(first) = of_value.first() {
+            let levels = of_value
+                .iter()
+                .map(|change| change.levels)
+                .max()
+                .unwrap_or(0);
+            let mut rest: Vec<&RankChange> = of_value.iter().collect();
             for level in 1..=levels {
                 let blocks = self.blocks_of(first.data, level, &rest).await?;
                 for block in &blocks {
@@ -86,7 +100,7 @@ impl WriteContext<'_> {
         mut changes: &[&RankChange],
     ) -> Result<Vec<BlockChanges>, StoreError> {
         let mut blocks: Vec<BlockChanges> = Vec::new();
-        // Changes are mostly of one block, at an end of the set, or of many.
+        // Changes are mostly of one block, at an end of the value, or of many.
         let mut looks = match self.environment.capabilities.single_writer {
             true => 1,
             false => LOOKS_AT_ONCE_FIRST,

@@ -94,7 +94,8 @@ impl ReadContext<'_> {
             let length = self.length(key, self.isolation).await?;
             return match clamp_range(start, stop, length) {
                 Some((offset, count)) => {
-                    self.zset_rows_by_rank(key, length, range.reverse, offset, count)
+                    let (all, _) = score_rows(self, key.data());
+                    self.rows_from_rank(key, all, length, range.reverse, offset, count)
                         .await
                 }
                 None => Ok(Vec::new()),
@@ -159,13 +160,8 @@ impl WriteContext<'_> {
             let is_all = clamp_range(*start, *stop, length)
                 .is_some_and(|(offset, count)| offset == 0 && i64::try_from(count) == Ok(length));
             if is_all {
-                for section in [
-                    Section::Scores,
-                    Section::Members,
-                    Section::Chunks,
-                    Section::RankCounts,
-                    Section::RankMarks,
-                ] {
+                self.drop_blocks(key);
+                for section in [Section::Scores, Section::Members, Section::Chunks] {
                     let prefix = self.layout().section_prefix(key.data(), section);
                     let range = KeyRange::children(&prefix);
                     self.transaction.clear_range(&range.begin, &range.end);

@@ -4,6 +4,7 @@
 use super::*;
 use crate::commands::testing::call;
 use crate::random::{Random, SeededRandom};
+use crate::types::ranks::testing::{check_blocks, tend};
 
 const STEPS: usize = 300;
 
@@ -34,7 +35,8 @@ fn list(bench: &Bench) -> Vec<usize> {
 }
 
 /// A queue that is pushed at one end and popped at the other, by its clients and for other servers.
-fn stays_in_order(seed: u64, from_end: bool) {
+/// Where it has blocks, their counts stay right.
+fn stays_in_order(seed: u64, from_end: bool, has_blocks: bool) {
     let bench = Bench::cluster_like();
     let random = SeededRandom::new(seed);
     let asker = Asker::new(&bench);
@@ -42,6 +44,7 @@ fn stays_in_order(seed: u64, from_end: bool) {
     let (mut pushed, mut popped) = (0, HashSet::new());
     let mut outstanding: Vec<(MadeRequest, Demand)> = Vec::new();
     let mut first = true;
+    let mut blocks_max = 0;
     for _ in 0..STEPS {
         let choice = if first { 0 } else { below(&random, 10) };
         first = false;
@@ -96,20 +99,26 @@ fn stays_in_order(seed: u64, from_end: bool) {
                 assert!(list.is_sorted(), "{list:?}");
                 let rest: Vec<usize> = (0..pushed).filter(|one| !popped.contains(one)).collect();
                 assert_eq!(list, rest);
+                if has_blocks {
+                    tend(&bench, "q");
+                }
             }
             _ => {}
         }
+        let blocks = check_blocks(&bench, "q");
+        blocks_max = blocks_max.max(blocks.first().copied().unwrap_or(0));
     }
+    assert_eq!(blocks_max > 10, has_blocks, "{blocks_max}");
 }
 
 #[test]
 fn a_queue_popped_at_its_head_for_others_stays_in_order() {
-    stays_in_order(1, false);
-    stays_in_order(2, false);
+    stays_in_order(1, false, false);
+    stays_in_order(2, false, true);
 }
 
 #[test]
 fn a_queue_popped_at_its_tail_for_others_stays_in_order() {
-    stays_in_order(3, true);
-    stays_in_order(4, true);
+    stays_in_order(3, true, false);
+    stays_in_order(4, true, true);
 }

@@ -1,0 +1,52 @@
+//! The way to an element of a list by its index: from the nearer end, or from the end of a block that
+//! is counted.
+
+use super::rows::{ListRows, rows_of};
+use crate::store::StoreError;
+use crate::types::context::ReadContext;
+use crate::types::key::OpenKey;
+
+/// Elements from the nearer end up to which blocks are not looked at.
+const NEAR_ELEMENTS_MAX: usize = 512;
+
+/// From where to read so that some elements come next.
+pub(super) struct ListPlace<'c, 't> {
+    pub(super) rows: ListRows<'c, 't>,
+    /// From the tail to the head.
+    pub(super) reverse: bool,
+    /// Elements of the rows that come before those.
+    pub(super) skip: usize,
+}
+
+impl<'t> ReadContext<'t> {
+    /// Where `count` elements from `offset` on are in a list that has `length`.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(super) async fn list_place<'c>(
+        &'c self,
+        key: &OpenKey,
+        length: i64,
+        offset: usize,
+        count: usize,
+    ) -> Result<ListPlace<'c, 't>, StoreError> {
+        let (mut range, _) = rows_of(self, key.data());
+        let length = usize::try_from(length).unwrap_or(0);
+        let after = length.saturating_sub(offset.saturating_add(count));
+        let mut before = offset;
+        if key.meta.rank_levels > 0 && before.min(after) > NEAR_ELEMENTS_MAX {
+            let rank = i64::try_from(offset).unwrap_or(i64::MAX);
+            let start = self.rank_start_by_rank(key, rank).await?;
+            before -= usize::try_from(start.elements).unwrap_or(0).min(before);
+            if let Some(begin) = start.begin {
+                range.begin = begin;
+            }
+        }
+        let reverse = after < before;
+        Ok(ListPlace {
+            rows: ListRows::new(self, range, reverse),
+            reverse,
+            skip: before.min(after),
+        })
+    }
+}
