@@ -61,14 +61,31 @@ impl Layout {
     /// # Errors
     /// Where the key is none of a count.
     pub fn read_rank_count_key(&self, data: Id, key: &Bytes) -> Result<(u8, Bytes), DecodeError> {
-        let prefix = self.section_prefix(data, Section::RankCounts);
+        self.read_rank_key(data, Section::RankCounts, key)
+    }
+
+    /// The same of the mark that has this key.
+    ///
+    /// # Errors
+    /// Where the key is none of a mark.
+    pub fn read_rank_mark_key(&self, data: Id, key: &Bytes) -> Result<(u8, Bytes), DecodeError> {
+        self.read_rank_key(data, Section::RankMarks, key)
+    }
+
+    fn read_rank_key(
+        &self,
+        data: Id,
+        section: Section,
+        key: &Bytes,
+    ) -> Result<(u8, Bytes), DecodeError> {
+        let prefix = self.section_prefix(data, section);
         let Some(mut rest) = key.strip_prefix(prefix.as_slice()) else {
-            return corrupt("key of a count");
+            return corrupt("key of a block");
         };
-        let level: u64 = take(&mut rest, "level of a count")?;
+        let level: u64 = take(&mut rest, "level of a block")?;
         match u8::try_from(level) {
             Ok(level) => Ok((level, key.slice_ref(rest))),
-            Err(_) => corrupt("level of a count"),
+            Err(_) => corrupt("level of a block"),
         }
     }
 }
@@ -115,5 +132,7 @@ mod tests {
         assert!(range.begin[..] < key[..] && key[..] < range.end[..]);
         let mark = Bytes::from(layout.rank_mark_key(data, 2, b"\x21"));
         assert!(layout.read_rank_count_key(data, &mark).is_err());
+        let read = layout.read_rank_mark_key(data, &mark).unwrap();
+        assert_eq!(read, (2, Bytes::from_static(b"\x21")));
     }
 }

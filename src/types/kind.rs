@@ -220,7 +220,7 @@ pub struct GroupCounter {
 }
 
 /// Entries that most checks look up together. On a cluster their reads are under way side by side.
-pub const ENTRIES_AT_ONCE: usize = 64;
+const ENTRIES_AT_ONCE: usize = 64;
 
 /// How `quoin doctor` looks up entries of a section where another section must have them.
 #[derive(Debug)]
@@ -229,11 +229,42 @@ pub struct EntryCheck {
     pub fault: &'static EntryFault,
     /// Of each of some entries, whether it is there. One that cannot be read counts as such: the
     /// count of rows finds it.
-    pub are_sound: for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>,
+    pub are_sound: AreSoundFn,
     /// Entries that are looked up together.
     pub entries_at_once: usize,
     /// Counts again what counts such entries, when these were removed.
     pub recount: Option<RecountFn>,
+}
+
+/// Looks up entries.
+pub type AreSoundFn = for<'c> fn(Entries<'c>) -> Answer<'c, Vec<bool>>;
+
+impl EntryCheck {
+    /// A check of as many entries at once as in most checks.
+    pub const fn new(fault: &'static EntryFault, are_sound: AreSoundFn) -> Self {
+        Self {
+            fault,
+            are_sound,
+            entries_at_once: ENTRIES_AT_ONCE,
+            recount: None,
+        }
+    }
+
+    /// The same with so many entries at once.
+    pub const fn at_once(self, entries: usize) -> Self {
+        Self {
+            entries_at_once: entries,
+            ..self
+        }
+    }
+
+    /// The same, which counts again when entries were removed.
+    pub const fn recounted(self, recount: RecountFn) -> Self {
+        Self {
+            recount: Some(recount),
+            ..self
+        }
+    }
 }
 
 /// Counts again, and writes the counters of removed entries.

@@ -171,17 +171,19 @@ fn a_member_that_the_order_of_scores_lacks() {
     );
 }
 
+/// A set with counted blocks.
+fn make_blocks(bench: &Bench) {
+    let members: Vec<String> = (0..10_000).map(|n| format!("{n} m{n}")).collect();
+    for some in members.chunks(1_000) {
+        bench.run(&format!("ZADD ranked {}", some.join(" ")));
+    }
+    assert_eq!(bench.run("ZCOUNT ranked 3000 7999"), Reply::Integer(5_000));
+    let mut reaper = Reaper::new(&bench.executor);
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+}
+
 #[test]
 fn a_block_with_a_wrong_count() {
-    let make_blocks = |bench: &Bench| {
-        let members: Vec<String> = (0..10_000).map(|n| format!("{n} m{n}")).collect();
-        for some in members.chunks(1_000) {
-            bench.run(&format!("ZADD ranked {}", some.join(" ")));
-        }
-        assert_eq!(bench.run("ZCOUNT ranked 3000 7999"), Reply::Integer(5_000));
-        let mut reaper = Reaper::new(&bench.executor);
-        while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
-    };
     let first_count = |bench: &Bench, layout: &Layout| {
         let data = meta(bench, layout, "ranked").data;
         let counts = layout.rank_counts(data, 1);
@@ -211,6 +213,21 @@ fn a_block_with_a_wrong_count() {
             make_blocks(bench);
             let count = first_count(bench, layout);
             change(bench, |transaction, _| transaction.atomic_add(&count, 1));
+        },
+    );
+}
+
+#[test]
+fn a_mark_of_a_block_that_is_not_counted() {
+    assert_repaired(
+        "indexes",
+        Level::Fail,
+        "1 ends of blocks that are not counted (\"ranked\")",
+        |bench, layout| {
+            make_blocks(bench);
+            let data = meta(bench, layout, "ranked").data;
+            let mark = layout.rank_mark_key(data, 1, b"\x21");
+            change(bench, |transaction, _| transaction.set(&mark, b""));
         },
     );
 }

@@ -29,7 +29,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::elements(Section::Elements, element_row),
         SectionKind::CHUNKS,
         SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
-        SectionKind::ranks(Section::RankMarks),
+        SectionKind::ranks(Section::RankMarks).checked(ranks::MARKS),
     ],
     counters: &[],
     queue: Some(QueueKind {

@@ -21,7 +21,7 @@ pub static KIND: ValueKind = ValueKind {
         SectionKind::elements(Section::Queue, plain_element),
         SectionKind::CHUNKS,
         SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
-        SectionKind::ranks(Section::RankMarks),
+        SectionKind::ranks(Section::RankMarks).checked(ranks::MARKS),
     ],
     counters: &[],
     queue: Some(QueueKind {

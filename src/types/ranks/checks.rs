@@ -8,16 +8,18 @@ use crate::store::{KeyValue, RangeQuery, StoreError};
 use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
 /// Counts of blocks that are not those of their elements.
-pub const COUNTS: EntryCheck = EntryCheck {
-    fault: &FAULT,
-    are_sound: |entries| {
-        let looks = entries.rows.iter().map(move |row| is_sound(entries, row));
-        Box::pin(try_join_all(looks))
-    },
-    // Each entry is a block, whose elements are counted.
-    entries_at_once: 2,
-    recount: None,
-};
+pub const COUNTS: EntryCheck = EntryCheck::new(&FAULT, |entries| {
+    let looks = entries.rows.iter().map(move |row| is_sound(entries, row));
+    Box::pin(try_join_all(looks))
+})
+// Each entry is a block, whose elements are counted.
+.at_once(2);
+
+/// Marks without a count, which commands that count take for the end of a block.
+pub const MARKS: EntryCheck = EntryCheck::new(&STRAY_MARK, |entries| {
+    let looks = entries.rows.iter().map(move |row| has_count(entries, row));
+    Box::pin(try_join_all(looks))
+});
 
 static FAULT: EntryFault = EntryFault {
     text: "blocks with another number of elements than is counted",
@@ -25,6 +27,23 @@ static FAULT: EntryFault = EntryFault {
     is_removable: false,
     entry_name: None,
 };
+
+static STRAY_MARK: EntryFault = EntryFault {
+    text: "ends of blocks that are not counted",
+    advice: "they do no harm; --repair removes them",
+    is_removable: true,
+    entry_name: None,
+};
+
+async fn has_count(entries: Entries<'_>, row: &KeyValue) -> Result<bool, StoreError> {
+    let Entries { layout, data, .. } = entries;
+    let Ok((level, end)) = layout.read_rank_mark_key(data, &row.key) else {
+        return Ok(false);
+    };
+    let count = layout.rank_count_key(data, level, &end);
+    let count = entries.transaction.get(&count, entries.isolation).await?;
+    Ok(count.is_some())
+}
 
 /// Rows that are read together. Long elements may make each of them large.
 const ROWS_PER_READ: usize = 128;

@@ -29,7 +29,7 @@ mod wants;
 mod writing;
 
 pub use changes::{RankChanges, RankChangesSavepoint};
-pub use checks::COUNTS;
+pub use checks::{COUNTS, MARKS};
 pub use tending::RankTending;
 pub use wants::RankWants;
 

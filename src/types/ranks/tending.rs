@@ -243,43 +243,28 @@ impl WriteContext<'_> {
             .parts(level, begin, block, shape.parts_per_pass)
             .await?;
         let Level { data, number, .. } = level;
-        // A block of level 1 has so many elements, another so many parts.
-        let (size_wanted, size_of): (_, fn(&Block) -> i64) = match number {
-            1 => (shape.block_elements, |row| row.count),
-            _ => (shape.fan, |_| 1),
-        };
-        let mut left: i64 = parts.iter().map(size_of).sum();
-        let (mut elements, mut size) = (0, 0);
-        let mut last: Option<&Block> = None;
-        for part in &parts {
-            size += size_of(part);
-            left -= size_of(part);
-            elements += part.count;
-            // What is left is to be about a block too.
-            if size < size_wanted || left < size_wanted {
-                continue;
-            }
-            let count_key = self.layout().rank_count_key(data, number, &part.end);
-            if count_key.len() > ELEMENT_KEY_BYTES_MAX {
-                continue;
-            }
-            self.transaction.set(&count_key, &encode_counter(elements));
-            let mark = self.layout().rank_mark_key(data, number, &part.end);
-            self.transaction.set(&mark, b"");
-            if let Some(block) = block {
-                let count_key = self.layout().rank_count_key(data, number, &block.end);
-                self.transaction.atomic_add(&count_key, -elements);
-            }
-            (size, elements) = (0, 0);
-            last = Some(part);
-        }
-        let Some(last) = last else {
+        let layout = self.layout();
+        let made = divided(&parts, is_all, number, shape, |end| {
+            layout.rank_count_key(data, number, end).len() <= ELEMENT_KEY_BYTES_MAX
+        });
+        let Some(last) = made.last() else {
             return Ok(ControlFlow::Continue(()));
         };
+        for made in &made {
+            let count_key = layout.rank_count_key(data, number, &made.end);
+            self.transaction
+                .set(&count_key, &encode_counter(made.count));
+            let mark = layout.rank_mark_key(data, number, &made.end);
+            self.transaction.set(&mark, b"");
+            if let Some(block) = block {
+                let count_key = layout.rank_count_key(data, number, &block.end);
+                self.transaction.atomic_add(&count_key, -made.count);
+            }
+        }
         // Of blocks it is their counts, up to that of the last.
         let behind = match number {
-            1 => self.layout().rows_from(data, level.section, &last.end),
-            _ => successor(&self.layout().rank_count_key(data, number - 1, &last.end)),
+            1 => layout.rows_from(data, level.section, &last.end),
+            _ => successor(&layout.rank_count_key(data, number - 1, &last.end)),
         };
         self.transaction
             .add_read_conflict_range(&range.begin, &behind);
@@ -371,5 +356,82 @@ impl WriteContext<'_> {
             missing_rows = missing.saturating_mul(places.len()) / elements.max(1);
         }
         Ok((places, true))
+    }
+}
+
+/// The blocks that parts are divided into, without what is left at the end, which is to be about a
+/// block too. `may_end`: whether a block may end at a place.
+fn divided(
+    parts: &[Block],
+    is_all: bool,
+    level: u8,
+    shape: &RankShape,
+    may_end: impl Fn(&[u8]) -> bool,
+) -> Vec<Block> {
+    // A block of level 1 has so many elements, another so many parts.
+    let (size_wanted, size_of): (_, fn(&Block) -> i64) = match level {
+        1 => (shape.block_elements, |row| row.count),
+        _ => (shape.fan, |_| 1),
+    };
+    let all: i64 = parts.iter().map(size_of).sum();
+    // Rows may be so large that not even two blocks were read.
+    let size_wanted = match is_all {
+        true => size_wanted,
+        false => size_wanted.min(all / 2).max(1),
+    };
+    let (mut elements, mut size, mut left) = (0, 0, all);
+    let mut blocks = Vec::new();
+    for part in parts {
+        size += size_of(part);
+        left -= size_of(part);
+        elements += part.count;
+        if size >= size_wanted && left >= size_wanted && may_end(&part.end) {
+            blocks.push(Block {
+                end: part.end.clone(),
+                count: elements,
+            });
+            (size, elements) = (0, 0);
+        }
+    }
+    blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(count: u8, elements: i64) -> Vec<Block> {
+        let row = |number| Block {
+            end: Bytes::from(vec![number]),
+            count: elements,
+        };
+        (0..count).map(row).collect()
+    }
+
+    fn counts(parts: &[Block], is_all: bool, level: u8) -> Vec<i64> {
+        let shape = RankShape {
+            block_elements: 10,
+            fan: 4,
+            ..RankShape::DEFAULT
+        };
+        let blocks = divided(parts, is_all, level, &shape, |end| end != [3]);
+        blocks.iter().map(|block| block.count).collect()
+    }
+
+    #[test]
+    fn a_block_has_so_many_elements_or_blocks_and_leaves_another() {
+        assert_eq!(counts(&rows(30, 1), true, 1), [10, 10]);
+        assert_eq!(counts(&rows(29, 1), true, 1), [10]);
+        assert_eq!(counts(&rows(9, 7), true, 1), [14, 21, 14]);
+        assert_eq!(counts(&rows(13, 100), true, 2), [500, 400]);
+        assert!(counts(&rows(19, 1), true, 1).is_empty());
+    }
+
+    #[test]
+    fn large_rows_of_which_few_were_read_get_smaller_blocks() {
+        assert_eq!(counts(&rows(12, 1), false, 1), [6]);
+        assert_eq!(counts(&rows(2, 1), false, 1), [1]);
+        assert!(counts(&rows(1, 1), false, 1).is_empty());
+        assert!(counts(&[], false, 1).is_empty());
     }
 }

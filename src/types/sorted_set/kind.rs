@@ -14,8 +14,8 @@ use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
 use crate::types::key::OpenKey;
 use crate::types::kind::{
-    ENTRIES_AT_ONCE, Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind,
-    Serialization, Slice, ValueKind, element_or_empty,
+    Entries, EntryCheck, EntryFault, QueueKind, Restorable, SectionKind, Serialization, Slice,
+    ValueKind, element_or_empty,
 };
 use crate::types::pages::Pages;
 use crate::types::ranks;
@@ -35,15 +35,12 @@ pub static KIND: ValueKind = ValueKind {
     is_waited_for: true,
     sections: &[
         SectionKind::elements(Section::Scores, element_or_empty),
-        SectionKind::twins(Section::Members).checked(EntryCheck {
-            fault: &LOST_SCORE,
-            are_sound: |entries| Box::pin(have_scores(entries)),
-            entries_at_once: ENTRIES_AT_ONCE,
-            recount: None,
-        }),
+        SectionKind::twins(Section::Members).checked(EntryCheck::new(&LOST_SCORE, |entries| {
+            Box::pin(have_scores(entries))
+        })),
         SectionKind::CHUNKS,
         SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
-        SectionKind::ranks(Section::RankMarks),
+        SectionKind::ranks(Section::RankMarks).checked(ranks::MARKS),
     ],
     counters: &[],
     queue: Some(QueueKind {

@@ -4,8 +4,7 @@ use crate::dump::StreamReader;
 use crate::layout::{Section, StreamHead};
 use crate::store::StoreError;
 use crate::types::kind::{
-    ENTRIES_AT_ONCE, Entries, EntryCheck, EntryFault, SectionKind, Serialization, ValueKind,
-    plain_element,
+    Entries, EntryCheck, EntryFault, SectionKind, Serialization, ValueKind, plain_element,
 };
 
 use super::dumping::restorable;
@@ -20,12 +19,10 @@ pub static KIND: ValueKind = ValueKind {
     body: None,
     is_waited_for: true,
     sections: &[
-        SectionKind::elements(Section::StreamEntries, plain_element).checked(EntryCheck {
-            fault: &ABOVE_LAST,
-            are_sound: |entries| Box::pin(are_up_to_last(entries)),
-            entries_at_once: ENTRIES_AT_ONCE,
-            recount: None,
-        }),
+        SectionKind::elements(Section::StreamEntries, plain_element)
+            .checked(EntryCheck::new(&ABOVE_LAST, |entries| {
+                Box::pin(are_up_to_last(entries))
+            })),
         SectionKind::other(Section::StreamHead),
         SectionKind::other(Section::StreamGroups),
         SectionKind::other(Section::StreamPending).checked(checks::PENDING),

@@ -6,8 +6,7 @@ use futures_util::future::try_join_all;
 use crate::layout::{Id, Layout, OrderRow, Section, TaskCounter, TaskRegistry, TaskRow, TaskState};
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::kind::{
-    ENTRIES_AT_ONCE, ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind,
-    ValueKind,
+    ElementRow, Entries, EntryCheck, EntryFault, GroupCounter, SectionKind, ValueKind,
 };
 
 const READY: u8 = TaskState::Ready as u8;
@@ -31,24 +30,16 @@ pub static KIND: ValueKind = ValueKind {
                 count: 1,
             })
         })
-        .checked(EntryCheck {
-            fault: &LOST_PLACE,
-            are_sound: |entries| {
-                let looks = entries.rows.iter().map(move |row| has_place(entries, row));
-                Box::pin(try_join_all(looks))
-            },
-            entries_at_once: ENTRIES_AT_ONCE,
-            recount: None,
-        }),
+        .checked(EntryCheck::new(&LOST_PLACE, |entries| {
+            let looks = entries.rows.iter().map(move |row| has_place(entries, row));
+            Box::pin(try_join_all(looks))
+        })),
         // The index above the order is small beside it.
         SectionKind::index(Section::TaskOrder, &[READY])
             .measured()
-            .checked(EntryCheck {
-                fault: &STRAY_PLACE,
-                are_sound: |entries| Box::pin(are_of_ready_tasks(entries)),
-                entries_at_once: ENTRIES_AT_ONCE,
-                recount: None,
-            }),
+            .checked(EntryCheck::new(&STRAY_PLACE, |entries| {
+                Box::pin(are_of_ready_tasks(entries))
+            })),
         SectionKind::index(Section::TaskDue, &[LEASED, DELAYED]).checked(BY_ID),
         SectionKind::index(Section::TaskDead, &[DEAD]).checked(BY_ID),
         SectionKind::other(Section::TaskNodes),
@@ -93,16 +84,11 @@ static STRAY_PLACE: EntryFault = EntryFault {
 };
 
 /// Rows by place whose value is a task's id.
-const BY_ID: EntryCheck = EntryCheck {
-    fault: &STRAY_PLACE,
-    are_sound: |entries| {
-        let looks = entries.rows.iter();
-        let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
-        Box::pin(try_join_all(looks))
-    },
-    entries_at_once: ENTRIES_AT_ONCE,
-    recount: None,
-};
+const BY_ID: EntryCheck = EntryCheck::new(&STRAY_PLACE, |entries| {
+    let looks = entries.rows.iter();
+    let looks = looks.map(move |row| stands_there(entries, row, row.value.clone()));
+    Box::pin(try_join_all(looks))
+});
 
 /// The row by which a task of its state is found.
 pub(super) fn place_row(layout: &Layout, data: Id, task: &TaskRow) -> Vec<u8> {

@@ -9,47 +9,35 @@ use crate::layout::{
 };
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, RangeQuery, StoreError, Transaction};
-use crate::types::kind::{ENTRIES_AT_ONCE, Entries, EntryCheck, EntryFault};
+use crate::types::kind::{Entries, EntryCheck, EntryFault};
 
 /// Entries that are pending, but not among those of their consumer.
-pub(in crate::types::stream) const PENDING: EntryCheck = EntryCheck {
-    fault: &PENDING_FAULT,
-    are_sound: |entries| Box::pin(are_with_consumer(entries)),
-    entries_at_once: ENTRIES_AT_ONCE,
-    recount: None,
-};
+pub(in crate::types::stream) const PENDING: EntryCheck =
+    EntryCheck::new(&PENDING_FAULT, |entries| {
+        Box::pin(are_with_consumer(entries))
+    });
 
 /// Entries among those of a consumer that are not pending.
-pub(in crate::types::stream) const CONSUMER_PENDING: EntryCheck = EntryCheck {
-    fault: &CONSUMER_PENDING_FAULT,
-    are_sound: |entries| Box::pin(are_pending(entries)),
-    entries_at_once: ENTRIES_AT_ONCE,
-    recount: Some(|entries, transaction| Box::pin(recount(entries, transaction))),
-};
+pub(in crate::types::stream) const CONSUMER_PENDING: EntryCheck =
+    EntryCheck::new(&CONSUMER_PENDING_FAULT, |entries| {
+        Box::pin(are_pending(entries))
+    })
+    .recounted(|entries, transaction| Box::pin(recount(entries, transaction)));
 
 /// Consumers of groups that are gone.
-pub(in crate::types::stream) const CONSUMERS: EntryCheck = EntryCheck {
-    fault: &CONSUMERS_FAULT,
-    are_sound: |entries| Box::pin(are_of_a_group(entries)),
-    entries_at_once: ENTRIES_AT_ONCE,
-    recount: None,
-};
+pub(in crate::types::stream) const CONSUMERS: EntryCheck =
+    EntryCheck::new(&CONSUMERS_FAULT, |entries| {
+        Box::pin(are_of_a_group(entries))
+    });
 
 /// Counters of pending entries.
-pub(in crate::types::stream) const COUNTS: EntryCheck = EntryCheck {
-    fault: &COUNTS_FAULT,
-    are_sound: |entries| Box::pin(are_right(entries)),
-    entries_at_once: ENTRIES_AT_ONCE,
-    recount: Some(|entries, transaction| Box::pin(count_again(entries, transaction))),
-};
+pub(in crate::types::stream) const COUNTS: EntryCheck =
+    EntryCheck::new(&COUNTS_FAULT, |entries| Box::pin(are_right(entries)))
+        .recounted(|entries, transaction| Box::pin(count_again(entries, transaction)));
 
 /// Rows by time of entries that are not pending since then.
-pub(in crate::types::stream) const IDLE: EntryCheck = EntryCheck {
-    fault: &IDLE_FAULT,
-    are_sound: |entries| Box::pin(are_pending_since(entries)),
-    entries_at_once: ENTRIES_AT_ONCE,
-    recount: None,
-};
+pub(in crate::types::stream) const IDLE: EntryCheck =
+    EntryCheck::new(&IDLE_FAULT, |entries| Box::pin(are_pending_since(entries)));
 
 static PENDING_FAULT: EntryFault = EntryFault {
     text: "pending entries of streams that their consumer does not have",
