@@ -199,7 +199,7 @@ impl Reaper {
         self.expired_grants.pass(executor).await
     }
 
-    /// Makes one pass over the blocks of sorted sets in which commands find ranks. Returns whether there
+    /// Makes one pass over the blocks of elements by which commands find ranks. Returns whether there
     /// is more to do.
     ///
     /// # Errors

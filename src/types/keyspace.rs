@@ -241,7 +241,7 @@ impl ReadContext<'_> {
     }
 
     /// The key, unless there is none or it has expired. It may have no elements.
-    async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
+    pub(super) async fn look_up(&self, key: &Bytes) -> Result<Option<OpenKey>, StoreError> {
         let location = self.locate(key).await?;
         if let Some(granted) = self.find_granted(&location.meta_key) {
             return Ok(Some(granted));

@@ -223,7 +223,7 @@ impl Batch<'_> {
         }
         let counted = attempt.unit.write_context(0).count_rank_changes().await;
         counted.map_err(|error| match error.is_about_rows() {
-            // One of the commands is about a set whose counts are damaged. The others are done without.
+            // One of the commands is about a key whose counts are damaged. The others are done without.
             true => self.make_smaller(error.into()),
             false => self.after_error(error),
         })

@@ -1,4 +1,4 @@
-//! The blocks of sorted sets in which commands find ranks.
+//! The blocks of elements by which commands find ranks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::types::ranks::{RankShape, RankTending};
 
 /// Transactions of one pass. Clients' commands run between them.
 const TRANSACTIONS_PER_PASS: usize = 8;
-/// How long a set is left alone with which the work has failed: other servers may change it too often.
+/// How long a key is left alone with which the work has failed: other servers may change it too often.
 const REST_MS: u64 = 60_000;
-/// Sets that are left alone. With more, all are tried again.
+/// Keys that are left alone. With more, all are tried again.
 const RESTING_MAX: usize = 1_000;
 
-/// The sets whose blocks are being worked on.
+/// The keys whose blocks are being worked on.
 #[derive(Debug, Default)]
 pub(super) struct Ranks {
     /// Each with how far the work has come.
@@ -60,7 +60,7 @@ impl Ranks {
     }
 }
 
-/// On a cluster the set is locked, so that commands of this server's clients wait and do not conflict.
+/// On a cluster the key is locked, so that commands of this server's clients wait and do not conflict.
 async fn tend(
     executor: &Executor,
     key: &ClientKey,

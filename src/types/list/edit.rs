@@ -12,10 +12,15 @@ use crate::layout::{
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+use crate::types::pages::Pages;
 
 /// Elements that LTRIM takes away up to which it reads them to count them. If it takes more, it drops all
 /// blocks of the list.
 const COUNTED_TRIM_MAX: usize = 4_096;
+/// The same in bytes.
+const COUNTED_TRIM_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Rows that it reads together. Long elements may make each of them large.
+const COUNTED_ROWS_PER_READ: usize = 128;
 
 impl WriteContext<'_> {
     /// Replaces the element at `index`; false where there is none.
@@ -249,12 +254,7 @@ impl WriteContext<'_> {
                 "length of a list disagrees with its elements",
             ));
         };
-        let removed = usize::try_from(length - kept).unwrap_or(usize::MAX);
-        let is_counted = key.meta.rank_levels > 0 && removed <= COUNTED_TRIM_MAX;
-        if !is_counted {
-            self.drop_blocks(key);
-        }
-        for outside in [
+        let outside = [
             KeyRange {
                 begin: range.begin.clone(),
                 end: first.key.to_vec(),
@@ -263,10 +263,12 @@ impl WriteContext<'_> {
                 begin: successor(&last.key),
                 end: range.end.clone(),
             },
-        ] {
-            if is_counted {
-                self.list_note_all(key, &outside).await?;
-            }
+        ];
+        let removed = usize::try_from(length - kept).unwrap_or(usize::MAX);
+        if removed > COUNTED_TRIM_MAX || !self.list_note_all(key, &outside).await? {
+            self.drop_blocks(key);
+        }
+        for outside in outside {
             self.list_clear_range(key, &outside).await?;
         }
         if first.key == last.key {
@@ -296,15 +298,27 @@ impl WriteContext<'_> {
         }
     }
 
-    /// Notes that all elements of a range go.
-    async fn list_note_all(&self, key: &OpenKey, range: &KeyRange) -> Result<(), StoreError> {
-        let mut rows = ListRows::new(self, range.clone(), false);
-        while let Some(page) = rows.next(usize::MAX).await? {
-            for row in &page {
-                self.list_note(key, &row.key, row.count(), 0);
+    /// Notes that all elements of some ranges go. Answers false where that would read too much.
+    async fn list_note_all(&self, key: &OpenKey, ranges: &[KeyRange]) -> Result<bool, StoreError> {
+        if key.meta.rank_levels == 0 {
+            return Ok(true);
+        }
+        let mut bytes = 0;
+        for range in ranges {
+            let mut pages =
+                Pages::new(self, range.clone(), false, 0).of_rows(COUNTED_ROWS_PER_READ);
+            while let Some(rows) = pages.next().await? {
+                for row in rows {
+                    bytes += row.value.len();
+                    let count = ListValue::decode(&row.value)?.count();
+                    self.list_note(key, &row.key, count, 0);
+                }
+                if bytes > COUNTED_TRIM_BYTES_MAX {
+                    return Ok(false);
+                }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Clears elements without reading them, unless some of the list's values are split and

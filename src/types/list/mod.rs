@@ -12,7 +12,6 @@ use crate::store::StoreError;
 
 use super::context::ReadContext;
 use super::key::OpenKey;
-use place::ListPlace;
 use rows::{ListRow, ListRows, rows_of};
 
 mod edit;
@@ -112,23 +111,16 @@ impl ReadContext<'_> {
         length: i64,
         offset: usize,
     ) -> Result<Option<(ListRow, usize)>, StoreError> {
-        let ListPlace {
-            mut rows,
-            reverse,
-            mut skip,
-        } = self.list_place(key, length, offset, 1).await?;
-        while let Some(page) = rows.next_after(skip, 1).await? {
-            for row in page {
-                let count = row.count();
-                if skip < count {
-                    rows.note_passed(key);
-                    let number = if reverse { count - 1 - skip } else { skip };
-                    return Ok(Some((row, number)));
-                }
-                skip -= count;
-            }
-        }
-        Ok(None)
+        let mut place = self.list_place(key, length, offset, 1).await?;
+        let page = place.arrive(self, key, 1).await?;
+        let row = page.into_iter().flatten().next();
+        Ok(row.map(|row| {
+            let number = match place.reverse {
+                true => row.count() - 1 - place.skip,
+                false => place.skip,
+            };
+            (row, number)
+        }))
     }
 
     /// The values of LRANGE.
@@ -145,25 +137,13 @@ impl ReadContext<'_> {
         let Some((offset, count)) = clamp_range(start, stop, length) else {
             return Ok(Vec::new());
         };
-        let ListPlace {
-            mut rows,
-            reverse,
-            mut skip,
-        } = self.list_place(key, length, offset, count).await?;
+        let mut place = self.list_place(key, length, offset, count).await?;
+        let reverse = place.reverse;
+        let mut next = place.arrive(self, key, count).await?;
+        let mut skip = place.skip;
         let mut values = Vec::new();
-        while values.len() < count {
-            let missing = count - values.len();
-            let Some(page) = rows.next_after(skip, missing).await? else {
-                break;
-            };
+        while let Some(page) = next {
             for row in page {
-                if skip >= row.count() {
-                    skip -= row.count();
-                    continue;
-                }
-                if values.is_empty() {
-                    rows.note_passed(key);
-                }
                 let skipped = std::mem::take(&mut skip);
                 match row.value {
                     ListValue::One(value) => {
@@ -182,6 +162,10 @@ impl ReadContext<'_> {
                     break;
                 }
             }
+            if values.len() >= count {
+                break;
+            }
+            next = place.rows.next(count - values.len()).await?;
         }
         if reverse {
             values.reverse();

@@ -14,9 +14,10 @@ use crate::types::pages::Pages;
 const FIRST_ROWS_MAX: usize = 4;
 /// The same where it costs a round trip.
 const FIRST_ROWS_CLUSTER_MAX: usize = 16;
-/// Rows that are read at a time on the way to an element, and up to which a list needs no blocks. Runs
-/// of them take a megabyte.
+/// Rows that are read at a time on the way to an element. Runs of them take a megabyte.
 const SKIPPED_ROWS_MAX: usize = 512;
+/// How many times as many rows as before are read on the way at most: the others may hold more elements.
+const SKIPPED_ROWS_GROWTH: usize = 16;
 
 /// All rows of a list, and how long the part of their keys is that they share.
 pub(super) fn rows_of(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
@@ -89,7 +90,6 @@ impl ListRow {
 
 /// Reads a list's rows from one end on, about as many at a time as hold the elements that are wanted.
 pub(super) struct ListRows<'c, 't> {
-    context: &'c ReadContext<'t>,
     pages: Pages<'c, 't>,
     first_rows_max: usize,
     rows_seen: usize,
@@ -99,7 +99,6 @@ pub(super) struct ListRows<'c, 't> {
 impl<'c, 't> ListRows<'c, 't> {
     pub(super) fn new(context: &'c ReadContext<'t>, range: KeyRange, reverse: bool) -> Self {
         Self {
-            context,
             pages: Pages::new(context, range, reverse, 0),
             first_rows_max: match context.environment.capabilities.single_writer {
                 true => FIRST_ROWS_MAX,
@@ -131,8 +130,9 @@ impl<'c, 't> ListRows<'c, 't> {
         let rows = match self.elements_seen {
             0 => skipped.saturating_add(wanted).min(self.first_rows_max),
             _ => {
-                let skipped = self.rows_of(skipped).min(SKIPPED_ROWS_MAX);
-                skipped + self.rows_of(wanted)
+                let skipped_max = self.rows_seen.saturating_mul(SKIPPED_ROWS_GROWTH);
+                let skipped = self.rows_of(skipped).min(skipped_max);
+                skipped.min(SKIPPED_ROWS_MAX) + self.rows_of(wanted)
             }
         };
         let Some(rows) = self.pages.next_of(rows).await? else {
@@ -144,14 +144,6 @@ impl<'c, 't> ListRows<'c, 't> {
         self.rows_seen += rows.len();
         self.elements_seen += rows.iter().map(ListRow::count).sum::<usize>();
         Ok(Some(rows))
-    }
-
-    /// To be called where all rows so far were read to find an element.
-    pub(super) fn note_passed(&self, key: &OpenKey) {
-        // Many elements may lie in few rows, which cost little.
-        if self.rows_seen > SKIPPED_ROWS_MAX {
-            self.context.note_passed_for_rank(key, self.elements_seen);
-        }
     }
 
     /// About how many rows hold so many elements, judged by those that were read.

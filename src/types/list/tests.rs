@@ -332,6 +332,27 @@ fn a_command_that_passes_many_rows_of_a_list_gets_blocks() {
 }
 
 #[test]
+fn large_elements_among_runs_get_blocks_once() {
+    let bench = Bench::embedded();
+    let large = "x".repeat(9_000);
+    let short = vec!["y"; 80].join(" ");
+    for _ in 0..100 {
+        let mut lines = vec![format!("RPUSH l {large}"); 31];
+        lines.push(format!("RPUSH l {short}"));
+        bench.run_all(&lines);
+    }
+    let mut reaper = Reaper::new(&bench.executor);
+    bench.run("LINDEX l 5555");
+    assert!(bench.executor.environment().rank_wants.is_wanted());
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    assert!(check_blocks(&bench, "l")[0] > 8);
+    for index in (0..11_000).step_by(500) {
+        bench.run(&format!("LINDEX l {index}"));
+    }
+    assert!(!bench.executor.environment().rank_wants.is_wanted());
+}
+
+#[test]
 fn a_trim_of_much_drops_blocks_and_one_of_little_counts() {
     let bench = Bench::embedded();
     fill_with_rows(&bench);

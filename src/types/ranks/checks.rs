@@ -15,7 +15,7 @@ pub const COUNTS: EntryCheck = EntryCheck::new(&FAULT, |entries| {
 // Each entry is a block, whose elements are counted.
 .at_once(2);
 
-/// Marks without a count, which commands that count take for the end of a block.
+/// Marks without a count.
 pub const MARKS: EntryCheck = EntryCheck::new(&STRAY_MARK, |entries| {
     let looks = entries.rows.iter().map(move |row| has_count(entries, row));
     Box::pin(try_join_all(looks))

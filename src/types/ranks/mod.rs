@@ -70,10 +70,9 @@ impl RankShape {
     };
 
     /// The same, one block at a time: the fewer elements a transaction makes blocks of, the less likely
-    /// another server changes one of them meanwhile. Two blocks have to fit, with a run more in each, and
-    /// one beyond.
+    /// another server changes one of them meanwhile. A block has to fit that ends within a run.
     pub const CLUSTER: Self = Self {
-        parts_per_pass: 2_600,
+        parts_per_pass: 1_300,
         ..Self::DEFAULT
     };
 

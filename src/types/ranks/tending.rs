@@ -70,7 +70,8 @@ impl WriteContext<'_> {
         from: &RankTending,
         shape: &RankShape,
     ) -> Result<Option<RankTending>, StoreError> {
-        let Some(mut key) = self.find_any(name).await? else {
+        // Without its length, which every push and pop changes.
+        let Some(mut key) = self.look_up(name).await? else {
             return Ok(None);
         };
         let kind = key.meta.value_type.kind();
@@ -351,16 +352,17 @@ impl WriteContext<'_> {
             if elements >= limit || bytes >= BYTES_PER_PIECE {
                 return Ok((places, false));
             }
-            // If the others hold as many.
-            let missing = limit - elements;
-            missing_rows = missing.saturating_mul(places.len()) / elements.max(1);
+            // If the others are like these.
+            let of_elements = (limit - elements).saturating_mul(places.len()) / elements.max(1);
+            let of_bytes = (BYTES_PER_PIECE - bytes).saturating_mul(places.len()) / bytes.max(1);
+            missing_rows = of_elements.min(of_bytes);
         }
         Ok((places, true))
     }
 }
 
-/// The blocks that parts are divided into, without what is left at the end, which is to be about a
-/// block too. `may_end`: whether a block may end at a place.
+/// The blocks that parts are divided into, without what is left at the end. `may_end`: whether a block
+/// may end at a place.
 fn divided(
     parts: &[Block],
     is_all: bool,
@@ -374,18 +376,20 @@ fn divided(
         _ => (shape.fan, |_| 1),
     };
     let all: i64 = parts.iter().map(size_of).sum();
-    // Rows may be so large that not even two blocks were read.
-    let size_wanted = match is_all {
+    // Rows may be so large that not even one block was read.
+    let size_wanted = match is_all || all >= size_wanted {
         true => size_wanted,
-        false => size_wanted.min(all / 2).max(1),
+        false => (all / 2).max(1),
     };
+    // What is left after the last is to be about a block too, unless more follows.
+    let left_wanted = if is_all { size_wanted } else { 0 };
     let (mut elements, mut size, mut left) = (0, 0, all);
     let mut blocks = Vec::new();
     for part in parts {
         size += size_of(part);
         left -= size_of(part);
         elements += part.count;
-        if size >= size_wanted && left >= size_wanted && may_end(&part.end) {
+        if size >= size_wanted && left >= left_wanted && may_end(&part.end) {
             blocks.push(Block {
                 end: part.end.clone(),
                 count: elements,
@@ -429,9 +433,17 @@ mod tests {
 
     #[test]
     fn large_rows_of_which_few_were_read_get_smaller_blocks() {
-        assert_eq!(counts(&rows(12, 1), false, 1), [6]);
-        assert_eq!(counts(&rows(2, 1), false, 1), [1]);
-        assert!(counts(&rows(1, 1), false, 1).is_empty());
+        assert_eq!(counts(&rows(8, 1), false, 1), [5]);
+        assert_eq!(counts(&rows(2, 1), false, 1), [1, 1]);
         assert!(counts(&[], false, 1).is_empty());
+        let run_across_half = [rows(3, 1), rows(1, 5), rows(1, 1)];
+        let run_across_half: Vec<Block> = run_across_half.into_iter().flatten().collect();
+        assert_eq!(counts(&run_across_half, false, 1), [8]);
+    }
+
+    #[test]
+    fn what_is_left_where_more_follows_is_of_any_size() {
+        assert_eq!(counts(&rows(12, 1), false, 1), [10]);
+        assert_eq!(counts(&rows(20, 1), false, 1), [10, 10]);
     }
 }

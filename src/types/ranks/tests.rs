@@ -1,5 +1,7 @@
 //! Blocks against a model, and who conflicts with whom on their account.
 
+use bytes::Bytes;
+
 use super::testing::{SMALL, TINY, check_blocks, meta, tend, tend_all, tend_piece};
 use super::{RankShape, RankTending};
 use crate::commands::testing::{Bench, planned};
@@ -7,6 +9,7 @@ use crate::executor::{Executor, Reaper};
 use crate::random::{Random, SeededRandom};
 use crate::reply::Reply;
 use crate::store::faults::FaultRates;
+use crate::types::Unit;
 
 fn text(reply: &Reply) -> String {
     format!("{reply:?}")
@@ -321,6 +324,35 @@ fn a_command_conflicts_with_upkeep_of_its_own_block_only() {
     // No block ends after it.
     assert!(!conflicts_with_upkeep(&at_end, "ZADD z 100 y"));
     assert!(!conflicts_with_upkeep(&at_end, "ZADD z 2.5 y"));
+}
+
+#[test]
+fn upkeep_conflicts_with_changes_of_the_elements_that_it_makes_blocks_of_only() {
+    // The first piece of upkeep looks at the front.
+    let conflicts = |fill: &str, meanwhile: &str| {
+        let bench = Bench::cluster_like();
+        for number in 0..100 {
+            bench.run(&fill.replace('N', &number.to_string()));
+        }
+        let transaction = bench.store.begin_write().unwrap();
+        let unit = Unit::new(&*transaction, bench.executor.environment());
+        let context = unit.write_context(0);
+        let (name, from) = (Bytes::from_static(b"k"), RankTending::default());
+        let tended = bench.block_on(context.tend_ranks(&name, &from, &TINY));
+        assert!(tended.unwrap().is_some());
+        bench.run(meanwhile);
+        bench.block_on(transaction.commit()).is_err()
+    };
+    let list = "RPUSH k a b c d e f g h";
+    assert!(!conflicts(list, "RPUSH k x"));
+    assert!(!conflicts(list, "RPOP k"));
+    assert!(conflicts(list, "LPUSH k x"));
+    assert!(conflicts(list, "LPOP k"));
+    assert!(!conflicts("ZADD k N mN", "ZADD k 50.5 x"));
+    assert!(!conflicts("ZADD k N mN", "ZPOPMAX k"));
+    assert!(conflicts("ZADD k N mN", "ZADD k 0.5 x"));
+    assert!(!conflicts("PQ.PUSH k N mN", "PQ.PUSH k 50 x"));
+    assert!(conflicts("PQ.PUSH k N mN", "PQ.POPMIN k"));
 }
 
 #[test]
