@@ -209,7 +209,7 @@ numbered! {
         StreamPendingCounts = 21,
         /// The same entries by when they were delivered, of groups with a policy.
         StreamIdle = 22,
-        /// How many elements the blocks of a sorted set or a list have.
+        /// How many elements the blocks of a sorted set, a list or a priority queue have.
         RankCounts = 23,
         /// Where these blocks end.
         RankMarks = 24,

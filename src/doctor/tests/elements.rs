@@ -7,6 +7,7 @@ use crate::layout::{
     KeyRange, OrderRow, Section, Space, TaskCounter, TaskPlace, TaskRow, encode_counter,
     encode_length,
 };
+use crate::types::ranks::testing::tend_wanted;
 
 #[test]
 fn a_length_that_is_wrong() {
@@ -178,8 +179,7 @@ fn make_blocks(bench: &Bench) {
         bench.run(&format!("ZADD ranked {}", some.join(" ")));
     }
     assert_eq!(bench.run("ZCOUNT ranked 3000 7999"), Reply::Integer(5_000));
-    let mut reaper = Reaper::new(&bench.executor);
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(bench);
 }
 
 #[test]

@@ -162,10 +162,10 @@ impl ReadContext<'_> {
                     break;
                 }
             }
-            if values.len() >= count {
-                break;
-            }
-            next = place.rows.next(count - values.len()).await?;
+            next = match count - values.len() {
+                0 => None,
+                missing => place.rows.next(missing).await?,
+            };
         }
         if reverse {
             values.reverse();

@@ -5,9 +5,7 @@ use super::rows::{ListRow, ListRows, rows_of};
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
-
-/// Elements from the nearer end up to which blocks are not looked at.
-const NEAR_ELEMENTS_MAX: usize = 512;
+use crate::types::ranks::NEAR_ELEMENTS_MAX;
 
 /// Rows up to which a list needs no blocks: many elements may lie in few rows, which cost little.
 const PASSED_ROWS_MAX: usize = 512;
@@ -75,11 +73,9 @@ impl<'t> ReadContext<'t> {
         let mut before = offset;
         if key.meta.rank_levels > 0 && before.min(after) > NEAR_ELEMENTS_MAX {
             let rank = i64::try_from(offset).unwrap_or(i64::MAX);
-            let start = self.rank_start_by_rank(key, rank).await?;
+            let start = self.rank_start_by_rank(key, range, rank).await?;
             before -= usize::try_from(start.elements).unwrap_or(0).min(before);
-            if let Some(begin) = start.begin {
-                range.begin = begin;
-            }
+            range = start.rows;
         }
         let reverse = after < before;
         Ok(ListPlace {

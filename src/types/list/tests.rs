@@ -6,12 +6,11 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::commands::testing::{Bench, call};
-use crate::executor::Reaper;
 use crate::layout::{RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX};
 use crate::limits::VALUE_CHUNK_BYTES_MAX;
 use crate::random::{Random, SeededRandom};
 use crate::reply::Reply;
-use crate::types::ranks::testing::{SMALL, check_blocks, tend_all};
+use crate::types::ranks::testing::{SMALL, check_blocks, tend, tend_wanted};
 
 const STEPS: usize = 600;
 const LENGTH_MAX: usize = 700;
@@ -269,7 +268,7 @@ fn agrees_with_the_model_beside_blocks(bench: &Bench, seed: u64) {
     for step in 0..STEPS {
         model.step();
         if step % 7 == 0 {
-            bench.block_on(tend_all(&bench.executor, "l", &SMALL));
+            tend(bench, "l", &SMALL);
         }
         if step % 3 == 0 {
             let blocks = check_blocks(bench, "l");
@@ -318,12 +317,11 @@ fn index_of(reply: &Reply) -> usize {
 fn a_command_that_passes_many_rows_of_a_list_gets_blocks() {
     let bench = Bench::embedded();
     fill_with_rows(&bench);
-    let mut reaper = Reaper::new(&bench.executor);
     bench.run("LINDEX l 4000");
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(&bench);
     assert!(check_blocks(&bench, "l").is_empty());
     assert_eq!(index_of(&bench.run("LINDEX l 9000")), 9_000);
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(&bench);
     assert_eq!(check_blocks(&bench, "l"), [18]);
     for index in [0, 600, 9_000, 10_000, 15_000, 18_500, 19_999] {
         assert_eq!(index_of(&bench.run(&format!("LINDEX l {index}"))), index);
@@ -341,10 +339,9 @@ fn large_elements_among_runs_get_blocks_once() {
         lines.push(format!("RPUSH l {short}"));
         bench.run_all(&lines);
     }
-    let mut reaper = Reaper::new(&bench.executor);
     bench.run("LINDEX l 5555");
     assert!(bench.executor.environment().rank_wants.is_wanted());
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(&bench);
     assert!(check_blocks(&bench, "l")[0] > 8);
     for index in (0..11_000).step_by(500) {
         bench.run(&format!("LINDEX l {index}"));
@@ -356,9 +353,8 @@ fn large_elements_among_runs_get_blocks_once() {
 fn a_trim_of_much_drops_blocks_and_one_of_little_counts() {
     let bench = Bench::embedded();
     fill_with_rows(&bench);
-    let mut reaper = Reaper::new(&bench.executor);
     bench.run("LINDEX l 9000");
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(&bench);
     bench.run("LTRIM l 1500 18999");
     let blocks = check_blocks(&bench, "l");
     assert_eq!(blocks, [18]);
@@ -375,7 +371,7 @@ fn counts_make_no_pushes_and_pops_conflict() {
         for _ in 0..100 {
             bench.run("RPUSH l a b c");
         }
-        bench.block_on(tend_all(&bench.executor, "l", &SMALL));
+        tend(&bench, "l", &SMALL);
         assert!(check_blocks(&bench, "l")[0] > 1);
         let conflicts = bench.race(line, meanwhile, false);
         check_blocks(&bench, "l");

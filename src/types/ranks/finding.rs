@@ -1,14 +1,14 @@
 //! Ranks and counts of elements that have a row each: by blocks, and by reading what lies on the shorter
 //! side of what is in none.
 
+use super::NEAR_ELEMENTS_MAX;
+use super::reading::RankStart;
 use crate::layout::KeyRange;
 use crate::store::{KeyValue, StoreError};
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
 
-/// Elements from the nearer end up to which blocks are not looked at.
-const NEAR_ROWS_MAX: usize = 512;
 /// Elements up to which a range is counted one by one though there are blocks.
 const FIRST_LOOK_ROWS: usize = 128;
 
@@ -17,18 +17,15 @@ impl ReadContext<'_> {
     pub(in crate::types) async fn rank_of(
         &self,
         key: &OpenKey,
-        mut all: KeyRange,
+        all: KeyRange,
         end: Vec<u8>,
     ) -> Result<i64, StoreError> {
-        let start = self.rank_start_by_key(key, &end).await?;
-        if let Some(begin) = start.begin {
-            all.begin = begin;
-        }
-        let begin = all.begin.clone();
+        let RankStart { rows, elements } = self.rank_start_by_key(key, all, &end).await?;
+        let begin = rows.begin.clone();
         let rest = self
-            .count_rows(key, all, start.elements, KeyRange { begin, end })
+            .count_rows(key, rows, elements, KeyRange { begin, end })
             .await?;
-        Ok(start.elements + rest)
+        Ok(elements + rest)
     }
 
     /// The rows from a rank on in one direction. There are `offset` before them and `count` of them
@@ -36,7 +33,7 @@ impl ReadContext<'_> {
     pub(in crate::types) async fn rows_from_rank(
         &self,
         key: &OpenKey,
-        mut all: KeyRange,
+        all: KeyRange,
         length: i64,
         reverse: bool,
         offset: usize,
@@ -44,7 +41,7 @@ impl ReadContext<'_> {
     ) -> Result<Vec<KeyValue>, StoreError> {
         let elements = usize::try_from(length).unwrap_or(0);
         let behind = elements.saturating_sub(offset.saturating_add(count));
-        if offset.min(behind) <= NEAR_ROWS_MAX {
+        if offset.min(behind) <= NEAR_ELEMENTS_MAX {
             return self.rows_by_rank(all, length, reverse, offset, count).await;
         }
         let (signed_offset, signed_count) = (signed(offset), signed(count));
@@ -52,10 +49,7 @@ impl ReadContext<'_> {
             false => signed_offset,
             true => length.saturating_sub(signed_offset.saturating_add(signed_count)),
         };
-        let start = self.rank_start_by_rank(key, first.max(0)).await?;
-        if let Some(begin) = start.begin {
-            all.begin = begin;
-        }
+        let start = self.rank_start_by_rank(key, all, first.max(0)).await?;
         let length = length - start.elements;
         let offset = match reverse {
             true => offset,
@@ -64,7 +58,8 @@ impl ReadContext<'_> {
         let left = usize::try_from(length).unwrap_or(0);
         let behind = left.saturating_sub(offset.saturating_add(count));
         self.note_passed_for_rank(key, offset.min(behind));
-        self.rows_by_rank(all, length, reverse, offset, count).await
+        self.rows_by_rank(start.rows, length, reverse, offset, count)
+            .await
     }
 
     /// How many elements have keys in a range. `all`: the range of all rows.

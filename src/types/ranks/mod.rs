@@ -22,7 +22,7 @@ mod finding;
 mod reading;
 mod tending;
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod wants;
@@ -36,6 +36,8 @@ pub use wants::RankWants;
 /// Elements that commands pass to find a rank before they want blocks, and more than background work
 /// leaves in none.
 const SCANNED_ELEMENTS_MAX: usize = 4_096;
+/// Elements from the nearer end of a value up to which blocks are not looked at.
+pub(super) const NEAR_ELEMENTS_MAX: usize = 512;
 /// The most levels: more than the largest set needs.
 const LEVELS_MAX: u8 = 5;
 

@@ -12,10 +12,10 @@ use crate::types::pages::Pages;
 const FIRST_LOOK_BLOCKS: usize = 64;
 
 /// The end of a block, or the beginning of the value.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::types) struct RankStart {
-    /// The key at which rows after it begin; `None` for the beginning of the value.
-    pub(in crate::types) begin: Option<Vec<u8>>,
+    /// The rows after that.
+    pub(in crate::types) rows: KeyRange,
     /// Elements before that.
     pub(in crate::types) elements: i64,
 }
@@ -31,35 +31,41 @@ impl ReadContext<'_> {
         }
     }
 
-    /// The end of the last block that ends at the key of a row or before it.
+    /// The end of the last block that ends at the key of a row or before it. `all`: the range of all
+    /// rows.
     ///
     /// # Errors
     /// When the store fails.
     pub(in crate::types) async fn rank_start_by_key(
         &self,
         key: &OpenKey,
+        all: KeyRange,
         row_key: &[u8],
     ) -> Result<RankStart, StoreError> {
         let place = self.rank_place(key, row_key);
-        self.rank_start(key, |end, _| end <= place).await
+        self.rank_start(key, all, |end, _| end <= place).await
     }
 
-    /// The end of the last block before which there are at most `rank` elements.
+    /// The end of the last block before which there are at most `rank` elements. `all`: the range of
+    /// all rows.
     ///
     /// # Errors
     /// When the store fails.
     pub(in crate::types) async fn rank_start_by_rank(
         &self,
         key: &OpenKey,
+        all: KeyRange,
         rank: i64,
     ) -> Result<RankStart, StoreError> {
-        self.rank_start(key, |_, elements| elements <= rank).await
+        self.rank_start(key, all, |_, elements| elements <= rank)
+            .await
     }
 
     /// Goes over blocks as long as `passes` where they end, with that many elements before it.
     async fn rank_start(
         &self,
         key: &OpenKey,
+        mut rows: KeyRange,
         passes: impl Fn(&[u8], i64) -> bool,
     ) -> Result<RankStart, StoreError> {
         let data = key.data();
@@ -75,8 +81,8 @@ impl ReadContext<'_> {
                 end: layout.rank_counts(data, level).end,
             };
             let mut pages = Pages::new(self, range, false, FIRST_LOOK_BLOCKS);
-            'blocks: while let Some(rows) = pages.next().await? {
-                for row in rows {
+            'blocks: while let Some(counts) = pages.next().await? {
+                for row in counts {
                     let Block { end, count } = Block::read(layout, data, &row)?;
                     let (inside, after) = split_at_place(uncounted, &end);
                     uncounted = after;
@@ -91,13 +97,12 @@ impl ReadContext<'_> {
             }
         }
         self.note_passed_for_rank(key, blocks);
-        let section = key.meta.value_type.kind().ranked_section();
-        Ok(RankStart {
-            begin: section
-                .filter(|_| !place.is_empty())
-                .map(|section| layout.rows_from(data, section, &place)),
-            elements,
-        })
+        if !place.is_empty()
+            && let Some(section) = key.meta.value_type.kind().ranked_section()
+        {
+            rows.begin = layout.rows_from(data, section, &place);
+        }
+        Ok(RankStart { rows, elements })
     }
 
     /// The place of a row.

@@ -257,10 +257,11 @@ impl WriteContext<'_> {
                 .set(&count_key, &encode_counter(made.count));
             let mark = layout.rank_mark_key(data, number, &made.end);
             self.transaction.set(&mark, b"");
-            if let Some(block) = block {
-                let count_key = layout.rank_count_key(data, number, &block.end);
-                self.transaction.atomic_add(&count_key, -made.count);
-            }
+        }
+        if let Some(block) = block {
+            let count_key = layout.rank_count_key(data, number, &block.end);
+            let taken_away: i64 = made.iter().map(|made| made.count).sum();
+            self.transaction.atomic_add(&count_key, -taken_away);
         }
         // Of blocks it is their counts, up to that of the last.
         let behind = match number {
@@ -287,7 +288,7 @@ impl WriteContext<'_> {
         let layout = self.layout();
         let Level { data, section, .. } = level;
         let end = block.map(|block| block.end.as_ref());
-        let Some(below) = level.number.checked_sub(1).filter(|below| *below > 0) else {
+        if level.number == 1 {
             let prefix = layout.section_prefix(data, section);
             let range = KeyRange {
                 begin: layout.rows_from(data, section, begin),
@@ -307,7 +308,8 @@ impl WriteContext<'_> {
                 range,
                 is_all,
             });
-        };
+        }
+        let below = level.number - 1;
         let counts = layout.rank_counts(data, below);
         let range = KeyRange {
             begin: successor(&layout.rank_count_key(data, below, begin)),

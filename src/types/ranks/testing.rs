@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{RankShape, RankTending};
 use crate::commands::KeyLocks;
 use crate::commands::testing::Bench;
-use crate::executor::Executor;
+use crate::executor::{Executor, Reaper};
 use crate::layout::{Id, KeyRange, Layout, Meta, decode_counter};
 use crate::store::{Isolation, KeyValue, RangeQuery};
 
@@ -53,8 +53,14 @@ pub(in crate::types) async fn tend_all(executor: &Executor, name: &str, shape: &
     }
 }
 
-pub(in crate::types) fn tend(bench: &Bench, name: &str) {
-    bench.block_on(tend_all(&bench.executor, name, &TINY));
+pub(in crate::types) fn tend(bench: &Bench, name: &str, shape: &RankShape) {
+    bench.block_on(tend_all(&bench.executor, name, shape));
+}
+
+/// Has background work make the blocks that commands have wanted.
+pub(crate) fn tend_wanted(bench: &Bench) {
+    let mut reaper = Reaper::new(&bench.executor);
+    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
 }
 
 fn rows(bench: &Bench, range: &KeyRange) -> Vec<KeyValue> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::testing::{SMALL, TINY, check_blocks, meta, tend, tend_all, tend_piece};
+use super::testing::{SMALL, TINY, check_blocks, meta, tend, tend_all, tend_piece, tend_wanted};
 use super::{RankShape, RankTending};
 use crate::commands::testing::{Bench, planned};
 use crate::executor::{Executor, Reaper};
@@ -78,7 +78,7 @@ fn compare_with_model(bench: &Bench, seed: u64) {
     for _ in 0..200 {
         change(bench, &random);
         if random.below(4) == 0 {
-            tend(bench, "z");
+            tend(bench, "z", &TINY);
         }
         levels_max = levels_max.max(check_blocks(bench, "z").len());
         check_answers(bench, &random);
@@ -112,7 +112,7 @@ fn so_they_are_in_priority_queues() {
             }
             bench.run_all(&lines);
             if round % 3 == 0 {
-                bench.block_on(tend_all(&bench.executor, "q", &SMALL));
+                tend(&bench, "q", &SMALL);
             }
             let blocks = check_blocks(&bench, "q");
             if round < 20 {
@@ -138,7 +138,7 @@ fn a_read_in_a_transaction_sees_what_was_not_counted_yet() {
     for member in 0..40 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z");
+    tend(&bench, "z", &TINY);
     let lines = [
         "ZADD z -1 first",
         "ZRANK z m39",
@@ -158,12 +158,12 @@ fn blocks_are_joined_when_members_go() {
     for member in 0..100 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z");
+    tend(&bench, "z", &TINY);
     let before = check_blocks(&bench, "z");
     bench.run("ZREMRANGEBYRANK z 0 79");
     // A block stays while one of a higher level ends where it does.
     for _ in &before {
-        tend(&bench, "z");
+        tend(&bench, "z", &TINY);
     }
     let after = check_blocks(&bench, "z");
     assert!(before[0] > 20 && after[0] < 12, "{before:?} {after:?}");
@@ -211,9 +211,9 @@ fn upkeep_begins_again_where_the_block_is_gone_at_which_it_stopped() {
     let first = tend_piece(&bench.executor, "z", RankTending::default(), &shape);
     let mut from = bench.block_on(first);
     // It has stopped before `m12`. Another server goes on, and joins the block that ends there.
-    bench.block_on(tend_all(&bench.executor, "z", &shape));
+    tend(&bench, "z", &shape);
     bench.run("ZREM z m10 m11");
-    bench.block_on(tend_all(&bench.executor, "z", &shape));
+    tend(&bench, "z", &shape);
     for member in 0..40 {
         bench.run(&format!("ZADD z 13 x{member}"));
     }
@@ -229,7 +229,7 @@ fn a_key_with_another_name_keeps_its_blocks() {
     for member in 0..40 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z");
+    tend(&bench, "z", &TINY);
     bench.run("RENAME z y");
     bench.run("ZREM y m3");
     let blocks = check_blocks(&bench, "y");
@@ -243,7 +243,7 @@ fn blocks_go_with_their_set() {
         for member in 0..40 {
             bench.run(&format!("ZADD z {member} m{member}"));
         }
-        tend(&bench, "z");
+        tend(&bench, "z", &TINY);
         bench.run("ZPOPMIN z 40");
         if bench.store.capabilities().single_writer {
             assert_eq!(meta(&bench, "z"), None);
@@ -267,13 +267,12 @@ fn a_command_that_reads_many_members_for_a_rank_gets_blocks() {
     for some in words.chunks(1_000) {
         bench.run(&format!("ZADD z {}", some.join(" ")));
     }
-    let mut reaper = Reaper::new(&bench.executor);
     bench.run("ZRANK z m100");
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(&bench);
     assert_eq!(meta(&bench, "z").unwrap().rank_levels, 0);
     let before = bench.run("ZCOUNT z 5000 14000");
     assert_eq!(text(&before), text(&Reply::Integer(9_001)));
-    while bench.block_on(reaper.tend_ranks(&bench.executor)).unwrap() {}
+    tend_wanted(&bench);
     let blocks = check_blocks(&bench, "z");
     assert_eq!(blocks, [18]);
     assert_eq!(text(&bench.run("ZCOUNT z 5000 14000")), text(&before));
@@ -286,7 +285,7 @@ fn blocks_of_cluster() -> Bench {
     for member in 0..40 {
         bench.run(&format!("ZADD z {member} m{member}"));
     }
-    tend(&bench, "z");
+    tend(&bench, "z", &TINY);
     bench
 }
 
@@ -308,7 +307,7 @@ fn counts_make_no_commands_conflict() {
 fn conflicts_with_upkeep(before: &[String], line: &str) -> bool {
     let bench = blocks_of_cluster();
     bench.run_all(before);
-    let is_conflict = bench.race_against(&[line], false, || tend(&bench, "z"));
+    let is_conflict = bench.race_against(&[line], false, || tend(&bench, "z", &TINY));
     check_blocks(&bench, "z");
     is_conflict
 }

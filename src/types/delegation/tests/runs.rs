@@ -4,7 +4,7 @@
 use super::*;
 use crate::commands::testing::call;
 use crate::random::{Random, SeededRandom};
-use crate::types::ranks::testing::{check_blocks, tend};
+use crate::types::ranks::testing::{TINY, check_blocks, tend};
 
 const STEPS: usize = 300;
 
@@ -100,7 +100,7 @@ fn stays_in_order(seed: u64, from_end: bool, has_blocks: bool) {
                 let rest: Vec<usize> = (0..pushed).filter(|one| !popped.contains(one)).collect();
                 assert_eq!(list, rest);
                 if has_blocks {
-                    tend(&bench, "q");
+                    tend(&bench, "q", &TINY);
                 }
             }
             _ => {}
