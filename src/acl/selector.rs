@@ -92,7 +92,7 @@ impl Selector {
 
     fn set(&mut self, id: usize, allows: bool) {
         self.commands.set(id, allows);
-        self.all_commands &= allows;
+        self.all_commands = allows && (self.all_commands || self.commands == CommandSet::all());
     }
 
     /// Allows a command with this first argument.
