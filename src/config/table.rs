@@ -547,7 +547,7 @@ pub static SETTINGS: &[SettingRow] = &[
         name: "io-threads",
         kind: Kind::Integer(1, 128),
         default: "1",
-        help: "Threads that read requests and write replies",
+        help: "Threads that read requests and write replies; on the embedded store they run most commands too, and one is fastest",
         is_runtime_changeable: false,
         apply: |settings, value| {
             value

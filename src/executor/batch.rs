@@ -54,7 +54,7 @@ impl Slot {
     }
 }
 
-/// What a finished batch hands back to its lane.
+/// What a finished batch hands back to its lane or round.
 pub(super) struct BatchResult {
     pub(super) slot: Slot,
     pub(super) locks: Vec<KeyLocks>,
@@ -68,6 +68,8 @@ pub(super) struct BatchResult {
     pub(super) is_delegated: bool,
     /// How long the batch took.
     pub(super) duration: Duration,
+    /// How long its commit took, if it had anything to commit.
+    pub(super) commit_duration: Option<Duration>,
 }
 
 pub(super) struct Batch<'s> {
@@ -120,6 +122,8 @@ pub(super) struct Batch<'s> {
     /// Why the batch was last run again. Its clients get this error when it is given up.
     last_error: Option<StoreError>,
     delegation: BatchDelegation<'s>,
+    /// How long the commit took, if there was anything to commit.
+    commit_duration: Option<Duration>,
     /// Keeps which keys change while the latest attempt reads, if clients track keys.
     read_window: Option<ReadWindow>,
     /// Clients of other servers track keys.
@@ -203,6 +207,7 @@ impl<'s> Batch<'s> {
             alarms: 0,
             last_error: None,
             delegation: BatchDelegation::new(store, environment, statistics, shared),
+            commit_duration: None,
             read_window: None,
             is_tracked: false,
             submissions: Rc::new(submissions),

@@ -129,11 +129,12 @@ impl WriteLane {
             self.release_held();
             let next_release = self.held.iter().map(|held| held.until).min();
             while let Some(slot) = free_slots.pop() {
-                let submissions = self.form_batch(parallel > 1, free_slots.len() + 1);
+                let mut submissions = self.form_batch(parallel > 1, free_slots.len() + 1);
                 if submissions.is_empty() {
                     free_slots.push(slot);
                     break;
                 }
+                let wake_ups = count_wake_ups(&mut submissions);
                 let batch = Batch::new(
                     &*store,
                     &environment,
@@ -142,21 +143,23 @@ impl WriteLane {
                     slot,
                     submissions,
                 );
-                let turn = &shared.lone_client.turn;
+                let turn = &shared.rounds.turn;
                 let single_writer = environment.capabilities.single_writer;
                 under_way.push(async move {
                     let _turn = match single_writer {
                         true => Some(turn.lock().await),
                         false => None,
                     };
-                    batch.run().await
+                    (batch.run().await, wake_ups)
                 });
             }
             tokio::select! {
                 biased;
-                Some(mut done) = under_way.next() => {
+                Some((mut done, wake_ups)) = under_way.next() => {
                     self.gathering = self.plan_gathering(&done, receiver.len());
-                    let not_run = std::mem::take(&mut done.not_run);
+                    let mut not_run = std::mem::take(&mut done.not_run);
+                    let ended = wake_ups - count_wake_ups(&mut not_run);
+                    shared.waiters.end_wake_ups(ended);
                     free_slots.push(self.release(done, not_run.is_empty()));
                     for submission in not_run.into_iter().rev() {
                         self.put_in_front(submission);
@@ -242,6 +245,7 @@ impl WriteLane {
                     *cursor = cursor.joined(*other_cursor);
                     // The new submission's locks are those of the clients that wait now.
                     *other = submission;
+                    self.shared.waiters.end_wake_ups(1);
                     return;
                 }
             }
@@ -388,6 +392,11 @@ fn wake_up_of(submission: &mut Submission) -> Option<(&ClientKey, &mut Cursor)> 
         Work::WakeUp(key, cursor) => Some((key, cursor)),
         _ => None,
     }
+}
+
+fn count_wake_ups(submissions: &mut [Submission]) -> usize {
+    let wake_ups = submissions.iter_mut().filter_map(wake_up_of);
+    wake_ups.count()
 }
 
 fn is_alone(submission: &Submission) -> bool {

@@ -3,8 +3,9 @@
 //! A connection hands over a run of commands of its pipeline and waits for the replies, so each
 //! client has at most one submission here, and its commands stay in order. Runs that only read
 //! go to a read lane and share a snapshot, and so do on a cluster the reads of a run before its
-//! first write. All others go to the write lane, where whatever has arrived while the last batch was
-//! under way forms the next one: an idle server commits at once, a busy one makes larger batches.
+//! first write. All others go to the write lane, where what has arrived while the last batch was
+//! under way forms the next one: an idle server commits at once, a busy one makes larger batches. On a
+//! store with a single writer, most commands run on the connections' thread instead ([`rounds`]).
 //! Replies leave after the commit.
 
 use std::future::Future;
@@ -21,18 +22,18 @@ use crate::store::{Store, StoreError};
 use crate::types::tracker_marks::set_mark;
 use crate::types::{Environment, WriteContext};
 
-mod alone;
 mod batch;
 mod call;
 mod delegation;
 mod jobs;
 mod lane;
 mod lock_set;
-mod lone_client;
 mod read_lane;
 pub mod reaper;
 pub mod relay;
 mod relay_state;
+mod rounds;
+mod rounds_state;
 mod shared;
 pub mod statistics;
 pub mod waiters;
@@ -254,10 +255,11 @@ impl Executor {
             });
         }
         let single_writer = self.environment.capabilities.single_writer;
-        if single_writer && self.shared.lone_client.note(&calls) {
-            match self.run_alone(calls) {
-                Ok(done) => return Ok(done),
-                Err(not_run) => calls = not_run,
+        // A round cannot wait to find out whether its commit was applied.
+        if single_writer && !self.environment.capabilities.has_unknown_results {
+            match self.join_round(calls) {
+                Ok(response) => return response.await.map_err(|_| stopped()),
+                Err(not_joined) => calls = not_joined,
             }
         }
         // One that may wait is parked by a batch.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::delegation::contention::Contention;
-use super::lone_client::LoneClient;
 use super::relay_state::RelayState;
+use super::rounds_state::Rounds;
 use super::waiters::Waiters;
 use super::watchers::Watchers;
 use crate::types::prefetch::LocationCache;
@@ -25,8 +25,8 @@ pub struct Shared {
     pub(super) contention: Contention,
     /// Where the data of keys lies.
     pub(super) locations: LocationCache,
-    /// Whether one client is alone, whose batches then need no lane.
-    pub(super) lone_client: LoneClient,
+    /// Commands that run on the connections' thread.
+    pub(super) rounds: Rounds,
     /// Watches that are open in the store.
     pub(super) open_watches: AtomicUsize,
 }

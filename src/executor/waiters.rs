@@ -6,8 +6,8 @@
 //! oldest waiter comes first, and no later client can get in between. Only waiters that another
 //! batch holds are passed over (see below). Where other servers write too,
 //! [wake watches](super::wake_watches) *schedule a wake-up* of keys that may have become ready: the
-//! write lane then submits work that runs the commands of their waiters. The write lane is the
-//! thread that runs batches. A *slot* is the number of one of its in-flight transactions.
+//! write lane then submits work that runs the commands of their waiters. Rounds leave their commands
+//! to the lane until such work has ended. A *slot* is the number of one of its in-flight transactions.
 //!
 //! | Stage | Who may run its command | Next stage |
 //! | --- | --- | --- |
@@ -66,6 +66,8 @@ pub struct Waiters {
     count: AtomicUsize,
     /// Notified when a wake-up is scheduled.
     scheduled: Notify,
+    /// Wake-ups that the lane has taken and that have not ended.
+    wake_ups: AtomicUsize,
     /// Whether a [`WakeWatches`](super::wake_watches::WakeWatches) task consumes `unfollowed_keys` of
     /// the queues.
     has_wake_watches: bool,
@@ -369,6 +371,23 @@ impl Waiters {
         self.scheduled.notified().await;
     }
 
+    /// Whether wake-ups are scheduled or have not ended.
+    pub(super) fn has_wake_ups(&self) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let queues = self.queues();
+        !queues.scheduled.is_empty() || self.wake_ups.load(Ordering::SeqCst) > 0
+    }
+
+    /// To be called when so many wake-ups that were taken have ended.
+    pub(super) fn end_wake_ups(&self, count: usize) {
+        let ended = |wake_ups: usize| Some(wake_ups.saturating_sub(count));
+        let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
+        // There is always a value.
+        let _ = self.wake_ups.fetch_update(success, failure, ended);
+    }
+
     /// Takes up to `keys_max` scheduled wake-ups: the keys, and where in their queues to begin.
     pub(super) fn take_scheduled(&self, keys_max: usize) -> Vec<(ClientKey, Cursor)> {
         if self.is_empty() {
@@ -376,10 +395,11 @@ impl Waiters {
         }
         let mut queues = self.queues();
         let keys: Vec<ClientKey> = queues.scheduled.keys().take(keys_max).cloned().collect();
-        let taken = keys
+        let taken: Vec<_> = keys
             .into_iter()
             .filter_map(|key| queues.scheduled.remove_entry(&key))
             .collect();
+        self.wake_ups.fetch_add(taken.len(), Ordering::SeqCst);
         queues.scheduled.shrink_if_sparse();
         if !queues.scheduled.is_empty() {
             self.scheduled.notify_one();

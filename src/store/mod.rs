@@ -355,6 +355,10 @@ pub trait Store: Send + Sync + 'static {
         None
     }
 
+    /// Whether a transaction that writes can begin at once. If not, beginning one may wait for room or
+    /// for another, and keeps its thread meanwhile.
+    fn is_ready(&self) -> bool;
+
     /// Whether it takes transactions that add data. If not, it still takes those that only remove
     /// data.
     fn takes_growth(&self) -> bool {

@@ -182,8 +182,10 @@ impl Batch<'_> {
         let begun = Instant::now();
         match transaction.commit().await {
             Ok(()) => {
+                let duration = begun.elapsed();
+                self.commit_duration = Some(duration);
                 self.statistics.commits.add(1);
-                self.statistics.commit_durations.record(begun.elapsed());
+                self.statistics.commit_durations.record(duration);
                 AttemptEnd::Committed
             }
             Err(StoreError::TooLarge) => self.make_smaller(CommandError::TooLarge),
@@ -520,6 +522,7 @@ impl Batch<'_> {
             commands,
             is_delegated,
             duration,
+            commit_duration: self.commit_duration,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The embedded store as a [`Store`].
 
 use super::store::EmbeddedStore;
-use super::transaction::{EmbeddedSnapshot, EmbeddedTransaction};
+use super::transaction::{EmbeddedSnapshot, EmbeddedTransaction, room_for_transaction};
 use crate::counter::Durations;
 use crate::limits;
 use crate::store::{
@@ -67,6 +67,11 @@ impl Store for EmbeddedStore {
 
     fn sync_durations(&self) -> Option<&Durations> {
         Some(self.journal.sync_durations())
+    }
+
+    fn is_ready(&self) -> bool {
+        // A checkpoint holds the writer's lock while it syncs the journal.
+        self.shared.writer.is_free() && room_for_transaction(self).is_there()
     }
 
     fn takes_growth(&self) -> bool {

@@ -208,6 +208,30 @@ impl<'s> EmbeddedTransaction<'s> {
     }
 }
 
+/// Whether there is room for a transaction to begin.
+pub(super) struct RoomForTransaction {
+    is_journal_long: bool,
+    is_overlay_large: bool,
+    is_tight: bool,
+    record: io::Result<()>,
+}
+
+impl RoomForTransaction {
+    pub(super) fn is_there(&self) -> bool {
+        !(self.is_journal_long || self.is_overlay_large || self.is_tight) && self.record.is_ok()
+    }
+}
+
+pub(super) fn room_for_transaction(store: &EmbeddedStore) -> RoomForTransaction {
+    let overlay_bytes = store.shared.overlay.bytes();
+    RoomForTransaction {
+        is_journal_long: store.journal.bytes() > store.journal_bytes_max,
+        is_overlay_large: overlay_bytes > limits::EMBEDDED_OVERLAY_BYTES_MAX,
+        is_tight: store.shared.room.is_tight(overlay_bytes as u64),
+        record: store.journal.make_room(RECORD_ROOM_BYTES),
+    }
+}
+
 /// Makes a transaction wait while the journal or the overlay is too far ahead of the data file, and
 /// while there is no room for a record. Not to be called with the writer's lock, which is needed to
 /// make room.
@@ -216,14 +240,16 @@ fn wait_for_room(store: &EmbeddedStore) -> Result<(), StoreError> {
     let checkpoints = || shared.checkpoints.load(Ordering::SeqCst);
     let begun_at = checkpoints();
     loop {
-        let overlay_bytes = shared.overlay.bytes();
-        let is_journal_long = store.journal.bytes() > store.journal_bytes_max;
-        let is_overlay_large = overlay_bytes > limits::EMBEDDED_OVERLAY_BYTES_MAX;
-        let is_tight = shared.room.is_tight(overlay_bytes as u64);
-        let record = store.journal.make_room(RECORD_ROOM_BYTES);
-        if !(is_journal_long || is_overlay_large || is_tight) && record.is_ok() {
+        let room = room_for_transaction(store);
+        if room.is_there() {
             return Ok(());
         }
+        let RoomForTransaction {
+            is_journal_long,
+            is_overlay_large,
+            record,
+            ..
+        } = room;
         shared.check()?;
         if is_journal_long && let Some(error) = store.archive_status().and_then(|one| one.error) {
             let blocked = Arc::new(ArchiveBlocked(error));

@@ -32,6 +32,11 @@ impl Writer {
 }
 
 impl WriterLock {
+    /// Whether nobody has it or waits for it.
+    pub(super) fn is_free(&self) -> bool {
+        self.queue.try_lock().is_ok() && self.lock.try_lock().is_ok()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Writer> {
         let _first = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)

@@ -448,6 +448,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.disk_free_bytes()
     }
 
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
     fn takes_growth(&self) -> bool {
         self.inner.takes_growth()
     }

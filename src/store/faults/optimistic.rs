@@ -304,6 +304,10 @@ impl<S: Store> Store for OptimisticStore<S> {
         self.inner.disk_free_bytes()
     }
 
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
     fn takes_growth(&self) -> bool {
         self.inner.takes_growth()
     }

@@ -17,6 +17,10 @@ use crate::store::{
 const PARALLEL_BATCHES: usize = 8;
 
 impl Store for FdbStore {
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             name: "foundationdb",
