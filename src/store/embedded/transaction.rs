@@ -29,7 +29,7 @@ use crate::store::{
 };
 
 /// Bytes of the overlay's newest layer above which it is closed and drained into the data file.
-const LAYER_BYTES_MAX: usize = 8 * 1024 * 1024;
+const LAYER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of the journal after which a checkpoint is made before its time.
 const JOURNAL_CHECKPOINT_BYTES: u64 = 128 * 1024 * 1024;
 

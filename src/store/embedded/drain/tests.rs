@@ -17,7 +17,7 @@ const POLICIES: [FsyncPolicy; 2] = [FsyncPolicy::Always, FsyncPolicy::EverySecon
 fn options(fsync: FsyncPolicy) -> EmbeddedOptions {
     EmbeddedOptions {
         fsync,
-        map_bytes: 256 << 20,
+        map_bytes: 512 << 20,
         ..EmbeddedOptions::default()
     }
 }
@@ -208,7 +208,7 @@ fn the_overlay_is_bounded_and_an_idle_store_has_none() {
     }
     let started = Instant::now();
     while store.shared.overlay.bytes() > 0 {
-        assert!(started.elapsed() < Duration::from_secs(20));
+        assert!(started.elapsed() < Duration::from_secs(40));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
