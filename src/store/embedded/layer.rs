@@ -7,17 +7,22 @@
 //! two pointers. A layer that is not shared is changed in place.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
 use imbl::OrdMap;
 
 use super::blob::{Blob, Key};
+use super::filter::{Filter, Fingerprint};
 use super::merge::Row;
 use super::undo::{Log, Undo};
 use crate::store::rules::key_after;
 
-/// Bytes that are counted for an entry in addition to its key and value. Entries in the order of their
-/// keys take most, as they leave nodes half full.
-pub(super) const ENTRY_BYTES: usize = 130;
+/// Bytes that are counted for an entry in addition to its value and to a key that lies elsewhere. Entries
+/// in the order of their keys take most, as they leave nodes half full.
+pub(super) const ENTRY_BYTES: usize = 180;
+
+/// Rows from which on a layer has a filter.
+const FILTER_ROWS_MIN: usize = 4096;
 
 /// Rows (key, value), or ranges that do not touch (begin, end), in order.
 pub(super) type Ordered = OrdMap<Key, Blob>;
@@ -39,10 +44,12 @@ pub(super) struct Layer {
     rows: Ordered,
     cleared: Ordered,
     bytes: usize,
+    /// Of `rows`, if they may become many.
+    filter: Option<Arc<Filter>>,
 }
 
-fn cost(first: &[u8], second: &[u8]) -> usize {
-    first.len() + second.len() + ENTRY_BYTES
+fn cost(key: &Key, value: &[u8]) -> usize {
+    key.bytes_elsewhere() + value.len() + ENTRY_BYTES
 }
 
 /// Puts an entry into a map whose entries take `bytes`. Returns the value that it replaces.
@@ -82,6 +89,17 @@ impl Layer {
         self.rows.is_empty() && self.cleared.is_empty()
     }
 
+    /// If it has many rows, it keeps from now on which keys it may have.
+    pub(super) fn filter_if_large(&mut self) {
+        if self.filter.is_none() && self.rows.len() >= FILTER_ROWS_MIN {
+            let filter = Filter::default();
+            for key in self.rows.keys() {
+                filter.add(Fingerprint::of(key));
+            }
+            self.filter = Some(Arc::new(filter));
+        }
+    }
+
     pub(super) fn rows(&self) -> &Ordered {
         &self.rows
     }
@@ -103,6 +121,9 @@ impl Layer {
     }
 
     fn put_row(&mut self, key: Key, value: Blob) -> Option<Blob> {
+        if let Some(filter) = &self.filter {
+            filter.add(Fingerprint::of(&key));
+        }
         put(&mut self.rows, &mut self.bytes, key, value)
     }
 
@@ -245,7 +266,20 @@ impl Layer {
 
     /// What it has for a key.
     pub(super) fn get(&self, key: &[u8]) -> Lookup<'_> {
-        if let Some(value) = self.rows.get(key) {
+        self.get_by(key, || Fingerprint::of(key))
+    }
+
+    /// [`Self::get`], if the key's fingerprint may be known.
+    pub(super) fn get_by(
+        &self,
+        key: &[u8],
+        fingerprint: impl FnOnce() -> Fingerprint,
+    ) -> Lookup<'_> {
+        let may_have = match &self.filter {
+            Some(filter) => filter.may_have(fingerprint()),
+            None => true,
+        };
+        if may_have && let Some(value) = self.rows.get(key) {
             return Lookup::Value(value);
         }
         match self.cleared_over(key) {
@@ -305,7 +339,7 @@ impl Layer {
 
     /// Adds the changes of a newer layer.
     pub(super) fn absorb(&mut self, newer: Layer) {
-        if self.is_empty() {
+        if self.is_empty() && self.filter.is_none() {
             *self = newer;
             return;
         }

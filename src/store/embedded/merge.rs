@@ -11,6 +11,7 @@ use imbl::shared_ptr::DefaultSharedPtr;
 
 use super::blob::{Blob, Key};
 use super::error::store_error;
+use super::filter::Fingerprint;
 use super::layer::{Layer, Lookup};
 use super::rows;
 use super::table::{Rows, Walk};
@@ -32,8 +33,10 @@ pub(super) struct View<'v> {
 impl<'v> View<'v> {
     /// The value of one key.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<&'v [u8]>, StoreError> {
+        let mut fingerprint = None;
         for layer in self.layers {
-            match layer.get(key) {
+            let fingerprint = || *fingerprint.get_or_insert_with(|| Fingerprint::of(key));
+            match layer.get_by(key, fingerprint) {
                 Lookup::Value(value) => return Ok(Some(value)),
                 Lookup::Cleared => return Ok(None),
                 Lookup::Nothing => {}

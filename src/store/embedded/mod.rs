@@ -18,6 +18,7 @@ mod create;
 mod data_file;
 mod drain;
 mod error;
+mod filter;
 mod folder;
 mod identity;
 mod inspect;

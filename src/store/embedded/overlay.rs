@@ -106,6 +106,7 @@ impl Overlay {
         let mut state = self.lock();
         let before = state.newest.bytes();
         state.newest.absorb(writes);
+        state.newest.filter_if_large();
         state.sequence = sequence;
         let after = state.newest.bytes();
         self.bytes.fetch_add(after, Ordering::SeqCst);

@@ -1,0 +1,124 @@
+//! Which keys a layer may have.
+//!
+//! Most rows that a command looks for and that are not there, or not changed lately, are in no layer. A
+//! search through the tree of a large layer waits for memory several times to find that out, and the filter
+//! once.
+//!
+//! Bloom filter whose bits of a key are in one word (Putze, Sanders, Singler: *Cache-, Hash- and
+//! Space-Efficient Bloom Filters*).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Words, 256 KiB. With as many keys as a layer usually has at most, about six for each word, one in fifty
+/// that are not there seems to be.
+const WORDS: usize = 1 << 15;
+/// Bits that a key sets in its word.
+const BITS: u32 = 5;
+
+/// Keys that were added, and some that were not. Shared by a layer and its copies: what is added for one
+/// of them is no more than another false answer for the others.
+#[derive(Debug)]
+pub(super) struct Filter {
+    words: Box<[AtomicU64]>,
+}
+
+/// A key's word and its bits in there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fingerprint {
+    word: usize,
+    bits: u64,
+}
+
+impl Fingerprint {
+    pub(super) fn of(key: &[u8]) -> Self {
+        let hash = hash_of(key);
+        let mut bits = 0;
+        for turn in 0..BITS {
+            bits |= 1 << ((hash >> (6 * turn)) & 63);
+        }
+        Self {
+            word: (hash >> 40) as usize % WORDS,
+            bits,
+        }
+    }
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self {
+            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+}
+
+impl Filter {
+    pub(super) fn add(&self, key: Fingerprint) {
+        if let Some(word) = self.words.get(key.word) {
+            word.fetch_or(key.bits, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a key may have been added.
+    pub(super) fn may_have(&self, key: Fingerprint) -> bool {
+        let word = self.words.get(key.word);
+        word.is_none_or(|word| word.load(Ordering::Relaxed) & key.bits == key.bits)
+    }
+}
+
+/// Any hash will do whose bits are all good.
+fn hash_of(key: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * u128::from(FACTOR);
+        (product >> 64) as u64 ^ product as u64
+    };
+    let mut words = key.chunks_exact(8);
+    let mut hash = key.len() as u64 ^ FACTOR;
+    for word in words.by_ref() {
+        hash = mix(hash, word.try_into().map_or(0, u64::from_le_bytes));
+    }
+    let mut last = [0; 8];
+    for (to, from) in last.iter_mut().zip(words.remainder()) {
+        *to = *from;
+    }
+    mix(mix(hash, u64::from_le_bytes(last)), FACTOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u32) -> Vec<u8> {
+        format!("a key with the number {number}").into_bytes()
+    }
+
+    #[test]
+    fn what_was_added_is_there() {
+        let filter = Filter::default();
+        for number in 0..10_000 {
+            filter.add(Fingerprint::of(&key(number)));
+        }
+        assert!((0..10_000).all(|number| filter.may_have(Fingerprint::of(&key(number)))));
+    }
+
+    #[test]
+    fn few_others_seem_to_be() {
+        let filter = Filter::default();
+        let count = u32::try_from(WORDS).unwrap() * 6;
+        for number in 0..count {
+            filter.add(Fingerprint::of(&key(number)));
+        }
+        let others = count..count + 100_000;
+        let found = others.filter(|number| filter.may_have(Fingerprint::of(&key(*number))));
+        assert!(found.count() < 4_000);
+    }
+
+    #[test]
+    fn keys_that_differ_in_a_byte_differ() {
+        let (one, other) = (
+            Fingerprint::of(b"\x02quoin\x00\x15\x01"),
+            Fingerprint::of(b"\x02quoin\x00\x15\x02"),
+        );
+        assert!(one.word != other.word || one.bits != other.bits);
+    }
+}
