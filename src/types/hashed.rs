@@ -12,8 +12,12 @@ use crate::store::{KeyValue, StoreError};
 use super::context::ReadContext;
 use super::pages::Pages;
 
-/// Neighbours of which a draw takes one. Redis's `GETFAIR_NUM_ENTRIES` has one fewer.
+/// Neighbours of which a draw takes one or a few. Redis's `GETFAIR_NUM_ENTRIES` has one fewer.
 const DRAW_ROWS: usize = 16;
+/// The same neighbours give one row for each so many distinct ones that are wanted.
+const TOGETHER_RATIO: usize = 8;
+/// But no more than this.
+const TOGETHER_MAX: usize = DRAW_ROWS / 2;
 /// Where more than one row in so many is wanted, all of them are read once.
 const SCAN_RATIO: i64 = 16;
 /// So are so few rows: a page of them is one read, as a draw is, and its rows have the same chance.
@@ -82,7 +86,7 @@ impl ReadContext<'_> {
         if length > self.scan_rows_max() && to_i64(count).saturating_mul(SCAN_RATIO) < length {
             let mut rows = Vec::with_capacity(count);
             while rows.len() < count {
-                rows.push(self.hashed_draw(data, section).await?);
+                rows.extend(self.hashed_draw(data, section, 1).await?);
             }
             return Ok(rows);
         }
@@ -114,14 +118,15 @@ impl ReadContext<'_> {
         if length > self.scan_rows_max() && is_few {
             let mut seen: HashSet<Bytes> = HashSet::with_capacity(count);
             let mut rows = Vec::with_capacity(count);
+            let together = (count / TOGETHER_RATIO).clamp(1, TOGETHER_MAX);
             for _ in 0..count.saturating_mul(DISTINCT_DRAWS_MAX) {
                 if rows.len() == count {
                     break;
                 }
-                let row = self.hashed_draw(data, section).await?;
-                if seen.insert(row.key.clone()) {
-                    rows.push(row);
-                }
+                let wanted = together.min(count - rows.len());
+                let drawn = self.hashed_draw(data, section, wanted).await?;
+                let is_new = |row: &KeyValue| seen.insert(row.key.clone());
+                rows.extend(drawn.into_iter().filter(is_new));
             }
             return Ok(rows);
         }
@@ -175,13 +180,19 @@ impl ReadContext<'_> {
         }
     }
 
-    /// One random row of a section that has not few: one of the [`DRAW_ROWS`] that follow a random
-    /// hash. Hashes are spread evenly, but the gaps between them are not equal. So a row's chance
-    /// is that of the others within about a quarter, as in Redis (`dictGetFairRandomKey`).
+    /// `count` distinct random rows of a section that has not few, at most [`DRAW_ROWS`]: of the
+    /// [`DRAW_ROWS`] that follow a random hash. Hashes are spread evenly, but the gaps between them are
+    /// not equal. So a row's chance is that of the others within about a quarter, as in Redis
+    /// (`dictGetFairRandomKey`).
     ///
     /// # Errors
-    /// `Corrupt` where there is none; when the store fails.
-    async fn hashed_draw(&self, data: Id, section: Section) -> Result<KeyValue, StoreError> {
+    /// `Corrupt` where there are fewer; when the store fails.
+    async fn hashed_draw(
+        &self,
+        data: Id,
+        section: Section,
+        count: usize,
+    ) -> Result<Vec<KeyValue>, StoreError> {
         let random = &self.environment.random;
         let first = self
             .layout()
@@ -200,11 +211,15 @@ impl ReadContext<'_> {
             let others = Pages::new(self, others, false, missing).slice(0, missing);
             rows.extend(others.await?);
         }
-        let drawn = usize::try_from(random.below(rows.len().max(1) as u64)).unwrap_or(0);
-        if drawn >= rows.len() {
-            return Err(StoreError::Corrupt("a key has fewer rows than its length"));
+        let mut drawn = Vec::with_capacity(count);
+        while drawn.len() < count {
+            let at = usize::try_from(random.below(rows.len().max(1) as u64)).unwrap_or(0);
+            if at >= rows.len() {
+                return Err(StoreError::Corrupt("a key has fewer rows than its length"));
+            }
+            drawn.push(rows.swap_remove(at));
         }
-        Ok(rows.swap_remove(drawn))
+        Ok(drawn)
     }
 }
 
