@@ -49,6 +49,9 @@ pub enum CommandError {
     /// return to the queue and the command runs again, so clients do not see this.
     #[error("ERR elements of the queue are on their way to other servers")]
     GrantsOutstanding,
+    /// The script may not take longer here. It runs again where it may, so clients do not see this.
+    #[error("ERR the script needs more time")]
+    ScriptOutOfTime,
     /// An EXEC's replies together are more than a client is sent at once.
     #[error("ERR replies of the transaction are too large; this was not done")]
     RepliesTooLarge,

@@ -43,6 +43,7 @@ pub mod scripting;
 pub mod server;
 pub mod size;
 pub mod sparse;
+pub mod stopwatch;
 pub mod store;
 pub mod tls;
 pub mod types;

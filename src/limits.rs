@@ -191,9 +191,8 @@ pub const BATCH_COMMANDS_MAX: usize = 4096;
 pub const BATCH_KEYS_SHARE_MIN: usize = 8;
 /// Longest pause in which a batch of the embedded store's write lane gathers the clients of the last one.
 pub const GATHER_MAX: std::time::Duration = std::time::Duration::from_millis(2);
-/// A batch of the write lane that took less is not followed by such a pause. Measured with 50 clients
-/// without rounds: at 0.3 ms the pause costs up to a fifth of the rate, at 1 ms it gains a tenth, at 6 ms
-/// half.
+/// A commit that took less is not followed by such a pause. Measured with 50 clients without rounds: at
+/// 0.3 ms the pause costs up to a fifth of the rate, at 1 ms it gains a tenth, at 6 ms half.
 pub const GATHER_DURATION_MIN: std::time::Duration = std::time::Duration::from_millis(1);
 /// Longest pause for that between batches of one key on a cluster.
 pub const GATHER_CLUSTER_MAX: std::time::Duration = std::time::Duration::from_millis(8);

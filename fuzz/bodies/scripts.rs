@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quoin::reply::Reply;
-use quoin::scripting::{Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts};
+use quoin::scripting::{
+    Caller, Commands, Fiber, Machine, Program, Run, Script, Scripts, TimeLimit,
+};
 
 /// A script that never ends is ended after so long.
 const LONGEST: Duration = Duration::from_millis(200);
@@ -30,7 +32,7 @@ fn play(text: Bytes, arguments: Vec<Bytes>) {
     };
     let script = Arc::new(script);
     let scripts = Scripts::default();
-    let guard = scripts.begin(Caller::Script, Some(LONGEST));
+    let guard = scripts.begin(Caller::Script, TimeLimit::Elapsed(LONGEST));
     let mut machine = Machine::new().expect("a machine starts");
     let run = Arc::clone(guard.run());
     let program = Program::Script(script);

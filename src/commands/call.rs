@@ -62,6 +62,8 @@ pub enum CallError {
     Store(StoreError),
     /// The transaction cannot hold the command. One that holds less may.
     TooLarge,
+    /// It is a script that needs longer than scripts may take in this unit of work.
+    OutOfTime,
 }
 
 /// Queues whose grants may return for one command.
@@ -244,6 +246,7 @@ pub fn check<T>(result: Result<T, CommandError>) -> Result<Result<T, CommandErro
         Err(CommandError::Store(StoreError::TooLarge) | CommandError::GrantsOutstanding) => {
             Err(CallError::TooLarge)
         }
+        Err(CommandError::ScriptOutOfTime) => Err(CallError::OutOfTime),
         Err(CommandError::Store(error)) if !error.is_about_rows() => Err(CallError::Store(error)),
         Err(error) => {
             // The store itself logs damaged rows, once a minute.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::commands::KeyLocks;
 use crate::error::CommandError;
 use crate::reply::Reply;
+use crate::stopwatch::BusyLimit;
 use crate::store::{Store, StoreError};
 use crate::types::Environment;
 use crate::types::changed_bodies::ChangedBodies;
@@ -19,6 +20,7 @@ use super::call::Submission;
 use super::delegation::BatchDelegation;
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
+use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 
 mod attempts;
@@ -70,6 +72,16 @@ pub(super) struct BatchResult {
     pub(super) duration: Duration,
     /// How long its commit took, if it had anything to commit.
     pub(super) commit_duration: Option<Duration>,
+    /// A script that was not run because it takes too long.
+    pub(super) late: Option<Timed>,
+}
+
+impl BatchResult {
+    /// How long its commands ran.
+    pub(super) fn run_duration(&self) -> Duration {
+        let commit = self.commit_duration.unwrap_or_default();
+        self.duration.saturating_sub(commit)
+    }
 }
 
 pub(super) struct Batch<'s> {
@@ -128,6 +140,10 @@ pub(super) struct Batch<'s> {
     read_window: Option<ReadWindow>,
     /// Clients of other servers track keys.
     is_tracked: bool,
+    /// How long a script may take. One that takes longer is not run.
+    script_limit: Option<BusyLimit>,
+    /// The script that has taken longer in the latest attempt. No further scripts are run then.
+    late: Option<Timed>,
 }
 
 /// A command that the batch runs.
@@ -210,6 +226,8 @@ impl<'s> Batch<'s> {
             commit_duration: None,
             read_window: None,
             is_tracked: false,
+            script_limit: None,
+            late: None,
             submissions: Rc::new(submissions),
         }
     }

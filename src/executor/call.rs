@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::timed::Timed;
 use super::waiters::{Cursor, Waiter};
 use super::watchers;
 use crate::commands::flags::Flags;
@@ -54,6 +55,16 @@ impl Work {
         match self {
             Work::Command(invocation) => invocation.origin.tracks,
             _ => false,
+        }
+    }
+
+    /// The script that it runs, if it is a command that runs one.
+    pub(super) fn script(&self) -> Option<Timed> {
+        match self {
+            Work::Command(invocation) if scripting::runs_script(invocation.row) => {
+                Some(Timed::of(invocation))
+            }
+            _ => None,
         }
     }
 

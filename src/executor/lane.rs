@@ -74,8 +74,8 @@ impl Held {
 /// disk, the other cohort's commands arrive. A short pause after a commit lets both join in one
 /// batch and share one sync. The pause is a fraction of a commit's duration and ends as soon as all
 /// clients are back. It follows only a commit with several clients: an idle server commits at once. It
-/// also follows only a long commit. Where a sync is short, the two cohorts had better take turns: one
-/// is synced while the other's commands are read and answered.
+/// also follows only a long commit. Where a sync is short, or shorter than the commands run, the two
+/// cohorts had better take turns: one is run and synced while the other's commands are read and answered.
 struct Gathering {
     /// Clients that were in the last batch or waited for it to end.
     expected: usize,
@@ -85,7 +85,7 @@ struct Gathering {
 
 /// Other keys of a key's waiters that a wake-up of the key locks too.
 const WAKE_UP_KEYS_MAX: usize = 64;
-/// The pause is this part of the last batch's duration.
+/// The pause is this part of the last commit's duration, or on a cluster of the last batch's.
 const GATHER_DIVISOR: u32 = 4;
 
 impl WriteLane {
@@ -157,6 +157,7 @@ impl WriteLane {
                 biased;
                 Some((mut done, wake_ups)) = under_way.next() => {
                     self.gathering = self.plan_gathering(&done, receiver.len());
+                    shared.rounds.load.note(done.answered, done.commands, done.run_duration());
                     let mut not_run = std::mem::take(&mut done.not_run);
                     let ended = wake_ups - count_wake_ups(&mut not_run);
                     shared.waiters.end_wake_ups(ended);
@@ -283,11 +284,13 @@ impl WriteLane {
     }
 
     fn plan_gathering(&self, done: &BatchResult, waiting: usize) -> Option<Gathering> {
-        let pause = (done.duration / GATHER_DIVISOR).min(GATHER_MAX);
+        let commit = done.commit_duration.unwrap_or_default();
+        let pause = (commit / GATHER_DIVISOR).min(GATHER_MAX);
         let expected = done.answered + self.pending.len() + waiting;
         let is_worthwhile = self.environment.capabilities.single_writer
             && done.answered > 1
-            && done.duration >= GATHER_DURATION_MIN;
+            && commit >= GATHER_DURATION_MIN
+            && commit >= done.run_duration();
         is_worthwhile.then(|| Gathering {
             expected,
             until: Instant::now() + pause,

@@ -36,6 +36,7 @@ mod rounds;
 mod rounds_state;
 mod shared;
 pub mod statistics;
+mod timed;
 pub mod waiters;
 mod wake_watches;
 pub mod watchers;

@@ -14,11 +14,13 @@ use crate::limits::{
     READ_BATCHES_MAX, SUBMISSION_REPLY_BYTES_MAX,
 };
 use crate::reply::Reply;
+use crate::stopwatch::BusyLimit;
 use crate::store::{Store, StoreError};
 use crate::types::{Environment, ReadUnit};
 
 use super::call::{Submission, SubmissionResult, Work};
 use super::statistics::ExecutorStatistics;
+use super::timed::Timed;
 
 pub(super) struct ReadLane {
     store: Arc<dyn Store>,
@@ -72,11 +74,18 @@ impl ReadLane {
         }
     }
 
-    /// Answers submissions if nothing has to be waited for. Returns those that are left.
-    pub(super) fn serve_at_once(&self, mut submissions: Vec<Submission>) -> Vec<Submission> {
+    /// Answers submissions if nothing has to be waited for. Returns those that are left, and the script
+    /// that reached `script_limit`, if one did.
+    pub(super) fn serve_at_once(
+        &self,
+        mut submissions: Vec<Submission>,
+        script_limit: BusyLimit,
+    ) -> (Vec<Submission>, Option<Timed>) {
+        let limit = Some(script_limit);
+        let served = self.serve_on_one_snapshot(&mut submissions, limit);
         // What fails is tried again where it can be waited for.
-        let _ = self.serve_on_one_snapshot(&mut submissions).now_or_never();
-        submissions
+        let late = served.now_or_never().and_then(|served| served.late);
+        (submissions, late)
     }
 
     async fn serve(&self, mut submissions: Vec<Submission>) {
@@ -85,12 +94,12 @@ impl ReadLane {
         let mut tried_since = Instant::now();
         while !submissions.is_empty() {
             let waiting = submissions.len();
-            let served = self.serve_on_one_snapshot(&mut submissions).await;
+            let served = self.serve_on_one_snapshot(&mut submissions, None).await;
             if submissions.len() < waiting {
                 failures = 0;
                 tried_since = Instant::now();
             }
-            if let Err(error) = served {
+            if let Some(error) = served.failure {
                 self.statistics.count_failure(&error);
                 failures += 1;
                 let is_given_up = failures >= COMMIT_ATTEMPTS_MAX
@@ -122,27 +131,40 @@ impl ReadLane {
     }
 
     /// Answers submissions in order, until all are answered or the snapshot is too old: an open
-    /// snapshot keeps freed pages from being reused.
+    /// snapshot keeps freed pages from being reused. Those that are left stay in `submissions`, also
+    /// those that begin with a script which reaches `script_limit`.
     async fn serve_on_one_snapshot(
         &self,
         submissions: &mut Vec<Submission>,
-    ) -> Result<(), StoreError> {
+        script_limit: Option<BusyLimit>,
+    ) -> Served {
+        let mut served = Served::default();
         let mut calls = submissions.iter().flat_map(|one| &one.calls);
         // Before the snapshot is opened, so that it keeps every change that this does not show.
         let window = match calls.any(|call| call.work.tracks()) {
             true => self.environment.open_read_window(),
             false => None,
         };
-        let transaction = self.store.begin_read()?;
+        let transaction = match self.store.begin_read() {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                served.failure = Some(error);
+                return served;
+            }
+        };
         let unit = ReadUnit::new(&*transaction, &self.environment);
+        unit.limit_scripts(script_limit);
         let started = Instant::now();
         let mut finished = Vec::new();
-        let mut failure = None;
         for submission in submissions.iter() {
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
             for call in &submission.calls {
                 if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
+                    break;
+                }
+                if served.late.is_some() && call.work.script().is_some() {
+                    // One was waited for. The lane runs the others.
                     break;
                 }
                 let result = match &call.work {
@@ -159,15 +181,19 @@ impl ReadLane {
                 let reply = match result {
                     Ok(reply) => reply,
                     Err(CallError::TooLarge) => Reply::Error(CommandError::TooLarge.to_line()),
+                    Err(CallError::OutOfTime) => {
+                        served.late = call.work.script();
+                        break;
+                    }
                     Err(CallError::Store(error)) => {
-                        failure = Some(error);
+                        served.failure = Some(error);
                         break;
                     }
                 };
                 reply_bytes += reply.size_hint();
                 replies.push(reply);
             }
-            if failure.is_some() {
+            if served.failure.is_some() {
                 break;
             }
             finished.push(replies);
@@ -179,12 +205,26 @@ impl ReadLane {
         drop(transaction);
         // Before the replies: what changes after them is told.
         self.environment.note_changes(window.as_ref(), &reads);
-        let answered = submissions.drain(..finished.len());
-        for (submission, replies) in answered.zip(finished) {
-            answer(submission, replies, None);
+        let not_reached = submissions.split_off(finished.len());
+        for (submission, replies) in std::mem::take(submissions).into_iter().zip(finished) {
+            if replies.is_empty() && !submission.calls.is_empty() {
+                submissions.push(submission);
+            } else {
+                answer(submission, replies, None);
+            }
         }
-        failure.map_or(Ok(()), Err)
+        submissions.extend(not_reached);
+        served
     }
+}
+
+/// How serving submissions has ended.
+#[derive(Default)]
+struct Served {
+    /// The store's error in the first submission that is left.
+    failure: Option<StoreError>,
+    /// The script that took too long.
+    late: Option<Timed>,
 }
 
 fn answer(mut submission: Submission, replies: Vec<Reply>, failure: Option<StoreError>) {

@@ -7,7 +7,7 @@
 //! docs/understand/decisions/034-rounds.md.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,11 +15,14 @@ use super::Executor;
 use super::batch::{Batch, Slot, bring_together};
 use super::call::{Call, Submission, SubmissionResult, Work};
 use super::read_lane::ReadLane;
-use super::rounds_state::Kind;
+use super::rounds_state::{Kind, Rounds, SCRIPT_RUN_MAX};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
-use crate::commands::{Handler, Row};
+use super::timed::Timed;
+use crate::commands::scripting::runs_script;
+use crate::commands::{Handler, Invocation};
 use crate::fatal_panic::Vital;
+use crate::stopwatch::{BusyLimit, Stopwatch};
 use crate::store::Store;
 use crate::types::Environment;
 
@@ -27,17 +30,20 @@ use crate::types::Environment;
 /// the next requests are read.
 const COMMANDS_MAX: usize = 16;
 
-/// The rows of the commands that a call runs. `None` if they may wait for something but the store
-/// (scripts), or if it is work of the server itself.
-fn rows(call: &Call) -> Option<impl Iterator<Item = &'static Row>> {
+/// The commands that a call runs. `None` if they do not run in rounds: work of the server itself, what
+/// loads scripts, and scripts within EXEC, which cannot leave a round alone.
+fn commands(call: &Call) -> Option<&[Invocation]> {
+    let is_alone = matches!(call.work, Work::Command(_));
     let invocations = match &call.work {
         Work::Command(invocation) => std::slice::from_ref(invocation),
         Work::Transaction(bundle) => bundle.invocations.as_slice(),
         Work::WakeUp(..) | Work::ReadJob { .. } | Work::WriteJob { .. } => return None,
     };
-    let may_wait = |row: &Row| !matches!(row.handler, Handler::Read(_) | Handler::Write(_));
-    let rows = invocations.iter().map(|invocation| invocation.row);
-    (!rows.clone().any(may_wait)).then_some(rows)
+    let runs_here = |invocation: &Invocation| match invocation.row.handler {
+        Handler::Read(_) | Handler::Write(_) => true,
+        _ => is_alone && runs_script(invocation.row),
+    };
+    invocations.iter().all(runs_here).then_some(invocations)
 }
 
 impl Executor {
@@ -47,13 +53,11 @@ impl Executor {
         calls: Vec<Call>,
     ) -> Result<oneshot::Receiver<SubmissionResult>, Vec<Call>> {
         let rounds = &self.shared.rounds;
-        let mut commands = 0;
+        let mut count = 0;
         let mut is_quick = |call: &Call| {
-            rows(call).is_some_and(|mut rows| {
-                rows.all(|row| {
-                    commands += 1;
-                    commands <= COMMANDS_MAX && !rounds.slow.contains(row)
-                })
+            commands(call).is_some_and(|commands| {
+                count += commands.len();
+                count <= COMMANDS_MAX && !commands.iter().any(|one| rounds.slow.contains(one))
             })
         };
         if !calls.iter().all(&mut is_quick) {
@@ -62,6 +66,7 @@ impl Executor {
         let only_reads = |call: &Call| call.work.only_reads() && call.waiter.is_none();
         let (kind, lane) = match calls.iter().all(only_reads) {
             true => (Kind::Reads, self.pick_read_lane()),
+            false if rounds.load.is_long(count) => return Err(calls),
             false => (Kind::Writes, &self.write_lane),
         };
         let (respond, response) = oneshot::channel();
@@ -116,15 +121,15 @@ impl Round {
 
     fn read(&self, submissions: Vec<Submission>) -> Vec<Submission> {
         let _vital = Vital::enter("a round of commands that read");
-        let rows = rows_of(&submissions);
-        let begun = Instant::now();
+        let commands = timed(&submissions);
+        let stopwatch = Stopwatch::start();
         let lane = ReadLane::new(
             Arc::clone(&self.store),
             Arc::clone(&self.environment),
             Arc::clone(&self.statistics),
         );
-        let not_run = lane.serve_at_once(submissions);
-        self.shared.rounds.slow.note_run(&rows, begun.elapsed());
+        let (not_run, late) = lane.serve_at_once(submissions, script_limit(stopwatch));
+        self.note_run(&commands, late, stopwatch.elapsed(), &stopwatch);
         not_run
     }
 
@@ -135,8 +140,8 @@ impl Round {
             return submissions;
         }
         let _vital = Vital::enter("a round of commands");
-        let rows = rows_of(&submissions);
-        let begun = Instant::now();
+        let commands = timed(&submissions);
+        let stopwatch = Stopwatch::start();
         bring_together(&mut submissions);
         let batch = Batch::new(
             &*self.store,
@@ -146,23 +151,52 @@ impl Round {
             Slot::new(0),
             submissions,
         );
-        let (not_run, commit) = match batch.run_at_once() {
-            Ok(done) => (done.not_run, done.commit_duration),
-            Err(submissions) => (submissions, None),
-        };
-        let slow = &self.shared.rounds.slow;
-        let run = begun.elapsed().saturating_sub(commit.unwrap_or_default());
-        slow.note_run(&rows, run);
-        if let Some(commit) = commit {
-            slow.note_commit(commit);
+        let Rounds { slow, load, .. } = &self.shared.rounds;
+        match batch.run_at_once(script_limit(stopwatch)) {
+            Ok(done) => {
+                let run = done.run_duration();
+                load.note(done.answered, done.commands, run);
+                self.note_run(&commands, done.late, run, &stopwatch);
+                if let Some(commit) = done.commit_duration {
+                    slow.note_commit(commit);
+                }
+                done.not_run
+            }
+            Err(submissions) => {
+                self.note_run(&commands, None, stopwatch.elapsed(), &stopwatch);
+                submissions
+            }
         }
-        not_run
+    }
+
+    /// Notes how long commands ran; if a script was given up, it is why that was long.
+    fn note_run(
+        &self,
+        commands: &[Timed],
+        late: Option<Timed>,
+        run: Duration,
+        stopwatch: &Stopwatch,
+    ) {
+        let slow = &self.shared.rounds.slow;
+        match late {
+            Some(script) => slow.note_late(&script),
+            None => slow.note_run(commands, run, stopwatch),
+        }
     }
 }
 
-fn rows_of(submissions: &[Submission]) -> Vec<&'static Row> {
+/// How long each script of a round may take.
+fn script_limit(stopwatch: Stopwatch) -> BusyLimit {
+    BusyLimit {
+        stopwatch,
+        max: SCRIPT_RUN_MAX,
+    }
+}
+
+fn timed(submissions: &[Submission]) -> Vec<Timed> {
     let calls = submissions.iter().flat_map(|submission| &submission.calls);
-    calls.filter_map(rows).flatten().collect()
+    let commands = calls.filter_map(commands).flatten();
+    commands.map(Timed::of).collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use self::load::Load;
 use self::slow::Slow;
 use super::call::Submission;
 
+mod load;
 mod slow;
+
+pub(super) use slow::SCRIPT_RUN_MAX;
 
 /// A client that has had this many rounds for itself is alone.
 const ALONE_ROUNDS_MIN: u32 = 8;
@@ -19,6 +23,8 @@ pub(super) struct Rounds {
     pub(super) reads: Gathered,
     pub(super) writes: Gathered,
     pub(super) slow: Slow,
+    /// Of batches that write.
+    pub(super) load: Load,
 }
 
 /// Submissions for the next round.

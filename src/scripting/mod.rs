@@ -43,6 +43,6 @@ pub use functions::{Function, FunctionFlags, Libraries, Library, Program, librar
 pub use machine::Machine;
 pub use recent::Kept;
 pub use registration::{LIBRARY_NAME_REFUSED, is_library_name};
-pub use running::{Caller, KillError, Run, RunGuard, Scripts};
+pub use running::{Caller, KillError, Run, RunGuard, Scripts, TimeLimit};
 pub use script::{Script, ScriptFlags, sha1_hex};
 pub use state::{End, KILLED_LINE, Origin};

@@ -11,6 +11,7 @@ use super::functions::Libraries;
 use super::recent::{Kept, Recent};
 use super::script::Script;
 use crate::limits::{SCRIPTS_KNOWN_BYTES_MAX, SCRIPTS_KNOWN_MAX};
+use crate::stopwatch::BusyLimit;
 
 /// What a run was called by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +35,8 @@ pub struct Run {
     /// What it was called by.
     pub caller: Caller,
     since: Instant,
-    /// When it is ended, if there is such a time.
-    deadline: Option<Instant>,
+    /// How long it may take.
+    limit: TimeLimit,
     /// One of the constants below. It leaves [`UNDECIDED`] once, so that what was killed writes nothing.
     fate: AtomicU8,
 }
@@ -47,20 +48,30 @@ const WRITTEN: u8 = 1;
 /// It was killed, and writes nothing any more.
 const KILLED: u8 = 2;
 
+/// How long a run may take before it is ended.
+#[derive(Debug, Clone, Copy)]
+pub enum TimeLimit {
+    /// As long as it likes.
+    Nothing,
+    /// So long.
+    Elapsed(Duration),
+    /// Until it has kept its thread so busy.
+    Busy(BusyLimit),
+}
+
 impl Run {
-    fn new(caller: Caller, longest: Option<Duration>) -> Arc<Self> {
-        let since = Instant::now();
+    fn new(caller: Caller, limit: TimeLimit) -> Arc<Self> {
         Arc::new(Self {
             caller,
-            since,
-            deadline: longest.and_then(|longest| since.checked_add(longest)),
+            since: Instant::now(),
+            limit,
             fate: AtomicU8::new(UNDECIDED),
         })
     }
 
     /// One that loads a library. It ends by itself, and nothing but time ends it.
     pub fn of_load(longest: Duration) -> Arc<Self> {
-        Self::new(Caller::Script, Some(longest))
+        Self::new(Caller::Script, TimeLimit::Elapsed(longest))
     }
 
     /// How long it has run.
@@ -75,7 +86,11 @@ impl Run {
 
     /// It has run longer than it may.
     pub fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|at| Instant::now() >= at)
+        match self.limit {
+            TimeLimit::Nothing => false,
+            TimeLimit::Elapsed(longest) => self.elapsed() >= longest,
+            TimeLimit::Busy(limit) => limit.is_over(self.since),
+        }
     }
 
     /// It is about to call a command that writes. False if it was killed before: it must not.
@@ -170,10 +185,9 @@ impl Scripts {
         self.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// A run begins. It ends when the result is dropped, or is ended once it takes longer than
-    /// `longest`.
-    pub fn begin(&self, caller: Caller, longest: Option<Duration>) -> RunGuard<'_> {
-        let run = Run::new(caller, longest);
+    /// A run begins. It ends when the result is dropped, or is ended at the `limit`.
+    pub fn begin(&self, caller: Caller, limit: TimeLimit) -> RunGuard<'_> {
+        let run = Run::new(caller, limit);
         let mut running = lock(&self.running);
         running.push(Arc::clone(&run));
         self.running_count.store(running.len(), Ordering::SeqCst);

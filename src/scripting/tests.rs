@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use futures_util::FutureExt;
 
-use super::{Caller, Commands, End, Fiber, KillError, Machine, Origin, Program, Script, Scripts};
+use super::{
+    Caller, Commands, End, Fiber, KillError, Machine, Origin, Program, Script, Scripts, TimeLimit,
+};
 use crate::reply::Reply;
 
 mod limits;
@@ -38,7 +40,7 @@ fn run(text: &str) -> End {
 fn run_on(machine: &mut Machine, text: &str) -> End {
     let script = Arc::new(Script::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
-    let guard = scripts.begin(Caller::Script, None);
+    let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     let program = Program::Script(script);
     poll(machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut Fine))
 }
@@ -107,11 +109,11 @@ fn nothing_that_scripts_share_can_be_changed() {
 #[test]
 fn a_run_is_killed_or_writes_and_never_both() {
     let scripts = Scripts::default();
-    let killed = scripts.begin(Caller::Script, None);
+    let killed = scripts.begin(Caller::Script, TimeLimit::Nothing);
     assert_eq!(scripts.kill(false), Ok(()));
     assert!(killed.run().is_killed() && !killed.run().may_write());
     drop(killed);
-    let written = scripts.begin(Caller::Script, None);
+    let written = scripts.begin(Caller::Script, TimeLimit::Nothing);
     assert!(written.run().may_write() && written.run().may_write());
     assert_eq!(scripts.kill(false), Err(KillError::Unkillable));
     assert!(!written.run().is_killed());
@@ -277,7 +279,7 @@ fn a_killed_script_ends_whatever_it_catches() {
                 std::thread::yield_now();
             }
         });
-        let guard = scripts.begin(Caller::Script, None);
+        let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
         let mut machine = Machine::new().unwrap();
         let program = Program::Script(script);
         let (keys, arguments) = (Vec::new(), Vec::new());
@@ -311,7 +313,7 @@ fn a_script_that_waits_ends_when_its_run_is_given_up() {
     let text = "while true do pcall(redis.call, 'PING') end";
     let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
-    let guard = scripts.begin(Caller::Script, None);
+    let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     let mut machine = Machine::new().unwrap();
     let given_up = Cell::new(0);
     let mut stuck = Stuck(&given_up);
@@ -347,7 +349,7 @@ fn a_script_goes_on_when_what_it_waits_for_is_there() {
                 return {co(), select(2, pcall(redis.call, 'B'))}";
     let script = Arc::new(Script::parse(Bytes::from_static(text.as_bytes())).unwrap());
     let scripts = Scripts::default();
-    let guard = scripts.begin(Caller::Script, None);
+    let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     let mut machine = Machine::new().unwrap();
     let (program, mut slow) = (Program::Script(script), Slow(0));
     let run = machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut slow);

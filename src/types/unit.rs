@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
 
+use crate::stopwatch::BusyLimit;
 use crate::store::{self, ReadTransaction, Transaction};
 
 use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
@@ -28,6 +29,7 @@ pub struct ReadUnit<'t> {
     origin: Cell<Origin>,
     /// The keys that clients who track them have read.
     reads: RefCell<Vec<Change>>,
+    script_limit: Cell<Option<BusyLimit>>,
 }
 
 impl<'t> ReadUnit<'t> {
@@ -40,7 +42,13 @@ impl<'t> ReadUnit<'t> {
             namespaces: NamespaceCache::default(),
             origin: Cell::default(),
             reads: RefCell::default(),
+            script_limit: Cell::default(),
         }
+    }
+
+    /// A script that keeps the thread busy for longer is given up, as if it had not run.
+    pub fn limit_scripts(&self, limit: Option<BusyLimit>) {
+        self.script_limit.set(limit);
     }
 
     /// The next command runs on behalf of this client.
@@ -88,6 +96,14 @@ impl<'c> AnyUnit<'c> {
         match self {
             AnyUnit::Write(unit) => unit.signals.origin().client,
             AnyUnit::Read(unit) => unit.origin.get().client,
+        }
+    }
+
+    /// How long a script may take before it is given up, if there is a limit.
+    pub fn script_limit(self) -> Option<BusyLimit> {
+        match self {
+            AnyUnit::Write(unit) => unit.read.script_limit.get(),
+            AnyUnit::Read(unit) => unit.script_limit.get(),
         }
     }
 
@@ -158,6 +174,11 @@ impl<'t> Unit<'t> {
     /// What does not change.
     pub fn environment(&self) -> &'t Environment {
         self.read.environment
+    }
+
+    /// [`ReadUnit::limit_scripts`].
+    pub fn limit_scripts(&self, limit: Option<BusyLimit>) {
+        self.read.limit_scripts(limit);
     }
 
     /// The view of a command of a client of `database` that reads.

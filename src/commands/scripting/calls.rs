@@ -104,7 +104,10 @@ impl<'c> Calls<'c> {
         {
             self.leave_to_reply(line);
         }
-        self.tell();
+        let runs_again = matches!(end, End::Late) && self.unit.script_limit().is_some();
+        if !runs_again {
+            self.tell();
+        }
         Ok(end)
     }
 
@@ -219,7 +222,8 @@ impl<'c> Calls<'c> {
     }
 
     fn note(&mut self, call: ScriptCall) {
-        if self.made.len() >= MADE_MAX {
+        // Of a script that may run again, nothing is told before its end.
+        if self.made.len() >= MADE_MAX && self.unit.script_limit().is_none() {
             self.tell();
         }
         self.made.push(call);
@@ -262,7 +266,8 @@ impl<'c> Calls<'c> {
         };
         result.map_err(|error| match error {
             CallError::Store(error) => error,
-            CallError::TooLarge => StoreError::TooLarge,
+            // No script calls another.
+            CallError::TooLarge | CallError::OutOfTime => StoreError::TooLarge,
         })
     }
 

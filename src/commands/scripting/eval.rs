@@ -7,6 +7,8 @@ use bytes::Bytes;
 use super::run::{Call, run};
 use crate::commands::arguments::{argument, integer, rest};
 use crate::commands::call::Invocation;
+use crate::commands::flags::Flags;
+use crate::commands::row::{Handler, Row};
 use crate::error::CommandError;
 use crate::layout::ScriptOrigin;
 use crate::reply::Reply;
@@ -68,6 +70,11 @@ pub(super) fn check_enabled(unit: AnyUnit<'_>) -> Result<(), CommandError> {
 pub fn only_reads(invocation: &Invocation) -> bool {
     let text = invocation.arguments.get(1);
     invocation.row.name == "eval" && text.is_some_and(|text| Script::declares_no_writes(text))
+}
+
+/// Whether a command runs a script or a function.
+pub fn runs_script(row: &Row) -> bool {
+    matches!(row.handler, Handler::Script(_)) && row.flags.contains(Flags::NO_MANDATORY_KEYS)
 }
 
 async fn eval_text(

@@ -8,7 +8,7 @@ use super::reading::Reading;
 use crate::error::CommandError;
 use crate::limits::SCRIPT_CLUSTER_TIME_MAX;
 use crate::reply::Reply;
-use crate::scripting::{Caller, End, Program};
+use crate::scripting::{Caller, End, Program, TimeLimit};
 use crate::store::StoreError;
 use crate::types::unit::AnyUnit;
 
@@ -31,11 +31,11 @@ pub(super) struct Call<'c> {
 ///
 /// # Errors
 /// What ends the script without a trace: the store's errors, more than the transaction holds
-/// (`StoreError::TooLarge`), too long a run.
+/// (`StoreError::TooLarge`), too long a run (`ScriptOutOfTime`, where the unit limits scripts).
 pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, CommandError> {
     let is_atomic = call.program.flags().is_atomic;
     let AnyUnit::Write(writable) = unit else {
-        return to_result(run_machine(unit, call).await?);
+        return to_result(unit, run_machine(unit, call).await?);
     };
     // Its reads decide about its writes, and its calls are one moment.
     writable.transaction.conflict_on_own_rows();
@@ -68,13 +68,14 @@ pub(super) async fn run(unit: AnyUnit<'_>, call: Call<'_>) -> Result<Reply, Comm
         true => writable.rollback(savepoint),
         false => writable.release(savepoint),
     }
-    to_result(end)
+    to_result(unit, end)
 }
 
-fn to_result(end: End) -> Result<Reply, CommandError> {
+fn to_result(unit: AnyUnit<'_>, end: End) -> Result<Reply, CommandError> {
     match end {
         End::Replied(reply, _) => Ok(reply),
         End::Failed(line, _) | End::Killed(line) => Err(CommandError::Text(line.into())),
+        End::Late if unit.script_limit().is_some() => Err(CommandError::ScriptOutOfTime),
         End::Late => Err(LATE),
         End::Aborted => Err(CommandError::text("ERR the script was ended")),
     }
@@ -82,12 +83,14 @@ fn to_result(end: End) -> Result<Reply, CommandError> {
 
 async fn run_machine(unit: AnyUnit<'_>, call: Call<'_>) -> Result<End, CommandError> {
     let environment = unit.environment();
-    let longest = match environment.capabilities.single_writer {
-        true => None,
-        false => Some(SCRIPT_CLUSTER_TIME_MAX),
-    };
-    let guard = environment.scripts.begin(call.caller, longest);
+    // A new machine takes time that is not the script's.
     let mut machine = machines::take().map_err(|line| CommandError::Text(line.into()))?;
+    let limit = match unit.script_limit() {
+        Some(limit) => TimeLimit::Busy(limit),
+        None if environment.capabilities.single_writer => TimeLimit::Nothing,
+        None => TimeLimit::Elapsed(SCRIPT_CLUSTER_TIME_MAX),
+    };
+    let guard = environment.scripts.begin(call.caller, limit);
     let mut calls = Calls::new(unit, call.database, call.only_reads, guard.run());
     let Call {
         program,

@@ -16,6 +16,7 @@ use crate::executor::waiters::Cursor;
 use crate::layout::ValueType;
 use crate::limits::{COMMIT_ATTEMPTS_MAX, COMMIT_RETRY_MAX_MS};
 use crate::reply::Reply;
+use crate::stopwatch::BusyLimit;
 use crate::store::{StoreError, Transaction};
 use crate::types::key::ClientKey;
 use crate::types::relay::write_messages;
@@ -74,8 +75,13 @@ impl Batch<'_> {
     }
 
     /// Runs the batch, if one attempt is enough and has to wait for nothing, and answers its clients.
-    /// Else returns its submissions: nothing was done.
-    pub(in crate::executor) fn run_at_once(mut self) -> Result<BatchResult, Vec<Submission>> {
+    /// Else returns its submissions: nothing was done. Scripts that reach `script_limit` are
+    /// not run.
+    pub(in crate::executor) fn run_at_once(
+        mut self,
+        script_limit: BusyLimit,
+    ) -> Result<BatchResult, Vec<Submission>> {
+        self.script_limit = Some(script_limit);
         let started = Instant::now();
         match self.attempt().now_or_never() {
             Some(AttemptEnd::Committed) => Ok(self.finish(None, started.elapsed())),
@@ -158,6 +164,7 @@ impl Batch<'_> {
         }
         let own_mutations = transaction.mutation_count();
         let mut attempt = Attempt::new(&*transaction, self.environment);
+        attempt.unit.limit_scripts(self.script_limit);
         attempt.unit.signals.changed_bodies = std::mem::take(&mut self.changed_bodies);
         let ended = self.run_all(&mut attempt).await;
         if ended.is_ok() {
@@ -523,6 +530,7 @@ impl Batch<'_> {
             is_delegated,
             duration,
             commit_duration: self.commit_duration,
+            late: self.late,
         }
     }
 }

@@ -37,6 +37,8 @@ enum Ran {
     Reply(Reply),
     /// It does not fit in this transaction, and has left nothing in it.
     NoRoom,
+    /// It is a script that has taken too long for this batch, and has left nothing in it.
+    OutOfTime,
 }
 
 impl<'p> Attempt<'p> {
@@ -147,6 +149,10 @@ impl Batch<'_> {
                     }
                     self.has_read_after_write = true;
                 }
+                if self.late.is_some() && call.work.script().is_some() {
+                    // One was waited for. The lane runs the others.
+                    break;
+                }
                 attempt.commands_run += 1;
                 let first = (number, at);
                 if let Some(reply) = self
@@ -159,6 +165,11 @@ impl Batch<'_> {
                 }
                 let reply = match self.run_call(first.into(), call, attempt).await? {
                     Ran::Reply(reply) => reply,
+                    Ran::OutOfTime => {
+                        // Only this client's commands wait for the lane.
+                        attempt.commands_run -= 1;
+                        break;
+                    }
                     Ran::NoRoom if attempt.is_alone() => {
                         Reply::Error(CommandError::TooLarge.to_line())
                     }
@@ -210,7 +221,7 @@ impl Batch<'_> {
         match call::check(pins(&context, &invocation.arguments).await) {
             Ok(Ok(Some(arguments))) => waiter.pin(arguments),
             // Its run has just read the same rows.
-            Ok(Ok(None) | Err(_)) | Err(CallError::TooLarge) => {}
+            Ok(Ok(None) | Err(_)) | Err(CallError::TooLarge | CallError::OutOfTime) => {}
             Err(CallError::Store(error)) => {
                 let started = attempt.command_began;
                 return Err(self.store_failed(id, error, attempt, started));
@@ -279,6 +290,10 @@ impl Batch<'_> {
         match result {
             Ok(reply) => Ok(Ran::Reply(reply)),
             Err(CallError::TooLarge) => Ok(Ran::NoRoom),
+            Err(CallError::OutOfTime) => {
+                self.late = call.work.script();
+                Ok(Ran::OutOfTime)
+            }
             Err(CallError::Store(error)) => Err(self.store_failed(id, error, attempt, started)),
         }
     }

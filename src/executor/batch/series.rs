@@ -58,7 +58,7 @@ impl Batch<'_> {
                 state.replies = replies.into();
                 Ok(state.replies.pop_front())
             }
-            Ok(Err(_)) | Err(CallError::TooLarge) => {
+            Ok(Err(_)) | Err(CallError::TooLarge | CallError::OutOfTime) => {
                 state.alone = found.arguments.len() - 1;
                 Ok(None)
             }

@@ -26,6 +26,7 @@ fn done(answered: usize, commands: usize, duration: Duration) -> BatchResult {
         commands,
         is_delegated: false,
         duration,
+        late: None,
         commit_duration: None,
     }
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use crate::fatal_panic::PANIC_EXIT_CODE;
 use crate::fatal_panic::testing::ends_of;
 use crate::reply::Reply;
 use crate::types::key::ClientKey;
+use crate::types::script_calls::{ScriptCall, ScriptCalls};
 use crate::types::{ReadContext, WriteContext};
 use crate::{read_handler, write_handler};
 
@@ -133,18 +136,153 @@ fn a_command_that_has_to_wait_goes_to_the_lane_and_is_done_once() {
     assert_eq!(bench.run("LLEN other"), Reply::Integer(2));
 }
 
-#[test]
-fn a_script_goes_to_the_lane() {
-    let bench = Bench::embedded();
+/// Counts the calls of scripts.
+#[derive(Default)]
+struct Counted(AtomicU64);
+
+impl ScriptCalls for Counted {
+    fn are_shown(&self) -> bool {
+        false
+    }
+
+    fn tell(&self, _: &ScriptCall) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes much longer than a script may in a round, in calls and between them.
+const SLOW_SCRIPT: &[u8] = b"for i = 1, 5000 do redis.call('INCR', KEYS[1]) end \
+    return redis.call('GET', KEYS[1])";
+/// The same, without calls of commands, and without writes.
+const SLOW_LOOP: &[u8] = b"local sum = 0 for i = 1, 1000000 do sum = sum + 1 end return sum";
+
+fn script(words: &[&[u8]]) -> Vec<Call> {
+    vec![call(0, words)]
+}
+
+/// Whether a round runs a script, rather than a lane. The scripts wait for their turn.
+fn runs_here(bench: &Bench, words: &[&[u8]]) -> bool {
+    let shared = &bench.executor.shared;
     bench.block_on(async {
-        let turn = bench.executor.shared.rounds.turn.lock().await;
-        let words: &[&[u8]] = &[b"EVAL", b"return 1", b"0"];
-        let mut script = Box::pin(bench.executor.submit(vec![call(0, words)]));
-        assert!(script.as_mut().now_or_never().is_none());
-        assert!(bench.executor.shared.rounds.writes.lock().is_empty());
+        let turn = shared.rounds.turn.lock().await;
+        let mut submitted = Box::pin(bench.executor.submit(script(words)));
+        assert!(submitted.as_mut().now_or_never().is_none());
+        let runs_here = !shared.rounds.writes.lock().is_empty();
         drop(turn);
-        assert_eq!(script.await.unwrap().replies, [Reply::Integer(1)]);
-    });
+        submitted.await.unwrap();
+        runs_here
+    })
+}
+
+#[test]
+fn a_script_runs_here() {
+    let bench = Bench::embedded();
+    assert!(runs_here(&bench, &[b"EVAL", b"return 1", b"0"]));
+    assert!(!runs_here(&bench, &[b"SCRIPT", b"LOAD", b"return 1"]));
+}
+
+#[test]
+fn a_slow_script_goes_to_the_lane_alone_and_is_done_once() {
+    let bench = Bench::embedded();
+    let slow: &[&[u8]] = &[b"EVAL", SLOW_SCRIPT, b"1", b"count"];
+    let together = [pushes(1), script(slow), pushes(1)];
+    let together = together.map(|calls| bench.executor.submit(calls));
+    let finished = bench.block_on(join_all(together));
+    let replies = finished.into_iter().map(|one| one.unwrap().replies);
+    let here = vec![name_of_thread()];
+    let expected = [here.clone(), vec![bulk("5000")], here];
+    assert_eq!(replies.collect::<Vec<_>>(), expected);
+    assert!(!runs_here(&bench, slow));
+    assert!(runs_here(&bench, &[b"EVAL", b"return 1", b"0"]));
+}
+
+#[test]
+fn a_script_that_loops_without_calls_goes_to_the_lane_too() {
+    let bench = Bench::embedded();
+    let slow: &[&[u8]] = &[b"EVAL", SLOW_LOOP, b"0"];
+    assert_eq!(replies(&bench, script(slow)), [Reply::Integer(1_000_000)]);
+    assert!(!runs_here(&bench, slow));
+}
+
+#[test]
+fn a_slow_script_that_reads_leaves_the_others_their_snapshot() {
+    let bench = Bench::embedded();
+    let slow: &[&[u8]] = &[b"EVAL_RO", SLOW_LOOP, b"0"];
+    let read = || {
+        vec![Call::command(
+            with_handler("GET string", read_handler!(read)),
+            false,
+        )]
+    };
+    let together = [read(), script(slow), read()];
+    let together = together.map(|calls| bench.executor.submit(calls));
+    let finished = bench.block_on(join_all(together));
+    let replies = finished.into_iter().map(|one| one.unwrap().replies);
+    let here = vec![name_of_thread()];
+    let expected = [here.clone(), vec![Reply::Integer(1_000_000)], here];
+    assert_eq!(replies.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn after_a_slow_script_the_other_scripts_of_the_round_go_to_the_lane() {
+    let bench = Bench::embedded();
+    let slow: &[&[u8]] = &[b"EVAL", SLOW_LOOP, b"0"];
+    let other: &[&[u8]] = &[
+        b"EVAL",
+        b"return redis.call('INCR', KEYS[1])",
+        b"1",
+        b"count",
+    ];
+    let together = [slow, other].map(|words| bench.executor.submit(script(words)));
+    let finished = bench.block_on(join_all(together));
+    let replies = finished.into_iter().map(|one| one.unwrap().replies);
+    let expected = [vec![Reply::Integer(1_000_000)], vec![Reply::Integer(1)]];
+    assert_eq!(replies.collect::<Vec<_>>(), expected);
+    // It was not slow itself.
+    assert!(runs_here(&bench, other));
+}
+
+#[test]
+fn what_comes_before_a_slow_script_is_answered_and_done_once() {
+    let bench = Bench::embedded();
+    let mut calls = pushes(1);
+    calls.extend(script(&[b"EVAL", SLOW_SCRIPT, b"1", b"count"]));
+    calls.extend(pushes(1));
+    let finished = bench.block_on(bench.executor.submit(calls)).unwrap();
+    assert_eq!(finished.replies, [name_of_thread()]);
+    // The lane answers it, and may leave what follows to its next batch.
+    let mut finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
+    assert_eq!(finished.replies[0], bulk("5000"));
+    while !finished.rest.is_empty() {
+        finished = bench
+            .block_on(bench.executor.submit(finished.rest))
+            .unwrap();
+    }
+    assert_eq!(bench.run("LLEN list"), Reply::Integer(2));
+}
+
+#[test]
+fn the_calls_of_a_slow_script_are_counted_once() {
+    let bench = Bench::embedded();
+    let counted = Arc::new(Counted::default());
+    let counter: Arc<dyn ScriptCalls> = counted.clone();
+    assert!(
+        bench
+            .executor
+            .environment()
+            .script_calls
+            .set(counter)
+            .is_ok()
+    );
+    for name in [b"EVAL".as_slice(), b"EVAL_RO"] {
+        counted.0.store(0, Ordering::Relaxed);
+        let slow = b"for i = 1, 5000 do redis.call('GET', KEYS[1]) end return 1";
+        let words: &[&[u8]] = &[name, slow, b"1", b"key"];
+        assert_eq!(replies(&bench, script(words)), [Reply::Integer(1)]);
+        assert_eq!(counted.0.load(Ordering::Relaxed), 5_000);
+    }
 }
 
 #[test]

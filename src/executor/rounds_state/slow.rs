@@ -5,13 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::commands::Row;
+use crate::commands::Invocation;
 use crate::commands::flags::Flags;
+use crate::executor::timed::Timed;
+use crate::stopwatch::Stopwatch;
 
-/// The commands of a round may take this long.
+/// The commands of a round may keep the thread busy for this long.
 const RUN_MAX: Duration = Duration::from_millis(2);
 /// Each command adds this much: a round need not be short if many clients have come.
 const RUN_PER_COMMAND: Duration = Duration::from_micros(10);
+/// A script may do so for this long. The thread serves nobody meanwhile.
+pub(in crate::executor) const SCRIPT_RUN_MAX: Duration = Duration::from_millis(2);
+/// One that took longer goes to the lanes for this long. It was run in vain.
+const SCRIPT_AWAY: Duration = Duration::from_secs(1);
 /// A commit with its sync may take this long.
 const COMMIT_MAX: Duration = Duration::from_millis(2);
 /// Commits in a row that took longer show that the disk is slow, and not just busy for a moment.
@@ -33,8 +39,8 @@ pub(in crate::executor) struct Slow {
 
 #[derive(Default)]
 struct State {
-    /// Until when, by the row's id; `None` is all rows.
-    until: HashMap<Option<usize>, Instant>,
+    /// Until when, by [`Timed::id`]; `None` is all commands.
+    until: HashMap<Option<(usize, u64)>, Instant>,
     /// The number of slow commits in a row, and their sum.
     commits: (u32, Duration),
 }
@@ -45,35 +51,50 @@ impl Slow {
     }
 
     /// Whether a command goes to a lane.
-    pub(in crate::executor) fn contains(&self, row: &Row) -> bool {
-        self.is_used.load(Ordering::Relaxed) && self.contains_at(row, Instant::now())
+    pub(in crate::executor) fn contains(&self, invocation: &Invocation) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+            && self.contains_at(&Timed::of(invocation), Instant::now())
     }
 
-    fn contains_at(&self, row: &Row, now: Instant) -> bool {
+    fn contains_at(&self, command: &Timed, now: Instant) -> bool {
         let until = &mut self.lock().until;
         until.retain(|_, until| *until > now);
         self.is_used.store(!until.is_empty(), Ordering::Relaxed);
-        until.contains_key(&None) || until.contains_key(&Some(row.id))
+        until.contains_key(&None) || until.contains_key(&Some(command.id()))
     }
 
-    /// Notes how long the commands of a round took, without its commit.
-    pub(in crate::executor) fn note_run(&self, rows: &[&Row], duration: Duration) {
-        let commands = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        if duration > RUN_MAX + RUN_PER_COMMAND * commands {
-            self.note_run_at(rows, duration, Instant::now());
+    /// Notes how long the commands of a round took, without its commit, by the round's stopwatch.
+    pub(in crate::executor) fn note_run(
+        &self,
+        commands: &[Timed],
+        elapsed: Duration,
+        stopwatch: &Stopwatch,
+    ) {
+        let count = u32::try_from(commands.len()).unwrap_or(u32::MAX);
+        let max = RUN_MAX + RUN_PER_COMMAND * count;
+        if elapsed > max {
+            let busy = stopwatch.busy(elapsed);
+            if busy > max {
+                self.note_run_at(commands, busy, Instant::now());
+            }
         }
     }
 
+    /// Notes a script that was given up after [`SCRIPT_RUN_MAX`].
+    pub(in crate::executor) fn note_late(&self, script: &Timed) {
+        self.send_away(vec![Some(script.id())], Instant::now() + SCRIPT_AWAY);
+    }
+
     /// Those that Redis calls fast are rarely why, so only if there are no others are they noted.
-    fn note_run_at(&self, rows: &[&Row], duration: Duration, now: Instant) {
-        let may_be_slow = |row: &&&Row| !row.flags.contains(Flags::FAST);
-        let all = rows.iter().map(|row| Some(row.id)).collect();
-        let slow: Vec<_> = rows.iter().filter(may_be_slow).collect();
+    fn note_run_at(&self, commands: &[Timed], duration: Duration, now: Instant) {
+        let may_be_slow = |command: &&Timed| !command.row.flags.contains(Flags::FAST);
+        let all = commands.iter().map(|command| Some(command.id())).collect();
+        let slow: Vec<_> = commands.iter().filter(may_be_slow).collect();
         let slow = match slow.is_empty() {
             true => all,
-            false => slow.iter().map(|row| Some(row.id)).collect(),
+            false => slow.iter().map(|command| Some(command.id())).collect(),
         };
-        self.send_away(slow, duration, now);
+        self.send_away(slow, end_of(duration, now));
     }
 
     /// Notes how long a commit took.
@@ -94,78 +115,104 @@ impl Slow {
             }
             std::mem::take(commits).1
         };
-        self.send_away(vec![None], sum, now);
+        self.send_away(vec![None], end_of(sum, now));
     }
 
-    fn send_away(&self, slow: Vec<Option<usize>>, duration: Duration, now: Instant) {
-        let end = now + duration.saturating_mul(AWAY_FACTOR).min(AWAY_MAX);
+    fn send_away(&self, slow: Vec<Option<(usize, u64)>>, end: Instant) {
         let until = &mut self.lock().until;
-        until.extend(slow.into_iter().map(|row| (row, end)));
+        until.extend(slow.into_iter().map(|command| (command, end)));
         self.is_used.store(true, Ordering::Relaxed);
     }
+}
+
+/// When what took so long runs in rounds again.
+fn end_of(duration: Duration, now: Instant) -> Instant {
+    now + duration.saturating_mul(AWAY_FACTOR).min(AWAY_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::find;
+    use crate::commands::testing::{invocation, words_of};
 
     const LONG: Duration = Duration::from_millis(10);
 
-    fn row(name: &str) -> &'static Row {
-        find(name.as_bytes()).unwrap()
+    fn command(line: &str) -> Timed {
+        Timed::of(&invocation(0, &words_of(line)))
     }
 
     /// After a round with these commands.
-    fn after_run(names: &[&str], now: Instant) -> Slow {
+    fn after_run(lines: &[&str], now: Instant) -> Slow {
         let slow = Slow::default();
-        let rows: Vec<&Row> = names.iter().map(|name| row(name)).collect();
-        slow.note_run_at(&rows, LONG, now);
+        let commands: Vec<_> = lines.iter().map(|line| command(line)).collect();
+        slow.note_run_at(&commands, LONG, now);
         slow
     }
 
     #[test]
     fn of_a_long_round_the_commands_that_may_be_slow_go_to_the_lanes() {
         let now = Instant::now();
-        let slow = after_run(&["LPUSH", "LRANGE"], now);
-        assert!(slow.contains_at(row("LRANGE"), now));
-        assert!(!slow.contains_at(row("LPUSH"), now));
-        assert!(!slow.contains_at(row("KEYS"), now));
+        let slow = after_run(&["LPUSH list x", "LRANGE list 0 -1"], now);
+        assert!(slow.contains_at(&command("LRANGE list 0 -1"), now));
+        assert!(!slow.contains_at(&command("LPUSH list x"), now));
+        assert!(!slow.contains_at(&command("KEYS *"), now));
     }
 
     #[test]
     fn if_it_had_only_fast_commands_they_do() {
         let now = Instant::now();
-        let slow = after_run(&["LPUSH"], now);
-        assert!(slow.contains_at(row("LPUSH"), now));
-        assert!(!slow.contains_at(row("GET"), now));
+        let slow = after_run(&["LPUSH list x"], now);
+        assert!(slow.contains_at(&command("LPUSH list x"), now));
+        assert!(!slow.contains_at(&command("GET string"), now));
     }
 
     #[test]
     fn they_come_back_after_a_while() {
         let now = Instant::now();
-        let slow = after_run(&["LRANGE"], now);
+        let slow = after_run(&["LRANGE list 0 -1"], now);
         let away = LONG * AWAY_FACTOR;
-        assert!(slow.contains_at(row("LRANGE"), now + away - Duration::from_millis(1)));
-        assert!(!slow.contains_at(row("LRANGE"), now + away));
+        assert!(slow.contains_at(
+            &command("LRANGE list 0 -1"),
+            now + away - Duration::from_millis(1)
+        ));
+        assert!(!slow.contains_at(&command("LRANGE list 0 -1"), now + away));
         assert!(!slow.is_used.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_late_script_goes_to_the_lanes_and_others_do_not() {
+        let slow = Slow::default();
+        slow.note_late(&command("EVALSHA one 0"));
+        let now = Instant::now();
+        assert!(slow.contains_at(&command("EVALSHA one 1 key"), now));
+        assert!(!slow.contains_at(&command("EVALSHA two 0"), now));
     }
 
     #[test]
     fn nothing_stays_away_for_long() {
         let (slow, now) = (Slow::default(), Instant::now());
-        slow.note_run_at(&[row("LRANGE")], Duration::MAX, now);
-        assert!(!slow.contains_at(row("LRANGE"), now + AWAY_MAX));
+        slow.note_run_at(&[command("LRANGE list 0 -1")], Duration::MAX, now);
+        assert!(!slow.contains_at(&command("LRANGE list 0 -1"), now + AWAY_MAX));
     }
 
     #[test]
     fn a_round_of_many_commands_may_take_longer() {
         let slow = Slow::default();
-        let rows = [row("LPUSH"); 1000];
-        slow.note_run(&rows, LONG);
-        assert!(!slow.contains(row("LPUSH")));
-        slow.note_run(&rows[..100], LONG);
-        assert!(slow.contains(row("LPUSH")));
+        let commands = [command("LPUSH list x"); 1000];
+        let stopwatch = Stopwatch::start();
+        while stopwatch.busy(LONG) < LONG {}
+        slow.note_run(&commands, LONG, &stopwatch);
+        assert!(!slow.contains_at(&commands[0], Instant::now()));
+        slow.note_run(&commands[..100], LONG, &stopwatch);
+        assert!(slow.contains_at(&commands[0], Instant::now()));
+    }
+
+    #[test]
+    fn a_round_that_waited_for_other_threads_is_not_long() {
+        let slow = Slow::default();
+        let commands = [command("LPUSH list x")];
+        slow.note_run(&commands, RUN_MAX * 2, &Stopwatch::start());
+        assert!(!slow.contains_at(&commands[0], Instant::now()));
     }
 
     #[test]
@@ -174,11 +221,14 @@ mod tests {
         for _ in 1..SLOW_COMMITS {
             slow.note_commit_at(LONG, now);
         }
-        assert!(!slow.contains_at(row("GET"), now));
+        assert!(!slow.contains_at(&command("GET string"), now));
         slow.note_commit_at(LONG, now);
         let away = LONG * SLOW_COMMITS * AWAY_FACTOR;
-        assert!(slow.contains_at(row("GET"), now + away - Duration::from_millis(1)));
-        assert!(!slow.contains_at(row("GET"), now + away));
+        assert!(slow.contains_at(
+            &command("GET string"),
+            now + away - Duration::from_millis(1)
+        ));
+        assert!(!slow.contains_at(&command("GET string"), now + away));
     }
 
     #[test]
@@ -188,6 +238,6 @@ mod tests {
             slow.note_commit_at(LONG, now);
             slow.note_commit_at(COMMIT_MAX, now);
         }
-        assert!(!slow.contains_at(row("GET"), now));
+        assert!(!slow.contains_at(&command("GET string"), now));
     }
 }

@@ -56,7 +56,7 @@ fn what_takes_long_outside_lua_is_ended_as_the_script_is() {
         let text = doubled(14) + last;
         let script = Arc::new(Script::parse(text.into()).unwrap());
         let scripts = Scripts::default();
-        let guard = scripts.begin(Caller::Script, Some(Duration::ZERO));
+        let guard = scripts.begin(Caller::Script, TimeLimit::Elapsed(Duration::ZERO));
         let mut machine = Machine::new().unwrap();
         let program = Program::Script(script);
         let end = poll(machine.run(&program, Vec::new(), Vec::new(), guard.run(), &mut Fine));
@@ -88,7 +88,7 @@ fn call_last(machine: &mut Machine, code: String) -> End {
         functions,
     };
     let scripts = Scripts::default();
-    let guard = scripts.begin(Caller::Script, None);
+    let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     let program = Program::Function(Arc::new(library), last);
     let texts = |text: &'static str| vec![Bytes::from_static(text.as_bytes())];
     poll(machine.run(&program, texts("k"), texts("v"), guard.run(), &mut Fine))
@@ -109,7 +109,7 @@ fn a_function_sees_no_keys_and_arguments_but_its_own() {
     let mut machine = Machine::new().unwrap();
     let script = Script::parse(Bytes::from_static(b"return ARGV[1]")).unwrap();
     let (program, scripts) = (Program::Script(Arc::new(script)), Scripts::default());
-    let guard = scripts.begin(Caller::Script, None);
+    let guard = scripts.begin(Caller::Script, TimeLimit::Nothing);
     let secret = vec![Bytes::from_static(b"secret")];
     let end = poll(machine.run(&program, secret.clone(), secret, guard.run(), &mut Fine));
     assert!(matches!(end, End::Replied(Reply::Bulk(_), _)));

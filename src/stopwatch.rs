@@ -1,0 +1,103 @@
+//! How long a thread has been busy.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Time in which the thread did not have the processor counts this much less: it may have waited for the
+/// disk, which counts, or for other threads, which does not.
+const WAITING_DIVISOR: u32 = 4;
+
+/// Begins when it is made, on the thread that is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch {
+    began: Instant,
+    processor: Duration,
+}
+
+impl Stopwatch {
+    /// Begins now.
+    pub fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            processor: processor_time(),
+        }
+    }
+
+    /// The time since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// How long the thread was busy in `elapsed`, a part or all of the time since the beginning. More than
+    /// a look at a clock: to be asked once `elapsed` is long.
+    pub fn busy(&self, elapsed: Duration) -> Duration {
+        let processor = processor_time().saturating_sub(self.processor);
+        processor.min(elapsed).max(elapsed / WAITING_DIVISOR)
+    }
+}
+
+/// What this thread has had of the processor.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanoseconds)
+}
+
+/// How long each of several pieces of work may keep a thread busy. They share a stopwatch.
+#[derive(Debug, Clone, Copy)]
+pub struct BusyLimit {
+    /// Has begun no later than the work.
+    pub stopwatch: Stopwatch,
+    /// The longest time.
+    pub max: Duration,
+}
+
+impl BusyLimit {
+    /// Whether work that began at `since` has taken longer.
+    pub fn is_over(&self, since: Instant) -> bool {
+        let elapsed = since.elapsed();
+        elapsed > self.max && self.stopwatch.busy(elapsed) > self.max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_millis(50);
+
+    fn work(time: Duration) {
+        let began = processor_time();
+        while processor_time() - began < time {}
+    }
+
+    #[test]
+    fn work_counts_in_full() {
+        let stopwatch = Stopwatch::start();
+        work(LONG);
+        assert!(stopwatch.busy(stopwatch.elapsed()) >= LONG);
+    }
+
+    #[test]
+    fn waiting_counts_for_a_part() {
+        let stopwatch = Stopwatch::start();
+        std::thread::sleep(LONG);
+        let elapsed = stopwatch.elapsed();
+        let busy = stopwatch.busy(elapsed);
+        assert!(busy >= elapsed / WAITING_DIVISOR && busy < elapsed);
+    }
+
+    #[test]
+    fn a_limit_is_over_after_as_much_work() {
+        let since = Instant::now();
+        let limit = |max| BusyLimit {
+            stopwatch: Stopwatch::start(),
+            max,
+        };
+        let (short, long) = (limit(LONG), limit(LONG * 100));
+        work(LONG);
+        assert!(short.is_over(since) && !long.is_over(since));
+    }
+}
