@@ -101,16 +101,18 @@ impl Rows {
         transaction: &'t RoTxn<'_, AnyTls>,
         key: &[u8],
     ) -> Result<Option<&'t [u8]>, heed::Error> {
-        if self.format == RowFormat::Plain || key.is_empty() {
-            return self.database.get(transaction, key);
-        }
-        let after = self.at_or_after(transaction, key)?;
-        if let Some((found, stored)) = after
-            && found == key
-        {
+        if let Some(stored) = self.database.get(transaction, key)? {
             return self.value(key, stored).map(Some);
         }
-        self.checked_around(transaction, key, after)?;
+        if self.format == RowFormat::Checked {
+            let (_, found) = self.around(transaction, key)?;
+            if let Some((found, _)) = found
+                && found == key
+            {
+                // It is there, so a page that leads to it is damaged.
+                return Err(self.log.damaged(key));
+            }
+        }
         Ok(None)
     }
 
@@ -212,16 +214,6 @@ impl Rows {
         edge: &[u8],
     ) -> Result<Neighbours<'t>, heed::Error> {
         let after = self.at_or_after(transaction, edge)?;
-        self.checked_around(transaction, edge, after)
-    }
-
-    /// [`Self::around`], if the row at or after `edge` is known.
-    fn checked_around<'t>(
-        &self,
-        transaction: &'t RoTxn<'_, AnyTls>,
-        edge: &[u8],
-        after: Option<Row<'t>>,
-    ) -> Result<Neighbours<'t>, heed::Error> {
         let before = if edge.is_empty() {
             None
         } else {
