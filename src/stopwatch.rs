@@ -48,7 +48,8 @@ fn processor_time() -> Duration {
 /// How long each of several pieces of work may keep a thread busy. They share a stopwatch.
 #[derive(Debug, Clone, Copy)]
 pub struct BusyLimit {
-    /// Has begun no later than the work.
+    /// Has begun no later than the work. What the thread did in between counts as work if the work then
+    /// waits.
     pub stopwatch: Stopwatch,
     /// The longest time.
     pub max: Duration,

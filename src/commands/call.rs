@@ -159,8 +159,18 @@ pub async fn call_once(
             check(result).map(to_reply)
         }
         Handler::Script(handler) => {
-            let unit = AnyUnit::Write(unit);
-            check(handler(unit, *database, arguments).await).map(to_reply)
+            let any = AnyUnit::Write(unit);
+            let savepoint = any.script_limit().map(|_| unit.savepoint());
+            let result = check(handler(any, *database, arguments).await);
+            if let Some(savepoint) = savepoint {
+                match &result {
+                    Err(CallError::OutOfTime) => unit.rollback(savepoint),
+                    // The transaction ends with it.
+                    Err(CallError::Store(_)) => {}
+                    _ => unit.release(savepoint),
+                }
+            }
+            result.map(to_reply)
         }
         Handler::Pure(handler) => check(handler(unit.environment(), arguments)).map(to_reply),
         Handler::Connection(_) | Handler::Container => Ok(needs_connection()),

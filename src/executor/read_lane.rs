@@ -164,7 +164,7 @@ impl ReadLane {
                     break;
                 }
                 if served.late.is_some() && call.work.script().is_some() {
-                    // One was waited for. The lane runs the others.
+                    // One was waited for. The others run in the lane or in another round.
                     break;
                 }
                 let result = match &call.work {

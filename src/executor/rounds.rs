@@ -155,7 +155,9 @@ impl Round {
         match batch.run_at_once(script_limit(stopwatch)) {
             Ok(done) => {
                 let run = done.run_duration();
-                load.note(done.answered, done.commands, run);
+                if done.late.is_none() {
+                    load.note(done.answered, done.commands, run);
+                }
                 self.note_run(&commands, done.late, run, &stopwatch);
                 if let Some(commit) = done.commit_duration {
                     slow.note_commit(commit);
@@ -179,7 +181,7 @@ impl Round {
     ) {
         let slow = &self.shared.rounds.slow;
         match late {
-            Some(script) => slow.note_late(&script),
+            Some(script) => slow.note_late(script, run),
             None => slow.note_run(commands, run, stopwatch),
         }
     }

@@ -31,6 +31,11 @@ impl Timed {
         Self { row, script }
     }
 
+    /// The command, whatever script it runs.
+    pub(super) fn without_script(self) -> Self {
+        Self { script: 0, ..self }
+    }
+
     /// Equal for what is timed together.
     pub(super) fn id(&self) -> (usize, u64) {
         (self.row.id, self.script)

@@ -161,6 +161,9 @@ impl Engine<'_> {
             Ok(function) => function,
             Err(line) => return Ok(End::Failed(line, Origin::Script)),
         };
+        if let Some(run) = &*self.state.run.borrow() {
+            run.begin();
+        }
         let entry = Entry {
             function: &function,
             handler: &self.runners.handler,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -37,6 +37,8 @@ pub struct Run {
     since: Instant,
     /// How long it may take.
     limit: TimeLimit,
+    /// When its first instruction ran: after it was compiled, or its library loaded.
+    began: OnceLock<Instant>,
     /// One of the constants below. It leaves [`UNDECIDED`] once, so that what was killed writes nothing.
     fate: AtomicU8,
 }
@@ -55,7 +57,7 @@ pub enum TimeLimit {
     Nothing,
     /// So long.
     Elapsed(Duration),
-    /// Until it has kept its thread so busy.
+    /// Until it has kept its thread so busy, without what comes before its first instruction.
     Busy(BusyLimit),
 }
 
@@ -65,6 +67,7 @@ impl Run {
             caller,
             since: Instant::now(),
             limit,
+            began: OnceLock::new(),
             fate: AtomicU8::new(UNDECIDED),
         })
     }
@@ -84,12 +87,21 @@ impl Run {
         self.fate.load(Ordering::Relaxed) == KILLED
     }
 
-    /// It has run longer than it may.
+    /// Its first instruction runs.
+    pub fn begin(&self) {
+        let _ = self.began.set(Instant::now());
+    }
+
+    /// It has run longer than it may. One that was killed ends by that.
     pub fn is_late(&self) -> bool {
         match self.limit {
             TimeLimit::Nothing => false,
+            _ if self.is_killed() => false,
             TimeLimit::Elapsed(longest) => self.elapsed() >= longest,
-            TimeLimit::Busy(limit) => limit.is_over(self.since),
+            TimeLimit::Busy(limit) => {
+                let began = self.began.get();
+                began.is_some_and(|began| limit.is_over(*began))
+            }
         }
     }
 

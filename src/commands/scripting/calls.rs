@@ -230,7 +230,7 @@ impl<'c> Calls<'c> {
     }
 
     /// The script ends with this error of a call, which its reply counts. So the call does not, unless
-    /// the script has made [`MADE_MAX`] calls since.
+    /// the script has made [`MADE_MAX`] calls since, where these are told before its end.
     fn leave_to_reply(&mut self, line: &str) {
         let code = code_of(line);
         let mut latest = self.made.iter_mut().rev();

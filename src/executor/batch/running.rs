@@ -150,7 +150,7 @@ impl Batch<'_> {
                     self.has_read_after_write = true;
                 }
                 if self.late.is_some() && call.work.script().is_some() {
-                    // One was waited for. The lane runs the others.
+                    // One was waited for. The others run in the lane or in another round.
                     break;
                 }
                 attempt.commands_run += 1;

@@ -6,6 +6,8 @@ use std::time::Duration;
 /// A submission that is expected to run longer goes to the write lane: the connections' thread reads and
 /// answers other requests meanwhile. Two threads have to be woken for that, which takes about half of this.
 const RUN_MAX_NS: u64 = 20_000;
+/// A command that takes longer counts as this: one slow command says little about the next.
+const COMMAND_MAX_NS: u64 = 100_000;
 /// The latest batch counts for one part of so many.
 const SHARES: u64 = 8;
 
@@ -24,7 +26,8 @@ impl Load {
         let Some(sample) = run.as_nanos().checked_div(commands as u128) else {
             return;
         };
-        let sample = u64::try_from(sample).unwrap_or(u64::MAX) / SHARES;
+        let sample = u64::try_from(sample).unwrap_or(u64::MAX);
+        let sample = sample.min(COMMAND_MAX_NS) / SHARES;
         let before = self.command_ns.load(Ordering::Relaxed);
         let after = (before - before / SHARES).saturating_add(sample);
         self.command_ns.store(after, Ordering::Relaxed);
@@ -80,6 +83,16 @@ mod tests {
         let load = after(2, Duration::from_micros(5));
         for _ in 0..100 {
             load.note(2, 10, Duration::from_micros(10));
+        }
+        assert!(!load.is_long(16));
+    }
+
+    #[test]
+    fn one_slow_command_is_soon_forgotten() {
+        let load = after(2, Duration::from_micros(1));
+        load.note(2, 1, Duration::from_secs(10));
+        for _ in 0..30 {
+            load.note(2, 100, Duration::from_micros(100));
         }
         assert!(!load.is_long(16));
     }

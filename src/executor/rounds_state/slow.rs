@@ -22,11 +22,14 @@ const SCRIPT_AWAY: Duration = Duration::from_secs(1);
 const COMMIT_MAX: Duration = Duration::from_millis(2);
 /// Commits in a row that took longer show that the disk is slow, and not just busy for a moment.
 const SLOW_COMMITS: u32 = 4;
-/// What was too slow goes to the lanes for so many times its duration. So it takes at most a fiftieth
-/// of the thread's time.
+/// What was too slow goes to the lanes for so many times its duration. So it takes about a fiftieth of
+/// the thread's time.
 const AWAY_FACTOR: u32 = 50;
 /// But not longer than this.
 const AWAY_MAX: Duration = Duration::from_secs(10);
+
+/// Scripts that are told apart. If more are slow at once, all scripts of a command go to the lanes.
+const SCRIPTS_MAX: usize = 64;
 
 /// What goes to the lanes for a while: commands whose cost depends on the data and that took long, or
 /// all commands if syncs take long.
@@ -41,6 +44,8 @@ pub(in crate::executor) struct Slow {
 struct State {
     /// Until when, by [`Timed::id`]; `None` is all commands.
     until: HashMap<Option<(usize, u64)>, Instant>,
+    /// The latest of these.
+    latest: Option<Instant>,
     /// The number of slow commits in a row, and their sum.
     commits: (u32, Duration),
 }
@@ -57,10 +62,19 @@ impl Slow {
     }
 
     fn contains_at(&self, command: &Timed, now: Instant) -> bool {
-        let until = &mut self.lock().until;
-        until.retain(|_, until| *until > now);
-        self.is_used.store(!until.is_empty(), Ordering::Relaxed);
-        until.contains_key(&None) || until.contains_key(&Some(command.id()))
+        let mut state = self.lock();
+        if state.latest.is_none_or(|latest| latest <= now) {
+            state.until.clear();
+            self.is_used.store(false, Ordering::Relaxed);
+            return false;
+        }
+        let ids = [
+            None,
+            Some(command.id()),
+            Some(command.without_script().id()),
+        ];
+        let ends = ids.iter().filter_map(|id| state.until.get(id));
+        ends.into_iter().any(|end| *end > now)
     }
 
     /// Notes how long the commands of a round took, without its commit, by the round's stopwatch.
@@ -80,21 +94,23 @@ impl Slow {
         }
     }
 
-    /// Notes a script that was given up after [`SCRIPT_RUN_MAX`].
-    pub(in crate::executor) fn note_late(&self, script: &Timed) {
-        self.send_away(vec![Some(script.id())], Instant::now() + SCRIPT_AWAY);
+    /// Notes a script that was given up, in a round that took so long. That may be much longer than
+    /// [`SCRIPT_RUN_MAX`], as a command that it calls is not ended.
+    pub(in crate::executor) fn note_late(&self, script: Timed, elapsed: Duration) {
+        let now = Instant::now();
+        let end = end_of(elapsed, now).max(now + SCRIPT_AWAY);
+        self.send_away(vec![script], end, now);
     }
 
     /// Those that Redis calls fast are rarely why, so only if there are no others are they noted.
     fn note_run_at(&self, commands: &[Timed], duration: Duration, now: Instant) {
-        let may_be_slow = |command: &&Timed| !command.row.flags.contains(Flags::FAST);
-        let all = commands.iter().map(|command| Some(command.id())).collect();
-        let slow: Vec<_> = commands.iter().filter(may_be_slow).collect();
+        let may_be_slow = |command: &Timed| !command.row.flags.contains(Flags::FAST);
+        let slow: Vec<Timed> = commands.iter().copied().filter(may_be_slow).collect();
         let slow = match slow.is_empty() {
-            true => all,
-            false => slow.iter().map(|command| Some(command.id())).collect(),
+            true => commands.to_vec(),
+            false => slow,
         };
-        self.send_away(slow, end_of(duration, now));
+        self.send_away(slow, end_of(duration, now), now);
     }
 
     /// Notes how long a commit took.
@@ -115,12 +131,29 @@ impl Slow {
             }
             std::mem::take(commits).1
         };
-        self.send_away(vec![None], end_of(sum, now));
+        self.send_all_away(end_of(sum, now));
     }
 
-    fn send_away(&self, slow: Vec<Option<(usize, u64)>>, end: Instant) {
-        let until = &mut self.lock().until;
-        until.extend(slow.into_iter().map(|command| (command, end)));
+    fn send_away(&self, slow: Vec<Timed>, end: Instant, now: Instant) {
+        let mut state = self.lock();
+        state.until.retain(|_, until| *until > now);
+        for mut command in slow {
+            if state.until.len() >= SCRIPTS_MAX {
+                command = command.without_script();
+            }
+            state.until.insert(Some(command.id()), end);
+        }
+        self.end_at(&mut state, end);
+    }
+
+    fn send_all_away(&self, end: Instant) {
+        let mut state = self.lock();
+        state.until.insert(None, end);
+        self.end_at(&mut state, end);
+    }
+
+    fn end_at(&self, state: &mut State, end: Instant) {
+        state.latest = state.latest.max(Some(end));
         self.is_used.store(true, Ordering::Relaxed);
     }
 }
@@ -182,10 +215,29 @@ mod tests {
     #[test]
     fn a_late_script_goes_to_the_lanes_and_others_do_not() {
         let slow = Slow::default();
-        slow.note_late(&command("EVALSHA one 0"));
+        slow.note_late(command("EVALSHA one 0"), SCRIPT_RUN_MAX);
         let now = Instant::now();
         assert!(slow.contains_at(&command("EVALSHA one 1 key"), now));
         assert!(!slow.contains_at(&command("EVALSHA two 0"), now));
+    }
+
+    #[test]
+    fn a_script_that_took_much_longer_stays_away_for_longer() {
+        let (slow, script) = (Slow::default(), command("EVALSHA one 0"));
+        slow.note_late(script, SCRIPT_AWAY);
+        assert!(slow.contains_at(&script, Instant::now() + SCRIPT_AWAY * 2));
+    }
+
+    #[test]
+    fn of_many_slow_scripts_no_more_are_kept() {
+        let (slow, now) = (Slow::default(), Instant::now());
+        let scripts: Vec<Timed> = (0..1000)
+            .map(|number| command(&format!("EVALSHA {number} 0")))
+            .collect();
+        slow.note_run_at(&scripts, LONG, now);
+        assert_eq!(slow.lock().until.len(), SCRIPTS_MAX + 1);
+        assert!(scripts.iter().all(|script| slow.contains_at(script, now)));
+        assert!(!slow.contains_at(&command("EVAL one 0"), now));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! below is cleared. Its own rows in such a range are newer and stay.
 //!
 //! A copy shares its memory with the original until either is changed, so a reader's snapshot costs
-//! two pointers. A layer that is not shared is changed in place.
+//! a few pointers. A layer that is not shared is changed in place.
 
 use std::ops::Bound;
 use std::sync::Arc;
