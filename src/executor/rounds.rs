@@ -181,7 +181,7 @@ impl Round {
     ) {
         let slow = &self.shared.rounds.slow;
         match late {
-            Some(script) => slow.note_late(script, run),
+            Some(script) => slow.note_late(&script, run),
             None => slow.note_run(commands, run, stopwatch),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use bytes::Bytes;
+
 use crate::commands::scripting::runs_script;
 use crate::commands::{Invocation, Row};
 
@@ -9,37 +11,41 @@ use crate::commands::{Invocation, Row};
 const SAMPLE_BYTES: usize = 128;
 
 /// A command; of commands that run scripts, those that run the same one.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Timed {
     pub(super) row: &'static Row,
-    /// 0 where no script is run. Scripts that differ have different numbers, nearly always.
-    script: u64,
+    /// The script's text or name, if one is run.
+    script: Option<Bytes>,
 }
 
 impl Timed {
     pub(super) fn of(invocation: &Invocation) -> Self {
         let row = invocation.row;
-        let script = invocation.arguments.get(1);
-        let script = script.filter(|_| runs_script(row)).map_or(0, |script| {
-            let first = script.get(..SAMPLE_BYTES).unwrap_or(script);
-            let last = script.len().saturating_sub(SAMPLE_BYTES);
-            let last = script.get(last..).unwrap_or_default();
-            let mut hasher = DefaultHasher::new();
-            (first, last, script.len()).hash(&mut hasher);
-            hasher.finish()
-        });
+        let script = match runs_script(row) {
+            true => invocation.arguments.get(1).cloned(),
+            false => None,
+        };
         Self { row, script }
     }
 
-    /// The command, whatever script it runs.
-    pub(super) fn without_script(self) -> Self {
-        Self { script: 0, ..self }
+    /// Equal for what is timed together. Scripts that differ have different numbers, nearly always.
+    pub(super) fn id(&self) -> (usize, u64) {
+        (self.row.id, self.script.as_ref().map_or(0, number_of))
     }
 
-    /// Equal for what is timed together.
-    pub(super) fn id(&self) -> (usize, u64) {
-        (self.row.id, self.script)
+    /// That of the command, whatever script it runs.
+    pub(super) fn id_without_script(&self) -> (usize, u64) {
+        (self.row.id, 0)
     }
+}
+
+fn number_of(script: &Bytes) -> u64 {
+    let first = script.get(..SAMPLE_BYTES).unwrap_or(script);
+    let last = script.len().saturating_sub(SAMPLE_BYTES);
+    let last = script.get(last..).unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    (first, last, script.len()).hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]

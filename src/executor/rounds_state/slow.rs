@@ -68,13 +68,9 @@ impl Slow {
             self.is_used.store(false, Ordering::Relaxed);
             return false;
         }
-        let ids = [
-            None,
-            Some(command.id()),
-            Some(command.without_script().id()),
-        ];
-        let ends = ids.iter().filter_map(|id| state.until.get(id));
-        ends.into_iter().any(|end| *end > now)
+        let ids = [None, Some(command.id()), Some(command.id_without_script())];
+        let is_away = |id| state.until.get(id).is_some_and(|end| *end > now);
+        ids.iter().any(is_away)
     }
 
     /// Notes how long the commands of a round took, without its commit, by the round's stopwatch.
@@ -96,21 +92,21 @@ impl Slow {
 
     /// Notes a script that was given up, in a round that took so long. That may be much longer than
     /// [`SCRIPT_RUN_MAX`], as a command that it calls is not ended.
-    pub(in crate::executor) fn note_late(&self, script: Timed, elapsed: Duration) {
+    pub(in crate::executor) fn note_late(&self, script: &Timed, elapsed: Duration) {
         let now = Instant::now();
         let end = end_of(elapsed, now).max(now + SCRIPT_AWAY);
-        self.send_away(vec![script], end, now);
+        self.send_away([script], end, now);
     }
 
     /// Those that Redis calls fast are rarely why, so only if there are no others are they noted.
     fn note_run_at(&self, commands: &[Timed], duration: Duration, now: Instant) {
-        let may_be_slow = |command: &Timed| !command.row.flags.contains(Flags::FAST);
-        let slow: Vec<Timed> = commands.iter().copied().filter(may_be_slow).collect();
-        let slow = match slow.is_empty() {
-            true => commands.to_vec(),
-            false => slow,
-        };
-        self.send_away(slow, end_of(duration, now), now);
+        let may_be_slow = |command: &&Timed| !command.row.flags.contains(Flags::FAST);
+        let slow: Vec<&Timed> = commands.iter().filter(may_be_slow).collect();
+        let end = end_of(duration, now);
+        match slow.is_empty() {
+            true => self.send_away(commands, end, now),
+            false => self.send_away(slow, end, now),
+        }
     }
 
     /// Notes how long a commit took.
@@ -134,14 +130,15 @@ impl Slow {
         self.send_all_away(end_of(sum, now));
     }
 
-    fn send_away(&self, slow: Vec<Timed>, end: Instant, now: Instant) {
+    fn send_away<'t>(&self, slow: impl IntoIterator<Item = &'t Timed>, end: Instant, now: Instant) {
         let mut state = self.lock();
         state.until.retain(|_, until| *until > now);
-        for mut command in slow {
-            if state.until.len() >= SCRIPTS_MAX {
-                command = command.without_script();
-            }
-            state.until.insert(Some(command.id()), end);
+        for command in slow {
+            let id = match state.until.len() < SCRIPTS_MAX {
+                true => command.id(),
+                false => command.id_without_script(),
+            };
+            state.until.insert(Some(id), end);
         }
         self.end_at(&mut state, end);
     }
@@ -215,7 +212,7 @@ mod tests {
     #[test]
     fn a_late_script_goes_to_the_lanes_and_others_do_not() {
         let slow = Slow::default();
-        slow.note_late(command("EVALSHA one 0"), SCRIPT_RUN_MAX);
+        slow.note_late(&command("EVALSHA one 0"), SCRIPT_RUN_MAX);
         let now = Instant::now();
         assert!(slow.contains_at(&command("EVALSHA one 1 key"), now));
         assert!(!slow.contains_at(&command("EVALSHA two 0"), now));
@@ -224,7 +221,7 @@ mod tests {
     #[test]
     fn a_script_that_took_much_longer_stays_away_for_longer() {
         let (slow, script) = (Slow::default(), command("EVALSHA one 0"));
-        slow.note_late(script, SCRIPT_AWAY);
+        slow.note_late(&script, SCRIPT_AWAY);
         assert!(slow.contains_at(&script, Instant::now() + SCRIPT_AWAY * 2));
     }
 
@@ -250,7 +247,7 @@ mod tests {
     #[test]
     fn a_round_of_many_commands_may_take_longer() {
         let slow = Slow::default();
-        let commands = [command("LPUSH list x"); 1000];
+        let commands = vec![command("LPUSH list x"); 1000];
         let stopwatch = Stopwatch::start();
         while stopwatch.busy(LONG) < LONG {}
         slow.note_run(&commands, LONG, &stopwatch);

@@ -9,6 +9,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::key_hash::hash_of;
+
 /// Words, 256 KiB. With as many keys as a layer usually has at most, about six for each word, one in fifty
 /// that are not there seems to be.
 const WORDS: usize = 1 << 15;
@@ -63,25 +65,6 @@ impl Filter {
         let word = self.words.get(key.word);
         word.is_none_or(|word| word.load(Ordering::Relaxed) & key.bits == key.bits)
     }
-}
-
-/// Any hash will do whose bits are all good.
-fn hash_of(key: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| {
-        let product = u128::from(hash ^ word) * u128::from(FACTOR);
-        (product >> 64) as u64 ^ product as u64
-    };
-    let mut words = key.chunks_exact(8);
-    let mut hash = key.len() as u64 ^ FACTOR;
-    for word in words.by_ref() {
-        hash = mix(hash, word.try_into().map_or(0, u64::from_le_bytes));
-    }
-    let mut last = [0; 8];
-    for (to, from) in last.iter_mut().zip(words.remainder()) {
-        *to = *from;
-    }
-    mix(mix(hash, u64::from_le_bytes(last)), FACTOR)
 }
 
 #[cfg(test)]

@@ -339,7 +339,7 @@ impl Layer {
 
     /// Adds the changes of a newer layer.
     pub(super) fn absorb(&mut self, newer: Layer) {
-        if self.is_empty() && self.filter.is_none() {
+        if self.is_empty() {
             *self = newer;
             return;
         }

@@ -23,6 +23,7 @@ mod folder;
 mod identity;
 mod inspect;
 mod journal;
+mod key_hash;
 mod layer;
 mod marker;
 mod merge;

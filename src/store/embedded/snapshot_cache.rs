@@ -9,6 +9,7 @@
 
 use bytes::Bytes;
 
+use super::key_hash::hash_of;
 use super::merge::View;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError, page};
 
@@ -182,21 +183,6 @@ fn query<'q>(begin: &'q [u8], end: &'q [u8], limit: usize, reverse: bool) -> Ran
         reverse,
         isolation: Isolation::Snapshot,
     }
-}
-
-/// Any hash will do, as what is remembered has the whole key.
-fn hash_of(key: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = key.len() as u64;
-    let mut words = key.chunks_exact(8);
-    for word in words.by_ref() {
-        let word = word.try_into().map_or(0, u64::from_le_bytes);
-        hash = (hash.rotate_left(5) ^ word).wrapping_mul(FACTOR);
-    }
-    for byte in words.remainder() {
-        hash = (hash.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(FACTOR);
-    }
-    hash ^ (hash >> 32)
 }
 
 impl Window {

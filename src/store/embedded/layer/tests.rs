@@ -104,6 +104,27 @@ fn check(layer: &Layer, model: &Model) {
     assert_eq!(layer.bytes(), counted(layer));
 }
 
+#[test]
+fn a_large_layer_says_the_same_with_a_filter() {
+    let log = &mut Log::default();
+    let key = |number: usize| format!("key {number}").into_bytes();
+    let mut layer = Layer::default();
+    for number in 0..FILTER_ROWS_MIN {
+        layer.set(&key(number), b"old", log);
+    }
+    layer.filter_if_large();
+    assert!(layer.filter.is_some());
+    let mut newer = Layer::default();
+    newer.clear(&key(0), log);
+    newer.set(&key(FILTER_ROWS_MIN), b"new", log);
+    layer.absorb(newer);
+    assert_eq!(layer.get(&key(0)), Lookup::Cleared);
+    let is_old = |number| layer.get(&key(number)) == Lookup::Value(b"old");
+    assert!((1..FILTER_ROWS_MIN).all(is_old));
+    assert_eq!(layer.get(&key(FILTER_ROWS_MIN)), Lookup::Value(b"new"));
+    assert_eq!(layer.get(&key(FILTER_ROWS_MIN + 1)), Lookup::Nothing);
+}
+
 proptest! {
     #[test]
     fn a_layer_says_what_was_written_last(steps in proptest::collection::vec(step(), 0..60)) {
