@@ -39,9 +39,18 @@ pub(super) fn write_layer(
         let deleted = delete(rows, &mut slice.transaction, begin, end)?;
         slice = slice.count(deleted * ENTRY_BYTES)?;
     }
-    for (key, value) in closed.layer.rows() {
-        rows.put(&mut slice.transaction, key, value)?;
-        slice = slice.count(key.len() + value.len())?;
+    let mut layer_rows = closed.layer.rows().iter().peekable();
+    while layer_rows.peek().is_some() {
+        let mut writer = rows.writer(&mut slice.transaction)?;
+        let mut bytes = 0;
+        while slice.bytes + bytes < slice.bytes_max
+            && let Some((key, value)) = layer_rows.next()
+        {
+            writer.put(key, value)?;
+            bytes += key.len() + value.len();
+        }
+        drop(writer);
+        slice = slice.count(bytes)?;
     }
     let sequence = closed.sequence.to_le_bytes();
     rows.put(&mut slice.transaction, APPLIED_KEY, &sequence)?;

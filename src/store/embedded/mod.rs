@@ -29,6 +29,7 @@ mod marker;
 mod merge;
 mod opening;
 mod options;
+mod ordered_writer;
 mod overlay;
 mod replay;
 mod restore;

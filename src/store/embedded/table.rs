@@ -16,6 +16,7 @@ use heed::{
 
 use super::checksum::{CHECKSUM_BYTES, DamageLog, checksums, has_its_key, verified};
 use super::data_file::DATA_FILE;
+use super::ordered_writer::OrderedWriter;
 use crate::store::page::Row;
 
 /// Keys from here on are the store's own. FoundationDB, and so this store, does not take them from
@@ -75,6 +76,14 @@ impl Rows {
             return self.database.put(transaction, key, value);
         }
         put_checked(&self.database, transaction, key, value)
+    }
+
+    /// Sets rows in the order of their keys.
+    pub(super) fn writer<'t>(
+        &self,
+        transaction: &'t mut RwTxn<'_>,
+    ) -> Result<OrderedWriter<'t>, heed::Error> {
+        OrderedWriter::new(&self.database, transaction, self.format)
     }
 
     /// Removes a row. Returns whether it was there.
