@@ -128,6 +128,7 @@ impl Executor {
                 Arc::clone(&store),
                 Arc::clone(&environment),
                 Arc::clone(&statistics),
+                Arc::clone(&shared),
             );
             let name = format!("quoin-read-{number}");
             threads.push(spawn_lane(&name, move || lane.run(receiver))?);

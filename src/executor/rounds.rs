@@ -127,6 +127,7 @@ impl Round {
             Arc::clone(&self.store),
             Arc::clone(&self.environment),
             Arc::clone(&self.statistics),
+            Arc::clone(&self.shared),
         );
         let (not_run, late) = lane.serve_at_once(submissions, script_limit(stopwatch));
         self.note_run(&commands, late, stopwatch.elapsed(), &stopwatch);

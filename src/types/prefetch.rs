@@ -206,6 +206,12 @@ impl PrefetchPlan {
 }
 
 impl KeyPlan {
+    /// Whether more is read than the key's own rows.
+    fn reads_data(&self) -> bool {
+        let reads_stream = self.stream_head || !self.stream_groups.is_empty();
+        !self.ends.is_empty() || !self.members.is_empty() || reads_stream || self.with_requests
+    }
+
     /// Whether what is read in a queue of that type includes a copy of the metadata, so that the
     /// metadata need not be read by itself.
     fn meets_meta_copy(&self, value_type: ValueType) -> bool {
@@ -249,6 +255,15 @@ struct Location {
     has_rows: bool,
 }
 
+/// Where a key is probably.
+#[derive(Debug, Clone, Copy)]
+enum Guess {
+    /// It was there the last time.
+    Location(Location),
+    /// Its database showed this namespace the last time.
+    Namespace(Id),
+}
+
 /// What was learned from a queue's data.
 #[derive(Debug, Default)]
 struct PrefetchedData {
@@ -274,20 +289,23 @@ impl Location {
 /// Where the data of keys was when a batch last read it. Always verified against the metadata.
 #[derive(Debug, Default)]
 pub struct LocationCache {
-    known: Mutex<HashMap<ClientKey, Location>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// What databases showed.
+    namespaces: HashMap<u32, Id>,
+    keys: HashMap<ClientKey, Location>,
 }
 
 impl LocationCache {
-    fn known(&self) -> MutexGuard<'_, HashMap<ClientKey, Location>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self, key: &ClientKey) -> Option<Location> {
-        self.known().get(key).copied()
-    }
-
     fn set(&self, key: &ClientKey, location: Option<Location>) {
-        let mut known = self.known();
+        let known = &mut self.known().keys;
         match location {
             None => drop(known.remove(key)),
             Some(location) => {
@@ -299,6 +317,19 @@ impl LocationCache {
             }
         }
     }
+
+    /// Where a key is, if anything is known.
+    fn guess(&self, key: &ClientKey) -> Option<Guess> {
+        let known = self.known();
+        let location = known.keys.get(key).copied().map(Guess::Location);
+        let namespace = known.namespaces.get(&key.database).copied();
+        location.or(namespace.map(Guess::Namespace))
+    }
+
+    /// There are as many as databases.
+    fn set_namespace(&self, database: u32, namespace: Id) {
+        self.known().namespaces.insert(database, namespace);
+    }
 }
 
 impl ReadContext<'_> {
@@ -306,33 +337,37 @@ impl ReadContext<'_> {
     /// where it is needed.
     pub async fn prefetch(&self, plan: &PrefetchPlan, locations: &LocationCache) {
         let databases: BTreeSet<u32> = plan.keys.keys().map(|key| key.database).collect();
-        let namespaces = databases
-            .into_iter()
-            .map(|database| self.namespace_of(database));
-        let located = plan
-            .keys
-            .iter()
-            .filter_map(|(key, of_key)| Some((key, of_key, locations.get(key)?)))
-            .map(async |(key, of_key, location)| {
-                Some((key, self.follow_location(key, of_key, location).await?))
-            });
-        let (_, followed) = futures_util::join!(join_all(namespaces), side_by_side(located));
-        let mut found: HashMap<&ClientKey, Location> = HashMap::new();
-        for (key, location) in followed.into_iter().flatten() {
-            if self.namespace_of(key.database).await.ok() == Some(location.namespace) {
-                found.insert(key, location);
+        let namespaces = databases.into_iter().map(async |database| {
+            let namespace = self.namespace_of(database).await.ok()?;
+            locations.set_namespace(database, namespace);
+            Some((database, namespace))
+        });
+        let guesses = { plan.keys.iter() }.map(|(key, of_key)| {
+            let guess = locations.guess(key);
+            async move { Some((key, self.follow_guess(key, of_key, guess?).await?)) }
+        });
+        let (namespaces, followed) =
+            futures_util::join!(join_all(namespaces), side_by_side(guesses));
+        let namespaces: HashMap<u32, Id> = namespaces.into_iter().flatten().collect();
+        let mut learned: HashMap<&ClientKey, Option<Location>> = HashMap::new();
+        for (key, (namespace, location)) in followed.into_iter().flatten() {
+            if namespaces.get(&key.database) == Some(&namespace) {
+                learned.insert(key, location);
             }
         }
-        let others = plan.keys.iter().filter(|(key, _)| !found.contains_key(key));
-        let others = others.map(
-            async |(key, of_key)| match self.find_out(key, of_key).await {
-                Ok(learned) => locations.set(key, learned),
-                Err(error) => tracing::trace!(%error, "nothing was prefetched"),
-            },
-        );
-        side_by_side(others).await;
-        for (key, location) in found {
-            locations.set(key, Some(location));
+        let others = plan.keys.iter().filter_map(|(key, of_key)| {
+            let is_left = !learned.contains_key(key);
+            is_left.then_some((key, of_key, *namespaces.get(&key.database)?))
+        });
+        let others = others.map(async |(key, of_key, namespace)| {
+            Some((key, self.find_out(key, of_key, namespace).await?))
+        });
+        learned.extend(side_by_side(others).await.into_iter().flatten());
+        for (key, location) in learned {
+            // The metadata alone is found without a location.
+            if plan.keys.get(key).is_some_and(KeyPlan::reads_data) {
+                locations.set(key, location);
+            }
         }
     }
 
@@ -358,6 +393,25 @@ impl ReadContext<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Reads what is wanted of a key where it is probably. Returns the namespace of that place, and what was learned
+    /// there; `None` if the data is elsewhere by now.
+    async fn follow_guess(
+        &self,
+        key: &ClientKey,
+        plan: &KeyPlan,
+        guess: Guess,
+    ) -> Option<(Id, Option<Location>)> {
+        match guess {
+            Guess::Location(location) => {
+                let found = self.follow_location(key, plan, location).await?;
+                Some((found.namespace, Some(found)))
+            }
+            Guess::Namespace(namespace) => {
+                Some((namespace, self.find_out(key, plan, namespace).await?))
+            }
+        }
     }
 
     /// Reads metadata and data at once, the data where it was the last time. `None` if it is
@@ -395,13 +449,28 @@ impl ReadContext<'_> {
         is_there.then(|| location.with(&data))
     }
 
-    /// Reads the metadata, then the data that it names.
+    /// Reads the metadata, then the data that it names. `None` if that fails.
     async fn find_out(
         &self,
         key: &ClientKey,
         plan: &KeyPlan,
+        namespace: Id,
+    ) -> Option<Option<Location>> {
+        match self.try_find_out(key, plan, namespace).await {
+            Ok(learned) => Some(learned),
+            Err(error) => {
+                tracing::trace!(%error, "nothing was prefetched");
+                None
+            }
+        }
+    }
+
+    async fn try_find_out(
+        &self,
+        key: &ClientKey,
+        plan: &KeyPlan,
+        namespace: Id,
     ) -> Result<Option<Location>, StoreError> {
-        let namespace = self.namespace_of(key.database).await?;
         let name = KeyName::new(&key.key);
         let Some(meta) = self.prefetch_meta(namespace, &name, plan).await? else {
             return Ok(None);

@@ -1,11 +1,11 @@
-use std::time::Duration;
+use std::pin::pin;
+use std::task::{Context, Waker};
 
-use crate::commands::testing::Bench;
-use crate::error::CommandError;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::commands::testing::{Bench, bulk, planned};
 use crate::executor::Call;
-use crate::limits::BATCH_AGE_MAX_MS;
-use crate::reply::Reply;
-use crate::store::StoreError;
 
 #[test]
 fn a_read_that_is_too_slow_fails_alone() {
@@ -34,4 +34,36 @@ fn a_read_that_is_too_slow_fails_alone() {
     });
     let line = CommandError::Store(StoreError::TooOld).to_line();
     assert_eq!(replies, (Reply::OK, Reply::Error(line), Reply::OK));
+}
+
+/// On the store that imitates a cluster a read answers at its second poll.
+#[test]
+fn on_a_cluster_the_reads_of_a_batch_are_under_way_side_by_side() {
+    const COMMANDS: usize = 100;
+    let bench = Bench::cluster_like();
+    let mut submissions = Vec::new();
+    let mut answers = Vec::new();
+    for number in 0..COMMANDS {
+        bench.run(&format!("SET key:{number} {number}"));
+        let (respond, answer) = oneshot::channel();
+        answers.push(answer);
+        submissions.push(Submission {
+            calls: vec![planned(&format!("GET key:{number}"))],
+            respond: Some(respond),
+        });
+    }
+    let lane = ReadLane::new(
+        Arc::clone(&bench.store),
+        Arc::clone(bench.executor.environment()),
+        Arc::default(),
+        Arc::default(),
+    );
+    let mut serving = pin!(lane.serve(submissions));
+    let mut context = Context::from_waker(Waker::noop());
+    let polls = (1..COMMANDS).find(|_| serving.as_mut().poll(&mut context).is_ready());
+    assert!(polls.is_some());
+    for (number, mut answer) in answers.into_iter().enumerate() {
+        let replies = answer.try_recv().unwrap().replies;
+        assert_eq!(replies, [bulk(&number.to_string())]);
+    }
 }

@@ -122,26 +122,20 @@ impl<S: Store> OptimisticStore<S> {
         self.history().push(Vec::new());
     }
 
+    /// A transaction below [`ReadYourWrites`].
+    fn begin_base(&self) -> Result<Box<OptimisticTransaction<'_, S>>, StoreError> {
+        // With the lock no commit comes between the version and its snapshot.
+        let history = self.history();
+        Ok(Box::new(OptimisticTransaction {
+            store: self,
+            snapshot: self.inner.begin_read()?,
+            version: history.version,
+            state: RefCell::default(),
+        }))
+    }
+
     fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct LateRead<'s> {
-    inner: Box<dyn ReadTransaction + 's>,
-}
-
-impl ReadTransaction for LateRead<'_> {
-    fn get<'t>(&'t self, key: &[u8], isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        later(now(self.inner.get(key, isolation)))
-    }
-
-    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        later(now(self.inner.get_range(query)))
-    }
-
-    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
-        // It caches nothing.
     }
 }
 
@@ -275,21 +269,11 @@ impl<S: Store> Store for OptimisticStore<S> {
     }
 
     fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
-        Ok(Box::new(LateRead {
-            inner: self.inner.begin_read()?,
-        }))
+        Ok(Box::new(ReadYourWrites::for_reading(self.begin_base()?)))
     }
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
-        // With the lock no commit comes between the version and its snapshot.
-        let history = self.history();
-        let transaction = OptimisticTransaction {
-            store: self,
-            snapshot: self.inner.begin_read()?,
-            version: history.version,
-            state: RefCell::default(),
-        };
-        Ok(Box::new(ReadYourWrites::new(Box::new(transaction))))
+        Ok(Box::new(ReadYourWrites::new(self.begin_base()?)))
     }
 
     fn watch<'t>(&'t self, key: &[u8]) -> StoreFuture<'t, Watched> {

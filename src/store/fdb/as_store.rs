@@ -6,7 +6,7 @@ use futures_util::future::try_join_all;
 
 use super::error::read_error;
 use super::store::FdbStore;
-use super::transaction::{FdbSnapshot, FdbTransaction};
+use super::transaction::FdbTransaction;
 use crate::limits;
 use crate::store::read_your_writes::ReadYourWrites;
 use crate::store::{
@@ -15,6 +15,18 @@ use crate::store::{
 
 /// Write transactions worth having under way at once.
 const PARALLEL_BATCHES: usize = 8;
+
+impl FdbStore {
+    /// A transaction below [`ReadYourWrites`].
+    fn begin_base(&self) -> Result<Box<FdbTransaction<'_>>, StoreError> {
+        let transaction = self.begin()?;
+        // `ReadYourWrites` does that at a lower cost.
+        transaction
+            .set_option(TransactionOption::ReadYourWritesDisable)
+            .map_err(read_error)?;
+        Ok(Box::new(FdbTransaction::new(self, transaction)))
+    }
+}
 
 impl Store for FdbStore {
     fn is_ready(&self) -> bool {
@@ -35,17 +47,11 @@ impl Store for FdbStore {
     }
 
     fn begin_read(&self) -> Result<Box<dyn ReadTransaction + '_>, StoreError> {
-        Ok(Box::new(FdbSnapshot::new(self, self.begin()?)))
+        Ok(Box::new(ReadYourWrites::for_reading(self.begin_base()?)))
     }
 
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>, StoreError> {
-        let transaction = self.begin()?;
-        // `ReadYourWrites` does that at a lower cost.
-        transaction
-            .set_option(TransactionOption::ReadYourWritesDisable)
-            .map_err(read_error)?;
-        let transaction = FdbTransaction::new(self, transaction);
-        Ok(Box::new(ReadYourWrites::new(Box::new(transaction))))
+        Ok(Box::new(ReadYourWrites::new(self.begin_base()?)))
     }
 
     fn is_reachable(&self) -> bool {

@@ -15,7 +15,7 @@ use crate::store::page::{self, Row};
 use crate::store::read_your_writes::BaseTransaction;
 use crate::store::read_your_writes::sizes::{clear_bytes, conflict_bytes, set_bytes};
 use crate::store::rules::{STAMP_BYTES, stamped_key};
-use crate::store::{Isolation, KeyValue, RangeQuery, ReadTransaction, StoreError, StoreFuture};
+use crate::store::{KeyValue, RangeQuery, StoreError, StoreFuture};
 
 /// Attempts to make sure that a commit which timed out is not still under way.
 const FENCE_ATTEMPTS_MAX: u32 = 16;
@@ -94,33 +94,6 @@ async fn pages(
         page = transaction
             .get_range(&range, pages.len() + 1, IS_SNAPSHOT)
             .await?;
-    }
-}
-
-/// A snapshot of the cluster, taken at the first read.
-pub(super) struct FdbSnapshot<'s> {
-    store: &'s FdbStore,
-    transaction: RawTransaction,
-}
-
-impl<'s> FdbSnapshot<'s> {
-    pub(super) fn new(store: &'s FdbStore, transaction: RawTransaction) -> Self {
-        Self { store, transaction }
-    }
-}
-
-impl ReadTransaction for FdbSnapshot<'_> {
-    fn get<'t>(&'t self, key: &[u8], _isolation: Isolation) -> StoreFuture<'t, Option<Bytes>> {
-        // It never commits, so it has nothing to conflict with.
-        get(self.store, &self.transaction, key)
-    }
-
-    fn get_range<'t>(&'t self, query: RangeQuery<'_>) -> StoreFuture<'t, Vec<KeyValue>> {
-        get_range(self.store, &self.transaction, query)
-    }
-
-    fn cache_value(&self, _key: &[u8], _value: &Bytes) {
-        // It caches nothing.
     }
 }
 

@@ -11,8 +11,10 @@ use super::writes::Writes;
 use crate::store::rules::key_after;
 use crate::store::{Isolation, KeyValue, RangeQuery};
 
-/// Bytes of the cache above which it is emptied.
+/// Bytes of the cache of a transaction above which it is emptied.
 const CACHE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The same of a transaction that only reads. Many of those are open at once.
+const READING_CACHE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// A range read that continues a cached range asks for this many times the rows of the last one.
 const READ_AHEAD_FACTOR: usize = 4;
 /// Most rows that are read ahead.
@@ -78,7 +80,6 @@ struct CachedRange {
 }
 
 /// What a transaction has read.
-#[derive(Default)]
 pub(super) struct ReadCache {
     keys: BTreeMap<Vec<u8>, CachedKey>,
     /// By where they begin. They do not overlap.
@@ -89,14 +90,38 @@ pub(super) struct ReadCache {
     range_bytes: usize,
     /// Bytes of everything else, about.
     other_bytes: usize,
+    /// Bytes above which it is emptied.
+    bytes_max: usize,
+}
+
+impl Default for ReadCache {
+    fn default() -> Self {
+        Self::with_bytes_max(CACHE_BYTES_MAX)
+    }
 }
 
 impl ReadCache {
+    /// For a transaction that only reads.
+    pub(super) fn for_reading() -> Self {
+        Self::with_bytes_max(READING_CACHE_BYTES_MAX)
+    }
+
+    fn with_bytes_max(bytes_max: usize) -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            ranges: BTreeMap::new(),
+            empty: Coverage::default(),
+            range_bytes: 0,
+            other_bytes: 0,
+            bytes_max,
+        }
+    }
+
     /// Empties the cache if it is too large. Not to be called while a read is under way: the read
     /// expects what it fetched to be in the cache.
     pub(super) fn make_room(&mut self) {
-        if self.range_bytes + self.other_bytes > CACHE_BYTES_MAX {
-            *self = Self::default();
+        if self.range_bytes + self.other_bytes > self.bytes_max {
+            *self = Self::with_bytes_max(self.bytes_max);
         }
     }
 

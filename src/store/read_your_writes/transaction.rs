@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 
-use super::cache::{CachedKey, Lookup, OwnedQuery};
+use super::cache::{CachedKey, Lookup, OwnedQuery, ReadCache};
 use super::entry::AtomicOp;
 use super::notes::Notes;
 use super::state::State;
@@ -66,6 +66,13 @@ impl<'t> ReadYourWrites<'t> {
             state: RefCell::default(),
             notes: Notes::default(),
         }
+    }
+
+    /// The same for a transaction that only reads and never commits.
+    pub(in crate::store) fn for_reading(inner: Box<dyn BaseTransaction + 't>) -> Self {
+        let transaction = Self::new(inner);
+        transaction.state.borrow_mut().cache = ReadCache::for_reading();
+        transaction
     }
 
     async fn read_key(

@@ -236,14 +236,41 @@ fn a_wrong_location_costs_reads_and_is_forgotten() {
         let (first, _) = trips(&bench, &pops_of(1), &locations);
         assert!((2..=3).contains(&first), "{change}: {first}");
         let (again, _) = trips(&bench, &pops_of(1), &locations);
-        // Of a key that is not there nothing is remembered.
-        let is_there = change != "DEL q0" && !is_swapped_away(&bench);
-        assert_eq!(again, if is_there { 1 } else { 2 }, "{change}");
+        assert_eq!(again, 1, "{change}");
     }
 }
 
-fn is_swapped_away(bench: &Bench) -> bool {
-    bench.run("EXISTS q0") == crate::reply::Reply::Integer(0)
+fn metadata_of(keys: usize) -> PrefetchPlan {
+    let mut plan = PrefetchPlan::default();
+    for key in 0..keys {
+        plan.add(&client_key(format!("q{key}")), &Prefetch::Meta);
+    }
+    plan
+}
+
+#[test]
+fn metadata_is_read_beside_the_namespace_that_was_there_the_last_time() {
+    let bench = filled(100);
+    let locations = LocationCache::default();
+    assert_eq!(trips(&bench, &metadata_of(1), &locations), (2, 2));
+    // Nothing is known of most of these keys.
+    assert_eq!(trips(&bench, &metadata_of(100), &locations), (1, 1 + 100));
+    bench.run("SWAPDB 0 1");
+    assert_eq!(
+        trips(&bench, &metadata_of(100), &locations),
+        (2, 1 + 2 * 100)
+    );
+    assert_eq!(trips(&bench, &metadata_of(100), &locations), (1, 1 + 100));
+}
+
+#[test]
+fn a_place_is_remembered_only_where_data_is_read() {
+    let bench = filled(2);
+    let locations = LocationCache::default();
+    trips(&bench, &metadata_of(2), &locations);
+    assert!(locations.known().keys.is_empty());
+    trips(&bench, &pops_of(1), &locations);
+    assert_eq!(locations.known().keys.len(), 1);
 }
 
 #[test]
