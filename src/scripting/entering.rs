@@ -12,11 +12,9 @@ use bytes::Bytes;
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Result, Table, Value};
 
+use super::raw;
 use super::values::truncated;
 use crate::reply::Reply;
-
-/// Lua's own settings of its collector (`LUAI_GCPAUSE`, `LUAI_GCMUL`).
-const COLLECTOR_PERCENT: c_int = 200;
 
 /// Tables within each other whose places on Lua's stack are there without asking.
 const PLAIN_DEPTH_MAX: usize = 3;
@@ -75,10 +73,7 @@ impl Entry<'_> {
         // call succeeded, and its result.
         let (is_done, value): (bool, Value) = unsafe {
             lua.exec_raw(arguments, |state| {
-                // As the script before may have set the collector otherwise.
-                ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
-                ffi::lua_gc(state, ffi::LUA_GCSETPAUSE, COLLECTOR_PERCENT);
-                ffi::lua_gc(state, ffi::LUA_GCSETSTEPMUL, COLLECTOR_PERCENT);
+                raw::reset_collector(state);
                 for (name, values) in [(c"KEYS", self.keys), (c"ARGV", self.arguments)] {
                     ffi::lua_pushstring(state, name.as_ptr());
                     match self.is_function {

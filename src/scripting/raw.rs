@@ -29,10 +29,20 @@ const PATTERN_ITEMS_MAX: usize = 2_000;
 const LOADED_PIECES_MAX: usize = 16_384;
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
+/// Lua's own settings of its collector (`LUAI_GCPAUSE`, `LUAI_GCMUL`).
+const COLLECTOR_PERCENT: c_int = 200;
+
 static MARK: u8 = 0;
+/// Of another value than [`MARK`], so that the two are not one.
+static COLLECTOR_MARK: u8 = 1;
 
 fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
+}
+
+/// Where the registry tells whether a script has used `collectgarbage`.
+fn collector_mark() -> *mut c_void {
+    (&raw const COLLECTOR_MARK).cast_mut().cast()
 }
 
 /// A table through which scripts see `real` and cannot change it. `metatable` is what
@@ -67,7 +77,8 @@ pub(super) fn raising(lua: &Lua, inner: Function) -> Result<Function> {
 /// Replaces functions of `globals` by ones that keep to the rules of the sandbox.
 pub(super) fn guard(lua: &Lua, globals: &Table) -> Result<()> {
     type Guard = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
-    let guards: [(&str, Guard); 11] = [
+    let guards: [(&str, Guard); 12] = [
+        ("collectgarbage", collect_garbage),
         ("pcall", pcall),
         ("xpcall", xpcall),
         ("rawset", refuse_protected),
@@ -346,6 +357,43 @@ unsafe extern "C-unwind" fn get_metatable(state: *mut lua_State) -> c_int {
             return 1;
         }
         count
+    }
+}
+
+/// The upvalue is the stock function. What it changes holds beyond the script.
+unsafe extern "C-unwind" fn collect_garbage(state: *mut lua_State) -> c_int {
+    unsafe {
+        note_collector_use(state, true);
+        match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
+            // In this frame, so that its errors tell by which name it was called.
+            Some(stock) => stock(state),
+            None => 0,
+        }
+    }
+}
+
+/// Sets the collector as Lua does at first, if a script has used `collectgarbage`. To restart it costs a
+/// step each time.
+pub(super) unsafe fn reset_collector(state: *mut lua_State) {
+    unsafe {
+        ffi::lua_pushlightuserdata(state, collector_mark());
+        ffi::lua_rawget(state, ffi::LUA_REGISTRYINDEX);
+        let was_used = ffi::lua_toboolean(state, -1) != 0;
+        ffi::lua_settop(state, -2);
+        if was_used {
+            ffi::lua_gc(state, ffi::LUA_GCRESTART, 0);
+            ffi::lua_gc(state, ffi::LUA_GCSETPAUSE, COLLECTOR_PERCENT);
+            ffi::lua_gc(state, ffi::LUA_GCSETSTEPMUL, COLLECTOR_PERCENT);
+            note_collector_use(state, false);
+        }
+    }
+}
+
+unsafe fn note_collector_use(state: *mut lua_State, is_used: bool) {
+    unsafe {
+        ffi::lua_pushlightuserdata(state, collector_mark());
+        ffi::lua_pushboolean(state, c_int::from(is_used));
+        ffi::lua_rawset(state, ffi::LUA_REGISTRYINDEX);
     }
 }
 

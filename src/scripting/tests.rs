@@ -174,16 +174,43 @@ fn a_reader_that_never_ends_is_refused() {
 
 #[test]
 fn the_collector_is_set_as_ever_for_each_script() {
+    let settings = "return {collectgarbage('setpause', 200), collectgarbage('setstepmul', 200)}";
+    let expected = Reply::Array(vec![Reply::Integer(200), Reply::Integer(200)]);
     let mut machine = Machine::new().unwrap();
-    run_on(
-        &mut machine,
-        "collectgarbage('setpause', 1000) collectgarbage('stop')",
+    for before in [
+        "return 1",
+        "collectgarbage('setpause', 1000) collectgarbage('setstepmul', 900)",
+    ] {
+        run_on(&mut machine, before);
+        let end = run_on(&mut machine, settings);
+        assert!(
+            matches!(&end, End::Replied(reply, _) if *reply == expected),
+            "{end:?}"
+        );
+    }
+}
+
+#[test]
+fn a_collector_that_a_script_has_stopped_runs_again() {
+    let mut machine = Machine::new().unwrap();
+    run_on(&mut machine, "collectgarbage('stop')");
+    let garbage = "for number = 1, 1000 do local _ = string.rep(number, 1000) end \
+                   return collectgarbage('count')";
+    let kilobytes = (0..20).map(|_| match run_on(&mut machine, garbage) {
+        End::Replied(Reply::Integer(count), _) => count,
+        end => panic!("{end:?}"),
+    });
+    // Each script makes four megabytes.
+    assert!(kilobytes.max() < Some(10_000));
+}
+
+#[test]
+fn what_is_wrong_with_collectgarbage_is_told_by_its_name() {
+    let line = failed("collectgarbage('nonsense')");
+    assert!(
+        line.contains("bad argument #1 to 'collectgarbage' (invalid option 'nonsense')"),
+        "{line}"
     );
-    let end = run_on(&mut machine, "return collectgarbage('setpause', 200)");
-    let End::Replied(reply, _) = end else {
-        panic!("{end:?}");
-    };
-    assert_eq!(reply, Reply::Integer(200));
 }
 
 #[test]

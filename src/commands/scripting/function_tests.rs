@@ -68,7 +68,8 @@ fn another_server_finds_the_libraries_of_the_first() {
 
 #[test]
 fn a_library_keeps_its_upvalues_until_it_is_loaded_again() {
-    let bench = Bench::embedded();
+    // Where one thread runs all scripts. Upvalues are those of a thread.
+    let bench = Bench::cluster_like();
     let code = "#!lua name=lib\nlocal n = 0 \
                 redis.register_function('f', function() n = n + 1 return n end)";
     load(&bench, code);
