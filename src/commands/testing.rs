@@ -216,8 +216,13 @@ impl Bench {
     /// Runs commands, one a line, as EXEC does.
     pub(crate) fn exec(&self, lines: &[&str]) -> Reply {
         let invocations = lines.iter().map(|line| invocation(0, &words_of(line)));
+        self.exec_all(invocations.collect())
+    }
+
+    /// Runs commands as EXEC does.
+    pub(crate) fn exec_all(&self, invocations: Vec<Invocation>) -> Reply {
         let bundle = Bundle {
-            invocations: invocations.collect(),
+            invocations,
             watched: Vec::new(),
             touched: Default::default(),
         };

@@ -21,6 +21,7 @@ use super::delegation::HeldGrants;
 use super::ids::IdAllocator;
 use super::key::ClientKey;
 use super::known_keys::KnownKeys;
+use super::latest_known::{Known, LatestKnown};
 use super::located::LocatedKeys;
 use super::ranks::{RankChanges, RankWants};
 use super::rights::Rights;
@@ -65,6 +66,8 @@ pub struct Environment {
     pub rank_wants: RankWants,
     /// Which keys clients watch, set once when there is an executor.
     pub watched_keys: OnceLock<Arc<dyn WatchedKeys>>,
+    /// What the latest commit has left of some rows. Nothing where other servers write too.
+    pub latest_known: LatestKnown,
 }
 
 impl Environment {
@@ -166,7 +169,13 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
 /// Namespaces of databases as one transaction sees them, and where its keys lie in them.
 #[derive(Debug, Default)]
 pub struct NamespaceCache {
-    known: RefCell<Vec<(u32, Id)>>,
+    /// What the transaction has read or set.
+    known: RefCell<Known>,
+    /// What was known before it began, where nobody else writes. `None` from when a change was made that is
+    /// not in `known`, or was undone.
+    before: RefCell<Option<Arc<Known>>>,
+    /// Whether `before` is of just the moment of the snapshot, not of a later one.
+    is_exact: bool,
     pub(super) located: LocatedKeys,
     /// The random number in the positions of what the transaction pushes to lists.
     position_random: OnceCell<i64>,
@@ -175,10 +184,56 @@ pub struct NamespaceCache {
 }
 
 impl NamespaceCache {
-    /// Has the namespaces looked up again: a change of them was undone.
+    /// For a snapshot that has just been opened.
+    pub(super) fn of_snapshot(environment: &Environment) -> Self {
+        Self {
+            before: RefCell::new(Some(environment.latest_known.get())),
+            ..Self::default()
+        }
+    }
+
+    /// For a transaction that has just begun, after all that others have committed.
+    pub(super) fn of_transaction(environment: &Environment) -> Self {
+        Self {
+            is_exact: true,
+            ..Self::of_snapshot(environment)
+        }
+    }
+
+    /// Has everything looked up again.
     pub(super) fn forget(&self) {
-        self.known.borrow_mut().clear();
+        self.known.take();
+        self.before.take();
         self.located.forget();
+    }
+
+    /// What is known, of what the transaction itself knows or of what was known before.
+    fn find<T>(&self, find: impl Fn(&Known) -> Option<T>) -> Option<T> {
+        let before = || find(self.before.borrow().as_ref()?);
+        find(&self.known.borrow()).or_else(before)
+    }
+
+    /// A later number with scripts of an earlier snapshot would keep those that were flushed.
+    pub(super) fn script_flushes(&self) -> Option<u64> {
+        match self.is_exact {
+            true => self.find(|known| known.script_flushes),
+            false => self.known.borrow().script_flushes,
+        }
+    }
+
+    pub(super) fn set_script_flushes(&self, flushes: u64) {
+        self.known.borrow_mut().script_flushes = Some(flushes);
+    }
+
+    /// What is known at the end of the transaction, if that is news.
+    pub(super) fn take_news(&self) -> Option<Known> {
+        let mut known = self.known.take();
+        match self.before.take() {
+            Some(_) if known.is_empty() => return None,
+            Some(before) => known.complete(&before),
+            None => {}
+        }
+        Some(known)
     }
 }
 
@@ -284,13 +339,7 @@ impl<'t> ReadContext<'t> {
     /// # Errors
     /// When the store fails.
     pub async fn namespace_of(&self, database: u32) -> Result<Id, StoreError> {
-        let known = self
-            .namespaces
-            .known
-            .borrow()
-            .iter()
-            .find(|(known, _)| *known == database)
-            .map(|(_, namespace)| *namespace);
+        let known = self.namespaces.find(|known| known.namespace(database));
         if let Some(namespace) = known {
             return Ok(namespace);
         }
@@ -302,10 +351,9 @@ impl<'t> ReadContext<'t> {
             )
             .await?;
         let namespace = current_namespace(database, stored.as_ref())?;
-        self.namespaces
-            .known
-            .borrow_mut()
-            .push((database, namespace));
+        let mut known = self.namespaces.known.borrow_mut();
+        known.namespaces.push((database, namespace));
+        drop(known);
         Ok(namespace)
     }
 
@@ -445,8 +493,8 @@ impl<'t> WriteContext<'t> {
             &crate::layout::encode_id(namespace),
         );
         let mut known = self.namespaces.known.borrow_mut();
-        known.retain(|(other, _)| *other != database);
-        known.push((database, namespace));
+        known.namespaces.retain(|(other, _)| *other != database);
+        known.namespaces.push((database, namespace));
         drop(known);
         self.namespaces.located.forget();
         self.signals.ready(Ready::Database(database));

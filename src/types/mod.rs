@@ -19,6 +19,7 @@ pub mod key_pattern;
 pub mod keyspace;
 pub mod kind;
 pub mod known_keys;
+pub mod latest_known;
 pub mod libraries;
 pub mod list;
 mod located;

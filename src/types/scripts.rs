@@ -18,9 +18,14 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn script_flushes(&self) -> Result<u64, StoreError> {
+        if let Some(flushes) = self.namespaces.script_flushes() {
+            return Ok(flushes);
+        }
         let key = self.layout().script_flushes_key();
         let row = self.transaction.get(&key, Isolation::Serializable).await?;
-        Ok(decode_counter(row.as_ref())?.cast_unsigned())
+        let flushes = decode_counter(row.as_ref())?.cast_unsigned();
+        self.namespaces.set_script_flushes(flushes);
+        Ok(flushes)
     }
 
     /// What is stored of a script.
@@ -98,6 +103,7 @@ impl WriteContext<'_> {
         }
         let flushes = self.layout().script_flushes_key();
         self.transaction.atomic_add(&flushes, 1);
+        self.namespaces.forget();
     }
 
     /// Removes the oldest scripts of EVAL beyond as many as stay. Returns how many.

@@ -6,13 +6,14 @@ use bytes::Bytes;
 
 use crate::clock::Clock;
 use crate::layout::{DecodeError, LAYOUT_VERSION, Layout, decode_counter, encode_counter};
-use crate::limits::COMMIT_ATTEMPTS_MAX;
+use crate::limits::{COMMIT_ATTEMPTS_MAX, DATABASES};
 use crate::random::Random;
 use crate::scripting::Scripts;
 use crate::store::{Isolation, Store, StoreError};
 
-use super::context::{Environment, Lookups};
+use super::context::{Environment, Lookups, current_namespace};
 use super::ids::IdAllocator;
+use super::latest_known::{Known, LatestKnown};
 use super::ranks::RankWants;
 
 /// Why a store cannot be served from.
@@ -63,6 +64,10 @@ pub async fn prepare(
             Err(error) => return Err(error),
         }
     };
+    let latest_known = LatestKnown::default();
+    if store.capabilities().single_writer {
+        latest_known.set(read_known(store, &layout).await?);
+    }
     Ok(Environment {
         layout,
         capabilities: store.capabilities(),
@@ -81,7 +86,26 @@ pub async fn prepare(
         rights: OnceLock::new(),
         rank_wants: RankWants::default(),
         watched_keys: OnceLock::new(),
+        latest_known,
     })
+}
+
+async fn read_known(store: &dyn Store, layout: &Layout) -> Result<Known, StoreError> {
+    let snapshot = store.begin_read()?;
+    let mut known = Known::default();
+    for database in 0..DATABASES {
+        let row = snapshot.get(&layout.database_key(database), Isolation::Snapshot);
+        let namespace = row
+            .await
+            .and_then(|row| current_namespace(database, row.as_ref()));
+        match namespace {
+            Ok(namespace) => known.namespaces.push((database, namespace)),
+            // The commands that use this database will say so.
+            Err(error) if error.is_about_rows() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(known)
 }
 
 /// Makes a store of an older layout one of this version, whose rules hold for all that older

@@ -10,6 +10,7 @@ use crate::store::{self, ReadTransaction, Transaction};
 
 use super::context::{Environment, NamespaceCache, ReadContext, WriteContext};
 use super::delegation::{GrantsSavepoint, HeldGrants};
+use super::latest_known::Known;
 use super::ranks::RankChangesSavepoint;
 use super::signals::{Signals, SignalsSavepoint};
 use super::tracking::{Change, Origin};
@@ -39,7 +40,7 @@ impl<'t> ReadUnit<'t> {
             transaction,
             environment,
             now_ms: environment.clock.now_ms(),
-            namespaces: NamespaceCache::default(),
+            namespaces: NamespaceCache::of_snapshot(environment),
             origin: Cell::default(),
             reads: RefCell::default(),
             script_limit: Cell::default(),
@@ -163,7 +164,10 @@ impl<'t> Unit<'t> {
     /// A unit in which nothing was done yet.
     pub fn new(transaction: &'t dyn Transaction, environment: &'t Environment) -> Self {
         Self {
-            read: ReadUnit::new(transaction, environment),
+            read: ReadUnit {
+                namespaces: NamespaceCache::of_transaction(environment),
+                ..ReadUnit::new(transaction, environment)
+            },
             transaction,
             signals: Signals::default(),
             grants: HeldGrants::default(),
@@ -223,6 +227,15 @@ impl<'t> Unit<'t> {
         let rank_changes = &self.read.namespaces.rank_changes;
         rank_changes.rollback(savepoint.rank_changes);
         self.read.namespaces.forget();
+    }
+
+    /// What is known at the end of the transaction, if that is news and nobody else writes. To be told to
+    /// [`Environment::latest_known`] once it is committed, before another one begins.
+    pub fn take_known(&self) -> Option<Known> {
+        match self.environment().capabilities.single_writer {
+            true => self.read.namespaces.take_news(),
+            false => None,
+        }
     }
 
     /// How often writes were undone.

@@ -19,6 +19,7 @@ use crate::reply::Reply;
 use crate::stopwatch::BusyLimit;
 use crate::store::{StoreError, Transaction};
 use crate::types::key::ClientKey;
+use crate::types::latest_known::Known;
 use crate::types::relay::write_messages;
 use crate::types::signals::{Ready, Signals};
 use crate::types::tracker_marks::has_other_trackers;
@@ -173,6 +174,7 @@ impl Batch<'_> {
         self.statistics
             .commands_rolled_back
             .add(attempt.unit.rollbacks());
+        let known = attempt.unit.take_known();
         self.signals = attempt.unit.signals;
         if let Err(ended) = ended {
             return ended;
@@ -180,6 +182,7 @@ impl Batch<'_> {
         self.shared.waiters.note_changes(&self.changes);
         self.write_messages(&*transaction);
         if transaction.mutation_count() == own_mutations {
+            self.note_known(known);
             return AttemptEnd::Committed;
         }
         // A waiter that gives up after this check still gets its reply after the commit.
@@ -189,6 +192,7 @@ impl Batch<'_> {
         let begun = Instant::now();
         match transaction.commit().await {
             Ok(()) => {
+                self.note_known(known);
                 let duration = begun.elapsed();
                 self.commit_duration = Some(duration);
                 self.statistics.commits.add(1);
@@ -200,6 +204,12 @@ impl Batch<'_> {
             // One of the commands adds to a damaged row. The others are done without it.
             Err(error @ StoreError::Damaged(_)) => self.make_smaller(error.into()),
             Err(error) => self.after_error(error),
+        }
+    }
+
+    fn note_known(&self, known: Option<Known>) {
+        if let Some(known) = known {
+            self.environment.latest_known.set(known);
         }
     }
 
