@@ -168,6 +168,7 @@ impl ReadLane {
             true => self.environment.open_read_window(),
             false => None,
         };
+        let known = self.environment.latest_known.get();
         let transaction = match self.store.begin_read() {
             Ok(transaction) => transaction,
             Err(error) => {
@@ -175,7 +176,7 @@ impl ReadLane {
                 return served;
             }
         };
-        let unit = ReadUnit::new(&*transaction, &self.environment);
+        let unit = ReadUnit::new(&*transaction, &self.environment, known);
         unit.limit_scripts(script_limit);
         let started = Instant::now();
         self.prefetch(submissions, &unit).await;

@@ -174,8 +174,6 @@ pub struct NamespaceCache {
     /// What was known before it began, where nobody else writes. `None` from when a change was made that is
     /// not in `known`, or was undone.
     before: RefCell<Option<Arc<Known>>>,
-    /// Whether `before` is of just the moment of the snapshot, not of a later one.
-    is_exact: bool,
     pub(super) located: LocatedKeys,
     /// The random number in the positions of what the transaction pushes to lists.
     position_random: OnceCell<i64>,
@@ -184,19 +182,11 @@ pub struct NamespaceCache {
 }
 
 impl NamespaceCache {
-    /// For a snapshot that has just been opened.
-    pub(super) fn of_snapshot(environment: &Environment) -> Self {
+    /// For a transaction or a snapshot of which so much is known already.
+    pub(super) fn knowing(before: Option<Arc<Known>>) -> Self {
         Self {
-            before: RefCell::new(Some(environment.latest_known.get())),
+            before: RefCell::new(before),
             ..Self::default()
-        }
-    }
-
-    /// For a transaction that has just begun, after all that others have committed.
-    pub(super) fn of_transaction(environment: &Environment) -> Self {
-        Self {
-            is_exact: true,
-            ..Self::of_snapshot(environment)
         }
     }
 
@@ -213,12 +203,8 @@ impl NamespaceCache {
         find(&self.known.borrow()).or_else(before)
     }
 
-    /// A later number with scripts of an earlier snapshot would keep those that were flushed.
     pub(super) fn script_flushes(&self) -> Option<u64> {
-        match self.is_exact {
-            true => self.find(|known| known.script_flushes),
-            false => self.known.borrow().script_flushes,
-        }
+        self.find(|known| known.script_flushes)
     }
 
     pub(super) fn set_script_flushes(&self, flushes: u64) {

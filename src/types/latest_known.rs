@@ -39,30 +39,42 @@ impl Known {
 }
 
 /// Spares each unit of work a look at these rows. Most stores lack them, and to find that a row is
-/// missing takes three searches.
+/// missing takes three searches (docs/understand/decisions/035-latest-known.md).
 ///
 /// Only this process writes, one transaction after the other, and each tells what it knows before the
-/// next one begins. So a transaction may rely on it. A snapshot that was opened before SWAPDB or FLUSHDB
-/// may be read with what they have made databases show: that is the state between them and what
-/// was written at the same moment or later. It may not be read with a later number of flushes.
+/// next one begins. A transaction that has news forgets what was known before it commits. So what is
+/// known before and after a snapshot is opened, and is the same, holds in the snapshot.
 #[derive(Debug, Default)]
 pub struct LatestKnown {
-    latest: Mutex<Arc<Known>>,
+    latest: Mutex<Option<Arc<Known>>>,
 }
 
 impl LatestKnown {
-    fn latest(&self) -> MutexGuard<'_, Arc<Known>> {
+    fn latest(&self) -> MutexGuard<'_, Option<Arc<Known>>> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known.
-    pub fn get(&self) -> Arc<Known> {
-        Arc::clone(&self.latest())
+    /// What is known. To be called before a snapshot is opened, or while no other transaction is under way.
+    pub fn get(&self) -> Option<Arc<Known>> {
+        self.latest().clone()
     }
 
-    /// A transaction has ended in which this was known at last. Nothing else is known from now on.
+    /// What was known, if it has not changed since: to be called after a snapshot was opened.
+    pub fn unchanged(&self, known: Option<Arc<Known>>) -> Option<Arc<Known>> {
+        let known = known?;
+        let latest = self.latest();
+        let is_latest = latest.as_ref().is_some_and(|one| Arc::ptr_eq(one, &known));
+        is_latest.then_some(known)
+    }
+
+    /// A transaction that has news is about to commit.
+    pub fn forget(&self) {
+        *self.latest() = None;
+    }
+
+    /// A transaction is committed in which this was known at last.
     pub fn set(&self, known: Known) {
-        *self.latest() = Arc::new(known);
+        *self.latest() = Some(Arc::new(known));
     }
 }
 

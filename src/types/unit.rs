@@ -2,6 +2,7 @@
 //! attempt changes. All of it can be undone back to a savepoint.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -34,13 +35,18 @@ pub struct ReadUnit<'t> {
 }
 
 impl<'t> ReadUnit<'t> {
-    /// Commands that read `transaction` run at one moment, which is now.
-    pub fn new(transaction: &'t dyn ReadTransaction, environment: &'t Environment) -> Self {
+    /// Commands that read `transaction` run at one moment, which is now. Before it began, so much was
+    /// known.
+    pub fn new(
+        transaction: &'t dyn ReadTransaction,
+        environment: &'t Environment,
+        known: Option<Arc<Known>>,
+    ) -> Self {
         Self {
             transaction,
             environment,
             now_ms: environment.clock.now_ms(),
-            namespaces: NamespaceCache::of_snapshot(environment),
+            namespaces: NamespaceCache::knowing(environment.latest_known.unchanged(known)),
             origin: Cell::default(),
             reads: RefCell::default(),
             script_limit: Cell::default(),
@@ -164,10 +170,7 @@ impl<'t> Unit<'t> {
     /// A unit in which nothing was done yet.
     pub fn new(transaction: &'t dyn Transaction, environment: &'t Environment) -> Self {
         Self {
-            read: ReadUnit {
-                namespaces: NamespaceCache::of_transaction(environment),
-                ..ReadUnit::new(transaction, environment)
-            },
+            read: ReadUnit::new(transaction, environment, environment.latest_known.get()),
             transaction,
             signals: Signals::default(),
             grants: HeldGrants::default(),
@@ -230,7 +233,8 @@ impl<'t> Unit<'t> {
     }
 
     /// What is known at the end of the transaction, if that is news and nobody else writes. To be told to
-    /// [`Environment::latest_known`] once it is committed, before another one begins.
+    /// [`Environment::latest_known`], which is to forget what was known before the commit and is told
+    /// after it, before another transaction begins.
     pub fn take_known(&self) -> Option<Known> {
         match self.environment().capabilities.single_writer {
             true => self.read.namespaces.take_news(),

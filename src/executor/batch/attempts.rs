@@ -189,6 +189,9 @@ impl Batch<'_> {
         if self.has_woken_cancelled_waiter() {
             return AttemptEnd::Again { after_pause: false };
         }
+        if known.is_some() {
+            self.environment.latest_known.forget();
+        }
         let begun = Instant::now();
         match transaction.commit().await {
             Ok(()) => {

@@ -1,3 +1,4 @@
+use super::*;
 use crate::commands::testing::{Bench, bulk, invocation, words_of};
 use crate::reply::Reply;
 
@@ -55,5 +56,53 @@ fn a_change_stays_when_a_later_one_of_the_same_transaction_is_undone() {
         execute(&bench, &[&[b"FLUSHDB"], &[b"EVAL", undone, b"0"]]);
         assert_eq!(value_in(&bench, 0), Reply::Null);
         assert_eq!(value_in(&bench, 1), bulk("0"));
+    }
+}
+
+#[test]
+fn a_snapshot_relies_on_what_was_known_before_and_still_is() {
+    let latest = LatestKnown::default();
+    assert!(latest.unchanged(latest.get()).is_none());
+    latest.set(Known::default());
+    let before = latest.get();
+    assert!(latest.unchanged(before.clone()).is_some());
+    // A transaction commits.
+    latest.forget();
+    assert!(latest.unchanged(before.clone()).is_none());
+    latest.set(Known::default());
+    assert!(latest.unchanged(before).is_none());
+}
+
+#[test]
+fn what_is_known_is_completed_by_what_was_known_before() {
+    let of = |sequence| Id {
+        instance: 1,
+        sequence,
+    };
+    let before = Known {
+        namespaces: vec![(0, of(10)), (1, of(11))],
+        script_flushes: Some(3),
+    };
+    let mut known = Known {
+        namespaces: vec![(1, of(21))],
+        script_flushes: None,
+    };
+    known.complete(&before);
+    let namespaces = [0, 1, 2].map(|database| known.namespace(database));
+    assert_eq!(namespaces, [Some(of(10)), Some(of(21)), None]);
+    assert_eq!(known.script_flushes, Some(3));
+}
+
+#[test]
+fn scripts_that_are_flushed_are_not_found() {
+    let bench = Bench::embedded();
+    let run = |words: &[&[u8]]| bench.run_words(words);
+    let sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
+    let evalsha: [&[u8]; 3] = [b"EVALSHA", sha.as_bytes(), b"0"];
+    for _ in 0..3 {
+        assert_eq!(run(&[b"EVAL", b"return 1", b"0"]), Reply::Integer(1));
+        assert_eq!(run(&evalsha), Reply::Integer(1));
+        bench.run("SCRIPT FLUSH");
+        assert!(matches!(run(&evalsha), Reply::Error(_)));
     }
 }
