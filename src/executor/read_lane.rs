@@ -16,17 +16,20 @@ use crate::limits::{
 use crate::reply::Reply;
 use crate::stopwatch::BusyLimit;
 use crate::store::{Store, StoreError};
-use crate::types::prefetch::PrefetchPlan;
+use crate::types::prefetch::{Prefetch, PrefetchPlan};
 use crate::types::{Environment, ReadUnit};
 
-use super::call::{Submission, SubmissionResult, Work};
+use super::call::{Call, Submission, SubmissionResult, Work};
 use super::shared::Shared;
 use super::statistics::ExecutorStatistics;
 use super::timed::Timed;
 
-/// Commands of a batch whose reads are prefetched: about so many small values does the cache of a
-/// snapshot hold.
-const PREFETCHED_READS_MAX: usize = 1_024;
+/// Commands of a submission whose keys' metadata is prefetched together. Those behind them follow once these
+/// have run: their replies may be so large that the submission ends before.
+const PREFETCHED_COMMANDS: usize = 128;
+/// Keys whose metadata is prefetched together. With small values in it, it fits into the cache of a
+/// snapshot. A command with more keys reads them side by side itself.
+const PREFETCHED_KEYS_MAX: usize = 1_024;
 
 pub(super) struct ReadLane {
     store: Arc<dyn Store>,
@@ -139,15 +142,40 @@ impl ReadLane {
         }
     }
 
-    /// On a store whose reads are round trips, makes the expected reads of all commands at once.
-    async fn prefetch(&self, submissions: &[Submission], unit: &ReadUnit<'_>) {
-        if self.environment.capabilities.single_writer {
-            return;
+    /// Prefetches for the first commands of some of the next submissions, at least one. Returns of how many.
+    async fn prefetch_first(&self, submissions: &[Submission], unit: &ReadUnit<'_>) -> usize {
+        fn first(submission: &Submission) -> impl Iterator<Item = &Call> {
+            submission.calls.iter().take(PREFETCHED_COMMANDS)
         }
+        let mut keys = 0;
+        let has_room = |submission: &&Submission| {
+            keys += first(submission)
+                .map(|call| call.access.prefetch.len())
+                .sum::<usize>();
+            keys <= PREFETCHED_KEYS_MAX
+        };
+        let count = submissions.iter().take_while(has_room).count().max(1);
+        let calls = submissions.iter().take(count).flat_map(first);
+        self.prefetch(calls, unit).await;
+        count
+    }
+
+    /// On a store whose reads are round trips, reads the metadata of the keys of the next commands at once.
+    /// Of values only what lies there: the commands may not come to run on this snapshot.
+    async fn prefetch<'c>(&self, calls: impl Iterator<Item = &'c Call>, unit: &ReadUnit<'_>) {
         let mut plan = PrefetchPlan::default();
-        let calls = submissions.iter().flat_map(|one| &one.calls);
-        for call in calls.take(PREFETCHED_READS_MAX) {
-            plan.add_all(&call.access.prefetch);
+        let mut keys = 0;
+        for call in calls {
+            let of_call = &call.access.prefetch;
+            if of_call.len() <= PREFETCHED_KEYS_MAX {
+                keys += of_call.len();
+                if keys > PREFETCHED_KEYS_MAX {
+                    break;
+                }
+                for (key, _) in of_call {
+                    plan.add(key, &Prefetch::Meta);
+                }
+            }
         }
         let context = unit.context(0);
         context.prefetch(&plan, &self.shared.locations).await;
@@ -178,15 +206,27 @@ impl ReadLane {
         };
         let unit = ReadUnit::new(&*transaction, &self.environment, known);
         unit.limit_scripts(script_limit);
+        let prefetches = !self.environment.capabilities.single_writer;
+        let mut prefetched = 0;
+        if prefetches {
+            prefetched = self.prefetch_first(submissions, &unit).await;
+        }
         let started = Instant::now();
-        self.prefetch(submissions, &unit).await;
         let mut finished = Vec::new();
-        for submission in submissions.iter() {
+        for (number, submission) in submissions.iter().enumerate() {
+            if prefetches && number == prefetched {
+                let rest = submissions.get(number..).unwrap_or_default();
+                prefetched += self.prefetch_first(rest, &unit).await;
+            }
             let mut replies = Vec::with_capacity(submission.calls.len());
             let mut reply_bytes = 0_usize;
-            for call in &submission.calls {
+            for (at, call) in submission.calls.iter().enumerate() {
                 if reply_bytes >= SUBMISSION_REPLY_BYTES_MAX {
                     break;
+                }
+                if prefetches && at > 0 && at % PREFETCHED_COMMANDS == 0 {
+                    let next = submission.calls.iter().skip(at).take(PREFETCHED_COMMANDS);
+                    self.prefetch(next, &unit).await;
                 }
                 if served.late.is_some() && call.work.script().is_some() {
                     // One was waited for. The others run in the lane or in another round.

@@ -120,7 +120,16 @@ impl Engine<'_> {
     }
 
     fn is_spent(&self) -> bool {
-        self.state.is_stopping() || self.lua.used_memory() > SCRIPT_MEMORY_KEPT_BYTES_MAX
+        self.state.is_stopping() || self.uses_too_much() && !self.gives_back()
+    }
+
+    fn uses_too_much(&self) -> bool {
+        self.lua.used_memory() > SCRIPT_MEMORY_KEPT_BYTES_MAX
+    }
+
+    /// Whether it was mostly garbage that took the memory.
+    fn gives_back(&self) -> bool {
+        self.lua.gc_collect().is_ok() && !self.uses_too_much()
     }
 
     fn run(&self, program: &Program, keys: &[Bytes], arguments: &[Bytes], run: Arc<Run>) -> End {

@@ -364,11 +364,8 @@ unsafe extern "C-unwind" fn get_metatable(state: *mut lua_State) -> c_int {
 unsafe extern "C-unwind" fn collect_garbage(state: *mut lua_State) -> c_int {
     unsafe {
         note_collector_use(state, true);
-        match ffi::lua_tocfunction(state, ffi::lua_upvalueindex(1)) {
-            // In this frame, so that its errors tell by which name it was called.
-            Some(stock) => stock(state),
-            None => 0,
-        }
+        // In this frame, so that its errors tell by which name it was called.
+        original(state)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a command works with: a transaction, the time, and where things lie.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -171,9 +171,11 @@ pub fn current_namespace(database: u32, row: Option<&Bytes>) -> Result<Id, Store
 pub struct NamespaceCache {
     /// What the transaction has read or set.
     known: RefCell<Known>,
-    /// What was known before it began, where nobody else writes. `None` from when a change was made that is
-    /// not in `known`, or was undone.
+    /// What was known before it began, where nobody else writes. `None` from when a change may have been
+    /// undone.
     before: RefCell<Option<Arc<Known>>>,
+    /// Whether the transaction has changed any of it.
+    has_changed: Cell<bool>,
     pub(super) located: LocatedKeys,
     /// The random number in the positions of what the transaction pushes to lists.
     position_random: OnceCell<i64>,
@@ -190,11 +192,19 @@ impl NamespaceCache {
         }
     }
 
-    /// Has everything looked up again.
+    /// Has looked up again what writes that were undone may have changed.
     pub(super) fn forget(&self) {
-        self.known.take();
-        self.before.take();
+        if self.has_changed.get() {
+            self.known.take();
+            self.before.take();
+        }
         self.located.forget();
+    }
+
+    /// The number of flushes changes without being read.
+    pub(super) fn forget_script_flushes(&self) {
+        self.has_changed.set(true);
+        self.forget();
     }
 
     /// What is known, of what the transaction itself knows or of what was known before.
@@ -478,6 +488,7 @@ impl<'t> WriteContext<'t> {
             &self.layout().database_key(database),
             &crate::layout::encode_id(namespace),
         );
+        self.namespaces.has_changed.set(true);
         let mut known = self.namespaces.known.borrow_mut();
         known.namespaces.retain(|(other, _)| *other != database);
         known.namespaces.push((database, namespace));

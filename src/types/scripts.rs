@@ -103,7 +103,7 @@ impl WriteContext<'_> {
         }
         let flushes = self.layout().script_flushes_key();
         self.transaction.atomic_add(&flushes, 1);
-        self.namespaces.forget();
+        self.namespaces.forget_script_flushes();
     }
 
     /// Removes the oldest scripts of EVAL beyond as many as stay. Returns how many.

@@ -5,7 +5,6 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::commands::testing::{Bench, bulk, planned};
-use crate::executor::Call;
 
 #[test]
 fn a_read_that_is_too_slow_fails_alone() {
@@ -36,34 +35,51 @@ fn a_read_that_is_too_slow_fails_alone() {
     assert_eq!(replies, (Reply::OK, Reply::Error(line), Reply::OK));
 }
 
-/// On the store that imitates a cluster a read answers at its second poll.
-#[test]
-fn on_a_cluster_the_reads_of_a_batch_are_under_way_side_by_side() {
-    const COMMANDS: usize = 100;
-    let bench = Bench::cluster_like();
-    let mut submissions = Vec::new();
-    let mut answers = Vec::new();
-    for number in 0..COMMANDS {
-        bench.run(&format!("SET key:{number} {number}"));
-        let (respond, answer) = oneshot::channel();
-        answers.push(answer);
-        submissions.push(Submission {
-            calls: vec![planned(&format!("GET key:{number}"))],
-            respond: Some(respond),
-        });
-    }
+/// How often the lane is polled until it has answered so many submissions of so many commands each. On
+/// the store that imitates a cluster a read answers at its second poll.
+fn polls(bench: &Bench, submissions: usize, commands: usize) -> usize {
+    let (submitted, answers): (Vec<_>, Vec<_>) = (0..submissions)
+        .map(|submission| {
+            let (respond, answer) = oneshot::channel();
+            let key = |command| format!("GET key:{}", submission * commands + command);
+            let submission = Submission {
+                calls: (0..commands)
+                    .map(|command| planned(&key(command)))
+                    .collect(),
+                respond: Some(respond),
+            };
+            (submission, answer)
+        })
+        .unzip();
     let lane = ReadLane::new(
         Arc::clone(&bench.store),
         Arc::clone(bench.executor.environment()),
         Arc::default(),
         Arc::default(),
     );
-    let mut serving = pin!(lane.serve(submissions));
+    let mut serving = pin!(lane.serve(submitted));
     let mut context = Context::from_waker(Waker::noop());
-    let polls = (1..COMMANDS).find(|_| serving.as_mut().poll(&mut context).is_ready());
-    assert!(polls.is_some());
-    for (number, mut answer) in answers.into_iter().enumerate() {
-        let replies = answer.try_recv().unwrap().replies;
-        assert_eq!(replies, [bulk(&number.to_string())]);
+    let mut polls = 1;
+    while serving.as_mut().poll(&mut context).is_pending() {
+        polls += 1;
+    }
+    let replies = { answers.into_iter() }.flat_map(|mut answer| answer.try_recv().unwrap().replies);
+    let expected = (0..submissions * commands).map(|number| bulk(&number.to_string()));
+    assert!(replies.eq(expected));
+    polls
+}
+
+#[test]
+fn on_a_cluster_the_reads_of_a_batch_are_under_way_side_by_side() {
+    let bench = Bench::cluster_like();
+    for number in 0..2_000 {
+        bench.run(&format!("SET key:{number} {number}"));
+    }
+    // One after the other, each would need a poll. Side by side every poll brings two on, which is how a
+    // set of futures takes turns with others.
+    for (submissions, commands) in [(100, 1), (1, 1_000), (20, 100)] {
+        let polls = polls(&bench, submissions, commands);
+        let all = submissions * commands;
+        assert!(polls < all * 2 / 3, "{submissions} of {commands}: {polls}");
     }
 }

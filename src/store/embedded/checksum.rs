@@ -15,6 +15,15 @@ pub(super) const CHECKSUM_BYTES: usize = 8;
 /// Bytes of a damaged row's key that are shown.
 const SHOWN_KEY_BYTES: usize = 200;
 
+/// How rows are stored in the data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowFormat {
+    /// The value only. The format before checksums.
+    Plain,
+    /// The value, after its checksums.
+    Checked,
+}
+
 /// The bytes of a row are not those that were written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the row {key} in {file} is damaged: its bytes are not those that were written")]

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::bulk::ROW_FORMAT;
 use super::checkpoint::CHECKPOINT_FILE;
+use super::checksum::RowFormat;
 use super::create::{self, NEW_DATA_FILE, private_file, remove};
 use super::data_file::{DATA_FILE, DataFile, DataFileError};
 use super::error::{OpenError, Refusal};
 use super::journal;
 use super::marker::{FOLDER_FORMAT, Marker, MarkerState};
-use super::table::RowFormat;
 
 /// The file that a running server keeps locked. It contains the server's process id.
 pub(super) const LOCK_FILE: &str = "LOCK";

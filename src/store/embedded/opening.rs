@@ -7,6 +7,7 @@ use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
 use super::bulk::create_data_file;
 use super::checkpoint::{self, Checkpoint, Checkpoints};
+use super::checksum::RowFormat;
 use super::data_file::{DATA_FILE, DataFile};
 use super::error::{OpenError, Refusal};
 use super::folder::{self, Found, of_data};
@@ -14,7 +15,7 @@ use super::marker::{FOLDER_FORMAT, Marker};
 use super::options::EmbeddedOptions;
 use super::replay::{OnDamage, Replayed, check_journal, replay};
 use super::store::Summary;
-use super::table::{RowFormat, Rows, open_database, stored_format};
+use super::table::{Rows, open_database, stored_format};
 use super::{create, identity, journal};
 use crate::limits;
 use crate::random::SystemRandom;

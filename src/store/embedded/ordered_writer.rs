@@ -5,8 +5,7 @@ use std::io::Write;
 use heed::types::Bytes as Raw;
 use heed::{Database, PutFlags, RwIter, RwTxn};
 
-use super::checksum::{CHECKSUM_BYTES, checksums};
-use super::table::RowFormat;
+use super::checksum::{CHECKSUM_BYTES, RowFormat, checksums};
 
 /// Sets rows of one transaction through one cursor. A row that belongs into the page of the row
 /// before it needs no search from the root, and LMDB does not look up the pages on that way in its
@@ -35,7 +34,8 @@ impl<'t> OrderedWriter<'t> {
         let flags = PutFlags::empty();
         // SAFETY: `key` and `value` are not read from the data file while this cursor lives: it
         // borrows the only transaction that writes. Without the flag for the current row, which
-        // heed sets for other methods only, LMDB's cursor looks for the place of the key.
+        // heed sets for other methods only, LMDB's cursor looks for the place of the key, and so never
+        // answers that there is no such row, after which heed would write into space that is not there.
         unsafe {
             if self.format == RowFormat::Plain {
                 return self

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::archive::Keeper;
 use super::checkpoint::Checkpoint;
+use super::checksum::RowFormat;
 use super::error::OpenError;
 use super::identity::OpenFiles;
 use super::journal::Journal;
@@ -13,7 +14,6 @@ use super::options::{EmbeddedOptions, FsyncPolicy};
 use super::shared::Shared;
 use super::store::EmbeddedStore;
 use super::sync::{self, Syncer};
-use super::table::RowFormat;
 use super::{rewrite, room};
 use crate::limits;
 use crate::random::{Random, SystemRandom};

@@ -14,7 +14,7 @@ use heed::{
     WithoutTls,
 };
 
-use super::checksum::{CHECKSUM_BYTES, DamageLog, checksums, has_its_key, verified};
+use super::checksum::{CHECKSUM_BYTES, DamageLog, RowFormat, checksums, has_its_key, verified};
 use super::data_file::DATA_FILE;
 use super::ordered_writer::OrderedWriter;
 use crate::store::page::Row;
@@ -27,15 +27,6 @@ pub(super) const FORMAT_KEY: &[u8] = b"\xff\xffquoin/format";
 /// The key of the number up to which LMDB has all records. It may have parts of later ones. The key
 /// is one that FoundationDB, and so this store, does not take from its users.
 pub(super) const APPLIED_KEY: &[u8] = b"\xff\xffquoin/journal-applied";
-
-/// How rows are stored in the data file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowFormat {
-    /// The value only. The format before checksums.
-    Plain,
-    /// The value, after its checksums.
-    Checked,
-}
 
 /// The rows of a data file.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! A write transaction over one of the store's own.
+//! A transaction over one of the store's own.
 
 use std::cell::RefCell;
 
@@ -51,7 +51,7 @@ pub(in crate::store) trait BaseTransaction {
         Self: 't;
 }
 
-/// A write transaction that keeps its writes and caches its reads.
+/// A transaction that keeps its writes and caches its reads.
 pub(in crate::store) struct ReadYourWrites<'t> {
     inner: Box<dyn BaseTransaction + 't>,
     state: RefCell<State>,

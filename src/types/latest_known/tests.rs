@@ -1,6 +1,8 @@
 use super::*;
 use crate::commands::testing::{Bench, bulk, invocation, words_of};
+use crate::random::SeededRandom;
 use crate::reply::Reply;
+use crate::store::faults::{Fault, FaultPoint, FaultRates, FaultyStore};
 
 const FLUSHES_AND_FAILS: &[u8] =
     b"#!lua flags=atomic\nredis.call('FLUSHDB') return redis.error_reply('no')";
@@ -105,4 +107,22 @@ fn scripts_that_are_flushed_are_not_found() {
         bench.run("SCRIPT FLUSH");
         assert!(matches!(run(&evalsha), Reply::Error(_)));
     }
+}
+
+#[test]
+fn before_a_transaction_with_news_commits_the_others_know_nothing() {
+    let mut faulty = None;
+    let bench = Bench::with(|store| {
+        let random = Arc::new(SeededRandom::new(1));
+        let store = FaultyStore::new(store, FaultRates::default(), random);
+        faulty.insert(Arc::new(store)).clone()
+    });
+    let faulty = faulty.unwrap();
+    let latest = &bench.executor.environment().latest_known;
+    bench.run("SET key 0");
+    assert!(latest.get().is_some());
+    faulty.script(FaultPoint::Commit, [Some(Fault::Unavailable)]);
+    assert!(matches!(bench.run("SWAPDB 0 1"), Reply::Error(_)));
+    assert!(latest.get().is_none());
+    assert_eq!(value_in(&bench, 0), bulk("0"));
 }

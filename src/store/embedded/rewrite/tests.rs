@@ -110,7 +110,10 @@ fn a_store_without_checksums_gets_them() {
     let again = open(folder.path());
     assert!(contents(&again) == some_rows());
     let damaged = again.rows.format();
-    assert_eq!(damaged, super::super::table::RowFormat::Checked);
+    assert_eq!(
+        damaged,
+        crate::store::embedded::checksum::RowFormat::Checked
+    );
 }
 
 #[test]
