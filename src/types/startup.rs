@@ -98,14 +98,26 @@ async fn read_known(store: &dyn Store, layout: &Layout) -> Result<Known, StoreEr
         let namespace = row
             .await
             .and_then(|row| current_namespace(database, row.as_ref()));
-        match namespace {
-            Ok(namespace) => known.namespaces.push((database, namespace)),
-            // The commands that use this database will say so.
-            Err(error) if error.is_about_rows() => {}
-            Err(error) => return Err(error),
-        }
+        let namespace = if_undamaged(namespace)?;
+        known
+            .namespaces
+            .extend(namespace.map(|namespace| (database, namespace)));
     }
+    let flushes = snapshot.get(&layout.script_flushes_key(), Isolation::Snapshot);
+    let flushes = flushes
+        .await
+        .and_then(|row| Ok(decode_counter(row.as_ref())?));
+    known.script_flushes = if_undamaged(flushes)?.map(i64::cast_unsigned);
     Ok(known)
+}
+
+/// Nothing where it is the row that cannot be read: the commands that need it will say so.
+fn if_undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_about_rows() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a store of an older layout one of this version, whose rules hold for all that older

@@ -1,5 +1,6 @@
 use super::*;
 use crate::commands::testing::{Bench, bulk, invocation, words_of};
+use crate::limits::DATABASES;
 use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates, FaultyStore};
@@ -125,4 +126,12 @@ fn before_a_transaction_with_news_commits_the_others_know_nothing() {
     assert!(matches!(bench.run("SWAPDB 0 1"), Reply::Error(_)));
     assert!(latest.get().is_none());
     assert_eq!(value_in(&bench, 0), bulk("0"));
+}
+
+#[test]
+fn a_start_knows_all_of_it() {
+    let bench = Bench::embedded();
+    let known = bench.executor.environment().latest_known.get().unwrap();
+    assert!((0..DATABASES).all(|database| known.namespace(database).is_some()));
+    assert_eq!(known.script_flushes, Some(0));
 }
