@@ -6,8 +6,8 @@
 //! what the client sends ([`read_ahead`]), within `client-query-buffer-limit`, but executes nothing of
 //! it.
 //!
-//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `permission`, `buffers`, `input`,
-//! `output`, `draining`, `submitting` and `blocking`, `transaction`, this one.
+//! The files from the lowest to the highest: `read_ahead` and `waiting`, `state`, `permission`, `recording`, `buffers`,
+//! `input`, `output`, `draining`, `exec`, `submitting` and `blocking`, `transaction`, this one.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,10 +30,12 @@ use crate::wire::request::Request;
 mod blocking;
 mod buffers;
 mod draining;
+mod exec;
 mod input;
 mod output;
 mod permission;
 mod read_ahead;
+mod recording;
 mod state;
 mod submitting;
 mod transaction;
@@ -44,11 +46,6 @@ pub(super) use state::Connection;
 use draining::is_write;
 use state::Ended;
 use transaction::WithinMulti;
-
-/// Commands of a pipeline that go to the executor together.
-const SUBMISSION_COMMANDS_MAX: usize = 1024;
-/// Bytes of their arguments.
-const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
 
 impl Connection {
     /// Serves the client until it leaves, errs, is killed, or the server stops.
@@ -179,20 +176,20 @@ impl Connection {
             WithinMulti::Execute(dispatched, request) => (dispatched, request),
             WithinMulti::Answered(reply) => {
                 let is_answered = self.session.take_reply_mode();
-                self.answer(&reply, is_answered);
-                return self.flush_when_large().await;
+                return self.answer_in_turn(reply, is_answered).await;
             }
         };
+        if let Dispatch::Data(row) | Dispatch::Connection(_, row) = &dispatched
+            && self.state.pause.applies(is_write(row))
+        {
+            self.run_calls().await?;
+            self.wait_for_pause(is_write(row)).await?;
+            if let Some(line) = self.refusal(row, &request.arguments) {
+                return self.refuse(Some(row), line).await;
+            }
+        }
         match dispatched {
             Dispatch::Data(row) => {
-                let is_write = is_write(row);
-                if self.state.pause.applies(is_write) {
-                    self.run_calls().await?;
-                    self.wait_for_pause(is_write).await?;
-                    if let Some(line) = self.refusal(row, &request.arguments) {
-                        return self.refuse(Some(row), line).await;
-                    }
-                }
                 if matches!(row.handler, Handler::Pure(_)) {
                     return self.run_pure(row, &request.arguments).await;
                 }
@@ -202,24 +199,18 @@ impl Connection {
                     self.put_messages().await?;
                 }
                 self.queue_call(row, request);
-                if may_hear_itself
-                    || self.waiting.is_some()
-                    || self.calls.len() >= SUBMISSION_COMMANDS_MAX
-                    || self.call_bytes >= SUBMISSION_BYTES_MAX
-                {
+                if may_hear_itself || self.waiting.is_some() || self.is_submission_full() {
                     self.run_calls().await?;
                 }
                 Ok(())
             }
+            Dispatch::Connection(command, row) if row.group == Group::Transactions => {
+                self.execute_transaction_command(command, row, request.arguments)
+                    .await
+            }
             Dispatch::Connection(command, row) => {
                 // In the order of the pipeline.
                 self.run_calls().await?;
-                if self.state.pause.applies(is_write(row)) {
-                    self.wait_for_pause(is_write(row)).await?;
-                    if let Some(line) = self.refusal(row, &request.arguments) {
-                        return self.refuse(Some(row), line).await;
-                    }
-                }
                 self.execute_on_server(command, row, &request.arguments)
                     .await?;
                 self.flush_when_large().await
@@ -309,17 +300,6 @@ impl Connection {
         }
         self.note_buffers();
         let started = Instant::now();
-        if row.group == Group::Transactions {
-            // CLIENT REPLY within EXEC concerns the commands after it.
-            let is_answered = self.session.take_reply_mode();
-            let reply = self.execute_transaction_command(command, arguments).await?;
-            self.session.skip_next();
-            self.record(row, started.elapsed(), &reply, Some(arguments));
-            self.show_monitors(row, arguments);
-            self.answer(&reply, is_answered);
-            // The transaction may have published to its own client and then unsubscribed it.
-            return self.put_last_messages().await;
-        }
         let execution =
             connection_commands::execute(command, row, arguments, &mut self.session, &self.state);
         let reply = if may_wait {

@@ -12,9 +12,9 @@ use crate::executor::watchers::{Touched, Watchers};
 use crate::limits::{TRANSACTION_COMMANDS_MAX, TRANSACTION_QUEUE_BYTES_MAX};
 use crate::types::key::ClientKey;
 
-/// What executes a queued command.
+/// What executes a command between MULTI and EXEC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueuedKind {
+pub(super) enum CommandKind {
     /// The executor.
     Data,
     /// The connection, since it needs no data.
@@ -24,9 +24,9 @@ pub(super) enum QueuedKind {
 }
 
 /// A command between MULTI and EXEC.
-pub(super) struct QueuedCommand {
+pub(super) struct TransactionCommand {
     /// What executes it.
-    pub(super) kind: QueuedKind,
+    pub(super) kind: CommandKind,
     /// Its row, or that of its subcommand.
     pub(super) row: &'static Row,
     /// Its arguments, the command's name first.
@@ -39,7 +39,7 @@ pub(super) struct QueuedCommand {
 #[derive(Default)]
 pub(super) struct OpenTransaction {
     /// The commands.
-    pub(super) commands: Vec<QueuedCommand>,
+    pub(super) commands: Vec<TransactionCommand>,
     /// A command was refused, so EXEC will be.
     pub(super) is_aborted: bool,
     bytes: usize,
@@ -47,7 +47,7 @@ pub(super) struct OpenTransaction {
 
 impl OpenTransaction {
     /// Queues a command. False, and the transaction is aborted, if there are too many.
-    pub(super) fn queue(&mut self, command: QueuedCommand, held_bytes: usize) -> bool {
+    pub(super) fn queue(&mut self, command: TransactionCommand, held_bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(held_bytes);
         let has_room = self.commands.len() < TRANSACTION_COMMANDS_MAX
             && self.bytes <= TRANSACTION_QUEUE_BYTES_MAX;

@@ -7,6 +7,7 @@
 //! a: LPUSH k x y => :2|      client a sends this and gets that reply; | is CR LF
 //! a> BLPOP k 0               client a sends this, and is blocked then
 //! a>> PING                   client a sends this, and nothing more is looked at
+//! a>> MULTI ; PING ; EXEC    it sends several commands in one write
 //! a< *2|$1|k|$1|x|           client a gets this, which it has not asked for just now
 //! a.                         client a gets nothing for a while
 //! a!                         client a closes its connection, and the server has seen it
@@ -89,11 +90,13 @@ impl Client {
     }
 
     fn send(&mut self, line: &str) {
-        let words: Vec<_> = line
-            .split(' ')
-            .map(|word| if word == "''" { "" } else { word })
-            .collect();
-        self.stream.write_all(&request(&words)).unwrap();
+        let words = |command: &str| {
+            let words = command.split(' ');
+            let words = words.map(|word| if word == "''" { "" } else { word });
+            request(&words.collect::<Vec<_>>())
+        };
+        let bytes: Vec<u8> = line.split(" ; ").flat_map(words).collect();
+        self.stream.write_all(&bytes).unwrap();
     }
 
     fn reply(&mut self) -> String {

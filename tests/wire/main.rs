@@ -33,6 +33,7 @@ mod limits;
 mod logging;
 mod metrics;
 mod monitoring;
+mod pipelined_transactions;
 mod priority_queues;
 mod pubsub;
 mod queues_as_keys;

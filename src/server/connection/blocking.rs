@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::state::{Connection, Ended, Queued};
+use super::state::{Connection, Ended, QueuedCommand};
 use super::waiting::Waiting;
 use crate::acl::log::Context;
 use crate::error::CommandError;
@@ -27,7 +27,7 @@ impl Connection {
     /// commands wait, too.
     pub(super) async fn wait_for_outcome(
         &mut self,
-        queued: Queued,
+        queued: QueuedCommand,
         mut waiting: Waiting,
         share: Duration,
     ) -> Result<(), Ended> {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::state::{Connection, Ended};
+use super::state::{Connection, Ended, Queued};
 use crate::commands::Row;
 use crate::commands::flags::Flags;
 use crate::events::EventClasses;
+use crate::server::transaction::{CommandKind, TransactionCommand};
 
 impl Connection {
     /// Whether a command may publish a message to its own client, or change a key that the client has
@@ -23,6 +24,22 @@ impl Connection {
         let events = self.state.config.keyspace_events().classes();
         row.flags.contains(Flags::MAY_REPLICATE)
             || (row.flags.contains(Flags::WRITE) && events != EventClasses::NONE)
+    }
+
+    /// The same of a transaction. What the server itself does in it may subscribe the client.
+    pub(super) fn transaction_may_hear_itself(&self, commands: &[TransactionCommand]) -> bool {
+        commands
+            .iter()
+            .any(|command| command.kind != CommandKind::Data || self.may_hear_itself(command.row))
+    }
+
+    /// The same of what is to be answered.
+    pub(super) fn queued_may_hear_itself(&self, queued: &Queued) -> bool {
+        match queued {
+            Queued::Command(command) => self.may_hear_itself(command.row),
+            Queued::Exec(queued) => self.transaction_may_hear_itself(&queued.commands),
+            Queued::Reply(..) => false,
+        }
     }
 
     /// Whether messages that come while a command runs come after its reply, whatever their cause: a

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::read_ahead::ReadAhead;
 use super::waiting::Waiting;
 use crate::commands::Row;
 use crate::executor::Call;
+use crate::reply::Reply;
 use crate::server::clients::ClientRecord;
 use crate::server::session::Session;
 use crate::server::state::ServerState;
 use crate::server::stream::Stream;
+use crate::server::transaction::TransactionCommand;
 use crate::wire::request::{RequestLimits, RequestParser};
 
 /// A client's connection.
@@ -37,18 +39,63 @@ pub(crate) struct Connection {
     pub(super) calls: Vec<Call>,
     /// How many there were the last time.
     pub(super) calls_expected: usize,
-    /// What else the connection needs of each of them.
+    /// The next replies, in order: of those commands, and others between them.
     pub(super) queued: Vec<Queued>,
     pub(super) call_bytes: usize,
     /// How the last of them waits, if it blocks.
     pub(super) waiting: Option<Waiting>,
 }
 
-/// A command of [`Connection::calls`]: what the executor does not need of it.
+/// A reply that is to come.
+pub(super) enum Queued {
+    /// That of a command of [`Connection::calls`].
+    Command(QueuedCommand),
+    /// That of an EXEC of [`Connection::calls`].
+    Exec(Box<QueuedExec>),
+    /// One that is there already and waits for those before it: of MULTI, or `QUEUED`.
+    Reply(Reply, IsAnswered),
+}
+
+impl Queued {
+    /// The row of the command, if the executor runs it.
+    pub(super) fn row(&self) -> Option<&'static Row> {
+        match self {
+            Queued::Command(command) => Some(command.row),
+            Queued::Exec(queued) => Some(queued.exec.row),
+            Queued::Reply(..) => None,
+        }
+    }
+
+    /// Whether the client gets the reply.
+    pub(super) fn is_answered(&self) -> IsAnswered {
+        match self {
+            Queued::Command(command) => command.is_answered,
+            Queued::Exec(queued) => queued.exec.is_answered,
+            Queued::Reply(_, is_answered) => *is_answered,
+        }
+    }
+}
+
+/// Whether the client gets a reply. CLIENT REPLY decides that when the command comes.
+pub(super) type IsAnswered = bool;
+
+/// What the executor does not need of a command.
 #[derive(Clone, Copy)]
-pub(super) struct Queued {
+pub(super) struct QueuedCommand {
     pub(super) row: &'static Row,
-    pub(super) is_answered: bool,
+    pub(super) is_answered: IsAnswered,
+}
+
+/// What the executor does not need of an EXEC.
+pub(super) struct QueuedExec {
+    pub(super) exec: QueuedCommand,
+    /// EXEC's own arguments.
+    pub(super) arguments: Vec<Bytes>,
+    /// The commands since MULTI. The executor has the arguments of those on data.
+    pub(super) commands: Vec<TransactionCommand>,
+    /// The client has to forget what the commands read: it begins to track keys between them, which
+    /// the server does after the commit.
+    pub(super) forgets: bool,
 }
 
 /// A connection ends early: the client is gone or killed, errs, or the server stops.

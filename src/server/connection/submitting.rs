@@ -1,11 +1,11 @@
 //! Commands on data: collected from the pipeline, submitted to the executor, replied to.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use std::vec::Drain;
 
-use bytes::Bytes;
-
+use super::exec::outcome;
 use super::permission::lacks_named_keys;
-use super::state::{Connection, Ended, Queued};
+use super::state::{Connection, Ended, IsAnswered, Queued, QueuedCommand};
 use super::waiting::Waiting;
 use crate::commands::{Invocation, Row};
 use crate::error::CommandError;
@@ -13,6 +13,13 @@ use crate::executor::Call;
 use crate::reply::Reply;
 use crate::server::session::ReplyMode;
 use crate::wire::request::Request;
+
+/// Commands of a pipeline that go to the executor together.
+const SUBMISSION_COMMANDS_MAX: usize = 1024;
+/// Bytes of their arguments.
+const SUBMISSION_BYTES_MAX: usize = 1024 * 1024;
+/// Replies to come for which a connection keeps memory while it has none.
+const QUEUED_KEPT_MAX: usize = 128;
 
 impl Connection {
     pub(super) fn queue_call(&mut self, row: &'static Row, request: Request) {
@@ -22,7 +29,7 @@ impl Connection {
         };
         self.call_bytes += request.held_bytes();
         self.show_monitors(row, &request.arguments);
-        let queued = Queued { row, is_answered };
+        let queued = QueuedCommand { row, is_answered };
         let mut origin = self.session.origin();
         origin.lacks_named_keys = lacks_named_keys(&self.session.user, row, &request.arguments);
         let invocation = Invocation {
@@ -42,29 +49,51 @@ impl Connection {
         if self.calls.is_empty() {
             self.calls.reserve(self.calls_expected);
         }
-        self.queued.push(queued);
+        self.queued.push(Queued::Command(queued));
         self.calls.push(Call { waiter, ..call });
+    }
+
+    /// Whether the collected commands are as many as go to the executor together.
+    pub(super) fn is_submission_full(&self) -> bool {
+        self.queued.len() >= SUBMISSION_COMMANDS_MAX || self.call_bytes >= SUBMISSION_BYTES_MAX
+    }
+
+    /// Puts a reply that is there already into the output, after those of the collected commands.
+    pub(super) async fn answer_in_turn(
+        &mut self,
+        reply: Reply,
+        is_answered: IsAnswered,
+    ) -> Result<(), Ended> {
+        if self.queued.is_empty() {
+            self.answer(&reply, is_answered);
+            return self.flush_when_large().await;
+        }
+        self.queued.push(Queued::Reply(reply, is_answered));
+        if self.is_submission_full() {
+            self.run_calls().await?;
+        }
+        Ok(())
     }
 
     /// Submits the collected commands, and puts their replies into the output.
     pub(super) async fn run_calls(&mut self) -> Result<(), Ended> {
         let mut calls = std::mem::take(&mut self.calls);
-        if !calls.is_empty() {
-            self.calls_expected = calls.len();
+        if calls.is_empty() {
+            return self.flush_when_large().await;
         }
+        self.calls_expected = calls.len();
         let mut queued = std::mem::take(&mut self.queued);
         let mut waiting = self.waiting.take();
-        let mut at = 0;
+        let hears_itself = queued.iter().any(|one| self.queued_may_hear_itself(one));
+        let last = queued.iter().rev().find_map(Queued::row);
         // A command that may wait comes last, and is shown once it waits.
-        let before = queued.len().checked_sub(1 + usize::from(waiting.is_some()));
-        if let Some(last) = before.and_then(|at| queued.get(at)) {
-            self.show(last.row);
+        let mut from_last = queued.iter().rev().filter_map(Queued::row);
+        if let Some(row) = from_last.nth(usize::from(waiting.is_some())) {
+            self.show(row);
         }
-        if !queued.is_empty() {
-            self.note_buffers();
-        }
+        self.note_buffers();
+        let mut left = queued.drain(..);
         while !calls.is_empty() {
-            let count = calls.len();
             if self.defers_messages() {
                 self.put_messages().await?;
             }
@@ -73,32 +102,36 @@ impl Connection {
                 Ok(finished) => {
                     // Messages that were published before these commands ran come before their
                     // replies. Messages of these commands come after.
-                    let may_hear_itself = |one: &Queued| self.may_hear_itself(one.row);
-                    if !self.defers_messages() && !queued.iter().any(may_hear_itself) {
+                    if !self.defers_messages() && !hears_itself {
                         self.put_messages().await?;
                     }
                     let answered = finished.replies.len().max(1);
                     // The commands of a submission ran together. Each counts an equal share.
                     let share = started.elapsed() / u32::try_from(answered).unwrap_or(u32::MAX);
-                    let arguments = finished.done.iter().filter_map(Call::arguments);
-                    let arguments = arguments.map(Some).chain(std::iter::repeat(None));
-                    let behind = queued.get(at..).unwrap_or_default();
-                    for ((one, reply), arguments) in
-                        behind.iter().zip(&finished.replies).zip(arguments)
-                    {
-                        self.record(one.row, share, reply, arguments);
-                        self.answer(reply, one.is_answered);
-                    }
-                    at += finished.replies.len();
-                    if let (Some(last), true) = (queued.last(), at == queued.len()) {
-                        self.show(last.row);
+                    let mut done = finished.done.into_iter();
+                    for reply in finished.replies {
+                        let call = done.next();
+                        match self.next_to_answer(&mut left) {
+                            Some(Queued::Command(queued)) => {
+                                let arguments = call.as_ref().and_then(Call::arguments);
+                                self.record(queued.row, share, &reply, arguments);
+                                self.answer(&reply, queued.is_answered);
+                            }
+                            Some(Queued::Exec(exec)) => {
+                                self.end_exec(*exec, outcome(reply, call), share).await;
+                            }
+                            Some(Queued::Reply(..)) | None => break,
+                        }
                     }
                     calls = finished.rest;
+                    if let (true, false, Some(row)) = (calls.is_empty(), finished.is_parked, last) {
+                        self.show(row);
+                    }
                     if finished.is_parked
-                        && let (Some(waiting), Some(parked)) = (waiting.take(), queued.get(at))
+                        && let Some(waiting) = waiting.take()
+                        && let Some(Queued::Command(parked)) = self.next_to_answer(&mut left)
                     {
-                        self.wait_for_outcome(*parked, waiting, share).await?;
-                        at += 1;
+                        self.wait_for_outcome(parked, waiting, share).await?;
                     }
                     if !calls.is_empty() {
                         // The rest runs once these are written, see `connection`.
@@ -107,8 +140,8 @@ impl Connection {
                 }
                 Err(error) => {
                     let reply = Reply::Error(CommandError::Store(error).to_line());
-                    for one in queued.iter().skip(at).take(count) {
-                        self.answer(&reply, one.is_answered);
+                    while let Some(one) = self.next_to_answer(&mut left) {
+                        self.answer(&reply, one.is_answered());
                     }
                     self.session.is_closing = true;
                     self.call_bytes = 0;
@@ -116,49 +149,24 @@ impl Connection {
                 }
             }
         }
+        // Those that come after the last command.
+        self.next_to_answer(&mut left);
+        drop(left);
         self.call_bytes = 0;
-        // Keeps the allocation.
-        queued.clear();
-        self.queued = queued;
+        if queued.capacity() <= QUEUED_KEPT_MAX {
+            // Keeps the allocation.
+            self.queued = queued;
+        }
         self.flush_when_large().await
     }
 
-    /// Shows a command as the client's last one.
-    pub(super) fn show(&self, row: &'static Row) {
-        self.session.client.show_command(row.id);
-    }
-
-    /// Shows a command to the clients that monitor the server.
-    pub(super) fn show_monitors(&self, row: &Row, arguments: &[Bytes]) {
-        let (monitors, client) = (&self.state.monitors, &self.session.client);
-        monitors.note(row, self.session.database, client, arguments);
-    }
-
-    /// Counts a command that was executed, and adds it to the logs of slow commands.
-    pub(super) fn record(
-        &self,
-        row: &'static Row,
-        duration: Duration,
-        reply: &Reply,
-        arguments: Option<&[Bytes]>,
-    ) {
-        let is_failed = matches!(reply, Reply::Error(_));
-        self.state.statistics.commands_processed.add(1);
-        self.state
-            .statistics
-            .record_call(row.id, duration, is_failed);
-        let duration_us = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-        let slower_than_us = self.state.config.slowlog_log_slower_than_us();
-        if slower_than_us >= 0
-            && duration_us >= slower_than_us
-            && let Some(arguments) = arguments
-        {
-            self.state
-                .note_slow(row, duration_us, arguments, &self.session.client);
-        }
-        let threshold_ms = self.state.config.latency_monitor_threshold_ms();
-        if threshold_ms > 0 {
-            self.state.note_latency(row, duration_us, threshold_ms);
+    /// The next reply that the executor owes. Puts those before it into the output.
+    fn next_to_answer(&mut self, left: &mut Drain<'_, Queued>) -> Option<Queued> {
+        loop {
+            match left.next()? {
+                Queued::Reply(reply, is_answered) => self.answer(&reply, is_answered),
+                owed => return Some(owed),
+            }
         }
     }
 }

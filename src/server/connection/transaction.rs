@@ -1,23 +1,23 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::draining::is_write;
 use super::permission::lacks_named_keys;
-use super::state::{Connection, Ended};
+use super::state::{Connection, Ended, Queued, QueuedCommand, QueuedExec};
 use crate::commands::flags::Flags;
 use crate::commands::row::{ConnectionCommand, Handler};
 use crate::commands::{Invocation, Row};
 use crate::error::CommandError;
-use crate::executor::{Bundle, Call, WatchedKey, Work};
-use crate::limits::{TRANSACTION_REPLY_BYTES_MAX, WATCHED_KEYS_MAX};
+use crate::executor::{Bundle, Call, WatchedKey};
+use crate::limits::WATCHED_KEYS_MAX;
 use crate::reply::Reply;
 use crate::server::connection_commands;
 use crate::server::dispatch::Dispatch;
-use crate::server::transaction::{OpenTransaction, QueuedCommand, QueuedKind};
+use crate::server::transaction::{CommandKind, OpenTransaction, TransactionCommand};
 use crate::wire::request::Request;
 
 /// The error of an EXEC that is refused for this reason.
@@ -45,6 +45,9 @@ impl Connection {
         if self.session.transaction.is_none() || row.flags.contains(Flags::NO_MULTI) {
             return Ok(());
         }
+        if self.state.pause.applies(is_write(row)) {
+            self.run_calls().await?;
+        }
         self.wait_for_pause(is_write(row)).await
     }
 
@@ -55,9 +58,9 @@ impl Connection {
         };
         let (kind, row) = match dispatched {
             Dispatch::Data(row) if matches!(row.handler, Handler::Pure(_)) => {
-                (QueuedKind::Pure, row)
+                (CommandKind::Pure, row)
             }
-            Dispatch::Data(row) => (QueuedKind::Data, row),
+            Dispatch::Data(row) => (CommandKind::Data, row),
             Dispatch::Connection(
                 ConnectionCommand::Exec
                 | ConnectionCommand::Discard
@@ -68,7 +71,7 @@ impl Connection {
                 _,
             )
             | Dispatch::Hangup => return WithinMulti::Execute(dispatched, request),
-            Dispatch::Connection(command, row) => (QueuedKind::Connection(command), row),
+            Dispatch::Connection(command, row) => (CommandKind::Connection(command), row),
             Dispatch::Refused(..) => {
                 transaction.abort();
                 return WithinMulti::Execute(dispatched, request);
@@ -81,7 +84,7 @@ impl Connection {
             return WithinMulti::Answered(Reply::Error(line));
         }
         let bytes = request.held_bytes();
-        let command = QueuedCommand {
+        let command = TransactionCommand {
             kind,
             row,
             arguments: request.arguments,
@@ -108,46 +111,67 @@ impl Connection {
         aborted(&line)
     }
 
-    /// Executes one of these commands.
+    /// Executes one of these commands, or collects it with those before it in the pipeline.
     pub(super) async fn execute_transaction_command(
         &mut self,
         command: ConnectionCommand,
-        arguments: &[Bytes],
-    ) -> Result<Reply, Ended> {
+        row: &'static Row,
+        arguments: Vec<Bytes>,
+    ) -> Result<(), Ended> {
+        let is_about_watches = matches!(
+            command,
+            ConnectionCommand::Watch | ConnectionCommand::Unwatch
+        );
+        if is_about_watches || self.session.watch.len() > 0 {
+            // The commands before it may change a watched key.
+            self.run_calls().await?;
+        }
+        if self.queued.is_empty() {
+            self.put_messages().await?;
+        }
+        self.show(row);
+        let is_answered = self.session.take_reply_mode();
+        let started = Instant::now();
         let is_open = self.session.transaction.is_some();
-        let refused = |text: &str| Ok(Reply::Error(text.to_owned()));
-        match command {
+        let refused = |text: &str| Reply::Error(text.to_owned());
+        let reply = match command {
             ConnectionCommand::Multi if is_open => refused("ERR MULTI calls can not be nested"),
             ConnectionCommand::Multi => {
                 self.session.transaction = Some(OpenTransaction::default());
                 self.session.client.details().queued_commands = Some(0);
-                Ok(Reply::OK)
+                Reply::OK
             }
             ConnectionCommand::Discard if is_open => {
                 self.session.discard(self.state.executor.watchers());
-                Ok(Reply::OK)
+                Reply::OK
             }
             ConnectionCommand::Discard => refused("ERR DISCARD without MULTI"),
             ConnectionCommand::Watch if is_open => refused("ERR WATCH inside MULTI is not allowed"),
-            ConnectionCommand::Watch => Ok(self
-                .watch(arguments)
+            ConnectionCommand::Watch => self
+                .watch(&arguments)
                 .await
-                .unwrap_or_else(|error| Reply::Error(error.to_line()))),
+                .unwrap_or_else(|error| Reply::Error(error.to_line())),
             ConnectionCommand::Exec => match self.session.transaction.take() {
                 None => refused("ERR EXEC without MULTI"),
-                Some(transaction) => {
-                    self.call_bytes = transaction.held_bytes();
-                    self.note_buffers();
-                    let reply = self.exec(transaction).await;
-                    self.call_bytes = 0;
-                    reply
-                }
+                Some(transaction) => match self.refusal_of_exec(&transaction) {
+                    None => {
+                        let exec = QueuedCommand { row, is_answered };
+                        return self.exec(exec, arguments, transaction).await;
+                    }
+                    Some(line) => {
+                        self.session.discard(self.state.executor.watchers());
+                        Reply::Error(line)
+                    }
+                },
             },
             _ => {
                 self.session.unwatch(self.state.executor.watchers());
-                Ok(Reply::OK)
+                Reply::OK
             }
-        }
+        };
+        self.record(row, started.elapsed(), &reply, Some(&arguments));
+        self.show_monitors(row, &arguments);
+        self.answer_in_turn(reply, is_answered).await
     }
 
     /// Reads the fingerprints of keys, to compare them at EXEC.
@@ -194,119 +218,73 @@ impl Connection {
         Err(refused)
     }
 
-    /// EXEC. The queued commands on data are one store transaction. The server executes its own commands
-    /// after the commit. The replies are in the order of the commands.
-    async fn exec(&mut self, transaction: OpenTransaction) -> Result<Reply, Ended> {
+    /// The error line where EXEC runs nothing.
+    fn refusal_of_exec(&self, transaction: &OpenTransaction) -> Option<String> {
+        if transaction.is_aborted {
+            let line = "EXECABORT Transaction discarded because of previous errors.";
+            return Some(line.to_owned());
+        }
+        let adds = |command: &TransactionCommand| command.row.flags.contains(Flags::DENYOOM);
+        let is_refused = !self.state.store.takes_growth() && transaction.commands.iter().any(adds);
+        // The disk has become full since they were queued.
+        is_refused.then(|| aborted(&CommandError::NoRoomToGrow.to_line()))
+    }
+
+    /// EXEC. The queued commands on data are one store transaction, which goes to the executor with
+    /// the commands around it in the pipeline. The server executes its own commands after the commit.
+    async fn exec(
+        &mut self,
+        exec: QueuedCommand,
+        arguments: Vec<Bytes>,
+        transaction: OpenTransaction,
+    ) -> Result<(), Ended> {
         let (watched, touched) = self.session.unwatch(self.state.executor.watchers());
         self.session.client.details().queued_commands = None;
-        if transaction.is_aborted {
-            let line = "EXECABORT Transaction discarded because of previous errors.".to_owned();
-            return Ok(Reply::Error(line));
-        }
-        let adds = |command: &QueuedCommand| command.row.flags.contains(Flags::DENYOOM);
-        if !self.state.store.takes_growth() && transaction.commands.iter().any(adds) {
-            // The disk has become full since they were queued.
-            let line = CommandError::NoRoomToGrow.to_line();
-            return Ok(Reply::Error(aborted(&line)));
-        }
-        let mut commands = transaction.commands.iter();
-        let is_write = commands.any(|command| is_write(command.row));
-        self.wait_for_pause(is_write).await?;
-        let started = Instant::now();
+        let bytes = transaction.held_bytes();
         let mut commands = transaction.commands;
+        // A monitor is shown what has run before what comes next.
+        let runs_alone = !watched.is_empty()
+            || self.transaction_may_hear_itself(&commands)
+            || !self.state.monitors.is_empty();
+        let is_write = commands.iter().any(|command| is_write(command.row));
+        if runs_alone || self.state.pause.applies(is_write) {
+            self.run_calls().await?;
+            self.wait_for_pause(is_write).await?;
+            self.put_messages().await?;
+        }
         let (invocations, forgets) = self.invocations_of(&mut commands);
         let is_needed = !invocations.is_empty() || !watched.is_empty();
-        let (replies, invocations) = if is_needed {
-            let bundle = Bundle {
-                invocations,
-                watched,
-                touched,
-            };
-            match self.run_bundle(bundle).await {
-                Ok(done) => done,
-                Err(reply) => return Ok(reply),
-            }
-        } else {
-            (Vec::new(), Vec::new())
+        self.call_bytes += bytes;
+        let queued = QueuedExec {
+            exec,
+            arguments,
+            commands,
+            forgets,
         };
-        let answered = u32::try_from(replies.len().max(1)).unwrap_or(u32::MAX);
-        let share = started.elapsed() / answered;
-        let mut done = replies.into_iter().zip(invocations);
-        let mut all = Vec::with_capacity(commands.len());
-        let mut reply_bytes: usize = 0;
-        self.session.is_in_exec = true;
-        for command in commands {
-            let refusal = match command.kind {
-                QueuedKind::Data => command.refusal,
-                // In its turn: an AUTH before it counts.
-                QueuedKind::Pure | QueuedKind::Connection(_) => {
-                    self.refusal_in_exec(&self.session.user, command.row, &command.arguments)
-                }
-            };
-            let reply = match command.kind {
-                _ if let Some(line) = refusal => Reply::Error(line),
-                QueuedKind::Data => {
-                    let Some((reply, invocation)) = done.next() else {
-                        break;
-                    };
-                    self.record(command.row, share, &reply, Some(&invocation.arguments));
-                    let (monitors, client) = (&self.state.monitors, &self.session.client);
-                    let Invocation {
-                        arguments,
-                        database,
-                        ..
-                    } = &invocation;
-                    monitors.note(command.row, *database, client, arguments);
-                    reply
-                }
-                QueuedKind::Connection(ConnectionCommand::Unwatch) => Reply::OK,
-                // The commands on data are committed by now, so only this one is refused.
-                QueuedKind::Connection(_) | QueuedKind::Pure
-                    if reply_bytes > TRANSACTION_REPLY_BYTES_MAX =>
-                {
-                    Reply::Error(CommandError::RepliesTooLarge.to_line())
-                }
-                // In its turn: a SUBSCRIBE before it changes the form of PING's reply.
-                QueuedKind::Pure => {
-                    let started = Instant::now();
-                    let reply = self.pure_reply(command.row, &command.arguments);
-                    self.record(
-                        command.row,
-                        started.elapsed(),
-                        &reply,
-                        Some(&command.arguments),
-                    );
-                    self.show_monitors(command.row, &command.arguments);
-                    reply
-                }
-                QueuedKind::Connection(kind) => {
-                    let (row, arguments) = (command.row, command.arguments.as_slice());
-                    let started = Instant::now();
-                    let reply = connection_commands::execute(
-                        kind,
-                        row,
-                        arguments,
-                        &mut self.session,
-                        &self.state,
-                    )
-                    .await
-                    .unwrap_or_else(|error| Reply::Error(error.to_line()));
-                    self.record(row, started.elapsed(), &reply, Some(arguments));
-                    self.show_monitors(row, arguments);
-                    reply
-                }
-            };
-            if let Reply::Error(line) = &reply {
-                self.state.statistics.record_error(line);
-            }
-            reply_bytes = reply_bytes.saturating_add(reply.size_hint());
-            all.push(reply);
+        if !is_needed {
+            self.run_calls().await?;
+            let nothing = Ok((Vec::new(), Vec::new()));
+            self.end_exec(queued, nothing, Duration::ZERO).await;
+            self.call_bytes = 0;
+            self.put_last_messages().await?;
+            return self.flush_when_large().await;
         }
-        self.session.is_in_exec = false;
-        if forgets && self.session.tracking.is_some() {
-            self.state.tracking.invalidate_all_of(&self.session.client);
+        let bundle = Bundle {
+            invocations,
+            watched,
+            touched,
+        };
+        let call = Call::transaction(bundle, self.state.executor.plans());
+        self.calls.push(call);
+        self.queued.push(Queued::Exec(Box::new(queued)));
+        if runs_alone || self.is_submission_full() {
+            self.run_calls().await?;
         }
-        Ok(Reply::Array(all))
+        if runs_alone {
+            // It may have published to its own client and then unsubscribed it.
+            self.put_last_messages().await?;
+        }
+        Ok(())
     }
 
     /// The queued commands on data that the user may still run, each with the database of the last SELECT
@@ -315,7 +293,7 @@ impl Connection {
     ///
     /// Also whether the client has to forget what they read: it begins to track keys between them,
     /// which the server does after the commit.
-    fn invocations_of(&self, commands: &mut [QueuedCommand]) -> (Vec<Invocation>, bool) {
+    fn invocations_of(&self, commands: &mut [TransactionCommand]) -> (Vec<Invocation>, bool) {
         let mut database = self.session.database;
         let mut origin = self.session.origin();
         let mut user = Arc::clone(&self.session.user);
@@ -324,22 +302,22 @@ impl Connection {
         let mut invocations = Vec::with_capacity(commands.len());
         for command in commands {
             match command.kind {
-                QueuedKind::Connection(ConnectionCommand::Select) => {
+                CommandKind::Connection(ConnectionCommand::Select) => {
                     let selected = connection_commands::selected_database(&command.arguments);
                     database = selected.unwrap_or(database);
                 }
                 // Rather too many keys than too few.
-                QueuedKind::Connection(ConnectionCommand::Client) => {
+                CommandKind::Connection(ConnectionCommand::Client) => {
                     origin.tracks |= command.row.name == "client|caching";
                     begins_to_track |= command.row.name == "client|tracking";
                 }
-                QueuedKind::Connection(kind) => {
+                CommandKind::Connection(kind) => {
                     let next =
                         connection_commands::next_user(kind, &command.arguments, &self.state);
                     user = next.unwrap_or(user);
                 }
-                QueuedKind::Pure => {}
-                QueuedKind::Data => {
+                CommandKind::Pure => {}
+                CommandKind::Data => {
                     let (row, arguments) = (command.row, &command.arguments);
                     command.refusal = self.refusal_in_exec(&user, row, arguments);
                     if command.refusal.is_some() {
@@ -357,22 +335,5 @@ impl Connection {
             }
         }
         (invocations, forgets)
-    }
-
-    /// Runs the transaction. The error is the reply of an EXEC that did nothing.
-    async fn run_bundle(&mut self, bundle: Bundle) -> Result<(Vec<Reply>, Vec<Invocation>), Reply> {
-        let executor = &self.state.executor;
-        let call = Call::transaction(bundle, executor.plans());
-        let failed = |error| Reply::Error(CommandError::Store(error).to_line());
-        let ended = executor.submit(vec![call]).await.map_err(failed)?;
-        let reply = ended.replies.into_iter().next();
-        let work = ended.done.into_iter().next().map(|call| call.work);
-        match (reply, work) {
-            (Some(Reply::Array(replies)), Some(Work::Transaction(bundle))) => {
-                Ok((replies, bundle.invocations))
-            }
-            (Some(reply), _) => Err(reply),
-            (None, _) => Err(Reply::NullArray),
-        }
     }
 }
