@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quoin::layout::{
-    FieldRow, Id, KeysRow, Layout, ListValue, MemberEntry, Meta, OrderRow, StoredValue,
+    ElementsValue, FieldRow, Id, KeysRow, Layout, MemberEntry, Meta, OrderRow, StoredValue,
     TaskRegistry, TaskRow, TrashKind, decode_counter, decode_id, encode_id,
 };
 
@@ -113,9 +113,12 @@ fn values(value: &[u8]) {
         assert_eq!(decode_id(&encode_id(id)).ok(), Some(id));
     }
     let value = Bytes::copy_from_slice(value);
-    if let Ok(ListValue::Run(run)) = ListValue::decode(&value) {
+    if let Ok(ElementsValue::Run(run)) = ElementsValue::decode(&value) {
         let encoded = Bytes::from(run.encode());
-        assert_eq!(ListValue::decode(&encoded).ok(), Some(ListValue::Run(run)));
+        assert_eq!(
+            ElementsValue::decode(&encoded).ok(),
+            Some(ElementsValue::Run(run))
+        );
     }
     if let Ok(StoredValue::Plain(bytes)) = StoredValue::decode(&value) {
         assert_eq!(StoredValue::encode_plain(&bytes), value);

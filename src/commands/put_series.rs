@@ -1,4 +1,4 @@
-//! Several commands that put fields or members into one key.
+//! Several commands that put elements, fields or members into one key.
 
 use bytes::Bytes;
 
@@ -43,4 +43,20 @@ pub(super) async fn put_series<P: Into<Put>>(
         found = key;
     }
     Ok(replies)
+}
+
+/// The replies of pushes that ran as one and left so many elements: the length after each of them, which
+/// pushed these numbers of elements.
+pub(super) fn lengths_of_series(
+    mut length: i64,
+    pushed: impl DoubleEndedIterator<Item = usize>,
+) -> Vec<Reply> {
+    let from_last = pushed.rev().map(|count| {
+        let reply = Reply::Integer(length);
+        length -= i64::try_from(count).unwrap_or(i64::MAX);
+        reply
+    });
+    let mut replies: Vec<Reply> = from_last.collect();
+    replies.reverse();
+    replies
 }

@@ -52,7 +52,7 @@ pub use priority::{Priority, PriorityNumber, QueuePlace};
 pub use range::KeyRange;
 pub use rank::place_between;
 pub use rows::{KeysRow, Layout};
-pub use run::{ListValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
+pub use run::{ElementsValue, RUN_BYTES_MAX, RUN_ELEMENT_BYTES_MAX, RUN_ELEMENTS_MAX, Run};
 pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
@@ -68,7 +68,7 @@ use range::with_byte;
 use tuple::{corrupt, next_is_nil, take};
 
 /// Version of this layout, stored under [`Space::Version`] and checked at start.
-pub const LAYOUT_VERSION: i64 = 5;
+pub const LAYOUT_VERSION: i64 = 6;
 
 /// An enum whose variants have numbers in stored bytes, with the list of all of them.
 macro_rules! numbered {

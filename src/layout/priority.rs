@@ -12,6 +12,8 @@ const INTEGER_DOUBLES: std::ops::Range<f64> =
 
 /// Stands at the end of a key whose priority was given as a double although it is an integer.
 const GIVEN_AS_DOUBLE: u64 = 1;
+/// Stands there in all other keys with a sequence.
+const GIVEN_AS_IT_IS: u64 = 0;
 
 /// A priority as clients give and get it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,6 +68,10 @@ impl Priority {
         })
     }
 
+    fn pack_into(&self, key: &mut Vec<u8>) {
+        pack_into(&(self.floor, u64::from(self.excess)), key);
+    }
+
     /// The number, as what it was given.
     pub fn number(&self) -> PriorityNumber {
         if self.is_integer {
@@ -100,10 +106,45 @@ fn is_integral(number: f64) -> bool {
 pub struct QueuePlace {
     /// Its priority.
     pub priority: Priority,
-    /// Its number among those of its priority, in the order of pushes.
+    /// The number of its row among those of its priority, in the order of pushes.
     pub count: i64,
     /// What makes the keys of concurrent pushes differ.
     pub random: i64,
+    /// Its number among the places of its row. `None` in rows of layouts before 6, which hold one
+    /// element.
+    pub sequence: Option<i64>,
+}
+
+impl QueuePlace {
+    /// Appends the place to a key.
+    pub fn pack_into(&self, key: &mut Vec<u8>) {
+        self.priority.pack_into(key);
+        pack_into(&(self.count, self.random), key);
+        let is_marked = self.priority.is_integral_double();
+        match self.sequence {
+            Some(sequence) => {
+                let given = if is_marked {
+                    GIVEN_AS_DOUBLE
+                } else {
+                    GIVEN_AS_IT_IS
+                };
+                pack_into(&(sequence, given), key);
+            }
+            None if is_marked => {
+                pack_into(&(GIVEN_AS_DOUBLE,), key);
+            }
+            None => {}
+        }
+    }
+
+    /// The place whose sequence is greater by `by`.
+    pub fn raised_by(&self, by: usize) -> Self {
+        let by = i64::try_from(by).unwrap_or(i64::MAX);
+        Self {
+            sequence: Some(self.sequence.unwrap_or(0).saturating_add(by)),
+            ..*self
+        }
+    }
 }
 
 impl Layout {
@@ -115,17 +156,14 @@ impl Layout {
     /// Prefix of the elements of one priority.
     pub fn priority_prefix(&self, data: Id, priority: &Priority) -> Vec<u8> {
         let mut key = self.queue_prefix(data);
-        pack_into(&(priority.floor, u64::from(priority.excess)), &mut key);
+        priority.pack_into(&mut key);
         key
     }
 
-    /// Key of an element of a priority queue.
+    /// Key of a row of a priority queue.
     pub fn queue_key(&self, data: Id, place: &QueuePlace) -> Vec<u8> {
-        let mut key = self.priority_prefix(data, &place.priority);
-        pack_into(&(place.count, place.random), &mut key);
-        if place.priority.is_integral_double() {
-            pack_into(&(GIVEN_AS_DOUBLE,), &mut key);
-        }
+        let mut key = self.queue_prefix(data);
+        place.pack_into(&mut key);
         key
     }
 
@@ -147,16 +185,24 @@ impl Layout {
         let priority_length = key.len() - rest.len();
         let count = take(&mut rest, "count")?;
         let random = take(&mut rest, "random")?;
-        let is_double = !rest.is_empty();
-        if is_double && take::<u64>(&mut rest, "kind of a priority")? != GIVEN_AS_DOUBLE
-            || !rest.is_empty()
-        {
-            return corrupt("kind of a priority");
-        }
+        let (sequence, is_double) = match rest {
+            [] => (None, false),
+            _ => match (take(&mut rest, "sequence")?, rest) {
+                (1, []) => (None, true),
+                (_, []) => return corrupt("kind of a priority"),
+                (sequence, mut rest) => match take::<u64>(&mut rest, "kind of a priority")? {
+                    given @ (GIVEN_AS_IT_IS | GIVEN_AS_DOUBLE) if rest.is_empty() => {
+                        (Some(sequence), given == GIVEN_AS_DOUBLE)
+                    }
+                    _ => return corrupt("kind of a priority"),
+                },
+            },
+        };
         let place = QueuePlace {
             priority: read_priority(floor, excess, is_double)?,
             count,
             random,
+            sequence,
         };
         Ok((place, priority_length))
     }
@@ -243,28 +289,34 @@ mod tests {
         }
     }
 
-    fn place(number: PriorityNumber, count: i64, random: i64) -> QueuePlace {
+    fn place(
+        number: PriorityNumber,
+        (count, random): (i64, i64),
+        sequence: Option<i64>,
+    ) -> QueuePlace {
         QueuePlace {
             priority: priority(number),
             count,
             random,
+            sequence,
         }
     }
 
     proptest! {
         #[test]
-        fn keys_are_in_the_order_of_exact_values_then_counts_then_randoms(
-            one in (number(), 0..3_i64, 0..3_i64),
-            other in (number(), 0..3_i64, 0..3_i64),
+        fn keys_are_in_the_order_of_exact_values_then_counts_then_randoms_then_sequences(
+            one in (number(), 0..3_i64, 0..3_i64, 0..3_i64),
+            other in (number(), 0..3_i64, 0..3_i64, 0..3_i64),
         ) {
             let layout = Layout::new("test");
             let by_number = exact_order(one.0, other.0);
             prop_assert_eq!(priority(one.0).order(&priority(other.0)), by_number);
             let expected = by_number
                 .then_with(|| one.1.cmp(&other.1))
-                .then_with(|| one.2.cmp(&other.2));
-            let one = layout.queue_key(DATA, &place(one.0, one.1, one.2));
-            let other = layout.queue_key(DATA, &place(other.0, other.1, other.2));
+                .then_with(|| one.2.cmp(&other.2))
+                .then_with(|| one.3.cmp(&other.3));
+            let one = layout.queue_key(DATA, &place(one.0, (one.1, one.2), Some(one.3)));
+            let other = layout.queue_key(DATA, &place(other.0, (other.1, other.2), Some(other.3)));
             if expected != Ordering::Equal {
                 prop_assert_eq!(one.cmp(&other), expected);
             }
@@ -273,13 +325,14 @@ mod tests {
         #[test]
         fn a_key_gives_back_the_number_as_what_it_was(
             number in number(), count in any::<i64>(), random in any::<i64>(),
+            sequence in any::<Option<i64>>(),
         ) {
             let layout = Layout::new("test");
-            let key = layout.queue_key(DATA, &place(number, count, random));
+            let key = layout.queue_key(DATA, &place(number, (count, random), sequence));
             let prefix_length = layout.queue_prefix(DATA).len();
             let (read, priority_length) = layout.read_queue_key(prefix_length, &key).unwrap();
             prop_assert_eq!(read.priority.number(), number);
-            prop_assert_eq!((read.count, read.random), (count, random));
+            prop_assert_eq!((read.count, read.random, read.sequence), (count, random, sequence));
             let shared = layout.priority_prefix(DATA, &priority(number));
             prop_assert_eq!(&key[..priority_length], shared.as_slice());
         }

@@ -1,4 +1,5 @@
-//! Runs: elements of a list that were pushed together and lie in one row.
+//! Runs: elements of a list, or of one priority of a priority queue, that were pushed together and lie in one
+//! row.
 
 use bytes::Bytes;
 
@@ -20,17 +21,17 @@ pub const RUN_ELEMENTS_MAX: usize = 256;
 /// Bytes of the longest element in a run: two fit.
 pub const RUN_ELEMENT_BYTES_MAX: usize = 890;
 
-/// What a row of a list holds.
+/// What a row of a list or of a priority queue holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListValue {
-    /// One element, at the position that the row's key says.
+pub enum ElementsValue {
+    /// One element, at the place that the row's key says.
     One(StoredValue),
     /// Some that follow each other.
     Run(Run),
 }
 
-/// Elements that follow each other. The place of a run is the position that its row's key says;
-/// element `n` is at that position with its last number raised by `skipped + n`.
+/// Elements that follow each other. The place of a run is the one that its row's key says; element `n` is
+/// at that place with its last number raised by `skipped + n`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
     skipped: usize,
@@ -39,29 +40,29 @@ pub struct Run {
     packed: Bytes,
 }
 
-impl ListValue {
-    /// Reads the value of a list's row.
+impl ElementsValue {
+    /// Reads a row's value.
     ///
     /// # Errors
     /// Where the format is not known.
     pub fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         match value.first() {
-            Some(&RUN) => Ok(ListValue::Run(Run::decode(value)?)),
-            _ => Ok(ListValue::One(StoredValue::decode(value)?)),
+            Some(&RUN) => Ok(ElementsValue::Run(Run::decode(value)?)),
+            _ => Ok(ElementsValue::One(StoredValue::decode(value)?)),
         }
     }
 
     /// How many elements it holds.
     pub fn count(&self) -> usize {
         match self {
-            ListValue::One(_) => 1,
-            ListValue::Run(run) => run.count(),
+            ElementsValue::One(_) => 1,
+            ElementsValue::Run(run) => run.count(),
         }
     }
 }
 
 impl Run {
-    /// A run of these elements, the leftmost first, after `skipped` places that hold none.
+    /// A run of these elements in their order, after `skipped` places that hold none.
     pub fn new<'e>(skipped: usize, elements: impl IntoIterator<Item = &'e Bytes>) -> Self {
         let (mut count, mut packed) = (0, Vec::with_capacity(RUN_BYTES_MAX));
         for element in elements {
@@ -97,7 +98,7 @@ impl Run {
 
     fn decode(value: &Bytes) -> Result<Self, DecodeError> {
         let [_, high, low, ..] = value[..] else {
-            return corrupt("run of list elements");
+            return corrupt("run of elements");
         };
         let skipped = usize::from(u16::from_be_bytes([high, low]));
         let packed = value.slice(HEADER_BYTES..);
@@ -105,12 +106,12 @@ impl Run {
         while at < packed.len() {
             match element_at(&packed, at) {
                 Some((_, end)) => at = end,
-                None => return corrupt("run of list elements"),
+                None => return corrupt("run of elements"),
             }
             count += 1;
         }
         if count == 0 || skipped + count > RUN_ELEMENTS_MAX {
-            return corrupt("run of list elements");
+            return corrupt("run of elements");
         }
         Ok(Self {
             skipped,
@@ -129,7 +130,7 @@ impl Run {
         self.count
     }
 
-    /// The elements, the leftmost first.
+    /// The elements in their order.
     pub fn elements(&self) -> impl Iterator<Item = Bytes> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -205,7 +206,7 @@ mod tests {
             let run = Run::new(skipped, &elements);
             prop_assert_eq!(run.elements().collect::<Vec<_>>(), elements);
             let value = Bytes::from(run.encode());
-            prop_assert_eq!(ListValue::decode(&value).unwrap(), ListValue::Run(run));
+            prop_assert_eq!(ElementsValue::decode(&value).unwrap(), ElementsValue::Run(run));
         }
 
         #[test]
@@ -227,9 +228,9 @@ mod tests {
 
         #[test]
         fn bytes_that_are_no_row_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
-            let _ = ListValue::decode(&Bytes::from(bytes.clone()));
+            let _ = ElementsValue::decode(&Bytes::from(bytes.clone()));
             let run = [&[RUN], &bytes[..]].concat();
-            if let Ok(ListValue::Run(run)) = ListValue::decode(&Bytes::from(run)) {
+            if let Ok(ElementsValue::Run(run)) = ElementsValue::decode(&Bytes::from(run)) {
                 prop_assert!(run.count() > 0 && run.count() == run.elements().count());
             }
         }
@@ -237,6 +238,6 @@ mod tests {
 
     #[test]
     fn a_run_without_elements_is_none() {
-        assert!(ListValue::decode(&Bytes::from_static(&[RUN, 0, 0])).is_err());
+        assert!(ElementsValue::decode(&Bytes::from_static(&[RUN, 0, 0])).is_err());
     }
 }

@@ -644,33 +644,44 @@ fn rows_of_trackers() {
 #[test]
 fn rows_of_priority_queues() {
     let layout = layout();
-    let key = |priority, count, random| {
+    let key = |priority, count, random, sequence| {
         let place = QueuePlace {
             priority,
             count,
             random,
+            sequence,
         };
         layout.queue_key(DATA, &place)
     };
     golden(
         "priority 1, count 2, random 7",
-        &key(Priority::integer(1), 2, 7),
-        "0271756f696e001502150116012c150421bff00000000000001415021507",
+        &key(Priority::integer(1), 2, 7, Some(0)),
+        "0271756f696e001502150116012c150421bff000000000000014150215071414",
     );
     golden(
         "priority 1.0, count 2, random 7",
-        &key(Priority::double(1.0).unwrap(), 2, 7),
-        "0271756f696e001502150116012c150421bff000000000000014150215071501",
+        &key(Priority::double(1.0).unwrap(), 2, 7, Some(0)),
+        "0271756f696e001502150116012c150421bff00000000000001415021507141501",
     );
     golden(
-        "priority −0.5, count 0, random 0",
-        &key(Priority::double(-0.5).unwrap(), 0, 0),
-        "0271756f696e001502150116012c150421401fffffffffffff141414",
+        "priority −0.5, count 0, random 0, sequence 3",
+        &key(Priority::double(-0.5).unwrap(), 0, 0, Some(3)),
+        "0271756f696e001502150116012c150421401fffffffffffff141414150314",
     );
     golden(
         "priority 2^53 + 1, count 0, random 7",
-        &key(Priority::integer((1 << 53) + 1), 0, 7),
-        "0271756f696e001502150116012c150421c3400000000000001501141507",
+        &key(Priority::integer((1 << 53) + 1), 0, 7, Some(0)),
+        "0271756f696e001502150116012c150421c34000000000000015011415071414",
+    );
+    golden(
+        "priority 1, count 2, random 7, before layout 6",
+        &key(Priority::integer(1), 2, 7, None),
+        "0271756f696e001502150116012c150421bff00000000000001415021507",
+    );
+    golden(
+        "priority 1.0, count 2, random 7, before layout 6",
+        &key(Priority::double(1.0).unwrap(), 2, 7, None),
+        "0271756f696e001502150116012c150421bff000000000000014150215071501",
     );
     golden(
         "metadata: priority queue, data (1, 300)",

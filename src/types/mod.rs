@@ -36,6 +36,7 @@ mod reading_ahead;
 pub mod relay;
 pub mod retained;
 pub mod rights;
+mod runs;
 pub mod scanning;
 pub mod script_calls;
 pub mod script_reads;

@@ -1,6 +1,6 @@
 //! Long range reads, a page at a time.
 
-use crate::layout::{KeyRange, PoppedElement, successor};
+use crate::layout::{KeyRange, successor};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 
@@ -44,8 +44,13 @@ impl<'c, 't> Pages<'c, 't> {
 
     /// The same pages without taking part in conflict detection; the caller adds the conflicts
     /// that it needs.
-    pub fn with_snapshot_reads(mut self) -> Self {
-        self.isolation = Isolation::Snapshot;
+    pub fn with_snapshot_reads(self) -> Self {
+        self.in_isolation(Isolation::Snapshot)
+    }
+
+    /// The same pages in another isolation than the context's.
+    pub fn in_isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = isolation;
         self
     }
 
@@ -162,10 +167,10 @@ impl ReadContext<'_> {
         Ok(rows)
     }
 
-    /// Counts those of a key's rows that are inside a range, and in turns those outside of it; the
-    /// first that comes to its end gives the answer, since the length is known. `all`: the range of the
-    /// rows of all elements, without the first `left_out`.
-    pub(super) async fn count_rows(
+    /// Counts the elements of those of a key's rows that are inside a range, and in turns of those outside
+    /// of it; the first that comes to its end gives the answer, since the length is known. `all`: the
+    /// range of the rows of all elements, without the first `left_out`.
+    pub(super) async fn count_elements(
         &self,
         key: &OpenKey,
         all: KeyRange,
@@ -187,16 +192,16 @@ impl ReadContext<'_> {
         ];
         let (mut count_inside, mut count_outside) = (0_usize, 0_usize);
         loop {
-            let rows = inside.next().await?.map_or(0, |rows| rows.len());
-            count_inside += rows;
-            if rows < RANGE_PAGE_ROWS {
+            let rows = inside.next().await?.unwrap_or_default();
+            count_inside += self.elements_in(key, &rows);
+            if rows.len() < RANGE_PAGE_ROWS {
                 self.note_passed_for_rank(key, count_inside + count_outside);
                 return Ok(i64::try_from(count_inside).unwrap_or(i64::MAX));
             }
             let mut has_more = false;
             for pages in &mut outside {
                 if let Some(rows) = pages.next().await? {
-                    count_outside += rows.len();
+                    count_outside += self.elements_in(key, &rows);
                     has_more = rows.len() == RANGE_PAGE_ROWS;
                     if has_more {
                         break;
@@ -213,6 +218,17 @@ impl ReadContext<'_> {
     }
 }
 
+impl ReadContext<'_> {
+    /// How many elements rows of a key hold.
+    pub(super) fn elements_in(&self, key: &OpenKey, rows: &[KeyValue]) -> usize {
+        let kind = key.meta.value_type.kind();
+        let Some(section) = kind.ranked_section() else {
+            return rows.len();
+        };
+        rows.iter().map(|row| kind.elements_in(section, row)).sum()
+    }
+}
+
 impl WriteContext<'_> {
     /// The rows to pop: up to `count` from one end of a range. Snapshot reads, and a conflict on
     /// just these rows and the way to them: a read beyond the last would conflict with every push.
@@ -225,71 +241,20 @@ impl WriteContext<'_> {
         range: &KeyRange,
         from_end: bool,
         count: usize,
-    ) -> Result<RowsToPop, StoreError> {
+    ) -> Result<Vec<KeyValue>, StoreError> {
         let pages = Pages::new(self, range.clone(), from_end, count);
         if self.is_strict {
-            let rows = pages.slice(0, count).await?;
-            return Ok(RowsToPop {
-                rows,
-                is_covered: true,
-            });
+            return pages.slice(0, count).await;
         }
         let rows = pages.with_snapshot_reads().slice(0, count).await?;
         let section = (range.begin.as_slice(), range.end.as_slice());
-        let is_covered = match rows.last() {
-            None => false,
-            Some(last) if from_end => self
-                .transaction
-                .add_conflict_unless_own(section, (&last.key, section.1)),
-            Some(last) => self
-                .transaction
-                .add_conflict_unless_own(section, (section.0, &successor(&last.key))),
+        let range = match rows.last() {
+            None => return Ok(rows),
+            Some(last) if from_end => (last.key.to_vec(), range.end.clone()),
+            Some(last) => (range.begin.clone(), successor(&last.key)),
         };
-        Ok(RowsToPop { rows, is_covered })
+        self.transaction
+            .add_conflict_unless_own(section, (&range.0, &range.1));
+        Ok(rows)
     }
-
-    /// Takes rows off a value, with what they hold, and answers that. An element's name is the rest of
-    /// its row's key after `prefix_length` bytes. The caller ends with
-    /// [`WriteContext::remove_if_empty`].
-    pub(super) async fn pop_rows(
-        &self,
-        key: &OpenKey,
-        to_pop: &RowsToPop,
-        prefix_length: usize,
-    ) -> Result<Vec<PoppedElement>, StoreError> {
-        let rows = &to_pop.rows;
-        let mut popped = Vec::with_capacity(rows.len());
-        for row in rows {
-            popped.push(PoppedElement {
-                name: row.key.slice(prefix_length.min(row.key.len())..),
-                value: self.load_value(key.data(), &row.value).await?,
-            });
-            self.discard_value(key.data(), &row.value)?;
-            self.note_rank_change(key, &row.key, -1);
-        }
-        self.clear_popped(to_pop);
-        self.add_length(key, -i64::try_from(rows.len()).unwrap_or(i64::MAX));
-        Ok(popped)
-    }
-
-    /// Clears rows that are popped: all at once where that cannot take anything else along.
-    fn clear_popped(&self, popped: &RowsToPop) {
-        if let [first, .., last] = popped.rows.as_slice()
-            && popped.is_covered
-        {
-            let (first, last) = ((&first.key).min(&last.key), (&first.key).max(&last.key));
-            self.transaction.clear_range(first, &successor(last));
-            return;
-        }
-        for row in &popped.rows {
-            self.transaction.clear(&row.key);
-        }
-    }
-}
-
-/// Rows at one end of a range, the outermost first.
-pub(super) struct RowsToPop {
-    pub(super) rows: Vec<KeyValue>,
-    /// The transaction conflicts on them and all that is between them.
-    pub(super) is_covered: bool,
 }

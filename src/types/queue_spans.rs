@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{DecodeError, KeyRange, Section, ValueType};
+use crate::layout::{DecodeError, ElementsValue, KeyRange, Section, ValueType};
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -75,7 +75,11 @@ impl ReadContext<'_> {
                 let mut spans = self.outer_parts(&prefix, &length).await?;
                 for (span, first) in &mut spans {
                     let mut hasher = DefaultHasher::new();
-                    first.value.hash(&mut hasher);
+                    match ElementsValue::decode(&first.value)? {
+                        ElementsValue::One(_) => first.value.hash(&mut hasher),
+                        // It stays as long as the run does. Its elements came together.
+                        ElementsValue::Run(run) => run.elements().last().hash(&mut hasher),
+                    }
                     span.first_digest = Some(hasher.finish());
                 }
                 Ok(spans.into_iter().map(|(span, _)| span).collect())

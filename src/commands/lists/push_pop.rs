@@ -8,6 +8,7 @@ use super::{List, end};
 use crate::commands::arguments::{argument, optional_count, rest};
 use crate::commands::plan::Plan;
 use crate::commands::popping::{Movable, Poppable, take};
+use crate::commands::put_series::lengths_of_series;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -37,15 +38,9 @@ pub(super) async fn push_series<const AT_END: bool>(
     let name = argument(name, 1)?;
     let key = context.find_or_create(name, ValueType::List).await?;
     let elements = commands.iter().flat_map(|arguments| rest(arguments, 2));
-    let mut length = context.list_push(&key, elements, end(AT_END)).await?;
-    // The length after the last command. Before it, the list was shorter.
-    let mut replies = Vec::with_capacity(commands.len());
-    for arguments in commands.iter().rev() {
-        replies.push(Reply::Integer(length));
-        length -= i64::try_from(rest(arguments, 2).len()).unwrap_or(i64::MAX);
-    }
-    replies.reverse();
-    Ok(replies)
+    let length = context.list_push(&key, elements, end(AT_END)).await?;
+    let pushed = commands.iter().map(|arguments| rest(arguments, 2).len());
+    Ok(lengths_of_series(length, pushed))
 }
 
 /// `LPUSHX key element [element …]` → length, or 0 where there is no list.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::priority;
 use crate::commands::arguments::{argument, rest};
+use crate::commands::put_series::lengths_of_series;
 use crate::error::CommandError;
 use crate::events::EventClasses;
 use crate::layout::ValueType;
@@ -27,6 +28,26 @@ pub(super) async fn push(
     let length = context.queue_push(&key, &values).await?;
     context.notify(EventClasses::MODULE, PUSH_EVENT, name);
     Ok(Reply::Integer(length))
+}
+
+/// Several of [`push`]: one push of all values.
+pub(super) async fn push_series(
+    context: &WriteContext<'_>,
+    commands: &[&[Bytes]],
+) -> Result<Vec<Reply>, CommandError> {
+    let name = argument(commands.first().ok_or(CommandError::Syntax)?, 1)?;
+    let mut values = Vec::new();
+    for arguments in commands {
+        values.extend(parse_values(rest(arguments, 2))?);
+    }
+    let key = context
+        .find_or_create(name, ValueType::PriorityQueue)
+        .await?;
+    let length = context.queue_push(&key, &values).await?;
+    let pushed = commands
+        .iter()
+        .map(|arguments| rest(arguments, 2).len() / 2);
+    Ok(lengths_of_series(length, pushed))
 }
 
 fn parse_values(pairs: &[Bytes]) -> Result<Vec<QueuedValue>, CommandError> {

@@ -6,7 +6,7 @@ use crate::commands::flags::Flags;
 use crate::commands::grammar::{Argument, block, double, integer, key, oneof, string, token};
 use crate::commands::key_specs::{INSERT, LOOK, READ, TAKE, at};
 use crate::commands::popping::{
-    FIRST, LAST, has_no_zero_count, plan_pop, pop_numbered, pop_series,
+    FIRST, LAST, has_no_zero_count, is_any, plan_pop, pop_numbered, pop_series,
 };
 use crate::commands::row::{Group, Handler, Row};
 use crate::{read_handler, series, write_handler};
@@ -32,7 +32,8 @@ pub const ROWS: &[Row] = &[
         .arguments(&[
             key(0),
             block("data", &[double("priority"), string("value")]).multiple(),
-        ]),
+        ])
+        .series(series!(is_any, push::push_series)),
     priority_queue(
         "pq.popmin",
         -2,

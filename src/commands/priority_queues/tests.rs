@@ -1,7 +1,12 @@
 //! Priority-queue commands on both kinds of store.
 
+use bytes::Bytes;
+
+use crate::commands::KeyLocks;
 use crate::commands::testing::{Bench, bulk};
+use crate::layout::{KeyRange, QueuePlace, ValueType};
 use crate::reply::Reply;
+use crate::types::pages::Pages;
 
 mod conflicts;
 mod keys;
@@ -415,5 +420,108 @@ fn a_blocking_pop_that_finds_something_does_not_wait() {
             |value, priority| Reply::Array(vec![bulk("b"), bulk(value), Reply::Whole(priority)]);
         assert_eq!(bench.run("PQ.BPOPMAX a b 0"), popped("y", 2));
         assert_eq!(bench.run("PQ.BPOPMIN a b 0"), popped("x", 1));
+    });
+}
+
+/// Gives the rows of a queue the keys that they had before layout 6.
+fn write_rows_as_before_layout_6(bench: &Bench, name: &'static str) {
+    let written = bench
+        .executor
+        .transact(0, KeyLocks::Nothing, move |context| {
+            Box::pin(async move {
+                let name = Bytes::from_static(name.as_bytes());
+                let key = context.find(&name, ValueType::PriorityQueue).await?;
+                let data = key.unwrap().data();
+                let prefix = context.layout().queue_prefix(data);
+                let range = KeyRange::children(&prefix);
+                let rows = Pages::new(context, range, false, 0).slice(0, 100).await?;
+                for row in rows {
+                    context.transaction.clear(&row.key);
+                    let (place, _) = context.layout().read_queue_key(prefix.len(), &row.key)?;
+                    let before = QueuePlace {
+                        sequence: None,
+                        ..place
+                    };
+                    let key = context.layout().queue_key(data, &before);
+                    context.transaction.set(&key, &row.value);
+                }
+                Ok(())
+            })
+        });
+    bench.block_on(written).unwrap();
+}
+
+#[test]
+fn values_of_one_priority_that_are_pushed_together_share_rows() {
+    on_both_stores(|bench| {
+        let values = |priority: &str| format!(" {priority} v").repeat(50);
+        bench.run(&format!("PQ.PUSH q{}", values("1")));
+        assert_eq!(bench.data_rows(), 1);
+        // Given back as what they were, so not in one row.
+        bench.run(&format!("PQ.PUSH q{}{}", values("2"), values("2.0")));
+        assert_eq!(bench.data_rows(), 3);
+        bench.run("PQ.POPMIN q 49");
+        assert_eq!(bench.data_rows(), 3);
+        assert_eq!(bench.run("PQ.COUNT q 1 2"), Reply::Integer(101));
+        bench.run("PQ.POPMIN q");
+        assert_eq!(bench.data_rows(), 2);
+    });
+}
+
+#[test]
+fn pushes_that_wait_together_share_rows() {
+    on_both_stores(|bench| {
+        let pushes: Vec<String> = (0..40)
+            .map(|number| format!("PQ.PUSH q 1 {number}"))
+            .collect();
+        let lengths: Vec<Reply> = (1..=40).map(Reply::Integer).collect();
+        assert_eq!(bench.run_all(&pushes), lengths);
+        assert_eq!(bench.data_rows(), 1);
+        for number in 0..40 {
+            assert_eq!(bench.run("PQ.POPMAX q"), one(&number.to_string(), 1));
+        }
+    });
+}
+
+#[test]
+fn a_push_that_is_refused_leaves_others_of_its_pipeline_alone() {
+    on_both_stores(|bench| {
+        let lines = [
+            "PQ.PUSH q 1 a",
+            "PQ.PUSH q x b",
+            "PQ.PUSH q 1 c 2",
+            "PQ.PUSH q 1 d",
+        ];
+        let replies = bench.run_all(&lines.map(str::to_owned));
+        let expected = [
+            Reply::Integer(1),
+            error("ERR value is not a valid float"),
+            error("ERR syntax error"),
+            Reply::Integer(2),
+        ];
+        assert_eq!(replies, expected);
+        assert_eq!(bench.run("PQ.RANGE q 0 -1"), pairs(&[("a", 1), ("d", 1)]));
+    });
+}
+
+#[test]
+fn elements_of_older_layouts_are_read_on() {
+    on_both_stores(|bench| {
+        bench.run("PQ.PUSH q 1 x 2.0 y");
+        write_rows_as_before_layout_6(bench, "q");
+        bench.run("PQ.PUSH q 1 a 1 b 2 c 2.0 d");
+        let double = |value: &str| (bulk(value), Reply::Double(2.0));
+        let whole = |value: &str, priority| (bulk(value), Reply::Whole(priority));
+        let all = vec![
+            whole("x", 1),
+            whole("a", 1),
+            whole("b", 1),
+            double("y"),
+            whole("c", 2),
+            double("d"),
+        ];
+        assert_eq!(bench.run("PQ.RANGE q 0 -1"), Reply::Pairs(all.clone()));
+        assert_eq!(bench.run("PQ.POPMIN q 6"), Reply::Pairs(all));
+        assert_eq!(bench.data_rows(), 0);
     });
 }

@@ -3,16 +3,17 @@
 
 use bytes::Bytes;
 
-use super::rows::{ListRow, ListRows, rows_of};
+use super::rows::rows_of;
 use super::{End, Side, clamp_range};
 use crate::error::CommandError;
 use crate::layout::{
-    KeyRange, ListValue, Position, RUN_ELEMENT_BYTES_MAX, Run, Section, successor,
+    ElementsValue, KeyRange, Position, RUN_ELEMENT_BYTES_MAX, Run, Section, successor,
 };
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
 use crate::types::pages::Pages;
+use crate::types::runs::{ElementsRow, ElementsRows};
 
 /// Elements that LTRIM takes away up to which it reads them to count them. If it takes more, it drops all
 /// blocks of the list.
@@ -39,26 +40,26 @@ impl WriteContext<'_> {
         self.mark_changed(key);
         let (_, prefix_length) = rows_of(self, key.data());
         match &row.value {
-            ListValue::One(old) => {
+            ElementsValue::One(old) => {
                 self.discard_stored(key.data(), old);
                 let stored = self.store_value(key.data(), value);
                 self.transaction.set(&row.key, &stored);
             }
-            ListValue::Run(run) if value.len() <= RUN_ELEMENT_BYTES_MAX => {
+            ElementsValue::Run(run) if value.len() <= RUN_ELEMENT_BYTES_MAX => {
                 let mut elements: Vec<Bytes> = run.elements().collect();
                 if let Some(element) = elements.get_mut(number) {
                     *element = value.clone();
                 }
                 let changed = Run::new(run.skipped(), &elements);
-                self.list_write_run(key, &row.key, row.count(), &changed);
+                self.write_run(key, &row.key, row.count(), &changed);
             }
-            ListValue::Run(_) => {
+            ElementsValue::Run(_) => {
                 let place = row.place(self, prefix_length, number)?;
                 self.list_split(key, prefix_length, &row, number, 1)?;
                 let stored = self.store_value(key.data(), value);
                 let own_row = self.layout().element_key(key.data(), &place);
                 self.transaction.set(&own_row, &stored);
-                self.list_note(key, &own_row, 0, 1);
+                self.note_elements(key, &own_row, 0, 1);
             }
         }
         Ok(true)
@@ -69,22 +70,22 @@ impl WriteContext<'_> {
         &self,
         key: &OpenKey,
         prefix_length: usize,
-        row: &ListRow,
+        row: &ElementsRow,
         number: usize,
         removed: usize,
     ) -> Result<(), StoreError> {
-        let ListValue::Run(run) = &row.value else {
+        let ElementsValue::Run(run) = &row.value else {
             return Ok(());
         };
         let mut before = run.clone();
         let mut after = before.take_last(run.count().saturating_sub(number + removed));
         after.reverse();
         before.take_last(removed);
-        self.list_write_run(key, &row.key, row.count(), &before);
+        self.write_run(key, &row.key, row.count(), &before);
         if !after.is_empty() {
             let place = row.place(self, prefix_length, number + removed)?;
             let row = self.layout().element_key(key.data(), &place);
-            self.list_write_run(key, &row, 0, &Run::new(0, &after));
+            self.write_run(key, &row, 0, &Run::new(0, &after));
         }
         Ok(())
     }
@@ -118,7 +119,7 @@ impl WriteContext<'_> {
         }
         let row = self.store_value(key.data(), value);
         self.transaction.set(&element_key, &row);
-        self.list_note(key, &element_key, 0, 1);
+        self.note_elements(key, &element_key, 0, 1);
         self.add_length(key, 1);
         Ok(Some(self.length(key, Isolation::Snapshot).await?))
     }
@@ -131,7 +132,7 @@ impl WriteContext<'_> {
         pivot: &[u8],
     ) -> Result<Option<Gap>, StoreError> {
         let (range, prefix_length) = rows_of(self, key.data());
-        let mut rows = ListRows::new(self, range, false);
+        let mut rows = ElementsRows::new(self, range, false);
         // Of the element before, once the row of the pivot is passed: of the pivot.
         let mut previous: Option<Position> = None;
         let mut is_found = false;
@@ -194,7 +195,7 @@ impl WriteContext<'_> {
         from: End,
     ) -> Result<i64, StoreError> {
         let (range, _) = rows_of(self, key.data());
-        let mut rows = ListRows::new(self, range, from == End::Right);
+        let mut rows = ElementsRows::new(self, range, from == End::Right);
         let mut left = count.unwrap_or(usize::MAX);
         let mut removed = 0;
         'search: while let Some(page) = rows.next(usize::MAX).await? {
@@ -218,18 +219,18 @@ impl WriteContext<'_> {
     }
 
     /// Removes elements of a row. Those after them move up.
-    fn list_remove_from(&self, key: &OpenKey, row: &ListRow, numbers: &[usize]) {
+    fn list_remove_from(&self, key: &OpenKey, row: &ElementsRow, numbers: &[usize]) {
         if numbers.is_empty() {
             return;
         }
-        let ListValue::Run(run) = &row.value else {
-            self.list_clear_row(key, row);
+        let ElementsValue::Run(run) = &row.value else {
+            self.clear_elements_row(key, row);
             return;
         };
         let elements = run.elements().enumerate();
         let left = elements.filter(|(number, _)| !numbers.contains(number));
         let left: Vec<Bytes> = left.map(|(_, element)| element).collect();
-        self.list_write_run(key, &row.key, row.count(), &Run::new(run.skipped(), &left));
+        self.write_run(key, &row.key, row.count(), &Run::new(run.skipped(), &left));
     }
 
     /// Keeps only the elements of an index range. The caller ends with
@@ -286,15 +287,15 @@ impl WriteContext<'_> {
     }
 
     /// Keeps only these elements of a row.
-    fn list_trim_row(&self, key: &OpenKey, row: &ListRow, first: usize, last: usize) {
-        let ListValue::Run(run) = &row.value else {
+    fn list_trim_row(&self, key: &OpenKey, row: &ElementsRow, first: usize, last: usize) {
+        let ElementsValue::Run(run) = &row.value else {
             return;
         };
         if first > 0 || last + 1 < run.count() {
             let mut kept = run.clone();
             kept.take_last(run.count().saturating_sub(last + 1));
             kept.take_first(first);
-            self.list_write_run(key, &row.key, row.count(), &kept);
+            self.write_run(key, &row.key, row.count(), &kept);
         }
     }
 
@@ -310,8 +311,8 @@ impl WriteContext<'_> {
             while let Some(rows) = pages.next().await? {
                 for row in rows {
                     bytes += row.value.len();
-                    let count = ListValue::decode(&row.value)?.count();
-                    self.list_note(key, &row.key, count, 0);
+                    let count = ElementsValue::decode(&row.value)?.count();
+                    self.note_elements(key, &row.key, count, 0);
                 }
                 if bytes > COUNTED_TRIM_BYTES_MAX {
                     return Ok(false);
@@ -327,10 +328,10 @@ impl WriteContext<'_> {
         let chunks = KeyRange::children(&self.layout().section_prefix(key.data(), Section::Chunks));
         let chunk = self.outermost(&chunks, false, Isolation::Serializable);
         if chunk.await?.is_some() {
-            let mut rows = ListRows::new(self, range.clone(), false);
+            let mut rows = ElementsRows::new(self, range.clone(), false);
             while let Some(page) = rows.next(usize::MAX).await? {
                 for row in &page {
-                    if let ListValue::One(value) = &row.value {
+                    if let ElementsValue::One(value) = &row.value {
                         self.discard_stored(key.data(), value);
                     }
                 }
@@ -348,5 +349,5 @@ struct Gap {
     /// The place of what comes after.
     after: Option<Position>,
     /// The run that has to be divided, and in front of which of its elements.
-    within: Option<(ListRow, usize)>,
+    within: Option<(ElementsRow, usize)>,
 }

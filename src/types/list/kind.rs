@@ -4,19 +4,18 @@ use bytes::Bytes;
 
 use crate::dump::{DumpError, ListElements, ListWriter, Payload};
 use crate::error::CommandError;
-use crate::layout::{DecodeError, ListValue, Section, ValueType};
+use crate::layout::{Section, ValueType};
 use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::StoreError;
 use crate::types::context::{ReadContext, WriteContext};
 use crate::types::dumping::check_size;
 use crate::types::key::OpenKey;
-use crate::types::kind::{
-    ElementRow, QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind, plain_element,
-};
+use crate::types::kind::{QueueKind, Restorable, SectionKind, Serialization, Slice, ValueKind};
 use crate::types::ranks;
+use crate::types::runs::{ElementsRows, element_row};
 
 use super::End;
-use super::rows::{ListRows, rows_of};
+use super::rows::rows_of;
 
 /// The descriptor of lists.
 pub static KIND: ValueKind = ValueKind {
@@ -51,17 +50,6 @@ pub static KIND: ValueKind = ValueKind {
     }),
 };
 
-fn element_row(row: &Bytes) -> Result<ElementRow, DecodeError> {
-    match ListValue::decode(row)? {
-        ListValue::One(_) => plain_element(row),
-        ListValue::Run(run) => Ok(ElementRow {
-            value: None,
-            group: 0,
-            count: run.count(),
-        }),
-    }
-}
-
 fn end(from_end: bool) -> End {
     if from_end { End::Right } else { End::Left }
 }
@@ -89,7 +77,7 @@ impl ReadContext<'_> {
 
     async fn list_dump(&self, key: &OpenKey) -> Result<Bytes, CommandError> {
         let (range, _) = rows_of(self, key.data());
-        let mut rows = ListRows::new(self, range, false);
+        let mut rows = ElementsRows::new(self, range, false);
         let mut writer = ListWriter::new();
         while let Some(page) = rows.next(usize::MAX).await? {
             for (_, value) in page.iter().flat_map(|row| row.elements(false)) {

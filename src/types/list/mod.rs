@@ -7,16 +7,16 @@
 
 use bytes::Bytes;
 
-use crate::layout::ListValue;
+use crate::layout::ElementsValue;
 use crate::store::StoreError;
 
 use super::context::ReadContext;
 use super::key::OpenKey;
-use rows::{ListRow, ListRows, rows_of};
+use super::runs::{ElementsRow, ElementsRows};
+use rows::rows_of;
 
 mod edit;
 mod kind;
-mod place;
 mod pop;
 mod push;
 mod rows;
@@ -95,7 +95,7 @@ impl ReadContext<'_> {
         &self,
         key: &OpenKey,
         index: i64,
-    ) -> Result<Option<(ListRow, usize)>, StoreError> {
+    ) -> Result<Option<(ElementsRow, usize)>, StoreError> {
         let length = self.length(key, self.isolation).await?;
         match clamp_range(index, index, length) {
             Some((offset, _)) => self.list_at(key, length, offset).await,
@@ -110,8 +110,9 @@ impl ReadContext<'_> {
         key: &OpenKey,
         length: i64,
         offset: usize,
-    ) -> Result<Option<(ListRow, usize)>, StoreError> {
-        let mut place = self.list_place(key, length, offset, 1).await?;
+    ) -> Result<Option<(ElementsRow, usize)>, StoreError> {
+        let (range, _) = rows_of(self, key.data());
+        let mut place = self.elements_place(key, range, length, offset, 1).await?;
         let page = place.arrive(self, key, 1).await?;
         let row = page.into_iter().flatten().next();
         Ok(row.map(|row| {
@@ -137,7 +138,10 @@ impl ReadContext<'_> {
         let Some((offset, count)) = clamp_range(start, stop, length) else {
             return Ok(Vec::new());
         };
-        let mut place = self.list_place(key, length, offset, count).await?;
+        let (range, _) = rows_of(self, key.data());
+        let mut place = self
+            .elements_place(key, range, length, offset, count)
+            .await?;
         let reverse = place.reverse;
         let mut next = place.arrive(self, key, count).await?;
         let mut skip = place.skip;
@@ -146,10 +150,10 @@ impl ReadContext<'_> {
             for row in page {
                 let skipped = std::mem::take(&mut skip);
                 match row.value {
-                    ListValue::One(value) => {
+                    ElementsValue::One(value) => {
                         values.push(self.load_stored(key.data(), value).await?);
                     }
-                    ListValue::Run(mut run) => {
+                    ElementsValue::Run(mut run) => {
                         let wanted = skipped.saturating_add(count - values.len());
                         let taken = match reverse {
                             false => run.take_first(wanted),
@@ -184,7 +188,7 @@ impl ReadContext<'_> {
     ) -> Result<Vec<i64>, StoreError> {
         let length = self.length(key, self.isolation).await?;
         let (range, _) = rows_of(self, key.data());
-        let mut rows = ListRows::new(self, range, query.reverse);
+        let mut rows = ElementsRows::new(self, range, query.reverse);
         let mut skip = query.skip_matches;
         let mut compared = 0_usize;
         let mut found = Vec::new();

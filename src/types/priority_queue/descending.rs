@@ -5,57 +5,76 @@
 //! page ends within is read from its oldest.
 
 use crate::layout::{Id, KeyRange};
-use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, RangeQuery, StoreError};
 use crate::types::context::ReadContext;
+use crate::types::runs::{ElementsRow, ElementsRows, RowsExpected};
 
-use super::queue_rows;
+use super::rows::{QueueSlice, rows_of};
 
 /// What is skipped at the beginning, and what is taken behind it.
 struct Taken {
-    skip: usize,
+    slice: QueueSlice,
+    /// Elements that are wanted.
     count: usize,
-    rows: Vec<KeyValue>,
+    /// Elements of the rows that were taken.
+    elements: usize,
 }
 
 impl Taken {
     fn is_done(&self) -> bool {
-        self.rows.len() >= self.count
+        self.wanted() == 0
     }
 
-    /// Rows that are still to be skipped or taken.
+    /// Elements that are still to be skipped or taken.
     fn wanted(&self) -> usize {
-        self.skip.saturating_add(self.count - self.rows.len())
+        let all = self.slice.skip.saturating_add(self.count);
+        all.saturating_sub(self.elements)
     }
 
-    fn offer<'r>(&mut self, rows: impl ExactSizeIterator<Item = &'r KeyValue>) {
-        let skipped = self.skip.min(rows.len());
-        self.skip -= skipped;
-        let missing = self.count - self.rows.len();
-        self.rows.extend(rows.skip(skipped).take(missing).cloned());
+    fn offer(&mut self, rows: impl IntoIterator<Item = ElementsRow>) {
+        for row in rows {
+            if self.is_done() {
+                break;
+            }
+            let count = row.count();
+            if self.slice.rows.is_empty() && self.slice.skip >= count {
+                self.slice.skip -= count;
+                continue;
+            }
+            self.elements += count;
+            self.slice.rows.push(row);
+        }
     }
 }
 
 impl ReadContext<'_> {
-    /// Up to `count` rows behind the first `offset`.
+    /// Rows with up to `count` elements behind the first `offset`.
     pub(super) async fn queue_descending(
         &self,
         data: Id,
         offset: usize,
         count: usize,
         isolation: Isolation,
-    ) -> Result<Vec<KeyValue>, StoreError> {
-        let (mut range, prefix_length) = queue_rows(self, data);
+    ) -> Result<QueueSlice, StoreError> {
+        let (mut range, prefix_length) = rows_of(self, data);
         let mut taken = Taken {
-            skip: offset,
+            slice: QueueSlice {
+                rows: Vec::new(),
+                skip: offset,
+            },
             count,
-            rows: Vec::new(),
+            elements: 0,
         };
+        let mut expected = RowsExpected::new(self);
         while !taken.is_done() {
             // One more, which tells whether the priority in front of it is whole.
-            let limit = taken.wanted().saturating_add(1).min(RANGE_PAGE_ROWS);
-            let page = self.queue_page(&range, limit, true, isolation).await?;
+            let limit = expected.rows_of(taken.wanted()).saturating_add(1);
+            let page = self.queue_page(&range, limit, isolation).await?;
             let is_last = page.len() < limit;
+            let page = { page.into_iter() }
+                .map(ElementsRow::read)
+                .collect::<Result<Vec<_>, _>>()?;
+            expected.note(&page);
             let mut rest = page.as_slice();
             while let Some(first) = rest.first() {
                 let group = self.group(prefix_length, first)?;
@@ -65,7 +84,7 @@ impl ReadContext<'_> {
                     .count();
                 let (rows, behind) = rest.split_at(size);
                 if !behind.is_empty() || is_last {
-                    taken.offer(rows.iter().rev());
+                    taken.offer(rows.iter().rev().cloned());
                 } else {
                     self.offer_group(&group, &mut taken, isolation).await?;
                 }
@@ -79,16 +98,16 @@ impl ReadContext<'_> {
                 break;
             }
         }
-        Ok(taken.rows)
+        Ok(taken.slice)
     }
 
     /// All keys of the priority of this row.
     pub(super) fn group(
         &self,
         prefix_length: usize,
-        row: &KeyValue,
+        row: &ElementsRow,
     ) -> Result<KeyRange, StoreError> {
-        let (_, priority_length) = self.layout().read_queue_key(prefix_length, &row.key)?;
+        let (_, priority_length) = row.queue_place(self, prefix_length)?;
         let prefix = row.key.get(..priority_length).unwrap_or_default();
         Ok(KeyRange::children(prefix))
     }
@@ -99,16 +118,11 @@ impl ReadContext<'_> {
         taken: &mut Taken,
         isolation: Isolation,
     ) -> Result<(), StoreError> {
-        let mut range = group.clone();
+        let mut rows = ElementsRows::new(self, group.clone(), false).in_isolation(isolation);
         while !taken.is_done() {
-            let limit = taken.wanted().min(RANGE_PAGE_ROWS);
-            let page = self.queue_page(&range, limit, false, isolation).await?;
-            taken.offer(page.iter());
-            match page.last() {
-                Some(last) if page.len() == limit => {
-                    range.begin = crate::layout::successor(&last.key);
-                }
-                _ => break,
+            match rows.next(taken.wanted()).await? {
+                Some(page) => taken.offer(page),
+                None => break,
             }
         }
         Ok(())
@@ -118,7 +132,6 @@ impl ReadContext<'_> {
         &self,
         range: &KeyRange,
         limit: usize,
-        reverse: bool,
         isolation: Isolation,
     ) -> Result<Vec<KeyValue>, StoreError> {
         self.transaction
@@ -126,7 +139,7 @@ impl ReadContext<'_> {
                 begin: &range.begin,
                 end: &range.end,
                 limit,
-                reverse,
+                reverse: true,
                 isolation,
             })
             .await

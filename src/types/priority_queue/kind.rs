@@ -5,8 +5,9 @@ use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::delegation::row_key;
 use crate::types::key::OpenKey;
-use crate::types::kind::{QueueKind, SectionKind, ValueKind, plain_element};
+use crate::types::kind::{QueueKind, SectionKind, ValueKind};
 use crate::types::ranks;
+use crate::types::runs::{ElementsRow, element_row};
 
 use super::Extreme;
 
@@ -18,7 +19,7 @@ pub static KIND: ValueKind = ValueKind {
     body: None,
     is_waited_for: true,
     sections: &[
-        SectionKind::elements(Section::Queue, plain_element),
+        SectionKind::elements(Section::Queue, element_row),
         SectionKind::CHUNKS,
         SectionKind::ranks(Section::RankCounts).checked(ranks::COUNTS),
         SectionKind::ranks(Section::RankMarks).checked(ranks::MARKS),
@@ -72,7 +73,6 @@ impl WriteContext<'_> {
             return Ok(());
         };
         let (place, _) = self.layout().read_queue_key(0, &oldest.name)?;
-        let prefix = self.layout().queue_prefix(key.data());
         let of_priority = self.layout().priority_prefix(key.data(), &place.priority);
         let first = self
             .outermost(
@@ -81,19 +81,31 @@ impl WriteContext<'_> {
                 Isolation::Snapshot,
             )
             .await?;
+        let first = first.map(ElementsRow::read).transpose()?;
+        let prefix = self.layout().queue_prefix(key.data());
+        let first_place = match &first {
+            Some(row) => Some(row.first_queue_place(self, prefix.len())?),
+            None => None,
+        };
+        let first_key = first_place.map(|place| self.layout().queue_key(key.data(), &place));
         let last = elements.last().map(|last| row_key(&prefix, last));
-        let begun_again = first.filter(|first| last.is_some_and(|last| last >= first.key));
+        let begun_again = first_place.filter(|_| last >= first_key);
+        if let (Some(row), Some(first_key), None) = (&first, &first_key, &begun_again)
+            && row.key != *first_key
+        {
+            self.free_places(key, row, first_key);
+        }
         let random = self.environment.position_random();
         let count = i64::try_from(elements.len()).unwrap_or(i64::MAX);
         for (number, element) in (0_i64..).zip(elements) {
             let row = match &begun_again {
                 None => row_key(&prefix, element),
                 Some(first) => {
-                    let (first, _) = self.layout().read_queue_key(prefix.len(), &first.key)?;
                     let (place, _) = self.layout().read_queue_key(0, &element.name)?;
                     let place = QueuePlace {
                         count: first.count.saturating_sub(count - number),
                         random,
+                        sequence: Some(0),
                         ..place
                     };
                     self.layout().queue_key(key.data(), &place)

@@ -1,22 +1,25 @@
 //! Priority queues: FoundationDB's recipe with Redis's manners.
 //!
-//! An element is `(…, priority, count, random) = value`; values may repeat. A push takes for each
-//! element the count behind the last one of its priority that its snapshot shows, and a random
-//! number of its own, so that pushes never conflict. Within a priority the oldest comes first,
-//! whichever end of the queue is asked for. A pop conflicts with pops of the same elements, and
-//! with pushes in front of them.
+//! A row is `(…, priority, count, random, sequence) = element`, or a run: elements of one priority that
+//! one unit of work has pushed one after the other ([`runs`](super::runs)); values may repeat. A push
+//! takes the count behind the last row of its priority that its snapshot shows, and a random number of
+//! its unit, so that pushes never conflict. Within a priority the oldest comes first, whichever end of
+//! the queue is asked for. A pop conflicts with pops of the same rows, and with pushes in front of them.
 
 use bytes::Bytes;
 
-use crate::layout::{Id, KeyRange, Priority};
-use crate::store::{KeyValue, StoreError};
+use crate::layout::{KeyRange, Priority};
+use crate::store::StoreError;
 
 use super::context::ReadContext;
 use super::key::OpenKey;
 use super::list::clamp_range;
+use super::runs::ElementsRows;
+use rows::{QueueSlice, rows_of};
 
 mod descending;
 mod kind;
+mod rows;
 mod update;
 
 pub use super::sorted_set::Extreme;
@@ -40,12 +43,6 @@ pub struct PriorityBound {
     pub is_exclusive: bool,
 }
 
-/// A queue's elements, and the length of the prefix that their keys share.
-fn queue_rows(context: &ReadContext<'_>, data: Id) -> (KeyRange, usize) {
-    let prefix = context.layout().queue_prefix(data);
-    (KeyRange::children(&prefix), prefix.len())
-}
-
 impl ReadContext<'_> {
     /// Up to `count` elements from one end, as pops would take them.
     ///
@@ -57,18 +54,18 @@ impl ReadContext<'_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<QueuedValue>, StoreError> {
-        let (range, _) = queue_rows(self, key.data());
-        let rows = match end {
+        let slice = match end {
             Extreme::Min => {
-                let pages = super::pages::Pages::new(self, range, false, count);
-                pages.slice(0, count).await?
+                let (range, _) = rows_of(self, key.data());
+                let mut rows = ElementsRows::new(self, range, false);
+                QueueSlice::read(&mut rows, 0, count).await?
             }
             Extreme::Max => {
                 self.queue_descending(key.data(), 0, count, self.isolation)
                     .await?
             }
         };
-        self.queued_values(key.data(), &rows).await
+        self.queued_values(key.data(), &slice, count).await
     }
 
     /// The elements of a range by rank, both ends included and negative ones counted from the
@@ -88,15 +85,13 @@ impl ReadContext<'_> {
         let Some((offset, count)) = clamp_range(start, stop, length) else {
             return Ok(Vec::new());
         };
-        let rows = if reverse {
+        let slice = if reverse {
             self.queue_descending(key.data(), offset, count, self.isolation)
                 .await?
         } else {
-            let (range, _) = queue_rows(self, key.data());
-            self.rows_from_rank(key, range, length, false, offset, count)
-                .await?
+            self.queue_ascending(key, length, offset, count).await?
         };
-        self.queued_values(key.data(), &rows).await
+        self.queued_values(key.data(), &slice, count).await
     }
 
     /// How many elements have a priority within bounds.
@@ -129,24 +124,7 @@ impl ReadContext<'_> {
         if inside.begin >= inside.end {
             return Ok(0);
         }
-        let (all, _) = queue_rows(self, key.data());
+        let (all, _) = rows_of(self, key.data());
         self.count_between(key, all, inside).await
-    }
-
-    async fn queued_values(
-        &self,
-        data: Id,
-        rows: &[KeyValue],
-    ) -> Result<Vec<QueuedValue>, StoreError> {
-        let (_, prefix_length) = queue_rows(self, data);
-        let mut values = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (place, _) = self.layout().read_queue_key(prefix_length, &row.key)?;
-            values.push(QueuedValue {
-                value: self.load_value(data, &row.value).await?,
-                priority: place.priority,
-            });
-        }
-        Ok(values)
     }
 }

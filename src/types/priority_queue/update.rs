@@ -1,17 +1,17 @@
 //! Pushing and popping.
 
-use std::collections::BTreeMap;
-
+use bytes::Bytes;
 use futures_util::future::try_join_all;
 
-use crate::layout::{Id, KeyRange, PoppedElement, QueuePlace, successor};
+use crate::layout::{Id, KeyRange, PoppedElement, Priority, QueuePlace, successor};
 use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::{Isolation, KeyValue, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
-use crate::types::pages::RowsToPop;
+use crate::types::runs::{Pushing, Taken};
 
-use super::{Extreme, QueuedValue, queue_rows};
+use super::rows::rows_of;
+use super::{Extreme, QueuedValue};
 
 impl WriteContext<'_> {
     /// Adds values, each behind all of its priority, and answers the new length as this
@@ -24,49 +24,83 @@ impl WriteContext<'_> {
         key: &OpenKey,
         values: &[QueuedValue],
     ) -> Result<i64, StoreError> {
-        let prefix =
-            |value: &QueuedValue| self.layout().priority_prefix(key.data(), &value.priority);
-        let mut next_counts: BTreeMap<Vec<u8>, i64> =
-            values.iter().map(|value| (prefix(value), 0)).collect();
-        let mut counts: Vec<_> = next_counts.iter_mut().collect();
-        for some in counts.chunks_mut(KEY_READS_AT_ONCE) {
-            let reads = some
-                .iter()
-                .map(|(prefix, _)| self.queue_next_count(key.data(), prefix));
-            let reads = try_join_all(reads).await?;
-            for ((_, next), read) in some.iter_mut().zip(reads) {
-                **next = read;
+        let mut sorted: Vec<&QueuedValue> = values.iter().collect();
+        // Keeps the order within a priority.
+        sorted.sort_by(|one, other| one.priority.order(&other.priority));
+        let is_of_one =
+            |one: &&QueuedValue, other: &&QueuedValue| one.priority.order(&other.priority).is_eq();
+        let priorities: Vec<&[&QueuedValue]> = sorted.chunk_by(is_of_one).collect();
+        for some in priorities.chunks(KEY_READS_AT_ONCE) {
+            let lasts = some.iter().map(async |values| match values.first() {
+                Some(first) => self.queue_last(key.data(), &first.priority).await,
+                None => Ok(None),
+            });
+            let lasts = try_join_all(lasts).await?;
+            for (values, last) in some.iter().zip(lasts) {
+                self.queue_push_priority(key, values, last)?;
             }
-        }
-        let random = self.environment.position_random();
-        for value in values {
-            let next = next_counts.entry(prefix(value)).or_default();
-            let place = QueuePlace {
-                priority: value.priority,
-                count: *next,
-                random,
-            };
-            *next = next.saturating_add(1);
-            let row = self.store_value(key.data(), &value.value);
-            let row_key = self.layout().queue_key(key.data(), &place);
-            self.transaction.set(&row_key, &row);
-            self.note_rank_change(key, &row_key, 1);
         }
         self.add_length(key, i64::try_from(values.len()).unwrap_or(i64::MAX));
         self.length(key, Isolation::Snapshot).await
     }
 
-    /// The count behind the last of a priority. A snapshot read, so that pushes do not conflict;
-    /// two that come to the same count differ in their random numbers.
-    async fn queue_next_count(&self, data: Id, priority_prefix: &[u8]) -> Result<i64, StoreError> {
-        let range = KeyRange::children(priority_prefix);
-        let last = self.outermost(&range, true, Isolation::Snapshot).await?;
-        let Some(row) = last else {
-            return Ok(0);
+    /// The last row of a priority. A snapshot read, so that pushes do not conflict; two that come to the
+    /// same count differ in their random numbers.
+    async fn queue_last(
+        &self,
+        data: Id,
+        priority: &Priority,
+    ) -> Result<Option<KeyValue>, StoreError> {
+        let prefix = self.layout().priority_prefix(data, priority);
+        let range = KeyRange::children(&prefix);
+        self.outermost(&range, true, Isolation::Snapshot).await
+    }
+
+    /// Adds values of one priority behind its last row.
+    fn queue_push_priority(
+        &self,
+        key: &OpenKey,
+        values: &[&QueuedValue],
+        mut last: Option<KeyValue>,
+    ) -> Result<(), StoreError> {
+        let random = self.unit_position_random();
+        let (_, prefix_length) = rows_of(self, key.data());
+        let place_of = |row: &KeyValue| self.layout().read_queue_key(prefix_length, &row.key);
+        let last_place = last.as_ref().map(place_of).transpose()?;
+        let mut next_count = last_place.map_or(0, |(place, _)| place.count.saturating_add(1));
+        // 1 and 1.0 are one priority, but each is given back as what it was.
+        let are_given_alike = |one: &&QueuedValue, other: &&QueuedValue| {
+            one.priority.number() == other.priority.number()
         };
-        let (_, prefix_length) = queue_rows(self, data);
-        let (place, _) = self.layout().read_queue_key(prefix_length, &row.key)?;
-        Ok(place.count.saturating_add(1))
+        for values in values.chunk_by(are_given_alike) {
+            let Some(QueuedValue { priority, .. }) = values.first() else {
+                continue;
+            };
+            let row_key = |count, sequence| {
+                let place = QueuePlace {
+                    priority: *priority,
+                    count,
+                    random,
+                    sequence: Some(sequence),
+                };
+                self.layout().queue_key(key.data(), &place)
+            };
+            let mut pushing = Pushing::new(self, key, false, next_count, row_key);
+            if let Some(row) = last.take()
+                && let Some((place, _)) = last_place
+                && place.random == random
+                && place.priority.number() == priority.number()
+                // There, all units have the same random number. Commands run in series.
+                && !self.environment.capabilities.single_writer
+            {
+                pushing.resume(row)?;
+            }
+            for value in values {
+                pushing.push(&value.value);
+            }
+            next_count = pushing.end();
+        }
+        Ok(())
     }
 
     /// Takes up to `count` elements from one end: the lowest or the highest priorities, the
@@ -98,35 +132,48 @@ impl WriteContext<'_> {
         count: usize,
         end: Extreme,
     ) -> Result<Vec<PoppedElement>, StoreError> {
-        let (range, prefix_length) = queue_rows(self, key.data());
-        let to_pop = match end {
-            Extreme::Min => self.rows_to_pop(&range, false, count).await?,
-            Extreme::Max => RowsToPop {
-                rows: self.highest_to_pop(key.data(), count).await?,
-                // Not in the order of their keys.
-                is_covered: false,
-            },
+        let (range, prefix_length) = rows_of(self, key.data());
+        let (taken, is_covered) = match end {
+            Extreme::Min => {
+                let taken = self.elements_to_take(&range, count, false).await?;
+                let is_covered = self.conflict_on_taken(&range, &taken, false);
+                (taken, is_covered)
+            }
+            // Not in the order of their keys.
+            Extreme::Max => (self.highest_to_take(key.data(), count).await?, false),
         };
-        self.pop_rows(key, &to_pop, prefix_length).await
+        let name = |row: &Bytes, place: usize| {
+            let (of_run, _) = self.layout().read_queue_key(prefix_length, row)?;
+            let mut name = Vec::new();
+            of_run.raised_by(place).pack_into(&mut name);
+            Ok(name.into())
+        };
+        self.take_off(key, taken, (is_covered, false), prefix_length, name)
+            .await
     }
 
-    /// As [`WriteContext::rows_to_pop`], from the highest priority down: a conflict on the rows of
-    /// the lowest priority among them and on everything above it, but not on what is pushed
-    /// behind them at that priority, nor on what is below.
-    async fn highest_to_pop(&self, data: Id, count: usize) -> Result<Vec<KeyValue>, StoreError> {
-        let rows = self
+    /// What to pop from the highest priority down, with a conflict on the rows of the lowest priority
+    /// among them and on everything above it, but not on what is pushed behind them at that priority,
+    /// nor on what is below.
+    async fn highest_to_take(&self, data: Id, count: usize) -> Result<Taken, StoreError> {
+        let slice = self
             .queue_descending(data, 0, count, self.relaxed())
             .await?;
         if !self.is_strict
-            && let Some(last) = rows.last()
+            && let Some(last) = slice.rows.last()
         {
-            let (range, prefix_length) = queue_rows(self, data);
+            let (range, prefix_length) = rows_of(self, data);
             let lowest = self.group(prefix_length, last)?;
             self.transaction
                 .add_read_conflict_range(&lowest.begin, &successor(&last.key));
             self.transaction
                 .add_read_conflict_range(&lowest.end, &range.end);
         }
-        Ok(rows)
+        let mut taken = Taken::default();
+        let mut missing = count;
+        for row in slice.rows {
+            missing = taken.add(row, missing);
+        }
+        Ok(taken)
     }
 }

@@ -23,7 +23,7 @@ impl ReadContext<'_> {
         let RankStart { rows, elements } = self.rank_start_by_key(key, all, &end).await?;
         let begin = rows.begin.clone();
         let rest = self
-            .count_rows(key, rows, elements, KeyRange { begin, end })
+            .count_elements(key, rows, elements, KeyRange { begin, end })
             .await?;
         Ok(elements + rest)
     }
@@ -70,12 +70,12 @@ impl ReadContext<'_> {
         keys: KeyRange,
     ) -> Result<i64, StoreError> {
         if key.meta.rank_levels == 0 {
-            return self.count_rows(key, all, 0, keys).await;
+            return self.count_elements(key, all, 0, keys).await;
         }
         let mut pages = Pages::new(self, keys.clone(), false, FIRST_LOOK_ROWS);
-        let rows = pages.next().await?.map_or(0, |rows| rows.len());
-        if rows < FIRST_LOOK_ROWS {
-            return Ok(signed(rows));
+        let rows = pages.next().await?.unwrap_or_default();
+        if rows.len() < FIRST_LOOK_ROWS {
+            return Ok(signed(self.elements_in(key, &rows)));
         }
         let before = self.rank_of(key, all.clone(), keys.begin).await?;
         Ok(self.rank_of(key, all, keys.end).await? - before)

@@ -42,8 +42,8 @@ impl WriteContext<'_> {
     ) -> Result<Vec<PoppedElement>, StoreError> {
         let (range, prefix_length) = score_rows(self, key.data());
         let to_pop = self.rows_to_pop(&range, end == Extreme::Max, count).await?;
-        let mut members = Vec::with_capacity(to_pop.rows.len());
-        for row in &to_pop.rows {
+        let mut members = Vec::with_capacity(to_pop.len());
+        for row in &to_pop {
             let member = self.zset_take_row(key, prefix_length, row).await?;
             members.push(of_member(member));
         }

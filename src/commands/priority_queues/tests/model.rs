@@ -41,8 +41,18 @@ enum Operation {
 fn operation() -> impl Strategy<Value = Operation> {
     let queue = 0..QUEUES.len();
     let element = (0..PRIORITIES.len(), 0..6_usize);
-    let pushed = proptest::collection::vec(element, 1..5);
-    let limit = proptest::option::of(0..7_usize);
+    let few = proptest::collection::vec(element, 1..5);
+    // Of one priority: they share rows.
+    let many = (
+        0..PRIORITIES.len(),
+        proptest::collection::vec(SMALL_VALUES, 2..40),
+    );
+    let many = many.prop_map(|(priority, values)| {
+        let elements = values.into_iter().map(|value| (priority, value));
+        elements.collect()
+    });
+    let pushed = prop_oneof![2 => few, 1 => many];
+    let limit = proptest::option::of(prop_oneof![0..7_usize, 7..60_usize]);
     let bound = (0..PRIORITIES.len(), any::<bool>());
     prop_oneof![
         6 => (queue.clone(), pushed).prop_map(|(q, pushed)| Operation::Push(q, pushed)),
@@ -52,12 +62,15 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(q, max, limit)| Operation::Peek(q, max, limit)),
         3 => (queue.clone(), queue.clone(), any::<bool>())
             .prop_map(|(from, to, max)| Operation::Move(from, to, max)),
-        3 => (queue.clone(), -9..9_i64, -9..9_i64, any::<bool>())
+        3 => (queue.clone(), -50..50_i64, -50..50_i64, any::<bool>())
             .prop_map(|(q, start, stop, reverse)| Operation::Range(q, start, stop, reverse)),
         2 => (queue, bound.clone(), bound)
             .prop_map(|(q, min, max)| Operation::Count(q, min, max)),
     ]
 }
+
+/// Numbers of values that are not split.
+const SMALL_VALUES: std::ops::Range<usize> = 3..1_000;
 
 /// Few different values, so that they repeat; one of them is split.
 fn value(number: usize) -> Vec<u8> {

@@ -324,18 +324,27 @@ fn what_comes_back_stands_in_front_of_what_was_pushed_to_the_emptied_queue() {
 
 #[test]
 fn grants_that_expire_together_return_in_their_order() {
-    for from_end in [false, true] {
-        let bench = Bench::cluster_like();
-        bench.run("RPUSH q a b c d e f");
-        let [first, second] = [Asker::new(&bench), Asker::new(&bench)];
-        let demand = demand(ValueType::List, from_end, 2);
-        let calls = [second.ask(demand), first.ask(demand)];
-        assert_eq!(granted(&bench, demand), 2);
-        assert_ne!(calls[0].id, calls[1].id);
-        bench.clock.advance_ms(GRANT_EXPIRY_MS);
-        assert_eq!(pass(&bench), 2);
-        let all = bulks(&["a", "b", "c", "d", "e", "f"]);
-        assert_eq!(bench.run("LRANGE q 0 -1"), all);
+    for (value_type, push, all) in [
+        (ValueType::List, "RPUSH q a b c d e f", "LRANGE q 0 -1"),
+        (
+            ValueType::PriorityQueue,
+            "PQ.PUSH q 9 a 9 b 9 c 9 d 9 e 9 f",
+            "PQ.RANGE q 0 -1",
+        ),
+    ] {
+        for from_end in [false, true] {
+            let bench = Bench::cluster_like();
+            bench.run(push);
+            let before = bench.run(all);
+            let [first, second] = [Asker::new(&bench), Asker::new(&bench)];
+            let demand = demand(value_type, from_end, 2);
+            let calls = [second.ask(demand), first.ask(demand)];
+            assert_eq!(granted(&bench, demand), 2);
+            assert_ne!(calls[0].id, calls[1].id);
+            bench.clock.advance_ms(GRANT_EXPIRY_MS);
+            assert_eq!(pass(&bench), 2);
+            assert_eq!(bench.run(all), before, "{push}");
+        }
     }
 }
 
@@ -373,6 +382,16 @@ fn what_is_not_popped_of_a_grant_returns_to_where_it_was() {
         (
             ValueType::PriorityQueue,
             "PQ.PUSH q 1 a 2.5 b 3 c",
+            "PQ.RANGE q 0 -1",
+        ),
+        (
+            ValueType::PriorityQueue,
+            "PQ.PUSH q 1 a 1 b 1 c 1 d",
+            "PQ.RANGE q 0 -1",
+        ),
+        (
+            ValueType::PriorityQueue,
+            "PQ.PUSH q 1 a 1.0 b 1.0 c 1 d",
             "PQ.RANGE q 0 -1",
         ),
     ] {

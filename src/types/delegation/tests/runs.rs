@@ -2,7 +2,7 @@
 //! stands in front of the rest.
 
 use super::*;
-use crate::commands::testing::call;
+use crate::commands::testing::{call, words_of};
 use crate::random::{Random, SeededRandom};
 use crate::types::ranks::testing::{TINY, check_blocks, tend};
 
@@ -23,9 +23,13 @@ fn numbers(elements: Vec<String>) -> Vec<usize> {
     elements.map(|text| text.parse().unwrap()).collect()
 }
 
-fn list(bench: &Bench) -> Vec<usize> {
-    let Reply::Array(elements) = bench.run("LRANGE q 0 -1") else {
-        panic!("LRANGE");
+/// The elements of a reply, without their priorities.
+fn elements(reply: Reply) -> Vec<usize> {
+    let elements = match reply {
+        Reply::Array(elements) => elements,
+        Reply::Pairs(pairs) => pairs.into_iter().map(|(element, _)| element).collect(),
+        // LPOP with a count finds nothing.
+        _ => Vec::new(),
     };
     let elements = elements.into_iter().map(|element| match element {
         Reply::Bulk(text) => String::from_utf8(text.to_vec()).unwrap(),
@@ -34,13 +38,56 @@ fn list(bench: &Bench) -> Vec<usize> {
     numbers(elements.collect())
 }
 
-/// A queue that is pushed at one end and popped at the other, by its clients and for other servers.
-/// Where it has blocks, their counts stay right.
-fn stays_in_order(seed: u64, from_end: bool, has_blocks: bool) {
+/// How a queue is pushed at one end and popped at the other.
+#[derive(Clone, Copy)]
+struct Queue {
+    value_type: ValueType,
+    from_end: bool,
+    push: &'static [&'static str],
+    pop: &'static str,
+    /// All elements, the next to be popped first or, where the queue is popped `from_end` and its
+    /// type a list, last.
+    range: &'static str,
+    length: &'static str,
+}
+
+const HEAD: Queue = Queue {
+    value_type: ValueType::List,
+    from_end: false,
+    push: &["RPUSH q"],
+    pop: "LPOP",
+    range: "LRANGE q 0 -1",
+    length: "LLEN q",
+};
+
+const TAIL: Queue = Queue {
+    from_end: true,
+    push: &["LPUSH q"],
+    pop: "RPOP",
+    ..HEAD
+};
+
+/// Elements of one priority, which some clients give as a double.
+const LOWEST: Queue = Queue {
+    value_type: ValueType::PriorityQueue,
+    from_end: false,
+    push: &["PQ.PUSH q 1", "PQ.PUSH q 1", "PQ.PUSH q 1.0"],
+    pop: "PQ.POPMIN",
+    range: "PQ.RANGE q 0 -1",
+    length: "PQ.LEN q",
+};
+
+const HIGHEST: Queue = Queue {
+    from_end: true,
+    pop: "PQ.POPMAX",
+    ..LOWEST
+};
+
+/// A queue of which its clients and other servers pop. Where it has blocks, their counts stay right.
+fn stays_in_order(seed: u64, queue: Queue, has_blocks: bool) {
     let bench = Bench::cluster_like();
     let random = SeededRandom::new(seed);
     let asker = Asker::new(&bench);
-    let push: &[u8] = if from_end { b"LPUSH" } else { b"RPUSH" };
     let (mut pushed, mut popped) = (0, HashSet::new());
     let mut outstanding: Vec<(MadeRequest, Demand)> = Vec::new();
     let mut first = true;
@@ -54,28 +101,23 @@ fn stays_in_order(seed: u64, from_end: bool, has_blocks: bool) {
                 let elements: Vec<String> = (0..count)
                     .map(|number| element(pushed + number, &random))
                     .collect();
-                let calls =
-                    { elements.iter() }.map(|element| call(0, &[push, b"q", element.as_bytes()]));
+                let push = queue.push.iter().cycle().skip(pushed);
+                let calls = elements
+                    .iter()
+                    .zip(push)
+                    .map(|(element, push)| call(0, &words_of(&format!("{push} {element}"))));
                 let finished = bench.executor.submit(calls.collect());
                 bench.block_on(finished).unwrap();
                 pushed += count;
             }
             3..5 => {
-                let name = if from_end { "RPOP" } else { "LPOP" };
                 let count = 1 + below(&random, 12);
-                let Reply::Array(elements) = bench.run(&format!("{name} q {count}")) else {
-                    continue;
-                };
-                for element in elements {
-                    let Reply::Bulk(text) = element else {
-                        panic!("{element:?}");
-                    };
-                    let number = String::from_utf8(text.to_vec()).unwrap().parse().unwrap();
+                for number in elements(bench.run(&format!("{} q {count}", queue.pop))) {
                     assert!(popped.insert(number), "{number} twice");
                 }
             }
             5..8 if bench.run("EXISTS q") == Reply::Integer(1) => {
-                let demand = demand(ValueType::List, from_end, 1 + below(&random, 12));
+                let demand = demand(queue.value_type, queue.from_end, 1 + below(&random, 12));
                 let request = asker.ask(demand);
                 assert_eq!(granted(&bench, demand), 1);
                 outstanding.push((request, demand));
@@ -91,14 +133,13 @@ fn stays_in_order(seed: u64, from_end: bool, has_blocks: bool) {
                 bench.clock.advance_ms(GRANT_EXPIRY_MS);
                 pass(&bench);
                 outstanding.clear();
-                let mut list = list(&bench);
-                assert_eq!(bench.run("LLEN q"), Reply::Integer(list.len() as i64));
-                if from_end {
-                    list.reverse();
+                let mut left = elements(bench.run(queue.range));
+                assert_eq!(bench.run(queue.length), Reply::Integer(left.len() as i64));
+                if queue.from_end && queue.value_type == ValueType::List {
+                    left.reverse();
                 }
-                assert!(list.is_sorted(), "{list:?}");
                 let rest: Vec<usize> = (0..pushed).filter(|one| !popped.contains(one)).collect();
-                assert_eq!(list, rest);
+                assert_eq!(left, rest);
                 if has_blocks {
                     tend(&bench, "q", &TINY);
                 }
@@ -113,12 +154,24 @@ fn stays_in_order(seed: u64, from_end: bool, has_blocks: bool) {
 
 #[test]
 fn a_queue_popped_at_its_head_for_others_stays_in_order() {
-    stays_in_order(1, false, false);
-    stays_in_order(2, false, true);
+    stays_in_order(1, HEAD, false);
+    stays_in_order(2, HEAD, true);
 }
 
 #[test]
 fn a_queue_popped_at_its_tail_for_others_stays_in_order() {
-    stays_in_order(3, true, false);
-    stays_in_order(4, true, true);
+    stays_in_order(3, TAIL, false);
+    stays_in_order(4, TAIL, true);
+}
+
+#[test]
+fn a_queue_popped_at_its_lowest_priority_for_others_stays_in_order() {
+    stays_in_order(5, LOWEST, false);
+    stays_in_order(6, LOWEST, true);
+}
+
+#[test]
+fn a_queue_popped_at_its_highest_priority_for_others_stays_in_order() {
+    stays_in_order(7, HIGHEST, false);
+    stays_in_order(8, HIGHEST, true);
 }

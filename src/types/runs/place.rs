@@ -1,41 +1,41 @@
-//! The way to an element of a list by its index: from the nearer end, or from the end of a block that
-//! is counted.
+//! The way to an element by its rank: from the nearer end, or from the end of a block that is counted.
 
-use super::rows::{ListRow, ListRows, rows_of};
+use super::rows::{ElementsRow, ElementsRows};
+use crate::layout::KeyRange;
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
 use crate::types::ranks::NEAR_ELEMENTS_MAX;
 
-/// Rows up to which a list needs no blocks: many elements may lie in few rows, which cost little.
+/// Rows up to which a value needs no blocks: many elements may lie in few rows, which cost little.
 const PASSED_ROWS_MAX: usize = 512;
 
 /// From where to read so that some elements come next.
-pub(super) struct ListPlace<'c, 't> {
-    pub(super) rows: ListRows<'c, 't>,
-    /// From the tail to the head.
-    pub(super) reverse: bool,
+pub(in crate::types) struct ElementsPlace<'c, 't> {
+    pub(in crate::types) rows: ElementsRows<'c, 't>,
+    /// From the last to the first.
+    pub(in crate::types) reverse: bool,
     /// Elements of the rows that come before those.
-    pub(super) skip: usize,
+    pub(in crate::types) skip: usize,
 }
 
-impl ListPlace<'_, '_> {
+impl ElementsPlace<'_, '_> {
     /// The row in which the elements begin, and others after it, if possible with so many elements;
-    /// `None` where the list has ended before. `skip` is of that row then.
+    /// `None` where the value has ended before. `skip` is of that row then.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn arrive(
+    pub(in crate::types) async fn arrive(
         &mut self,
         context: &ReadContext<'_>,
         key: &OpenKey,
         wanted: usize,
-    ) -> Result<Option<Vec<ListRow>>, StoreError> {
+    ) -> Result<Option<Vec<ElementsRow>>, StoreError> {
         let elements = self.skip;
         let mut passed_rows = 0;
         while let Some(mut page) = self.rows.next_after(self.skip, wanted).await? {
             let mut passed = 0;
-            for count in page.iter().map(ListRow::count) {
+            for count in page.iter().map(ElementsRow::count) {
                 if self.skip < count {
                     break;
                 }
@@ -56,18 +56,18 @@ impl ListPlace<'_, '_> {
 }
 
 impl<'t> ReadContext<'t> {
-    /// Where `count` elements from `offset` on are in a list that has `length`.
+    /// Where `count` elements from `offset` on are in a value that has `length`. `range`: all its rows.
     ///
     /// # Errors
     /// When the store fails.
-    pub(super) async fn list_place<'c>(
+    pub(in crate::types) async fn elements_place<'c>(
         &'c self,
         key: &OpenKey,
+        mut range: KeyRange,
         length: i64,
         offset: usize,
         count: usize,
-    ) -> Result<ListPlace<'c, 't>, StoreError> {
-        let (mut range, _) = rows_of(self, key.data());
+    ) -> Result<ElementsPlace<'c, 't>, StoreError> {
         let length = usize::try_from(length).unwrap_or(0);
         let after = length.saturating_sub(offset.saturating_add(count));
         let mut before = offset;
@@ -78,8 +78,8 @@ impl<'t> ReadContext<'t> {
             range = start.rows;
         }
         let reverse = after < before;
-        Ok(ListPlace {
-            rows: ListRows::new(self, range, reverse),
+        Ok(ElementsPlace {
+            rows: ElementsRows::new(self, range, reverse),
             reverse,
             skip: before.min(after),
         })
