@@ -31,7 +31,7 @@ pub enum ElementsValue {
 }
 
 /// Elements that follow each other. The place of a run is the one that its row's key says; element `n` is
-/// at that place with its last number raised by `skipped + n`.
+/// at that place with its sequence raised by `skipped + n`, the last number of a list's position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
     skipped: usize,

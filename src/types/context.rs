@@ -433,7 +433,7 @@ impl<'t> WriteContext<'t> {
         self
     }
 
-    /// The random element of the positions that this unit of work pushes to lists. On a store with
+    /// The random element of the positions that this unit of work pushes to lists and priority queues. On a store with
     /// several writers no other unit's rows have it.
     pub(super) fn unit_position_random(&self) -> i64 {
         let random = &self.namespaces.position_random;

@@ -119,7 +119,7 @@ pub struct ElementRow {
     pub value: Option<Bytes>,
     /// The group that the element is in; 0 where the type has no groups.
     pub group: u8,
-    /// How many elements the row holds: one, except in runs of a list.
+    /// How many elements the row holds: one, except in runs.
     pub count: usize,
 }
 

@@ -190,18 +190,19 @@ impl ReadContext<'_> {
             Pages::new(self, before, false, 0),
             Pages::new(self, behind, false, 0),
         ];
-        let (mut count_inside, mut count_outside) = (0_usize, 0_usize);
-        loop {
+        let (mut count_inside, mut count_outside, mut passed_rows) = (0_usize, 0_usize, 0_usize);
+        let counted = loop {
             let rows = inside.next().await?.unwrap_or_default();
             count_inside += self.elements_in(key, &rows);
+            passed_rows += rows.len();
             if rows.len() < RANGE_PAGE_ROWS {
-                self.note_passed_for_rank(key, count_inside + count_outside);
-                return Ok(i64::try_from(count_inside).unwrap_or(i64::MAX));
+                break i64::try_from(count_inside).unwrap_or(i64::MAX);
             }
             let mut has_more = false;
             for pages in &mut outside {
                 if let Some(rows) = pages.next().await? {
                     count_outside += self.elements_in(key, &rows);
+                    passed_rows += rows.len();
                     has_more = rows.len() == RANGE_PAGE_ROWS;
                     if has_more {
                         break;
@@ -209,12 +210,13 @@ impl ReadContext<'_> {
                 }
             }
             if !has_more {
-                self.note_passed_for_rank(key, count_inside + count_outside);
                 let length = self.length(key, self.isolation).await?;
                 let count_outside = i64::try_from(count_outside).unwrap_or(i64::MAX);
-                return Ok(length - left_out - count_outside);
+                break length - left_out - count_outside;
             }
-        }
+        };
+        self.note_rows_passed_for_rank(key, passed_rows, count_inside + count_outside);
+        Ok(counted)
     }
 }
 

@@ -77,8 +77,11 @@ impl ReadContext<'_> {
                     let mut hasher = DefaultHasher::new();
                     match ElementsValue::decode(&first.value)? {
                         ElementsValue::One(_) => first.value.hash(&mut hasher),
-                        // It stays as long as the run does. Its elements came together.
-                        ElementsValue::Run(run) => run.elements().last().hash(&mut hasher),
+                        // These stay as long as the run does. Its elements came together.
+                        ElementsValue::Run(run) => {
+                            (run.skipped() + run.count()).hash(&mut hasher);
+                            run.elements().last().hash(&mut hasher);
+                        }
                     }
                     span.first_digest = Some(hasher.finish());
                 }

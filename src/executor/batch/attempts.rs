@@ -27,6 +27,9 @@ use crate::types::tracking::Change;
 
 /// After this many conflicts a batch wakes no clients any more, and leaves that to a later batch.
 const WOKEN_CONFLICTS_MAX: u32 = 2;
+/// After this many conflicts a batch with EXECs is made smaller with each further one. EXECs of a
+/// pipeline may have nothing in common, and of their keys only one may be contended.
+const WHOLE_CONFLICTS_MAX: u32 = 6;
 /// Time after which a commit of unknown result has been applied or never will be: FoundationDB applies
 /// none five seconds after its transaction began.
 const COMMIT_LANDS_MAX: Duration = Duration::from_secs(10);
@@ -60,6 +63,7 @@ impl Batch<'_> {
                         self.statistics.retries.add(1);
                         continue;
                     }
+                    self.leave_transactions_out_after_conflicts();
                     if self.delegate_contended().await {
                         self.statistics.retries.add(1);
                         continue;
@@ -104,6 +108,20 @@ impl Batch<'_> {
         self.conflicts += 1;
         if self.conflicts >= WOKEN_CONFLICTS_MAX && !self.only_wakes() {
             self.woken_max = 0;
+        }
+    }
+
+    /// Leaves half of the commands to a later batch, if the batch has EXECs and conflicts again and
+    /// again.
+    fn leave_transactions_out_after_conflicts(&mut self) {
+        let is_conflict = matches!(self.last_error, Some(StoreError::Conflict));
+        if !is_conflict || self.conflicts < WHOLE_CONFLICTS_MAX || self.delegation.has_requests() {
+            return;
+        }
+        let mut calls = self.submissions.iter().flat_map(|one| &one.calls);
+        if calls.any(|call| matches!(call.work, Work::Transaction(_))) && self.halve() {
+            // The rest returns what was popped for it.
+            self.delegation.plan(&self.submissions, self.commands_max);
         }
     }
 
@@ -481,6 +499,7 @@ impl Batch<'_> {
         self.statistics.batches.add(1);
         let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.statistics.batches_duration_us.add(duration_us);
+        let has_run_some = self.replies.iter().any(|replies| !replies.is_empty());
         let mut replies_of_each = self.replies.into_iter();
         for (number, mut submission) in take_submissions(self.submissions).into_iter().enumerate() {
             if uses_locks {
@@ -498,6 +517,8 @@ impl Batch<'_> {
                         // Commands that were not in the transaction were certainly not applied. They
                         // are run later.
                         StoreError::UnknownResult => run.len(),
+                        // Nor is known that they would conflict.
+                        StoreError::Conflict if has_run_some => run.len(),
                         _ => submission.calls.len(),
                     };
                     vec![Reply::Error(line); told]

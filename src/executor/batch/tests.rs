@@ -11,7 +11,7 @@ use crate::error::CommandError;
 use crate::executor::watchers::Touched;
 use crate::executor::{Bundle, Call, WatchedKey};
 use crate::layout::ValueType;
-use crate::limits::BATCH_AGE_MAX_MS;
+use crate::limits::{BATCH_AGE_MAX_MS, COMMIT_ATTEMPTS_MAX};
 use crate::reply::Reply;
 use crate::store::faults::{Fault, FaultPoint, FaultRates};
 use crate::store::{Isolation, StoreError};
@@ -173,6 +173,49 @@ fn pops_from_many_queues_that_conflict_are_made_fewer() {
         .block_on(bench.executor.submit(finished.rest))
         .unwrap();
     assert_eq!(finished.replies.len(), 4);
+}
+
+/// EXEC of one command.
+fn exec_of(line: &str) -> Call {
+    let bundle = Bundle {
+        invocations: vec![invocation(0, &words_of(line))],
+        watched: Vec::new(),
+        touched: Touched::default(),
+    };
+    Call::transaction(bundle, true)
+}
+
+#[test]
+fn transactions_of_a_pipeline_that_conflict_again_and_again_are_made_fewer() {
+    let (bench, faulty) = Bench::faulty(1);
+    let execs = ["a", "b", "c", "d"].map(|key| exec_of(&format!("INCR {key}")));
+    faulty.script(FaultPoint::Commit, [Some(Fault::Conflict); 6]);
+    let finished = bench.block_on(bench.executor.submit(execs.into())).unwrap();
+    let one = Reply::Array(vec![Reply::Integer(1)]);
+    assert_eq!(finished.replies, [one.clone(), one.clone()]);
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
+    assert_eq!(finished.replies, [one.clone(), one]);
+    assert!(finished.rest.is_empty());
+}
+
+#[test]
+fn a_transaction_that_always_conflicts_fails_alone() {
+    let (bench, faulty) = Bench::faulty(1);
+    let execs = ["a", "b", "c", "d"].map(|key| exec_of(&format!("INCR {key}")));
+    let attempts = COMMIT_ATTEMPTS_MAX as usize;
+    faulty.script(FaultPoint::Commit, vec![Some(Fault::Conflict); attempts]);
+    let finished = bench.block_on(bench.executor.submit(execs.into())).unwrap();
+    let line = CommandError::Store(StoreError::Conflict).to_line();
+    assert_eq!(finished.replies, [Reply::Error(line)]);
+    assert_eq!(finished.rest.len(), 3);
+    faulty.script(FaultPoint::Commit, []);
+    let finished = bench
+        .block_on(bench.executor.submit(finished.rest))
+        .unwrap();
+    assert_eq!(finished.replies.len(), 3);
+    assert_eq!(bench.run("EXISTS a b c d"), Reply::Integer(3));
 }
 
 #[test]

@@ -52,7 +52,8 @@ pub(super) enum Queued {
     Command(QueuedCommand),
     /// That of an EXEC of [`Connection::calls`].
     Exec(Box<QueuedExec>),
-    /// One that is there already and waits for those before it: of MULTI, or `QUEUED`.
+    /// One that is there already and waits for those before it: of MULTI or DISCARD, `QUEUED`, or an
+    /// error.
     Reply(Reply, IsAnswered),
 }
 

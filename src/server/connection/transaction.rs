@@ -247,14 +247,20 @@ impl Connection {
             || self.transaction_may_hear_itself(&commands)
             || !self.state.monitors.is_empty();
         let is_write = commands.iter().any(|command| is_write(command.row));
-        if runs_alone || self.state.pause.applies(is_write) {
+        let waits = self.state.pause.applies(is_write);
+        if runs_alone || waits {
             self.run_calls().await?;
+        }
+        self.call_bytes += bytes;
+        if waits {
+            self.note_buffers();
             self.wait_for_pause(is_write).await?;
+        }
+        if runs_alone || waits {
             self.put_messages().await?;
         }
         let (invocations, forgets) = self.invocations_of(&mut commands);
         let is_needed = !invocations.is_empty() || !watched.is_empty();
-        self.call_bytes += bytes;
         let queued = QueuedExec {
             exec,
             arguments,
@@ -263,6 +269,7 @@ impl Connection {
         };
         if !is_needed {
             self.run_calls().await?;
+            self.show(exec.row);
             let nothing = Ok((Vec::new(), Vec::new()));
             self.end_exec(queued, nothing, Duration::ZERO).await;
             self.call_bytes = 0;

@@ -1,4 +1,4 @@
-//! Ranks and counts of elements that have a row each: by blocks, and by reading what lies on the shorter
+//! Ranks of elements that have a row each, and counts of any: by blocks, and by reading what lies on the shorter
 //! side of what is in none.
 
 use super::NEAR_ELEMENTS_MAX;

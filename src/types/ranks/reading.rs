@@ -20,7 +20,22 @@ pub(in crate::types) struct RankStart {
     pub(in crate::types) elements: i64,
 }
 
+/// Rows up to which a value needs no blocks: many elements may lie in few rows, which cost little.
+const PASSED_ROWS_MAX: usize = 512;
+
 impl ReadContext<'_> {
+    /// To be called where so many rows of a key were passed to find a rank, which hold so many elements.
+    pub(in crate::types) fn note_rows_passed_for_rank(
+        &self,
+        key: &OpenKey,
+        rows: usize,
+        elements: usize,
+    ) {
+        if rows > PASSED_ROWS_MAX {
+            self.note_passed_for_rank(key, elements);
+        }
+    }
+
     /// To be called where so many elements of a key, or blocks, were passed to find a rank.
     pub(in crate::types) fn note_passed_for_rank(&self, key: &OpenKey, passed: usize) {
         if passed > SCANNED_ELEMENTS_MAX

@@ -7,9 +7,6 @@ use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
 use crate::types::ranks::NEAR_ELEMENTS_MAX;
 
-/// Rows up to which a value needs no blocks: many elements may lie in few rows, which cost little.
-const PASSED_ROWS_MAX: usize = 512;
-
 /// From where to read so that some elements come next.
 pub(in crate::types) struct ElementsPlace<'c, 't> {
     pub(in crate::types) rows: ElementsRows<'c, 't>,
@@ -45,9 +42,7 @@ impl ElementsPlace<'_, '_> {
             passed_rows += passed;
             page.drain(..passed);
             if !page.is_empty() {
-                if passed_rows > PASSED_ROWS_MAX {
-                    context.note_passed_for_rank(key, elements - self.skip);
-                }
+                context.note_rows_passed_for_rank(key, passed_rows, elements - self.skip);
                 return Ok(Some(page));
             }
         }
