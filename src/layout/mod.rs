@@ -48,7 +48,7 @@ pub use meta::{Body, Meta};
 pub use meta_copy::MetaCopy;
 pub use name::KeyName;
 pub use position::Position;
-pub use priority::{Priority, PriorityNumber, QueuePlace};
+pub use priority::{Priority, PriorityNumber, QueuePlace, priority_length};
 pub use range::KeyRange;
 pub use rank::place_between;
 pub use rows::{KeysRow, Layout};

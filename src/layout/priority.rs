@@ -208,6 +208,17 @@ impl Layout {
     }
 }
 
+/// How long the priority is that a place begins with.
+///
+/// # Errors
+/// Where it is no place.
+pub fn priority_length(place: &[u8]) -> Result<usize, DecodeError> {
+    let mut rest = place;
+    take::<f64>(&mut rest, "priority")?;
+    take::<u64>(&mut rest, "priority")?;
+    Ok(place.len() - rest.len())
+}
+
 /// The priority of these elements of a key, which are just those that are written for it.
 fn read_priority(floor: f64, excess: u64, is_double: bool) -> Result<Priority, DecodeError> {
     let read = if is_integral(floor) && !is_double {

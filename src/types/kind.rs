@@ -309,8 +309,9 @@ pub struct QueueKind {
     /// The sections that pops from the start and from the end read first. Copies of a key's
     /// metadata lie at these ends; `None` where pops do not read from the end of a section.
     pub sections: [Option<Section>; 2],
-    /// Whether elements of one rank are popped in the order of their keys at both ends.
-    pub is_oldest_first: bool,
+    /// Where elements of one rank are popped in the order of their keys at both ends: reads how long
+    /// the beginning of an element's name is that all of its rank share.
+    pub rank_length: Option<RankLengthFn>,
     /// Pops up to so many elements, from the end where the flag is set.
     pub take: for<'c> fn(
         &'c WriteContext<'c>,
@@ -327,6 +328,9 @@ pub struct QueueKind {
         bool,
     ) -> Answer<'c, (), CommandError>,
 }
+
+/// Reads the length of the part of an element's name that tells its rank.
+pub type RankLengthFn = fn(&[u8]) -> Result<usize, DecodeError>;
 
 /// A type's part in DUMP and RESTORE.
 #[derive(Debug)]

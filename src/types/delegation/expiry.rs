@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Grant;
 use super::fetching::read_granted_elements;
-use super::returning::innermost_first;
+use super::returning::{GrantPlace, innermost_first};
 use crate::error::CommandError;
 use crate::layout::{Meta, successor};
 use crate::store::{Isolation, StoreError, Transaction};
@@ -57,7 +57,7 @@ impl ReadContext<'_> {
             match read_granted_elements(self.layout(), self.transaction, data, id).await {
                 Ok(elements) => {
                     let first = elements.into_iter().next().map(|first| first.name);
-                    expired.push((first, row.key, grant));
+                    expired.push((first, row.key, data, grant));
                 }
                 Err(StoreError::Corrupt(what)) => {
                     tracing::error!(what, "a grant that has expired cannot be read");
@@ -65,10 +65,13 @@ impl ReadContext<'_> {
                 Err(error) => return Err(error),
             }
         }
-        innermost_first(&mut expired, |(first, _, grant)| {
-            (first.as_ref(), grant.value_type, grant.from_end)
+        innermost_first(&mut expired, |(first, _, data, grant)| GrantPlace {
+            data: *data,
+            value_type: grant.value_type,
+            from_end: grant.from_end,
+            first: first.as_ref(),
         });
-        found.expired = expired.into_iter().map(|(_, row, _)| row).collect();
+        found.expired = expired.into_iter().map(|(_, row, ..)| row).collect();
         Ok(found)
     }
 }

@@ -8,6 +8,7 @@ use crate::layout::{Id, Layout, Meta, ValueType};
 use crate::store::{Isolation, RangeQuery, ReadTransaction, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::key::OpenKey;
+use crate::types::kind::RankLengthFn;
 use crate::types::pages::Pages;
 
 impl WriteContext<'_> {
@@ -35,9 +36,11 @@ impl WriteContext<'_> {
                 returning.push((self.take_grant(data, id).await?, from_end));
             }
         }
-        innermost_first(&mut returning, |(elements, from_end)| {
-            let first = elements.first().map(|first| &first.name);
-            (first, key.meta.value_type, *from_end)
+        innermost_first(&mut returning, |(elements, from_end)| GrantPlace {
+            data: key.data(),
+            value_type: key.meta.value_type,
+            from_end: *from_end,
+            first: elements.first().map(|first| &first.name),
         });
         for (elements, from_end) in returning {
             self.give_back(key, elements, from_end).await?;
@@ -94,24 +97,48 @@ impl WriteContext<'_> {
     }
 }
 
-/// Sorts grants so that what is further inside returns first, and is not put in front of the rest.
-/// `place`: the name of a grant's first element, the queue's type, and whether it was popped from the
-/// queue's end.
-pub(super) fn innermost_first<T>(
-    grants: &mut [T],
-    place: impl Fn(&T) -> (Option<&Bytes>, ValueType, bool),
-) {
-    grants.sort_by(|one, other| {
-        let ((one, value_type, from_end), (other, _, other_end)) = (place(one), place(other));
-        let queue = &value_type.kind().queue;
-        if queue.as_ref().is_some_and(|queue| queue.is_oldest_first) {
-            return other.cmp(&one);
-        }
-        from_end.cmp(&other_end).then_with(|| match from_end {
-            true => one.cmp(&other),
-            false => other.cmp(&one),
-        })
+/// Where a grant's elements were popped.
+pub(super) struct GrantPlace<'g> {
+    pub(super) data: Id,
+    pub(super) value_type: ValueType,
+    pub(super) from_end: bool,
+    /// The name of its first element.
+    pub(super) first: Option<&'g Bytes>,
+}
+
+/// Sorts grants so that of each queue what is further inside returns first, and is not put in front of
+/// the rest.
+pub(super) fn innermost_first<T>(grants: &mut [T], place: impl Fn(&T) -> GrantPlace<'_>) {
+    grants.sort_by_key(|grant| {
+        let place = place(grant);
+        (place.data, place.from_end)
     });
+    for of_queue in grants.chunk_by_mut(|one, other| place(one).data == place(other).data) {
+        let is_at_end = of_queue.iter().all(|grant| place(grant).from_end);
+        of_queue.sort_by(|one, other| {
+            let (one, other) = (place(one), place(other));
+            let queue = one.value_type.kind().queue.as_ref();
+            let ends = one.from_end.cmp(&other.from_end);
+            match queue.and_then(|queue| queue.rank_length) {
+                None => ends.then_with(|| match one.from_end {
+                    true => one.first.cmp(&other.first),
+                    false => other.first.cmp(&one.first),
+                }),
+                // At both ends the oldest of a rank came first.
+                Some(length) if is_at_end => {
+                    let ranks = rank(length, one.first).cmp(&rank(length, other.first));
+                    ranks.then_with(|| other.first.cmp(&one.first))
+                }
+                Some(_) => other.first.cmp(&one.first),
+            }
+        });
+    }
+}
+
+/// The part of an element's name that all of its rank share.
+fn rank(length: RankLengthFn, name: Option<&Bytes>) -> Option<&[u8]> {
+    let name = name?;
+    name.get(..length(name).ok()?)
 }
 
 /// Whether elements of a queue's data are granted and not fetched. Conflicts with servers that grant

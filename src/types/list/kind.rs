@@ -33,7 +33,7 @@ pub static KIND: ValueKind = ValueKind {
     counters: &[],
     queue: Some(QueueKind {
         sections: [Some(Section::Elements); 2],
-        is_oldest_first: false,
+        rank_length: None,
         take: |context, key, from_end, count| {
             Box::pin(context.list_pop_placed(key, count, end(from_end)))
         },

@@ -1,6 +1,6 @@
 //! The descriptor of priority queues.
 
-use crate::layout::{KeyRange, PoppedElement, QueuePlace, Section};
+use crate::layout::{KeyRange, PoppedElement, QueuePlace, Section, priority_length};
 use crate::store::{Isolation, StoreError};
 use crate::types::context::WriteContext;
 use crate::types::delegation::row_key;
@@ -28,7 +28,7 @@ pub static KIND: ValueKind = ValueKind {
     queue: Some(QueueKind {
         // Pops from the highest priority read priority by priority.
         sections: [Some(Section::Queue), None],
-        is_oldest_first: true,
+        rank_length: Some(priority_length),
         take: |context, key, from_end, count| {
             let end = if from_end { Extreme::Max } else { Extreme::Min };
             Box::pin(context.queue_pop_placed(key, count, end))

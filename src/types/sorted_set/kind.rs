@@ -45,7 +45,7 @@ pub static KIND: ValueKind = ValueKind {
     counters: &[],
     queue: Some(QueueKind {
         sections: [Some(Section::Scores); 2],
-        is_oldest_first: false,
+        rank_length: None,
         take: |context, key, from_end, count| {
             let end = if from_end { Extreme::Max } else { Extreme::Min };
             Box::pin(context.zset_pop_placed(key, count, end))

@@ -331,6 +331,11 @@ fn grants_that_expire_together_return_in_their_order() {
             "PQ.PUSH q 9 a 9 b 9 c 9 d 9 e 9 f",
             "PQ.RANGE q 0 -1",
         ),
+        (
+            ValueType::PriorityQueue,
+            "PQ.PUSH q 9 a 5 b 5 c 3 d",
+            "PQ.RANGE q 0 -1",
+        ),
     ] {
         for from_end in [false, true] {
             let bench = Bench::cluster_like();
