@@ -6,8 +6,6 @@
 //! its unit, so that pushes never conflict. Within a priority the oldest comes first, whichever end of
 //! the queue is asked for. A pop conflicts with pops of the same rows, and with pushes in front of them.
 
-use bytes::Bytes;
-
 use crate::layout::{KeyRange, Priority};
 use crate::store::StoreError;
 
@@ -24,15 +22,7 @@ mod update;
 
 pub use super::sorted_set::Extreme;
 pub use kind::KIND;
-
-/// A value with its priority.
-#[derive(Debug, Clone)]
-pub struct QueuedValue {
-    /// The value.
-    pub value: Bytes,
-    /// Its priority.
-    pub priority: Priority,
-}
+pub use rows::QueuedValue;
 
 /// A bound of a range of priorities.
 #[derive(Debug, Clone, Copy)]

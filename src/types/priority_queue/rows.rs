@@ -1,12 +1,21 @@
 //! Where a priority queue's elements are.
 
-use crate::layout::{ElementsValue, Id, KeyRange, QueuePlace};
+use bytes::Bytes;
+
+use crate::layout::{ElementsValue, Id, KeyRange, Priority, QueuePlace};
 use crate::store::StoreError;
 use crate::types::context::ReadContext;
 use crate::types::key::OpenKey;
 use crate::types::runs::{ElementsRow, ElementsRows};
 
-use super::QueuedValue;
+/// A value with its priority.
+#[derive(Debug, Clone)]
+pub struct QueuedValue {
+    /// The value.
+    pub value: Bytes,
+    /// Its priority.
+    pub priority: Priority,
+}
 
 /// Some of a queue's rows, in the order in which pops would take them. Within a row, too, the oldest
 /// element comes first.
