@@ -38,15 +38,19 @@ impl WriteContext<'_> {
         let from_end = end == End::Right;
         let taken = self.elements_to_take(&range, count, from_end).await?;
         let is_covered = self.conflict_on_taken(&range, &taken, from_end);
-        let name = |row: &Bytes, place: usize| {
-            if self.environment.capabilities.single_writer {
-                // Nothing returns there.
-                return Ok(Bytes::new());
-            }
-            let position = self.layout().read_position(prefix_length, row)?;
-            Ok(name(&position.raised_by(place)))
+        // Nothing returns on a store with a single writer.
+        let has_names = !self.environment.capabilities.single_writer;
+        let names = |row: &Bytes| {
+            let position = match has_names {
+                true => Some(self.layout().read_position(prefix_length, row)?),
+                false => None,
+            };
+            Ok(move |place| {
+                let position = position.as_ref();
+                position.map_or_else(Bytes::new, |position| name(&position.raised_by(place)))
+            })
         };
-        self.take_off(key, taken, (is_covered, from_end), prefix_length, name)
+        self.take_off(key, taken, (is_covered, from_end), prefix_length, names)
             .await
     }
 

@@ -142,13 +142,15 @@ impl WriteContext<'_> {
             // Not in the order of their keys.
             Extreme::Max => (self.highest_to_take(key.data(), count).await?, false),
         };
-        let name = |row: &Bytes, place: usize| {
+        let names = |row: &Bytes| {
             let (of_run, _) = self.layout().read_queue_key(prefix_length, row)?;
-            let mut name = Vec::new();
-            of_run.raised_by(place).pack_into(&mut name);
-            Ok(name.into())
+            Ok(move |place| {
+                let mut name = Vec::new();
+                of_run.raised_by(place).pack_into(&mut name);
+                name.into()
+            })
         };
-        self.take_off(key, taken, (is_covered, false), prefix_length, name)
+        self.take_off(key, taken, (is_covered, false), prefix_length, names)
             .await
     }
 

@@ -107,18 +107,18 @@ impl WriteContext<'_> {
     /// Takes elements off a value: clears their rows (where the transaction conflicts on all between
     /// them, `is_covered`, as one range), and answers them, the outermost first. Of a run, its last
     /// elements `from_end`. An element of its own row is named by the rest of its key after
-    /// `prefix_length` bytes, one of a run by `name`, from the row's key and its place in the run. The
-    /// caller ends with [`WriteContext::remove_if_empty`].
+    /// `prefix_length` bytes. For a run `names` answers, from the row's key, what names an element by its
+    /// place in the run. The caller ends with [`WriteContext::remove_if_empty`].
     ///
     /// # Errors
     /// When the store fails.
-    pub(in crate::types) async fn take_off(
+    pub(in crate::types) async fn take_off<N: Fn(usize) -> Bytes>(
         &self,
         key: &OpenKey,
         mut taken: Taken,
         (is_covered, from_end): (bool, bool),
         prefix_length: usize,
-        name: impl Fn(&Bytes, usize) -> Result<Bytes, StoreError>,
+        names: impl Fn(&Bytes) -> Result<N, StoreError>,
     ) -> Result<Vec<PoppedElement>, StoreError> {
         for row in &taken.rows {
             self.note_elements(key, &row.key, row.count(), 0);
@@ -143,10 +143,12 @@ impl WriteContext<'_> {
                         false => beyond - length + number,
                         true => beyond + run.count() + length - 1 - number,
                     };
-                    for (number, value) in taken.into_iter().enumerate() {
-                        let name = name(&row.key, place(number))?;
-                        popped.push(PoppedElement { name, value });
-                    }
+                    let name = names(&row.key)?;
+                    let named = taken.into_iter().enumerate();
+                    popped.extend(named.map(|(number, value)| PoppedElement {
+                        name: name(place(number)),
+                        value,
+                    }));
                 }
             }
         }
