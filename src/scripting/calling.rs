@@ -109,15 +109,24 @@ impl<'y> Calling<'y> {
 
 /// Whether [`push`] knows a reply.
 fn is_plain(reply: &Reply, depth: usize) -> bool {
+    let is_inner_plain = |item: &Reply| is_plain(item, depth + 1);
     match reply {
         Reply::Bulk(_) | Reply::Integer(_) | Reply::Simple(_) | Reply::Null | Reply::NullArray => {
             true
         }
-        Reply::Array(items) => {
-            depth < SCRIPT_REPLY_DEPTH_MAX && items.iter().all(|item| is_plain(item, depth + 1))
+        Reply::Array(items) | Reply::Set(items) => {
+            depth < SCRIPT_REPLY_DEPTH_MAX && items.iter().all(is_inner_plain)
+        }
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
+            depth < SCRIPT_REPLY_DEPTH_MAX && flat(pairs).all(is_inner_plain)
         }
         _ => false,
     }
+}
+
+/// Pairs as RESP2 has them.
+fn flat(pairs: &[(Reply, Reply)]) -> impl Iterator<Item = &Reply> {
+    pairs.iter().flat_map(|(first, second)| [first, second])
 }
 
 /// The arguments of a command, where all are texts and numbers, and not too long.
@@ -189,17 +198,30 @@ unsafe fn push(state: *mut lua_State, reply: &Reply) {
                 push_text(state, status.as_bytes());
                 ffi::lua_rawset(state, -3);
             }
-            Reply::Array(items) => {
-                // Room for a table, its element and what that needs.
-                ffi::luaL_checkstack(state, 4, c"too deep a reply".as_ptr());
-                let room = c_int::try_from(items.len()).unwrap_or(c_int::MAX);
-                ffi::lua_createtable(state, room, 0);
-                for (place, item) in (1..).zip(items) {
-                    push(state, item);
-                    ffi::lua_rawseti(state, -2, place);
-                }
+            Reply::Array(items) | Reply::Set(items) => {
+                push_table(state, items.len(), items.iter());
+            }
+            Reply::Map(pairs) | Reply::Pairs(pairs) => {
+                push_table(state, pairs.len().saturating_mul(2), flat(pairs));
             }
             _ => ffi::lua_pushboolean(state, 0),
+        }
+    }
+}
+
+unsafe fn push_table<'r>(
+    state: *mut lua_State,
+    count: usize,
+    items: impl Iterator<Item = &'r Reply>,
+) {
+    unsafe {
+        // Room for a table, its element and what that needs.
+        ffi::luaL_checkstack(state, 4, c"too deep a reply".as_ptr());
+        let room = c_int::try_from(count).unwrap_or(c_int::MAX);
+        ffi::lua_createtable(state, room, 0);
+        for (place, item) in (1..).zip(items) {
+            push(state, item);
+            ffi::lua_rawseti(state, -2, place);
         }
     }
 }

@@ -179,13 +179,7 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn find_each(&self, keys: &[Bytes]) -> Result<Vec<Option<OpenKey>>, StoreError> {
-        // Once, rather than by each of the reads.
-        self.namespace().await?;
-        let mut found = Vec::with_capacity(keys.len());
-        for some in keys.chunks(KEY_READS_AT_ONCE) {
-            found.extend(try_join_all(some.iter().map(|key| self.find_any(key))).await?);
-        }
-        Ok(found)
+        self.each(keys, async |key| self.find_any(key).await).await
     }
 
     /// The key, if it is of this type; its data may turn out to be empty, which is the same as
@@ -211,14 +205,8 @@ impl ReadContext<'_> {
         keys: &[Bytes],
         value_types: &[ValueType],
     ) -> Result<Vec<Option<OpenKey>>, CommandError> {
-        // Once, rather than by each of the reads.
-        self.namespace().await?;
-        let mut found = Vec::with_capacity(keys.len());
-        for some in keys.chunks(KEY_READS_AT_ONCE) {
-            let reads = some.iter().map(|key| self.find_of(key, value_types));
-            found.extend(try_join_all(reads).await?);
-        }
-        Ok(found)
+        self.each(keys, async |key| self.find_of(key, value_types).await)
+            .await
     }
 
     async fn find_of(

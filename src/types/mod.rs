@@ -42,6 +42,7 @@ pub mod script_calls;
 pub mod script_reads;
 pub mod scripts;
 pub mod set;
+mod side_by_side;
 pub mod signals;
 pub mod size_budget;
 pub mod sizing;

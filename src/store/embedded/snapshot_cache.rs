@@ -5,7 +5,8 @@
 //! transaction is open. So what was read of it stays true, whatever the transaction writes or undoes.
 //!
 //! Only what is read a second time is remembered. A batch with as many queues as commands would pay for
-//! it in vain.
+//! it in vain. The last key without a value is remembered at once: a command that finds no key often
+//! makes it, and looks for it again then.
 
 use bytes::Bytes;
 
@@ -32,6 +33,8 @@ const WINDOW_BYTES_MAX: usize = 16 * 1024;
 pub(super) struct SnapshotCache {
     /// Each key has one slot, by its hash.
     slots: Vec<Slot>,
+    /// The last key that was found to have no value, and is in no slot.
+    missing: Slot,
     windows: Vec<Window>,
     /// The window that was used last.
     latest: usize,
@@ -41,9 +44,29 @@ pub(super) struct SnapshotCache {
 
 #[derive(Debug, Default)]
 struct Slot {
+    /// The key's.
+    hash: u64,
     /// Empty if the slot is. No row has an empty key.
     key: Vec<u8>,
     value: Option<Bytes>,
+}
+
+impl Slot {
+    fn clear(&mut self) {
+        self.key.clear();
+        self.value = None;
+    }
+
+    fn has(&self, hash: u64, key: &[u8]) -> bool {
+        self.hash == hash && self.key == key && !key.is_empty()
+    }
+
+    fn fill(&mut self, hash: u64, key: &[u8], value: &Option<Bytes>) {
+        self.hash = hash;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.value.clone_from(value);
+    }
 }
 
 /// A part of the snapshot: all its rows from an edge on.
@@ -78,9 +101,8 @@ impl SnapshotCache {
         self.windows.resize_with(WINDOWS, Window::default);
         self.seen.clear();
         self.seen.resize(SEEN, 0);
-        for slot in &mut self.slots {
-            slot.key.clear();
-            slot.value = None;
+        for slot in self.slots.iter_mut().chain([&mut self.missing]) {
+            slot.clear();
         }
         for window in &mut self.windows {
             window.is_complete = false;
@@ -97,21 +119,19 @@ impl SnapshotCache {
     ) -> Result<Option<Bytes>, StoreError> {
         let hash = hash_of(key);
         let slot = self.slots.get_mut(hash as usize % SLOTS);
-        if let Some(slot) = &slot
-            && slot.key == key
-            && !key.is_empty()
-        {
-            return Ok(slot.value.clone());
+        for known in slot.as_deref().into_iter().chain([&self.missing]) {
+            if known.has(hash, key) {
+                return Ok(known.value.clone());
+            }
         }
         let value = snapshot.get(key)?.map(Bytes::copy_from_slice);
         let bytes = key.len() + value.as_ref().map_or(0, Bytes::len);
-        if let Some(slot) = slot
-            && bytes <= SLOT_BYTES_MAX
-            && was_seen(&mut self.seen, hash)
-        {
-            slot.key.clear();
-            slot.key.extend_from_slice(key);
-            slot.value.clone_from(&value);
+        if bytes <= SLOT_BYTES_MAX {
+            match slot {
+                Some(slot) if was_seen(&mut self.seen, hash) => slot.fill(hash, key, &value),
+                _ if value.is_none() => self.missing.fill(hash, key, &value),
+                _ => {}
+            }
         }
         Ok(value)
     }

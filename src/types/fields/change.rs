@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use crate::error::CommandError;
 use crate::layout::{Entry, FieldRow, Member, ValueType};
@@ -146,8 +145,8 @@ impl WriteContext<'_> {
         let mut added = 0;
         for chunk in entries.chunks(RANGE_PAGE_ROWS) {
             let names: Vec<Member> = chunk.iter().map(|one| Member::new(&one.name)).collect();
-            let reads = names.iter().map(|name| self.field_row(key, name));
-            let old_rows = try_join_all(reads).await?;
+            let read = async |name| self.field_row(key, name).await;
+            let old_rows = self.each(&names, read).await?;
             let mut written: HashSet<&Bytes> = HashSet::new();
             for ((entry, name), mut old) in chunk.iter().zip(&names).zip(old_rows) {
                 // A field may be named twice; what was read before its first change is old.
@@ -176,8 +175,8 @@ impl WriteContext<'_> {
         let mut removed = 0;
         for chunk in names.chunks(RANGE_PAGE_ROWS) {
             let names: Vec<Member> = chunk.iter().map(Member::new).collect();
-            let reads = names.iter().map(|name| self.field_row(key, name));
-            let old_rows = try_join_all(reads).await?;
+            let read = async |name| self.field_row(key, name).await;
+            let old_rows = self.each(&names, read).await?;
             let mut gone: HashSet<&Bytes> = HashSet::new();
             for (name, old) in names.iter().zip(old_rows) {
                 let Some(old) = old else { continue };

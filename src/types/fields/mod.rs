@@ -9,10 +9,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use crate::layout::{Entry, FieldRow, Member, ValueType};
-use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -115,18 +113,14 @@ impl ReadContext<'_> {
             let values = names.iter().map(|name| row.find_in_body(&body.bytes, name));
             return Ok(values.collect::<Result<_, _>>()?);
         }
-        let mut values = Vec::with_capacity(names.len());
-        for some in names.chunks(RANGE_PAGE_ROWS) {
-            let reads = some.iter().map(async |name| {
-                let name = Member::new(name);
-                match self.field_row(key, &name).await? {
-                    Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
-                    None => Ok::<_, StoreError>(None),
-                }
-            });
-            values.extend(try_join_all(reads).await?);
-        }
-        Ok(values)
+        self.each(names, async |name| {
+            let name = Member::new(name);
+            match self.field_row(key, &name).await? {
+                Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
+                None => Ok(None),
+            }
+        })
+        .await
     }
 
     /// The value of one field.
@@ -165,15 +159,11 @@ impl ReadContext<'_> {
             });
             return found.collect();
         }
-        let mut found = Vec::with_capacity(names.len());
-        for some in names.chunks(RANGE_PAGE_ROWS) {
-            let reads = some.iter().map(async |name| {
-                let row = self.field_row(key, &Member::new(name)).await?;
-                Ok::<_, StoreError>(row.is_some())
-            });
-            found.extend(try_join_all(reads).await?);
-        }
-        Ok(found)
+        self.each(names, async |name| {
+            let row = self.field_row(key, &Member::new(name)).await?;
+            Ok(row.is_some())
+        })
+        .await
     }
 
     /// All entries, a page at a time.

@@ -198,7 +198,14 @@ impl WriteContext<'_> {
         let mut rows = ElementsRows::new(self, range, from == End::Right);
         let mut left = count.unwrap_or(usize::MAX);
         let mut removed = 0;
-        'search: while let Some(page) = rows.next(usize::MAX).await? {
+        // Workers take what they have done off the end where it is likely to be.
+        let mut wanted = match self.environment.capabilities.single_writer {
+            true => left,
+            // Another read would be another round trip.
+            false => usize::MAX,
+        };
+        'search: while let Some(page) = rows.next(wanted).await? {
+            wanted = usize::MAX;
             for row in page {
                 let mut found = Vec::new();
                 for (number, element) in row.elements(from == End::Right) {

@@ -11,7 +11,6 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 
 use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, PoppedElement};
 use crate::store::{Isolation, KeyValue, StoreError};
@@ -111,10 +110,8 @@ impl ReadContext<'_> {
         key: &OpenKey,
         members: &[Member],
     ) -> Result<Vec<Option<MemberEntry>>, StoreError> {
-        if let [member] = members {
-            return Ok(vec![self.zset_entry(key, member).await?]);
-        }
-        try_join_all(members.iter().map(|member| self.zset_entry(key, member))).await
+        self.each(members, async |member| self.zset_entry(key, member).await)
+            .await
     }
 
     /// What a row of the score index says.

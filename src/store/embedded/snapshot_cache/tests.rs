@@ -1,6 +1,8 @@
 use super::*;
 use crate::random::{Random, SeededRandom};
 use crate::store::Store;
+use crate::store::embedded::layer::Layer;
+use crate::store::embedded::undo::Log;
 use crate::store::embedded::{EmbeddedOptions, EmbeddedStore};
 
 const ROWS: u8 = 200;
@@ -79,8 +81,10 @@ fn whatever_was_read_before_a_read_finds_what_the_snapshot_has() {
                 "{query:?}"
             );
             let key = [random.below(256) as u8];
-            let value = cache.value(&snapshot, &key).unwrap();
-            assert_eq!(value.as_deref(), snapshot.get(&key).unwrap());
+            for _ in 0..=random.below(2) {
+                let value = cache.value(&snapshot, &key).unwrap();
+                assert_eq!(value.as_deref(), snapshot.get(&key).unwrap());
+            }
             if random.below(50) == 0 {
                 cache.reset();
             }
@@ -109,4 +113,32 @@ fn reads_that_go_on_from_row_to_row_take_more_and_more_ahead() {
     let windows = writer.cache.windows.iter();
     let taken_ahead: Vec<usize> = windows.map(|window| window.rows.len()).collect();
     assert!(taken_ahead.contains(&WINDOW_ROWS_MAX), "{taken_ahead:?}");
+}
+
+#[test]
+fn what_was_missing_last_is_not_looked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let (layers, transaction) = store
+        .shared
+        .overlay
+        .snapshot(&store.environment, 0)
+        .unwrap();
+    let mut written = Layer::default();
+    written.set(&[2], b"new", &mut Log::default());
+    let written = [written];
+    let [before, after] = [&*layers, &written].map(|layers| View {
+        layers,
+        rows: &store.rows,
+        transaction: &transaction,
+    });
+    let mut cache = SnapshotCache::default();
+    cache.reset();
+    assert_eq!(cache.value(&before, &[2]).unwrap(), None);
+    // Whatever was found in between.
+    assert!(cache.value(&before, &[3]).unwrap().is_some());
+    assert_eq!(cache.value(&after, &[2]).unwrap(), None);
+    cache.reset();
+    let value = Some(Bytes::from_static(b"new"));
+    assert_eq!(cache.value(&after, &[2]).unwrap(), value);
 }
