@@ -4,16 +4,16 @@ use std::rc::Rc;
 
 use mlua::{Lua, Result, Table, Value};
 
+use reading::Broken;
+
 use super::library::{Outcome, Raise, number, put, type_name};
 use super::meter::Meter;
 use super::state::State;
 
+mod reading;
+
 /// Tables within tables that are packed; deeper ones are nil.
 const DEPTH_MAX: usize = 16;
-/// Tables within tables that are read.
-const UNPACK_DEPTH_MAX: usize = 1_000;
-/// Values that `unpack` gives at most (Lua: `LUAI_MAXCSTACK`).
-const RESULTS_MAX: usize = 7_900;
 
 /// Bytes of a value at most, beside the text of a string.
 const VALUE_BYTES_MAX: usize = 9;
@@ -206,130 +206,6 @@ fn pack_table(
     Ok(())
 }
 
-/// Why bytes cannot be read.
-enum Broken {
-    Short,
-    Bad,
-    Raised(Raise),
-}
-
-impl From<mlua::Error> for Broken {
-    fn from(error: mlua::Error) -> Self {
-        Broken::Raised(Raise::Lua(error))
-    }
-}
-
-struct Reader<'b> {
-    bytes: &'b [u8],
-}
-
-impl<'b> Reader<'b> {
-    fn take(&mut self, length: usize) -> std::result::Result<&'b [u8], Broken> {
-        match self.bytes.split_at_checked(length) {
-            Some((taken, rest)) => {
-                self.bytes = rest;
-                Ok(taken)
-            }
-            None => Err(Broken::Short),
-        }
-    }
-
-    fn unsigned(&mut self, length: usize) -> std::result::Result<u64, Broken> {
-        let bytes = self.take(length)?;
-        Ok(bytes
-            .iter()
-            .fold(0, |value, byte| (value << 8) | u64::from(*byte)))
-    }
-
-    fn length(&mut self, length: usize) -> std::result::Result<usize, Broken> {
-        let value = self.unsigned(length)?;
-        usize::try_from(value).map_err(|_| Broken::Short)
-    }
-
-    fn signed(&mut self, length: usize) -> std::result::Result<Value, Broken> {
-        let unused = 64 - 8 * length;
-        let value = (self.unsigned(length)? << unused).cast_signed() >> unused;
-        Ok(Value::Number(value as f64))
-    }
-
-    fn value(&mut self, lua: &Lua, depth: usize) -> std::result::Result<Value, Broken> {
-        if depth > UNPACK_DEPTH_MAX {
-            return Err(Broken::Bad);
-        }
-        let kind = self.unsigned(1)? as u8;
-        match kind {
-            0..=0x7f => Ok(Value::Number(f64::from(kind))),
-            0xe0..=0xff => Ok(Value::Number(f64::from(kind.cast_signed()))),
-            0x80..=0x8f => self.map(lua, usize::from(kind & 0xf), depth),
-            0x90..=0x9f => self.array(lua, usize::from(kind & 0xf), depth),
-            0xa0..=0xbf => self.string(lua, usize::from(kind & 0x1f)),
-            0xc0 => Ok(Value::Nil),
-            0xc2 => Ok(Value::Boolean(false)),
-            0xc3 => Ok(Value::Boolean(true)),
-            0xca => {
-                let bits = self.unsigned(4)? as u32;
-                Ok(Value::Number(f64::from(f32::from_bits(bits))))
-            }
-            0xcb => Ok(Value::Number(f64::from_bits(self.unsigned(8)?))),
-            0xcc..=0xcf => {
-                let length = 1 << (kind - 0xcc);
-                Ok(Value::Number(self.unsigned(length)? as f64))
-            }
-            0xd0..=0xd3 => self.signed(1 << (kind - 0xd0)),
-            0xc4..=0xc6 => {
-                let length = self.length(1 << (kind - 0xc4))?;
-                self.string(lua, length)
-            }
-            0xd9..=0xdb => {
-                let length = self.length(1 << (kind - 0xd9))?;
-                self.string(lua, length)
-            }
-            0xdc | 0xdd => {
-                let length = self.length(2 << (kind - 0xdc))?;
-                self.array(lua, length, depth)
-            }
-            0xde | 0xdf => {
-                let length = self.length(2 << (kind - 0xde))?;
-                self.map(lua, length, depth)
-            }
-            _ => Err(Broken::Bad),
-        }
-    }
-
-    fn string(&mut self, lua: &Lua, length: usize) -> std::result::Result<Value, Broken> {
-        Ok(Value::String(lua.create_string(self.take(length)?)?))
-    }
-
-    fn array(
-        &mut self,
-        lua: &Lua,
-        length: usize,
-        depth: usize,
-    ) -> std::result::Result<Value, Broken> {
-        let table = lua.create_table()?;
-        for place in 1..=length {
-            let value = self.value(lua, depth + 1)?;
-            table.raw_set(place, value)?;
-        }
-        Ok(Value::Table(table))
-    }
-
-    fn map(
-        &mut self,
-        lua: &Lua,
-        length: usize,
-        depth: usize,
-    ) -> std::result::Result<Value, Broken> {
-        let table = lua.create_table()?;
-        for _ in 0..length {
-            let name = self.value(lua, depth + 1)?;
-            let value = self.value(lua, depth + 1)?;
-            table.raw_set(name, value)?;
-        }
-        Ok(Value::Table(table))
-    }
-}
-
 /// Reads up to `limit` values (0: all) from an offset on. With `tells_offset` the offset behind
 /// them comes first, −1 at the end.
 fn unpack(lua: &Lua, arguments: &[Value], limit: i32, offset: i32, tells_offset: bool) -> Outcome {
@@ -359,29 +235,30 @@ fn unpack(lua: &Lua, arguments: &[Value], limit: i32, offset: i32, tells_offset:
         return Err(Raise::Text(text));
     };
     let most = if most == 0 { usize::MAX } else { most };
-    let mut reader = Reader { bytes: rest };
-    let mut values = Vec::new();
-    while !reader.bytes.is_empty() && values.len() < most {
-        if values.len() >= RESULTS_MAX {
-            return Err(Raise::Text("stack overflow (too many results)".to_owned()));
-        }
-        match reader.value(lua, 0) {
-            Ok(value) => values.push(value),
-            Err(Broken::Short) => {
-                return Err(Raise::Text("Missing bytes in input.".to_owned()));
-            }
-            Err(Broken::Bad) => {
-                return Err(Raise::Text("Bad data format in input.".to_owned()));
-            }
-            Err(Broken::Raised(raise)) => return Err(raise),
-        }
+    let read = match reading::read(lua, rest, most)? {
+        Ok(read) => read,
+        Err(broken) => return Err(raised(lua, broken)?),
+    };
+    let offset = tells_offset.then(|| {
+        Value::Number(match read.rest {
+            0 => -1.0,
+            behind => (bytes.len() - behind) as f64,
+        })
+    });
+    Ok(offset.into_iter().chain(read.values).collect())
+}
+
+fn raised(lua: &Lua, broken: Broken) -> Result<Raise> {
+    let at_line = |text: &str| Ok(Raise::Text(text.to_owned()));
+    let as_it_is = |text: &str| Ok(Raise::Value(Value::String(lua.create_string(text)?)));
+    match broken {
+        Broken::Short => at_line("Missing bytes in input."),
+        Broken::Bad => at_line("Bad data format in input."),
+        Broken::TooMany => at_line(
+            "stack overflow (too many return values at once; use unpack_one or unpack_limit instead.)",
+        ),
+        Broken::TooDeep => at_line("stack overflow (in function mp_decode_to_lua_array)"),
+        Broken::NameNil => as_it_is("table index is nil"),
+        Broken::NameNan => as_it_is("table index is NaN"),
     }
-    if tells_offset {
-        let next = match reader.bytes.is_empty() {
-            true => -1.0,
-            false => (bytes.len() - reader.bytes.len()) as f64,
-        };
-        values.insert(0, Value::Number(next));
-    }
-    Ok(values)
 }

@@ -137,7 +137,7 @@ fn value(dice: &mut Dice, depth: usize) -> String {
 }
 
 fn script(dice: &mut Dice) -> String {
-    match dice.below(8) {
+    match dice.below(9) {
         0 => format!("return cjson.encode({})", value(dice, 0)),
         1 => {
             let pieces: Vec<&str> = (0..dice.below(9))
@@ -177,6 +177,16 @@ fn script(dice: &mut Dice) -> String {
             let name = pick(dice, BITS);
             let (one, other) = (pick(dice, &NUMBERS[..30]), pick(dice, &NUMBERS[..16]));
             format!("return bit.{name}({one}, {other})")
+        }
+        7 => {
+            let bytes: String = (0..dice.below(24))
+                .map(|_| match dice.one_in(3) {
+                    // Tables, texts and nothing, which fit into each other.
+                    true => format!("\\{:03}", 128 + dice.below(70)),
+                    false => format!("\\{:03}", dice.below(256)),
+                })
+                .collect();
+            format!("return {{pcall(cmsgpack.unpack, '{bytes}')}}")
         }
         _ => format!("return {}", value(dice, 0)),
     }

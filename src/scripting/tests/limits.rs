@@ -29,6 +29,34 @@ fn what_is_built_outside_lua_keeps_to_the_memory_limit() {
 }
 
 #[test]
+fn what_messagepack_promises_is_believed_when_it_is_there() {
+    let error = |text: &str| match replied(&format!("return {{pcall(cmsgpack.unpack, {text})}}")) {
+        Reply::Array(mut items) => match items.pop() {
+            Some(Reply::Bulk(line)) => String::from_utf8(line.to_vec()).unwrap(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    for text in [
+        // Each promises four billion items.
+        "string.rep('\\221\\255\\255\\255\\255', 1000)",
+        "string.rep('\\223\\255\\255\\255\\255\\1', 1000)",
+    ] {
+        assert_eq!(error(text), "Missing bytes in input.");
+    }
+    let too_many = "stack overflow (too many return values at once; use unpack_one or unpack_limit \
+                    instead.)";
+    assert_eq!(error("string.rep('\\1', 8001)"), too_many);
+    assert_eq!(error("string.rep('\\129\\1', 5000)"), too_many);
+    assert_eq!(
+        error("string.rep('\\145', 5000)"),
+        "stack overflow (in function mp_decode_to_lua_array)"
+    );
+    assert_eq!(error("'\\129\\192\\1'"), "table index is nil");
+    assert_eq!(error("'\\129\\192'"), "Missing bytes in input.");
+}
+
+#[test]
 fn a_long_result_is_the_same_as_a_short_one() {
     let text = "local t = {} for i = 1, 200000 do t[i] = i end return t";
     let expected = (1..=200_000).map(Reply::Integer).collect();
