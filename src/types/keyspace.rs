@@ -179,7 +179,10 @@ impl ReadContext<'_> {
     /// # Errors
     /// When the store fails.
     pub async fn find_each(&self, keys: &[Bytes]) -> Result<Vec<Option<OpenKey>>, StoreError> {
-        self.each(keys, async |key| self.find_any(key).await).await
+        self.each(keys, KEY_READS_AT_ONCE, async |key| {
+            self.find_any(key).await
+        })
+        .await
     }
 
     /// The key, if it is of this type; its data may turn out to be empty, which is the same as
@@ -205,8 +208,10 @@ impl ReadContext<'_> {
         keys: &[Bytes],
         value_types: &[ValueType],
     ) -> Result<Vec<Option<OpenKey>>, CommandError> {
-        self.each(keys, async |key| self.find_of(key, value_types).await)
-            .await
+        self.each(keys, KEY_READS_AT_ONCE, async |key| {
+            self.find_of(key, value_types).await
+        })
+        .await
     }
 
     async fn find_of(

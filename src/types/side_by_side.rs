@@ -3,19 +3,19 @@
 use futures_util::future::try_join_all;
 
 use super::context::ReadContext;
-use crate::limits::KEY_READS_AT_ONCE;
 use crate::store::StoreError;
 
 impl ReadContext<'_> {
-    /// Reads something for each item. Where a read is a round trip, up to [`KEY_READS_AT_ONCE`] are under
-    /// way side by side. Elsewhere they follow each other, because a future for each costs as much as
-    /// what it reads.
+    /// Reads something for each item. Where a read is a round trip, up to `at_once` are under way side
+    /// by side. Elsewhere they follow each other, because a future for each costs as much as what it
+    /// reads.
     ///
     /// # Errors
     /// The first of `read`.
     pub(super) async fn each<'i, I, T, E: From<StoreError>>(
         &self,
         items: &'i [I],
+        at_once: usize,
         read: impl AsyncFn(&'i I) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let mut all = Vec::with_capacity(items.len());
@@ -27,7 +27,7 @@ impl ReadContext<'_> {
         }
         // Once, rather than by each of the reads.
         self.namespace().await?;
-        for some in items.chunks(KEY_READS_AT_ONCE) {
+        for some in items.chunks(at_once.max(1)) {
             all.extend(try_join_all(some.iter().map(|item| read(item))).await?);
         }
         Ok(all)

@@ -146,7 +146,7 @@ impl WriteContext<'_> {
         for chunk in entries.chunks(RANGE_PAGE_ROWS) {
             let names: Vec<Member> = chunk.iter().map(|one| Member::new(&one.name)).collect();
             let read = async |name| self.field_row(key, name).await;
-            let old_rows = self.each(&names, read).await?;
+            let old_rows = self.each(&names, RANGE_PAGE_ROWS, read).await?;
             let mut written: HashSet<&Bytes> = HashSet::new();
             for ((entry, name), mut old) in chunk.iter().zip(&names).zip(old_rows) {
                 // A field may be named twice; what was read before its first change is old.
@@ -176,7 +176,7 @@ impl WriteContext<'_> {
         for chunk in names.chunks(RANGE_PAGE_ROWS) {
             let names: Vec<Member> = chunk.iter().map(Member::new).collect();
             let read = async |name| self.field_row(key, name).await;
-            let old_rows = self.each(&names, read).await?;
+            let old_rows = self.each(&names, RANGE_PAGE_ROWS, read).await?;
             let mut gone: HashSet<&Bytes> = HashSet::new();
             for (name, old) in names.iter().zip(old_rows) {
                 let Some(old) = old else { continue };

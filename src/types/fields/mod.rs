@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::layout::{Entry, FieldRow, Member, ValueType};
+use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -113,7 +114,7 @@ impl ReadContext<'_> {
             let values = names.iter().map(|name| row.find_in_body(&body.bytes, name));
             return Ok(values.collect::<Result<_, _>>()?);
         }
-        self.each(names, async |name| {
+        self.each(names, RANGE_PAGE_ROWS, async |name| {
             let name = Member::new(name);
             match self.field_row(key, &name).await? {
                 Some(row) => Ok(Some(self.row_entry(key, Some(&name), &row).await?.value)),
@@ -159,7 +160,7 @@ impl ReadContext<'_> {
             });
             return found.collect();
         }
-        self.each(names, async |name| {
+        self.each(names, RANGE_PAGE_ROWS, async |name| {
             let row = self.field_row(key, &Member::new(name)).await?;
             Ok(row.is_some())
         })

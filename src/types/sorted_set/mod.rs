@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 
 use crate::layout::{DecodeError, Id, KeyRange, Member, MemberEntry, PoppedElement};
+use crate::limits::RANGE_PAGE_ROWS;
 use crate::store::{Isolation, KeyValue, StoreError};
 
 use super::context::ReadContext;
@@ -110,8 +111,10 @@ impl ReadContext<'_> {
         key: &OpenKey,
         members: &[Member],
     ) -> Result<Vec<Option<MemberEntry>>, StoreError> {
-        self.each(members, async |member| self.zset_entry(key, member).await)
-            .await
+        self.each(members, RANGE_PAGE_ROWS, async |member| {
+            self.zset_entry(key, member).await
+        })
+        .await
     }
 
     /// What a row of the score index says.
