@@ -1,4 +1,4 @@
-//! Reads values from bytes. They are made on Lua's stack, as the bindings would cost ten times as much:
+//! Reads values from bytes. They are made on Lua's stack, as the bindings would cost four times as much:
 //! frameworks hand the arguments of their scripts over like this.
 //!
 //! Lua raises an error by a jump over the frames here, for want of memory too. So nothing is owned
