@@ -70,8 +70,10 @@ mod processes {
 
     const SERVERS: usize = 4;
     const CLIENTS_OF_EACH: usize = 4;
-    const PIPELINES: usize = 20;
-    const PIPELINE_COMMANDS: usize = 25;
+    const PIPELINES: usize = 80;
+    /// Few, as a batch that runs for too long ends between a push and its pop
+    /// (`BATCH_AGE_MAX_MS`), and what it leaves in the queue conflicts.
+    const PIPELINE_COMMANDS: usize = 6;
 
     fn figure(server: &Server, name: &str) -> u64 {
         let info = server.connect().run("INFO quoin");
