@@ -27,8 +27,8 @@ fn store(folder: &tempfile::TempDir) -> EmbeddedStore {
     store
 }
 
-#[test]
-fn whatever_was_read_before_a_read_finds_what_the_snapshot_has() {
+/// Runs a test on a snapshot of [`store`].
+fn with_snapshot(test: impl FnOnce(View<'_>)) {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let (layers, transaction) = store
@@ -36,60 +36,66 @@ fn whatever_was_read_before_a_read_finds_what_the_snapshot_has() {
         .overlay
         .snapshot(&store.environment, 0)
         .unwrap();
-    let snapshot = View {
+    test(View {
         layers: &layers,
         rows: &store.rows,
         transaction: &transaction,
-    };
-    for seed in 0..40 {
-        let random = SeededRandom::new(seed);
-        let mut cache = SnapshotCache::default();
-        cache.reset();
-        let mut edge = 0;
-        for _ in 0..400 {
-            let reverse = random.below(2) == 0;
-            // Often onwards from the last read, as pops go.
-            edge = match random.below(4) {
-                0 => random.below(256) as u8,
-                _ if reverse => edge.saturating_sub(2),
-                _ => edge.saturating_add(2),
-            };
-            let bound = match random.below(3) {
-                0 => random.below(256) as u8,
-                _ if reverse => 0,
-                _ => u8::MAX,
-            };
-            let (begin, end) = if reverse {
-                (bound, edge)
-            } else {
-                (edge, bound)
-            };
-            let found = match begin < end {
-                true => cache.row(&snapshot, &[edge], &[bound], reverse).unwrap(),
-                false => None,
-            };
-            let query = RangeQuery {
-                begin: &[begin],
-                end: &[end],
-                limit: 1,
-                reverse,
-                isolation: Isolation::Snapshot,
-            };
-            assert_eq!(
-                found,
-                snapshot.get_range(&query).unwrap().pop(),
-                "{query:?}"
-            );
-            let key = [random.below(256) as u8];
-            for _ in 0..=random.below(2) {
-                let value = cache.value(&snapshot, &key).unwrap();
-                assert_eq!(value.as_deref(), snapshot.get(&key).unwrap());
-            }
-            if random.below(50) == 0 {
-                cache.reset();
+    });
+}
+
+#[test]
+fn whatever_was_read_before_a_read_finds_what_the_snapshot_has() {
+    with_snapshot(|snapshot| {
+        for seed in 0..40 {
+            let random = SeededRandom::new(seed);
+            let mut cache = SnapshotCache::default();
+            cache.reset();
+            let mut edge = 0;
+            for _ in 0..400 {
+                let reverse = random.below(2) == 0;
+                // Often onwards from the last read, as pops go.
+                edge = match random.below(4) {
+                    0 => random.below(256) as u8,
+                    _ if reverse => edge.saturating_sub(2),
+                    _ => edge.saturating_add(2),
+                };
+                let bound = match random.below(3) {
+                    0 => random.below(256) as u8,
+                    _ if reverse => 0,
+                    _ => u8::MAX,
+                };
+                let (begin, end) = if reverse {
+                    (bound, edge)
+                } else {
+                    (edge, bound)
+                };
+                let found = match begin < end {
+                    true => cache.row(&snapshot, &[edge], &[bound], reverse).unwrap(),
+                    false => None,
+                };
+                let query = RangeQuery {
+                    begin: &[begin],
+                    end: &[end],
+                    limit: 1,
+                    reverse,
+                    isolation: Isolation::Snapshot,
+                };
+                assert_eq!(
+                    found,
+                    snapshot.get_range(&query).unwrap().pop(),
+                    "{query:?}"
+                );
+                let key = [random.below(256) as u8];
+                for _ in 0..=random.below(2) {
+                    let value = cache.value(&snapshot, &key).unwrap();
+                    assert_eq!(value.as_deref(), snapshot.get(&key).unwrap());
+                }
+                if random.below(50) == 0 {
+                    cache.reset();
+                }
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -117,28 +123,22 @@ fn reads_that_go_on_from_row_to_row_take_more_and_more_ahead() {
 
 #[test]
 fn what_was_missing_last_is_not_looked_for_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = store(&folder);
-    let (layers, transaction) = store
-        .shared
-        .overlay
-        .snapshot(&store.environment, 0)
-        .unwrap();
-    let mut written = Layer::default();
-    written.set(&[2], b"new", &mut Log::default());
-    let written = [written];
-    let [before, after] = [&*layers, &written].map(|layers| View {
-        layers,
-        rows: &store.rows,
-        transaction: &transaction,
+    with_snapshot(|before| {
+        let mut written = Layer::default();
+        written.set(&[2], b"new", &mut Log::default());
+        let written = [written];
+        let after = View {
+            layers: &written,
+            ..before
+        };
+        let mut cache = SnapshotCache::default();
+        cache.reset();
+        assert_eq!(cache.value(&before, &[2]).unwrap(), None);
+        // Whatever was found in between.
+        assert!(cache.value(&before, &[3]).unwrap().is_some());
+        assert_eq!(cache.value(&after, &[2]).unwrap(), None);
+        cache.reset();
+        let value = Some(Bytes::from_static(b"new"));
+        assert_eq!(cache.value(&after, &[2]).unwrap(), value);
     });
-    let mut cache = SnapshotCache::default();
-    cache.reset();
-    assert_eq!(cache.value(&before, &[2]).unwrap(), None);
-    // Whatever was found in between.
-    assert!(cache.value(&before, &[3]).unwrap().is_some());
-    assert_eq!(cache.value(&after, &[2]).unwrap(), None);
-    cache.reset();
-    let value = Some(Bytes::from_static(b"new"));
-    assert_eq!(cache.value(&after, &[2]).unwrap(), value);
 }
