@@ -1,38 +1,15 @@
 //! Decides which batches may be in flight at the same time.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashSet;
 
 use crate::commands::KeyLocks;
 use crate::sparse::Sparse;
 
-/// Uses locks as their own hashes: they already are hashes, with a secret that clients do not know.
-#[derive(Debug, Default)]
-pub(crate) struct LockHasher(u64);
-
-impl Hasher for LockHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, lock: u64) {
-        self.0 = lock;
-    }
-}
-
-/// Builds [`LockHasher`]s for tables of locks.
-pub(crate) type BuildLockHasher = BuildHasherDefault<LockHasher>;
-
-/// A set of locks, such as those of the batches in flight.
+/// A set of locks, such as those of the batches in flight. A fast hash is safe for them: they are
+/// hashes already, with a secret that clients do not know.
 #[derive(Debug, Default)]
 pub(crate) struct LockSet {
-    keys: HashSet<u64, BuildLockHasher>,
+    keys: FxHashSet<u64>,
     everything: bool,
 }
 

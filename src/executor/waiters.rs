@@ -41,7 +41,7 @@ mod quiet;
 mod wait;
 mod waiter;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -75,8 +75,6 @@ pub struct Waiters {
     keys_unfollowed: Notify,
     /// See [`Self::parked_quietly`].
     parked_quietly: AtomicU64,
-    /// Without wake watches: there may be keys that are known to be empty. Read without the lock.
-    knows_keys: AtomicBool,
 }
 
 impl Waiters {

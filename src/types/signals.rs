@@ -113,8 +113,6 @@ pub struct Signals {
     messages: RefCell<Vec<Message>>,
     message_bytes: Cell<usize>,
     has_ready: Cell<bool>,
-    /// A database shows other keys than before. Undoing that does not undo this.
-    has_new_namespace: Cell<bool>,
     task_ends: Cell<TaskEnds>,
     /// The locations of items that became ready and were not taken since.
     ready_items: RefCell<HashSet<Bytes>>,
@@ -248,19 +246,11 @@ impl Signals {
 
     /// Something was put into a key, or a database was exchanged.
     pub fn ready(&self, ready: Ready) {
-        if matches!(ready, Ready::Database(_)) {
-            self.has_new_namespace.set(true);
-        }
         let mut all = self.ready.borrow_mut();
         if all.last() != Some(&ready) {
             all.push(ready);
         }
         self.has_ready.set(true);
-    }
-
-    /// Whether a database may show other keys than before.
-    pub fn has_new_namespace(&self) -> bool {
-        self.has_new_namespace.get()
     }
 
     /// An item became ready in a key. No other item has its `location`.

@@ -390,14 +390,7 @@ impl Batch<'_> {
         }
         // After these replies: a client hears of its own changes after the reply to its command.
         self.note_changes();
-        let single_writer = self.environment.capabilities.single_writer;
-        if single_writer && self.signals.has_new_namespace() {
-            waiters.forget_empty_keys();
-        }
         for waiter in self.parked.values() {
-            if single_writer && !self.signals.has_new_namespace() {
-                waiters.note_empty(waiter, &self.signals, &self.changes);
-            }
             waiters.settle(waiter, self.alarms);
         }
         for (key, cursor) in self.deferred.drain() {

@@ -78,11 +78,6 @@ impl PostponedLook {
 impl Batch<'_> {
     /// What is known of the keys of a command that may wait, when it runs for the first time.
     pub(super) fn keys_of_new(&self, waiter: &Waiter, unit: &Unit<'_>) -> KeysByLook {
-        let waiters = &self.shared.waiters;
-        if self.environment.capabilities.single_writer {
-            let unknown = waiters.unknown_keys(waiter, &unit.signals);
-            return unknown.map_or(KeysByLook::All, KeysByLook::Only);
-        }
         KeysByLook::WereEmpty(self.still_quiet(waiter, unit))
     }
 

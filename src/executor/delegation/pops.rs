@@ -1,12 +1,12 @@
 //! Which pops of a batch other servers can do for it.
 
-use std::collections::HashMap;
 use std::time::Instant;
+
+use rustc_hash::FxHashMap;
 
 use super::contention::Expected;
 use crate::commands::KeyLocks;
 use crate::executor::call::{Call, Submission};
-use crate::executor::lock_set::BuildLockHasher;
 use crate::types::delegation::{Demands, Granted, MadeRequest};
 use crate::types::key::ClientKey;
 
@@ -44,7 +44,7 @@ impl Pops {
     }
 }
 
-type OfEachKey<T> = HashMap<u64, T, BuildLockHasher>;
+type OfEachKey<T> = FxHashMap<u64, T>;
 
 /// What commands of one client do with a key.
 enum Uses {
@@ -66,7 +66,7 @@ pub(super) fn delegable(submissions: &[Submission], commands_max: usize) -> Vec<
     if calls.all(|call| call.access.pops.is_none()) {
         return Vec::new();
     }
-    let mut all: OfEachKey<Option<Pops>> = HashMap::default();
+    let mut all: OfEachKey<Option<Pops>> = OfEachKey::default();
     let mut left = commands_max;
     for submission in submissions {
         let length = submission.calls.len().min(left);
@@ -96,7 +96,7 @@ pub(super) fn delegable(submissions: &[Submission], commands_max: usize) -> Vec<
 /// the first `length` commands are not demanded. But if other clients' commands break off early,
 /// those may be run too, and what is requested must not be what they have pushed before.
 fn uses_of(calls: &[Call], length: usize) -> Option<OfEachKey<Uses>> {
-    let mut uses: OfEachKey<Uses> = HashMap::default();
+    let mut uses: OfEachKey<Uses> = OfEachKey::default();
     for (at, call) in calls.iter().enumerate() {
         let locks = match &call.access.locks {
             KeyLocks::Keys(locks) | KeyLocks::Alone(locks) => locks.as_slice(),

@@ -11,7 +11,6 @@ use tokio::sync::Notify;
 use super::waiter::Stage;
 use super::{Waiter, Waiters};
 use crate::types::key::ClientKey;
-use crate::types::signals::Signals;
 use crate::types::tracking::Change;
 
 impl Waiters {
@@ -58,73 +57,6 @@ impl Waiters {
             waiter.note_unseen();
         }
         quiet
-    }
-
-    /// On a store with a single writer: the keys of a waiter that have to be looked at, because it is
-    /// not known that they are empty. `None` if that is all of them. `signals`: what the batch has
-    /// done so far.
-    pub(in crate::executor) fn unknown_keys(
-        &self,
-        waiter: &Waiter,
-        signals: &Signals,
-    ) -> Option<HashSet<Bytes>> {
-        if !waiter.spec.takes_first || !self.knows_keys() || signals.has_new_namespace() {
-            return None;
-        }
-        let queues = self.queues();
-        let keys = waiter.client_keys();
-        let mut unknown: HashSet<Bytes> = keys
-            .filter(|key| !queues.quiet.is_quiet(key))
-            .map(|key| key.key)
-            .collect();
-        drop(queues);
-        if unknown.len() == waiter.spec.keys.len() {
-            return None;
-        }
-        let mine: HashSet<&Bytes> = waiter.spec.keys.iter().collect();
-        let changes = signals.changes();
-        let touched = changes.iter().filter_map(Change::watched_key);
-        let touched = touched.map(|key| &key.key);
-        unknown.extend(touched.filter(|key| mine.contains(key)).cloned());
-        Some(unknown)
-    }
-
-    /// On a store with a single writer: a batch that is durable had a client wait, so its keys are
-    /// empty, except those that the batch has changed and did not leave empty. `changes`: what it has
-    /// found of those keys that it changed. It does not look at a key whose client was gone by then.
-    pub(in crate::executor) fn note_empty(
-        &self,
-        waiter: &Waiter,
-        signals: &Signals,
-        changes: &HashMap<ClientKey, bool>,
-    ) {
-        if waiter.spec.takes_first {
-            let mut keys: HashSet<ClientKey> = waiter.client_keys().collect();
-            let touched = signals.changes();
-            for key in touched.iter().filter_map(Change::watched_key) {
-                if changes.get(key) != Some(&true) {
-                    keys.remove(key);
-                }
-            }
-            let mut queues = self.queues();
-            for key in keys {
-                queues.quiet.note_empty(key);
-            }
-            self.knows_keys.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Whether any key is followed, or known to be empty.
-    fn knows_keys(&self) -> bool {
-        self.has_wake_watches || self.knows_keys.load(Ordering::SeqCst)
-    }
-
-    /// Databases show other keys than before.
-    pub(in crate::executor) fn forget_empty_keys(&self) {
-        if !self.has_wake_watches {
-            self.queues().quiet.clear();
-            self.knows_keys.store(false, Ordering::SeqCst);
-        }
     }
 
     /// How often a key has turned out not to be quiet so far.
@@ -193,7 +125,7 @@ impl Waiters {
 
     /// Those of some changed keys that clients wait for, or wait for from time to time.
     pub(in crate::executor) fn concerned(&self, changes: &[Change]) -> HashSet<ClientKey> {
-        if changes.is_empty() || (self.is_empty() && !self.knows_keys()) {
+        if changes.is_empty() || (self.is_empty() && !self.has_wake_watches) {
             return HashSet::new();
         }
         let queues = self.queues();
@@ -210,15 +142,8 @@ impl Waiters {
         }
         let mut queues = self.queues();
         for (key, is_empty) in changes {
-            if self.has_wake_watches {
-                queues.quiet.changed_here(key, *is_empty);
-            } else if !is_empty {
-                queues.quiet.forget(key);
-            }
+            queues.quiet.changed_here(key, *is_empty);
             queues.note_change(key, *is_empty);
-        }
-        if queues.quiet.is_empty() {
-            self.knows_keys.store(false, Ordering::SeqCst);
         }
     }
 

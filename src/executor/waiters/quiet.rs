@@ -6,8 +6,7 @@
 //! moment later. That is no danger, because the watch then wakes the clients that wait. So a belief
 //! may decide that a client waits, and never that it gets nothing or which key it gets something from.
 //!
-//! Where this server is the only writer there are no wake watches. There a key is quiet from when a
-//! client has found it empty until a batch changes it, and that is a fact for the next batch.
+//! Where this server is the only writer there are no wake watches, and no key is quiet.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +16,7 @@ use tokio::sync::Notify;
 use crate::sparse::Sparse;
 use crate::types::key::ClientKey;
 
-/// Keys of which a server without wake watches knows that they are empty.
-const KNOWN_KEYS_MAX: usize = 16_384;
-
-/// The keys that wake watches follow, or that are known to be empty where there are none.
+/// The keys that wake watches follow.
 #[derive(Default)]
 pub(super) struct QuietKeys {
     keys: HashMap<ClientKey, Followed>,
@@ -154,24 +150,6 @@ impl QuietKeys {
         for (_, followed) in keys.filter(|(key, _)| key.database == database) {
             followed.alarm(&mut self.alarms);
         }
-    }
-
-    /// A key is empty, and only this server can change that.
-    pub(super) fn note_empty(&mut self, key: ClientKey) {
-        if self.keys.len() >= KNOWN_KEYS_MAX && !self.keys.contains_key(&key) {
-            // To forget all is cheap: the next client finds it out again.
-            self.keys.clear();
-        }
-        self.keys.entry(key).or_default().is_quiet = true;
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// Nothing is known any more.
-    pub(super) fn clear(&mut self) {
-        self.keys.clear();
     }
 
     /// No wake watch follows a key any more.

@@ -2,7 +2,7 @@
 
 mod filling;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,6 @@ use crate::random::SeededRandom;
 use crate::reply::Reply;
 use crate::store::faults::{FaultRates, FaultyStore, OptimisticStore};
 use crate::types::key::ClientKey;
-use crate::types::signals::Signals;
 
 fn key(name: &str) -> ClientKey {
     ClientKey {
@@ -208,21 +207,6 @@ fn a_key_that_this_server_fills_during_a_look_is_not_quiet() {
     waiters.note_new_namespace(0);
     assert!(waiters.end_look(&list, false, true));
     assert!(!is_quiet());
-}
-
-#[test]
-fn what_a_batch_puts_into_a_key_that_it_has_not_looked_at_again_is_not_known_to_be_empty() {
-    let waiters = Waiters::new(false);
-    let waiter = waiting_call("BLPOP list 0").0.waiter.unwrap();
-    let waits_for = || waiters.unknown_keys(&waiter, &Signals::default());
-    let signals = Signals::default();
-    waiters.note_empty(&waiter, &signals, &HashMap::new());
-    assert_eq!(waits_for(), Some(HashSet::new()));
-    waiters.forget_empty_keys();
-    signals.touch(super::list_key());
-    // Its client was gone when the batch ended, so that the key concerned nobody.
-    waiters.note_empty(&waiter, &signals, &HashMap::new());
-    assert_eq!(waits_for(), None);
 }
 
 #[test]
