@@ -1,7 +1,6 @@
 //! All commands, numbered.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
 use super::row::Row;
@@ -43,29 +42,9 @@ static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
         .collect()
 });
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Row, BuildHasherDefault<NameHasher>>> =
+/// The names are known, so nobody can make them collide in a fast hash.
+static BY_NAME: LazyLock<FxHashMap<&'static str, &'static Row>> =
     LazyLock::new(|| commands().map(|row| (row.name, row)).collect());
-
-/// FNV-1a. The names in the table are known, so nobody can make them collide.
-struct NameHasher(u64);
-
-impl Default for NameHasher {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hasher for NameHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
 
 /// Commands and subcommands, each after the command that contains it. A row's place is its id.
 pub fn all() -> &'static [Row] {

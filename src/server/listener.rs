@@ -11,7 +11,7 @@ use super::admission::Admission;
 use super::error::ServerError;
 use super::sampler;
 use super::state::ServerState;
-use super::supervisor::Supervisor;
+use super::supervisor;
 use crate::fatal_panic::vital;
 use crate::version;
 
@@ -20,14 +20,13 @@ use crate::version;
 pub(super) async fn serve(
     state: Arc<ServerState>,
     addresses: Addresses,
-    supervisor: &Supervisor,
 ) -> Result<(), ServerError> {
     let listeners = addresses.listen()?;
     // Before the announcement: its reader may stop the server at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     announce(&state, &listeners);
-    supervisor.note_ready();
+    supervisor::note_ready();
     let mut accepting = JoinSet::new();
     for listener in listeners {
         accepting.spawn(vital("a listener", accept(listener, Arc::clone(&state))));
@@ -36,12 +35,12 @@ pub(super) async fn serve(
     tokio::pin!(sampling);
     tokio::select! {
         () = &mut sampling => {}
-        () = supervisor.keep_informed() => {}
+        () = supervisor::keep_informed() => {}
         _ = terminate.recv() => tracing::info!("SIGTERM: shutting down"),
         _ = interrupt.recv() => tracing::info!("SIGINT: shutting down"),
         () = state.shutdown.begun() => tracing::info!("SHUTDOWN: shutting down"),
     }
-    supervisor.note_stopping();
+    supervisor::note_stopping();
     state.shutdown.begin();
     let limit = Duration::from_secs(state.config.shutdown_timeout_s().into());
     let all_done = async { while accepting.join_next().await.is_some() {} };

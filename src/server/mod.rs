@@ -85,7 +85,6 @@ use addresses::Addresses;
 use handshake::Handshakes;
 use opening::Opened;
 use state::ServerState;
-use supervisor::Supervisor;
 use user_store::UserWatch;
 
 /// Runs a server until it is told to stop by SIGTERM, SIGINT or SHUTDOWN.
@@ -130,12 +129,11 @@ pub fn run(loaded: LoadedSettings, log: &Log) -> Result<(), ServerError> {
     load_users(&state)?;
     let user_watch = runtime.block_on(UserWatch::start(&state))?;
     exposure::warn(&settings, &state.access.users);
-    let supervisor = Arc::new(Supervisor::find());
-    signals::reload_at_hangup(&runtime, &state, log, &supervisor)?;
+    signals::reload_at_hangup(&runtime, &state, log)?;
     let metrics = metrics::start(&state)?;
     let served = runtime.block_on(async {
         state.set_reaper(Reaper::spawn(Arc::clone(&executor)));
-        let served = listener::serve(Arc::clone(&state), addresses, &supervisor).await;
+        let served = listener::serve(Arc::clone(&state), addresses).await;
         if let Some(reaper) = state.take_reaper() {
             reaper.stop().await;
         }

@@ -7,7 +7,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::state::ServerState;
-use super::supervisor::Supervisor;
+use super::supervisor;
 use super::user_store;
 use crate::config::RuntimeConfig;
 use crate::logging::Log;
@@ -28,16 +28,15 @@ pub(super) fn reload_at_hangup(
     runtime: &Runtime,
     state: &Arc<ServerState>,
     log: &Log,
-    supervisor: &Arc<Supervisor>,
 ) -> io::Result<()> {
     let mut hangup = {
         let _context = runtime.enter();
         signal(SignalKind::hangup())?
     };
-    let (state, log, supervisor) = (Arc::clone(state), log.clone(), Arc::clone(supervisor));
+    let (state, log) = (Arc::clone(state), log.clone());
     runtime.spawn(async move {
         while hangup.recv().await.is_some() {
-            supervisor.note_reloading();
+            supervisor::note_reloading();
             let (config, log) = (Arc::clone(&state.config), log.clone());
             let before = config.requirepass();
             // It reads files.
@@ -58,7 +57,7 @@ pub(super) fn reload_at_hangup(
                 Ok(_) => {}
                 Err(_) => tracing::error!("SIGHUP: the task that reads the settings had panicked"),
             }
-            supervisor.note_ready();
+            supervisor::note_ready();
         }
     });
     Ok(())

@@ -160,7 +160,9 @@ fn a_supervisor_is_told_of_the_life_of_the_server() {
     let heard = || {
         let mut buffer = [0; 256];
         let count = socket.recv(&mut buffer).unwrap();
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
+        String::from_utf8_lossy(&buffer[..count])
+            .trim_end()
+            .to_owned()
     };
     let heard_next = |state: &str| {
         let found = std::iter::repeat_with(heard).find(|one| one != "WATCHDOG=1");

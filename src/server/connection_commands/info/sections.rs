@@ -3,7 +3,7 @@
 use super::lines::lines;
 use crate::server::procfs;
 use crate::server::state::{REDIS_VERSION, ServerState};
-use crate::server::supervisor::Supervisor;
+use crate::server::supervisor;
 use crate::version;
 
 pub(super) fn server(state: &ServerState, text: &mut String) {
@@ -24,7 +24,7 @@ pub(super) fn server(state: &ServerState, text: &mut String) {
         "arch_bits": usize::BITS,
         "multiplexing_api": "epoll",
         "process_id": std::process::id(),
-        "process_supervised": if Supervisor::is_there() { "systemd" } else { "no" },
+        "process_supervised": if supervisor::is_there() { "systemd" } else { "no" },
         "run_id": state.run_id,
         "tcp_port": state.ports().shown(),
         "server_time_usec": state.clock.now_us(),
