@@ -21,6 +21,7 @@ pub mod commands;
 pub mod compact;
 pub mod config;
 pub mod counter;
+pub mod decode_error;
 pub mod doctor;
 pub mod dump;
 pub mod error;

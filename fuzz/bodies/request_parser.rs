@@ -3,7 +3,8 @@
 
 use bytes::{Bytes, BytesMut};
 use quoin::limits::REQUEST_RESERVE_BYTES_MAX;
-use quoin::wire::request::{ProtocolError, RequestLimits, RequestParser};
+use quoin::wire::ProtocolError;
+use quoin::wire::request::{RequestLimits, RequestParser};
 
 /// Bytes at the front of the data that choose the chunks; the rest is what the client sends.
 const CONTROL_BYTES: usize = 8;

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::tuple::{DecodeError, corrupt};
+use super::tuple::corrupt;
+use crate::decode_error::DecodeError;
 
 /// The stored form of a counter: 8 bytes, little-endian, as FoundationDB's atomic add wants.
 pub fn encode_counter(count: i64) -> [u8; 8] {

@@ -1,6 +1,7 @@
 //! Ids.
 
-use super::tuple::{DecodeError, take};
+use super::tuple::take;
+use crate::decode_error::DecodeError;
 
 /// An id that is unique in the store without coordination: the number of the server start that
 /// made it, and a number from that server's counter. Names data, namespaces and split values.

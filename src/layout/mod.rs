@@ -57,10 +57,10 @@ pub use script::{ScriptOrigin, StoredScript};
 pub use stream::{StreamHead, StreamId};
 pub use stream_group::{StreamConsumer, StreamGroup, StreamPending, StreamPolicy};
 pub use task::{OrderRow, TaskClass, TaskCounter, TaskPlace, TaskRegistry, TaskRow, TaskState};
-pub use tuple::DecodeError;
 pub use user::{decode_user, encode_user};
 pub use value::StoredValue;
 
+pub use crate::decode_error::DecodeError;
 pub use crate::key_after::key_after as successor;
 
 use id::take_id;

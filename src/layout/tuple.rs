@@ -2,10 +2,7 @@
 
 use foundationdb_tuple::{TupleDepth, TupleUnpack};
 
-/// Stored bytes that are not of this layout; what they should have been.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("stored bytes are not of this layout: {0}")]
-pub struct DecodeError(pub &'static str);
+use crate::decode_error::DecodeError;
 
 pub(crate) fn corrupt<T>(what: &'static str) -> Result<T, DecodeError> {
     Err(DecodeError(what))

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::counter::Durations;
+use crate::decode_error::DecodeError;
 
 pub mod embedded;
 #[cfg(feature = "testing")]
@@ -68,6 +69,12 @@ pub enum StoreError {
     /// Stored bytes do not follow Quoin's layout.
     #[error("stored bytes are not of this layout: {0}")]
     Corrupt(&'static str),
+}
+
+impl From<DecodeError> for StoreError {
+    fn from(DecodeError(what): DecodeError) -> Self {
+        StoreError::Corrupt(what)
+    }
 }
 
 impl StoreError {

@@ -2,7 +2,9 @@
 
 pub mod encode;
 pub mod inline;
+mod protocol_error;
 pub mod reply_reader;
 pub mod request;
 
 pub use inline::split_arguments;
+pub use protocol_error::ProtocolError;

@@ -13,7 +13,7 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-pub use crate::error::ProtocolError;
+use super::ProtocolError;
 use crate::limits::{
     REQUEST_ARGUMENTS_MAX, REQUEST_BULK_BYTES_MAX, REQUEST_BYTES_MAX, REQUEST_INLINE_BYTES_MAX,
     REQUEST_OWN_BUFFER_BYTES_MIN, REQUEST_RESERVE_ARGUMENTS_MAX, REQUEST_RESERVE_BYTES_MAX,
